@@ -21,6 +21,7 @@ const Download = z.union([z.string(), z.strictObject({ from: z.string(), as: Fil
 const Upload = z.strictObject({
   to: z.string(),
   from: z.string().optional(),
+  as: z.enum(['file', 'text']).default('file'),
   content_type: z.string().optional(),
 });
 
@@ -40,6 +41,7 @@ interface UploadRule {
   readonly name: string;
   readonly to: Evaluate<Json>;
   readonly from: Evaluate<Json> | undefined;
+  readonly isText: boolean;
   readonly contentType: string | undefined;
 }
 
@@ -54,10 +56,10 @@ export function compileFiles({ download, upload }: FilesPart, compile: WrapCompi
     if (typeof rule === 'string') return { name, from: compile.value(rule, at), form: undefined };
     return { name, from: compile.value(rule.from, `${at}/from`), form: rule.as };
   });
-  const uploads = Object.entries(upload).map(([name, { to, from, content_type: contentType }]) => {
+  const uploads = Object.entries(upload).map(([name, { to, from, as, content_type: contentType }]) => {
     const at = `/files/upload/${name}`;
     const source = from === undefined ? undefined : compile.value(from, `${at}/from`);
-    return { name, to: compile.value(to, `${at}/to`), from: source, contentType };
+    return { name, to: compile.value(to, `${at}/to`), from: source, isText: as === 'text', contentType };
   });
   return { downloads, uploads };
 }
@@ -71,7 +73,7 @@ export function withDefaultUploads(
   const missing = Object.entries(uploads).filter(([name]) =>
     rules.uploads.every((rule) => rule.name !== name),
   );
-  const added = compileFiles({ download: {}, upload: Object.fromEntries(missing) }, compile).uploads;
+  const added = compileFiles(FilesPart.parse({ upload: Object.fromEntries(missing) }), compile).uploads;
   return { ...rules, uploads: [...rules.uploads, ...added] };
 }
 
@@ -191,6 +193,7 @@ interface Storing {
 /** @returns the reference, or a list of them when `from` is a list */
 async function storeFile(rule: UploadRule, target: string, storing: Storing): Promise<Json> {
   const { host, done, paths } = storing;
+  const { isText } = rule;
   const upload = async (file: FoundFile, reference: string): Promise<string> => {
     await host.media.upload(file.path, reference, rule.contentType ?? file.contentType);
     return reference;
@@ -203,31 +206,50 @@ async function storeFile(rule: UploadRule, target: string, storing: Storing): Pr
     return upload({ path, contentType: contentTypeOf(target) }, target);
   }
   const source = rule.from(done);
-  if (!Array.isArray(source)) return upload(await fetchFile(source, target, storing), target);
+  if (!Array.isArray(source)) return upload(await fetchFile(source, { target, isText }, storing), target);
   const references: string[] = [];
   for (const [at, item] of source.entries()) {
     const reference = numbered(target, at);
-    references.push(await upload(await fetchFile(item, reference, storing), reference));
+    references.push(await upload(await fetchFile(item, { target: reference, isText }, storing), reference));
   }
   return references;
 }
 
-/** A file of an answer: one that the kind has kept, a data URI, an address, or text in base64. */
-async function fetchFile(source: Json, target: string, { host, kept }: Storing): Promise<FoundFile> {
-  const known = typeof source === 'string' ? kept.get(source) : undefined;
+function unexpected(message: string): CallFailure {
+  return new CallFailure(502, message, { code: 'answer_unexpected' });
+}
+
+/** The bytes of a data URI, or of text in base64. @throws CallFailure for any other text */
+function decode(source: string): { readonly bytes: Buffer; readonly type: string | undefined } {
+  const [head = '', type] = dataUri.exec(source) ?? [];
+  const written = source.slice(head.length);
+  if (/^[A-Za-z0-9+/_\s-]+=*\s*$/.test(written)) return { bytes: Buffer.from(written, 'base64'), type };
+  throw unexpected(
+    '`from` yields a text that is no address, data URI or base64; write `as: text` to store it',
+  );
+}
+
+interface WantedFile {
+  readonly target: string;
+  readonly isText: boolean;
+}
+
+/** A file of an answer: one that the kind has kept, a text, an address, a data URI, or base64. */
+async function fetchFile(
+  source: Json,
+  { target, isText }: WantedFile,
+  { host, kept }: Storing,
+): Promise<FoundFile> {
+  if (typeof source !== 'string') throw unexpected('the answer holds no file where `from` looks for it');
+  const known = kept.get(source);
   if (known !== undefined) return known;
   const path = await host.media.temporaryPath(`stored${extname(target)}`);
-  if (typeof source !== 'string' || source === '') {
-    throw new CallFailure(502, 'the answer holds no file where `from` looks for it', {
-      code: 'answer_unexpected',
-    });
-  }
-  if (/^https?:\/\//.test(source)) {
+  if (!isText && /^https?:\/\//.test(source)) {
     const contentType = await downloadFile(source, path, { origin: host.kind.origin, signal: host.signal });
     return { path, contentType: contentType ?? contentTypeOf(target) };
   }
-  const [head, type] = dataUri.exec(source) ?? [];
-  await writeFile(path, Buffer.from(source.slice(head?.length ?? 0), 'base64'));
+  const { bytes, type } = isText ? { bytes: Buffer.from(source), type: undefined } : decode(source);
+  await writeFile(path, bytes);
   return { path, contentType: type || contentTypeOf(target) };
 }
 

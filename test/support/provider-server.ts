@@ -162,7 +162,7 @@ function answerOwn(state: State, { method, path, body, url }: Exchange): Answer 
 /** Requests that are no job: `/echo` answers the request, `/image` bytes, `/text` a text. */
 function answerPlain({ method, path, headers, body }: Exchange): Answer | null {
   if (path.startsWith('/echo')) return [200, { method, path, headers, body }];
-  return path.startsWith('/text') ? [200, 'a text'] : null;
+  return path.startsWith('/text') ? [200, 'a text!'] : null;
 }
 
 async function readBody(request: IncomingMessage): Promise<unknown> {

@@ -144,34 +144,20 @@ it('reports progress by a pattern, with a total out of the input', async () => {
   expect(lines.at(-1)).toMatchObject({ ok: true });
 });
 
-const thumbnail = (ffmpeg: string): string => `kind: command
-name: first-second
-version: 1.0.0
-description: Cuts the first second of a video and scales it.
-tags: [local]
-input:
-  type: object
-  required: [video, output_path]
-  properties: {video: {type: string}, output_path: {type: string}, height: {type: integer, minimum: 16}}
-output: {type: object, required: [output_path], properties: {output_path: {type: string}}}
-files:
-  download: {video: "{{ input.video }}"}
-  upload: {clip: {to: "{{ input.output_path }}"}}
-command:
-  argv: [${JSON.stringify(ffmpeg)}, -nostdin, -y, -i, "{{ files.video }}", -t, 1, -vf, "scale=-2:{{ input.height ?? 120 }}", -progress, pipe:2, "{{ files.clip }}"]
-  stdout: ignore
-  progress: {pattern: "out_time=(\\\\S+)", total_pattern: "Duration: ([0-9:.]+)"}
-result: {output_path: "{{ files.clip }}"}
-`;
+/** An example of the guide, with another program. */
+async function readExample(name: string, [program, path]: readonly [string, string]): Promise<string> {
+  const text = await readFile(`examples/wrap/${name}.yaml`, 'utf8');
+  return text.replace(new RegExp(`(- |\\[)${program}\\b`), (_, before) => `${before}${JSON.stringify(path)}`);
+}
 
 it('works with ffmpeg: a file in, a file out, progress on the way', async () => {
   const { ffmpeg } = await locateMediaTools(await aFolder());
-  const instance = await startWrapped(thumbnail(ffmpeg));
+  const instance = await startWrapped(await readExample('ffmpeg-clip', ['ffmpeg', ffmpeg]));
   const made = join(await aFolder(), 'made.mp4');
   const picture = ['-f', 'lavfi', '-i', 'testsrc2=size=320x240:rate=10:duration=2', made];
   expect(spawnSync(ffmpeg, picture).status).toBe(0);
   await instance.put('media://job/in.mp4', await readFile(made));
-  const input = { video: 'media://job/in.mp4', output_path: 'media://job/out.mp4', height: 60 };
+  const input = { video: 'media://job/in.mp4', output_path: 'media://job/out.mp4', seconds: 1, height: 60 };
   const lines = await callInLines(instance, input);
   expect(lines.at(-1)).toEqual({ ok: true, output: { output_path: 'media://job/out.mp4' } });
   expect(lines.filter(({ progress }) => Number(progress) > 0).length).toBeGreaterThan(0);
@@ -185,20 +171,22 @@ it('works with ffmpeg: a file in, a file out, progress on the way', async () => 
 });
 
 const imageMagick = 'convert';
-const hasImageMagick = spawnSync(imageMagick, ['-version']).stdout?.includes('ImageMagick') === true;
+const hasImageMagick = spawnSync(imageMagick, ['-version']).stdout?.includes('Magick Studio') === true;
 
 it.runIf(hasImageMagick)('works with ImageMagick', async () => {
-  const text = thumbnail(imageMagick)
-    .replace(
-      / {2}argv: .*/,
-      '  argv: [convert, "{{ files.video }}", -resize, "{{ input.height }}x", "{{ files.clip }}"]',
-    )
-    .replace(/ {2}progress: .*\n/, '');
-  const instance = await startWrapped(text);
+  const instance = await startWrapped(await readExample('imagemagick-resize', ['convert', imageMagick]));
   await instance.put('media://job/in.ppm', 'P3 2 2 1 1 0 0 0 1 0 0 0 1 1 1 1\n');
-  const input = { video: 'media://job/in.ppm', output_path: 'media://job/out.png', height: 16 };
+  const input = { image: 'media://job/in.ppm', output_path: 'media://job/out.png', width: 16 };
   expect(await call(instance, input)).toMatchObject({ status: 200 });
   expect((await instance.get('media://job/out.png')).subarray(1, 4).toString()).toBe('PNG');
+});
+
+it('reads the whole out of what the program prints, as a time', async () => {
+  const script =
+    'console.error("Duration: 00:01:40.00, start"); console.error("out_time=00:00:25.000000"); console.log("x")';
+  const more = '  progress: {pattern: "out_time=(\\\\S+)", total_pattern: "Duration: ([0-9:.]+)"}\n';
+  const instance = await startWrapped(aCommand(script, more));
+  expect((await callInLines(instance, { text: '' }))[0]).toMatchObject({ progress: 0.25 });
 });
 
 it('fails when the program writes no file', async () => {

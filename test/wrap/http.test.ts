@@ -87,6 +87,20 @@ it('stores a file that is the answer, or that an address in the answer names', a
   expect((await named.get('media://job/o-2.png')).length).toBe(4);
 });
 
+it('stores a text as it is, and refuses to take it for base64', async () => {
+  const files = (as: string) =>
+    `files: {upload: {out: {to: "{{ input.id }}", from: "{{ answer }}"${as}}}}\nresult: {}\n`;
+  const part = `  method: GET\n  url: "${server.url}/text"\n`;
+  const text = await startWrapped(anHttp(part, files(', as: text')));
+  expect(await call(text, { id: 'media://job/a.txt' })).toMatchObject({ status: 200 });
+  expect((await text.get('media://job/a.txt')).toString()).toBe('a text!');
+  const file = await startWrapped(anHttp(part, files('')));
+  expect(await call(file, { id: 'media://job/a.txt' })).toMatchObject({
+    status: 502,
+    code: 'answer_unexpected',
+  });
+});
+
 it.each([
   [401, 502, 'provider_config'],
   [404, 502, 'provider_config'],
