@@ -94,6 +94,10 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['clients', 'contracts', 'core', 'errors', 'schemas'],
     packages: ['ajv', 'node:', 'tsx', 'zod'],
   },
+  wrap: {
+    imports: ['capability', 'contracts', 'core', 'definitions'],
+    packages: ['node:', 'undici', 'zod'],
+  },
   dev: {
     imports: ['clients', 'config', 'contracts', 'core', 'errors', 'services'],
     packages: [
@@ -119,6 +123,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'server',
       'upkeep',
       'worker',
+      'wrap',
     ],
     packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],
   },

@@ -21,6 +21,7 @@ const signals = ['SIGTERM', 'SIGINT'] as const;
 export async function runUntilSignal(
   start: (signal: AbortSignal) => Promise<RunningInstance>,
   print: (line: string) => void,
+  stopsOn: readonly NodeJS.Signals[] = signals,
 ): Promise<never> {
   const stopping = new AbortController();
   let instance: RunningInstance | undefined;
@@ -34,7 +35,7 @@ export async function runUntilSignal(
       stopping.abort(new Error(`stopped by ${name}`));
       resolve();
     };
-    for (const signal of signals) process.on(signal, onSignal);
+    for (const signal of stopsOn) process.on(signal, onSignal);
   });
   try {
     instance = await start(stopping.signal);

@@ -47,17 +47,18 @@ interface ProgramRun {
 const guardScript = `
 trap '' HUP INT TERM
 read -r _
-kill -s TERM "$1" || exit 0
+kill -s TERM -- "$1" || exit 0
 tries=100
-while kill -s 0 "$1" && [ "$tries" -gt 0 ]; do
+while kill -s 0 -- "$1" && [ "$tries" -gt 0 ]; do
   sleep 0.1
   tries=$((tries - 1))
 done
-kill -s KILL "$1"
+kill -s KILL -- "$1"
 `;
 
-function startGuard(pid: number): ChildProcess {
-  const guard = spawn('/bin/sh', ['-c', guardScript, 'capstan-guard', String(pid)], {
+/** Ends a process when this process is gone. @param target the id of a process, or of a process group as a negative number */
+export function startGuard(target: number): ChildProcess {
+  const guard = spawn('/bin/sh', ['-c', guardScript, 'capstan-guard', String(target)], {
     cwd: '/',
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,12 +1,15 @@
-/** Instances on this machine: `capability start`, and `check`, for any capability in any language. */
+/** Instances on this machine: `capability start`, `wrap` and `check`, for any capability in any language. */
 import { lendOwnImports, startCapability } from '../../capability/bootstrap/start-capability.ts';
 import { type CheckResult, checkCapability } from '../../capability/conformance.ts';
 import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
 import { runUntilSignal } from '../../capability/serve.ts';
+import { isKept, readWrapSource, startWrapped } from '../../wrap/start-wrapped.ts';
 import { dataFolder, readStack } from '../client/connection.ts';
 import { group, local, usually } from '../command.ts';
 import { exitCodes } from '../errors.ts';
+import { readSource } from '../input/arguments.ts';
 import { readJob } from '../input/run-request.ts';
+import { countFindings, renderFindings } from '../render/findings.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
 
 function print({ style, line }: Printer, results: readonly CheckResult[]): void {
@@ -73,9 +76,39 @@ const startCommand = local('start', {
   },
 });
 
+const wrapCommand = local('wrap', {
+  about:
+    'start an instance without code: a YAML file describes the program or service that does the work; restarts after a crash',
+  args: { '<file>': 'the file, see docs/wrap.md' },
+  options: {
+    '--check': usually('only check the file; exits 1 when it has errors', false),
+    '--state-dir <dir>': usually('where jobs of providers are kept by Idempotency-Key', '.capstan/wrap'),
+    '--data <dir>': 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)',
+    '--no-register': 'only serve',
+  },
+  run: async ({ file, check, stateDir, data, register }, shell) => {
+    const print = createPrinter(shell);
+    const { name, text, type } = await readSource(file, shell.stdin);
+    const isServing = isKept(shell.environment);
+    const environment = await completeEnvironment(shell.environment, register === true && !isServing, data);
+    const source = { file, text, stateDir, environment };
+    const reading = readWrapSource(source);
+    if ('findings' in reading) {
+      renderFindings(reading.findings, { name, text, type }, print).forEach(print.remark);
+      print.remark(`${file}: ${countFindings(reading.findings)}`);
+      return shell.exitWith(exitCodes.failed);
+    }
+    const { capability } = reading;
+    const { spec } = capability;
+    if (check) return print.line(`${print.style.green('✓ valid')}  ${spec.name} ${spec.version}`);
+    const start = (signal: AbortSignal) => startWrapped(source, capability, { print: print.line, signal });
+    await runUntilSignal(start, print.line, isServing ? ['SIGTERM'] : undefined);
+  },
+});
+
 /** `capstan capability start SOURCE`: the eight steps of the bootstrap lifecycle, one line each. */
 export const registerCapabilityCommand = group(
   'capability',
   'run and check capability instances on this machine',
-  [registerCheckCommand, startCommand],
+  [registerCheckCommand, startCommand, wrapCommand],
 );

@@ -4,14 +4,14 @@
  */
 import type { Scalar } from '../json/values.ts';
 import type { AnyFilterName } from './filters.ts';
-import type { ArithmeticOperator, ComparisonOperator, RootName, SkillRootName } from './language.ts';
+import type { AnyRootName, ArithmeticOperator, ComparisonOperator } from './language.ts';
 
 /** One step of a path: a key, an index, or every item (`[*]`). */
 export type Segment = string | number | { readonly each: true };
 
 export interface Path {
   readonly kind: 'path';
-  readonly root: RootName | SkillRootName;
+  readonly root: AnyRootName;
   readonly segments: readonly Segment[];
   /** Where the path starts in its string, in UTF-16 units. */
   readonly offset: number;

@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from './evaluate.ts';
-import { describeValue, type ExpressionScope, type SkillScope } from './evaluation.ts';
+import { describeValue, type ExpressionScope, type SkillScope, type WrapScope } from './evaluation.ts';
 import { type Dialect, pipelineDialect } from './filters.ts';
 import {
   delimiters,
@@ -46,7 +46,10 @@ export function compileCondition(value: Json, pointer = '', dialect = pipelineDi
 }
 
 /** @throws ExpressionError when a path is missing, an operand has the wrong type, or the value is not a boolean */
-export function evaluateCondition(condition: CompiledTemplate, scope: ExpressionScope | SkillScope): boolean {
+export function evaluateCondition(
+  condition: CompiledTemplate,
+  scope: ExpressionScope | SkillScope | WrapScope,
+): boolean {
   const value = evaluateTemplate(condition, scope);
   if (typeof value === 'boolean') return value;
   const pointer = 'pointer' in condition.root ? condition.root.pointer : '';

@@ -22,13 +22,17 @@ import {
   scalarText,
   spend,
   spendItems,
+  type WrapScope,
 } from './evaluation.ts';
 import { knownFilters } from './filters.ts';
 import { expressionLimits } from './language.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
 /** @throws ExpressionError when a path is missing or a value has the wrong type for its place */
-export function evaluateTemplate(template: CompiledTemplate, scope: ExpressionScope | SkillScope): Json {
+export function evaluateTemplate(
+  template: CompiledTemplate,
+  scope: ExpressionScope | SkillScope | WrapScope,
+): Json {
   return evaluateNode(template.root, scope, { left: expressionLimits.built });
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf, type Scalar } from '../json/values.ts';
-import { ExpressionError, expressionLimits, type RootName, type SkillRootName } from './language.ts';
+import { type AnyRootName, ExpressionError, expressionLimits } from './language.ts';
 
 /** Outputs of the steps so far, by step id; a step that has not run, or was skipped, is absent. */
 export interface StepScope {
@@ -38,8 +38,19 @@ export interface SkillScope {
   readonly match: Readonly<Record<string, string>>;
 }
 
+/** The scope of a wrapped capability's file. */
+export interface WrapScope {
+  readonly input: Json;
+  readonly files: JsonObject;
+  readonly call: JsonObject;
+  /** The last answer of the other side; absent before it. */
+  readonly answer?: Json;
+  /** The answer to the submission of a polled job. */
+  readonly submitted?: Json;
+}
+
 export interface Evaluation {
-  readonly scope: Readonly<Partial<Record<RootName | SkillRootName, unknown>>>;
+  readonly scope: Readonly<Partial<Record<AnyRootName, unknown>>>;
   readonly pointer: string;
   /** Shared by all expressions of a template. */
   readonly budget: { left: number };

@@ -18,13 +18,13 @@ import {
   toScalar,
 } from './evaluation.ts';
 import {
+  type AnyRootName,
   countBytes,
-  type RootName,
   rootNames,
-  type SkillRootName,
   skillRootNames,
   tokenEstimate,
   tokenPatterns,
+  wrapRootNames,
 } from './language.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
@@ -245,7 +245,7 @@ export const knownFilters: Readonly<Record<AnyFilterName, ExpressionFilter>> = {
 };
 
 export interface Dialect {
-  readonly roots: readonly (RootName | SkillRootName)[];
+  readonly roots: readonly AnyRootName[];
   readonly filterNames: readonly AnyFilterName[];
   /** The suggestion for an unknown root that resembles none. */
   readonly rootHint: string;
@@ -268,4 +268,10 @@ export const skillDialect: Dialect = {
   roots: skillRootNames,
   filterNames: Object.keys(knownFilters) as AnyFilterName[],
   rootHint: 'a field of the failing input is written input.<field>',
+};
+
+export const wrapDialect: Dialect = {
+  roots: wrapRootNames,
+  filterNames: Object.keys(knownFilters) as AnyFilterName[],
+  rootHint: 'a field of the input is written input.<field>',
 };

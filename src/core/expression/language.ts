@@ -56,6 +56,10 @@ export type SkillRootName = (typeof skillRootNames)[number];
 
 /** The filter `tokens` estimates too much on purpose: a text has about four bytes to a token. */
 export const tokenEstimate = { bytesPerToken: 2, mediaPart: 4_096 } as const;
+/** Roots of paths in the file of a wrapped capability: the call, and the answers of the other side. */
+export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] as const;
+
+export type AnyRootName = RootName | SkillRootName | (typeof wrapRootNames)[number];
 
 /** Bounds that keep every expression cheap to evaluate. */
 export const expressionLimits = {

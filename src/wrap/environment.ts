@@ -1,0 +1,104 @@
+/**
+ * `${NAME}` in the file of a wrapped capability: a variable of the environment, for secrets and addresses only. It is
+ * replaced in `token`, in keys that end in `url`, and below `headers` and `env`; it is refused elsewhere, so that no
+ * variable reaches a request by mistake. `$${NAME}` stands for the text `${NAME}`. A secret may not be written out.
+ */
+import type { Json } from '../contracts/primitives.ts';
+import { extendPointer, isList, isPlainObject, splitPointer } from '../core/json/values.ts';
+import type { WrapFault } from './templates.ts';
+
+const variable = /\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+const wholeVariable = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/;
+
+/** Headers that hold credentials, in small letters. */
+const secretHeaders =
+  /^(authorization|proxy-authorization|cookie|x-auth.*|(x-)?api-?key|.*-(token|secret|api-key))$/;
+
+interface EnvironmentReading {
+  readonly value: Json;
+  readonly faults: readonly WrapFault[];
+  /** Values of variables; they are hidden in messages. */
+  readonly secrets: readonly string[];
+}
+
+interface VariableWalk {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly faults: WrapFault[];
+  readonly secrets: Set<string>;
+}
+
+type StringPlace = 'secret' | 'credential' | 'open' | 'closed';
+
+function placeOf(pointer: string): StringPlace {
+  const path = splitPointer(pointer);
+  // Schemas, expressions of the result and descriptions are no place for variables.
+  if (['input', 'output', 'result', 'description'].includes(path[0] ?? '')) return 'closed';
+  const [above, key = ''] = [path.at(-2), path.at(-1)];
+  if (key === 'token' || key === 'secret') return 'secret';
+  if (above === 'headers') return secretHeaders.test(key.toLowerCase()) ? 'credential' : 'open';
+  return above === 'env' || /(^|_)url$/.test(key) ? 'open' : 'closed';
+}
+
+function findLiteralSecret(text: string, place: StringPlace): string | null {
+  if (place === 'secret' && !wholeVariable.test(text)) return 'a secret is not written into the file';
+  const hasVariable = text.replace(/\$\$\{/g, '').match(variable) !== null;
+  return place === 'credential' && !hasVariable
+    ? 'this header holds a secret, which is not written into the file'
+    : null;
+}
+
+function replaceVariables(text: string, pointer: string, walk: VariableWalk): string {
+  const place = placeOf(pointer);
+  const literal = findLiteralSecret(text, place);
+  if (literal !== null) {
+    const suggestion = 'set a variable of the environment and write its name instead, after $ and in braces';
+    walk.faults.push({ code: 'secret_literal', pointer, message: literal, suggestion });
+    return text;
+  }
+  return text.replace(variable, (written, name: string, offset: number) => {
+    if (written.startsWith('$$')) return written.slice(1);
+    if (place === 'closed') {
+      const message = `${written} is not replaced here; allowed are token, keys that end in url, headers and env`;
+      walk.faults.push({
+        code: 'variable_misplaced',
+        pointer,
+        offset,
+        message,
+        suggestion: `write $${written} for the text itself`,
+      });
+      return written;
+    }
+    const value = walk.environment[name];
+    if (value === undefined || value === '') {
+      const message = `the variable ${name} is not set in the environment`;
+      walk.faults.push({ code: 'variable_missing', pointer, offset, message });
+      // Keeps the shape of an address, so that this fault is the only one reported.
+      return 'http://missing.invalid';
+    }
+    if (place !== 'open' || value.length >= 8) walk.secrets.add(value);
+    return value;
+  });
+}
+
+function walkValue(value: Json, pointer: string, walk: VariableWalk): Json {
+  if (typeof value === 'string') return replaceVariables(value, pointer, walk);
+  if (isList(value)) return value.map((item, at) => walkValue(item, extendPointer(pointer, at), walk));
+  if (!isPlainObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key, walkValue(inner, extendPointer(pointer, key), walk)]),
+  );
+}
+
+export function readEnvironment(value: Json, environment: NodeJS.ProcessEnv): EnvironmentReading {
+  const walk: VariableWalk = { environment, faults: [], secrets: new Set() };
+  const replaced = walkValue(value, '', walk);
+  return { value: replaced, faults: walk.faults, secrets: [...walk.secrets] };
+}
+
+/** @returns a function that replaces the secrets in a text */
+export function createHider(secrets: readonly string[]): (text: string) => string {
+  const known = secrets
+    .filter((secret) => !/^https?:\/\/[^@]*$/.test(secret))
+    .sort((a, b) => b.length - a.length);
+  return (text) => known.reduce((shown, secret) => shown.replaceAll(secret, '***'), text);
+}

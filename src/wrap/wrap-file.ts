@@ -1,0 +1,210 @@
+/**
+ * The file of a wrapped capability: its shape, and how its text is read into a capability or into all its faults, each
+ * with line and column.
+ */
+import { z } from 'zod';
+import type { Capability } from '../capability/index.ts';
+import type { Finding } from '../contracts/pipeline-answers.ts';
+import { CapabilityName, Json, JsonObject, Tags, VersionText } from '../contracts/primitives.ts';
+import { parseDuration } from '../core/duration.ts';
+import { extendPointer } from '../core/json/values.ts';
+import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
+import { createFindingPlacer, readShapeIssue, type UnplacedFinding } from '../definitions/findings.ts';
+import { readJson } from '../definitions/source/read-json.ts';
+import { readYaml } from '../definitions/source/read-yaml.ts';
+import { detectFormat, type SourceNode } from '../definitions/source/source-node.ts';
+import { FilesPart } from './call-files.ts';
+import { comfyui } from './comfyui.ts';
+import { command } from './command.ts';
+import { defineWrapped } from './define-wrapped.ts';
+import { createHider, readEnvironment } from './environment.ts';
+import { cog, fal, replicate } from './hosted.ts';
+import { http } from './http.ts';
+import { openai } from './openai.ts';
+import { createCompiler, type WrapFault } from './templates.ts';
+import { Span, type WrapHost, type WrapKind } from './wrap-kind.ts';
+
+/** The kinds by the name that `kind` has in the file; the part of the kind has the same name. */
+const kinds = { command, http, openai, comfyui, replicate, fal, cog } as const satisfies Record<
+  string,
+  WrapKind
+>;
+type KindName = keyof typeof kinds;
+const kindNames = Object.keys(kinds) as [KindName, ...KindName[]];
+
+/** One part of the cost of a call: `value / per × rate_usd`. */
+const MeasuredPart = z.strictObject({
+  value: z.union([z.string(), z.number()]),
+  rate_usd: z.number().min(0),
+  per: z.number().positive().default(1),
+});
+
+const CostPart = z
+  .strictObject({
+    type: z.enum(['per_second', 'per_call', 'free']),
+    rate_usd: z.number().min(0).max(10_000).default(0),
+    notes: z.string().max(2_000).optional(),
+    measured: z.array(MeasuredPart).min(1).max(10).optional(),
+  })
+  .refine(({ type, rate_usd }) => (type === 'free') === (rate_usd === 0), {
+    path: ['rate_usd'],
+    error: 'is 0 for the type free, and more than 0 for the others',
+  })
+  .refine(({ type, measured }) => type !== 'free' || measured === undefined, {
+    path: ['measured'],
+    error: 'a free call is not measured; give it a type and a rate_usd, the most that a call may cost',
+  });
+
+const longestTimeoutMs = 24 * 3_600_000;
+
+const common = {
+  kind: z.enum(kindNames),
+  name: CapabilityName,
+  version: VersionText,
+  description: z.string().min(1).max(10_000),
+  tags: Tags.default([]),
+  input: JsonObject.optional(),
+  output: JsonObject.optional(),
+  cost: CostPart.default({ type: 'free', rate_usd: 0 }),
+  max_concurrency: z.number().int().min(1).max(10_000).default(1),
+  timeout: Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestTimeoutMs, {
+    error: 'a timeout is more than 0 and at most 24h',
+  }).default('5m'),
+  deterministic: z.boolean().default(false),
+  files: FilesPart.default({ download: {}, upload: {} }),
+  result: Json.optional(),
+} as const;
+
+const CommonPart = z.strictObject(common);
+export type WrapFile = z.infer<typeof CommonPart>;
+
+function shapeOf(kind: KindName): z.ZodObject {
+  return z.strictObject({ ...common, [kind]: kinds[kind].shape });
+}
+
+/** The keys that are allowed at a path. */
+function knownKeys(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault)
+    return knownKeys(schema.unwrap() as z.ZodType, path);
+  if (schema instanceof z.ZodUnion)
+    return schema.options.flatMap((option) => knownKeys(option as z.ZodType, path));
+  const [key, ...rest] = path;
+  if (schema instanceof z.ZodObject) {
+    if (key === undefined) return Object.keys(schema.shape);
+    const inner: unknown = Reflect.get(schema.shape, key);
+    return inner === undefined ? [] : knownKeys(inner as z.ZodType, rest);
+  }
+  if (key === undefined) return [];
+  if (schema instanceof z.ZodRecord) return knownKeys(schema.valueType as z.ZodType, rest);
+  return schema instanceof z.ZodArray ? knownKeys(schema.element as z.ZodType, rest) : [];
+}
+
+type WrapIssue = z.core.$ZodIssue;
+
+/** The issues of the branch that was meant: the one with the fewest faults that is no fault of the type itself. */
+function innerIssues(issue: WrapIssue): readonly WrapIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const branches = issue.errors.filter((errors) =>
+    errors.some(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
+  );
+  const [meant] = branches.toSorted((a, b) => a.length - b.length);
+  return (meant ?? []).length === 0
+    ? [issue]
+    : (meant ?? []).map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }));
+}
+
+function describeIssue(issue: WrapIssue, schema: z.ZodType, { root, text }: WrapText): UnplacedFinding[] {
+  if (issue.code === 'invalid_key') {
+    const pointer = extendPointer('', ...issue.path.map(String));
+    return [
+      {
+        severity: 'error',
+        code: 'value_invalid',
+        pointer,
+        message: issue.issues[0]?.message ?? issue.message,
+      },
+    ];
+  }
+  if (issue.code !== 'unrecognized_keys') {
+    return readShapeIssue(issue, root, text).map((fault) => ({ severity: 'error', ...fault }));
+  }
+  const known = [...new Set(knownKeys(schema, issue.path))];
+  const suggest = createNameSuggester(known);
+  return issue.keys.map((key) => ({
+    severity: 'error',
+    code: 'key_unknown',
+    pointer: extendPointer('', ...issue.path.map(String), key),
+    message: describeUnknownKey(key, known),
+    suggestion: suggest(key),
+  }));
+}
+
+interface WrapText {
+  readonly root: SourceNode;
+  readonly text: string;
+}
+
+interface ReadOptions extends Pick<WrapHost, 'folder' | 'stateDir'> {
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+type WrapReading = { readonly capability: Capability } | { readonly findings: readonly Finding[] };
+type WrapShape = { readonly file: WrapFile; readonly part: unknown } | { readonly faults: UnplacedFinding[] };
+
+/** Other kinds have other keys, so an unknown kind is the only fault that is reported. */
+function readShape(value: Json, source: WrapText): WrapShape {
+  const kind = z.looseObject({ kind: z.enum(kindNames) }).safeParse(value);
+  if (!kind.success) {
+    return { faults: kind.error.issues.flatMap((issue) => describeIssue(issue, z.unknown(), source)) };
+  }
+  const schema = shapeOf(kind.data.kind);
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return { file: parsed.data as WrapFile, part: parsed.data[kind.data.kind] };
+  const issues = parsed.error.issues.flatMap(innerIssues);
+  return { faults: issues.flatMap((issue) => describeIssue(issue, schema, source)) };
+}
+
+function asFinding(fault: WrapFault): UnplacedFinding {
+  return { severity: 'error', ...fault };
+}
+
+/** Compiles expressions and schemas. */
+function define(
+  { file, part }: { readonly file: WrapFile; readonly part: unknown },
+  options: ReadOptions,
+  secrets: readonly string[],
+): { readonly capability: Capability | null; readonly faults: readonly WrapFault[] } {
+  const faults: WrapFault[] = [];
+  const compile = createCompiler(faults);
+  const { folder, stateDir } = options;
+  const host: WrapHost = { name: file.name, folder, stateDir, compile, hide: createHider(secrets) };
+  try {
+    const capability = defineWrapped(file, kinds[file.kind].prepare(part, host), compile);
+    return { capability, faults };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const field = /^the (input|output) schema/.exec(message)?.[1];
+    return {
+      capability: null,
+      faults: [
+        ...faults,
+        { code: 'value_invalid', pointer: field === undefined ? '' : `/${field}`, message },
+      ],
+    };
+  }
+}
+
+/** @returns the capability, or the faults of the file in the order of its lines */
+export function readWrapFile(text: string, options: ReadOptions): WrapReading {
+  const { root, problems } = detectFormat(text, null) === 'json' ? readJson(text) : readYaml(text);
+  const place = createFindingPlacer(text, root);
+  if (root === null || problems.length > 0) {
+    return { findings: place(problems.map((problem) => ({ severity: 'error', ...problem }))) };
+  }
+  const { value, faults, secrets } = readEnvironment(root.value, options.environment);
+  const shape = readShape(value, { root, text });
+  if ('faults' in shape) return { findings: place([...faults.map(asFinding), ...shape.faults]) };
+  const { capability, faults: inner } = define(shape, options, secrets);
+  const all = [...faults, ...inner];
+  return all.length === 0 && capability !== null ? { capability } : { findings: place(all.map(asFinding)) };
+}

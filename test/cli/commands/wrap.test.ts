@@ -1,0 +1,108 @@
+/** `capstan capability wrap`: a YAML file as an instance, kept by a process above it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, inject, it } from 'vitest';
+import { isRunning, readProcessMark } from '../../../src/dev/supervisor/child-process.ts';
+import { type FakeRouter, startFakeRouter } from '../../capability/support/fake-router.ts';
+import { aFolder } from '../../capability/support/folders.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const children: ChildProcess[] = [];
+let router: FakeRouter | undefined;
+afterEach(() => {
+  router?.close();
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
+/** Answers the id of the process that serves, which is the parent of the program. */
+const file = `kind: command
+name: parent
+version: 1.0.0
+description: Answers the process that serves it.
+tags: [local]
+max_concurrency: 3
+input: {type: object, required: [a], properties: {a: {type: string}}}
+command:
+  argv: [${JSON.stringify(process.execPath)}, -p, process.ppid]
+`;
+
+async function writeWrap(text = file): Promise<string> {
+  const path = join(await aFolder(), 'parent.yaml');
+  await writeFile(path, text);
+  return path;
+}
+
+function wrap(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  const program = [join(inject('packageFolder'), 'bin/capstan.mjs'), 'capability', 'wrap', ...args];
+  const child = spawn(process.execPath, program, { env: { ...process.env, ...env }, stdio: 'pipe' });
+  children.push(child);
+  const printed = { text: '' };
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      printed.text += text;
+    });
+  }
+  return { child, printed, exited: once(child, 'close').then(([code]) => code) };
+}
+
+async function startParent(args: readonly string[] = []) {
+  router = await startFakeRouter();
+  const { said, url } = router;
+  const started = wrap([await writeWrap(), ...args], { ROUTER_URL: url, ROUTER_TOKEN: 't', PORT: '0' });
+  await waitFor('the registration', async () => said.length > 0 || started.child.exitCode !== null);
+  expect(started.printed.text).toContain('5/8 ready');
+  return { ...started, said, endpoint: String(said[0]?.body.endpoint) };
+}
+
+async function askParent(endpoint: string): Promise<number> {
+  const response = await fetch(`${endpoint}/exec`, { method: 'POST', body: '{"a": ""}' });
+  const { output } = (await response.json()) as { output: { text: string } };
+  return Number(output.text);
+}
+
+it('checks a file without starting it', async () => {
+  const right = wrap([await writeWrap(), '--check']);
+  expect(await right.exited).toBe(0);
+  expect(right.printed.text).toContain('valid  parent 1.0.0');
+  const wrong = wrap([await writeWrap(file.replace('argv', 'args')), '--check']);
+  expect(await wrong.exited).toBe(1);
+  expect(wrong.printed.text).toMatch(/parent\.yaml:9:3 error key_unknown unknown key "args"/);
+  expect(wrong.printed.text).toMatch(/2 errors/);
+});
+
+it('registers with the facts of the file, serves, and deregisters at SIGTERM', async () => {
+  const { said, endpoint, child, exited, printed } = await startParent();
+  expect(said[0]?.body).toMatchObject({ name: 'parent', tags: ['local'], max_concurrency: 3 });
+  const serving = await askParent(endpoint);
+  // A terminal sends it to both processes; the one above decides.
+  process.kill(serving, 'SIGINT');
+  expect(await askParent(endpoint)).toBe(serving);
+  child.kill('SIGTERM');
+  expect(await exited).toBe(0);
+  expect(said.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+  expect(printed.text.match(/^\d\/8/gm)).toHaveLength(8);
+});
+
+it('starts again at the same address after a crash, and stays registered', async () => {
+  const { said, endpoint, printed } = await startParent();
+  const first = await askParent(endpoint);
+  process.kill(first, 'SIGKILL');
+  await waitFor('the second registration', async () => said.length === 2);
+  expect(await askParent(endpoint)).not.toBe(first);
+  expect(said.map(({ method, body }) => [method, body.endpoint])).toEqual([
+    ['POST', endpoint],
+    ['POST', endpoint],
+  ]);
+  expect(printed.text).toMatch(/ended by SIGKILL; it is started again in 0\.5 s/);
+});
+
+it('takes the serving process along when it is killed', async () => {
+  const { endpoint, child } = await startParent();
+  const pid = await askParent(endpoint);
+  const serving = { pid, mark: readProcessMark(pid) ?? '' };
+  expect(isRunning(serving)).toBe(true);
+  child.kill('SIGKILL');
+  await waitFor('its end', async () => !isRunning(serving));
+});
