@@ -9,7 +9,7 @@ import { formatDuration, formatReason, formatState, formatUsd } from '../render/
 import { type Columns, renderRows } from '../render/print.ts';
 import { createLiveBlock } from '../watch/watch-run.ts';
 
-interface Fleet {
+interface FleetPicture {
   readonly instances: readonly Instance[];
   /** USD of today's calls in this project, by endpoint. */
   readonly costs: ReadonlyMap<string, number>;
@@ -17,7 +17,7 @@ interface Fleet {
   readonly json: string;
 }
 
-async function readFleet({ client }: Session): Promise<Fleet> {
+async function readFleet({ client }: Session): Promise<FleetPicture> {
   const [listed, series] = await Promise.all([
     client.get('/v1/capabilities', CapabilityList, { limit: 200 }),
     client.get('/v1/costs/series', CostSeries, { period: 'day', by: 'endpoint' }),
@@ -41,7 +41,7 @@ function drawLoad({ in_flight, max_concurrency }: Instance): string {
   return `${'▮'.repeat(full)}${'▯'.repeat(width - full)} ${in_flight}/${max_concurrency}`;
 }
 
-function fleetTable(costs: Fleet['costs']): Columns<Instance> {
+function fleetTable(costs: FleetPicture['costs']): Columns<Instance> {
   return [
     ['CAPABILITY', ({ name, version }) => `${name}@${version}`],
     ['STATE', ({ state }, { style }) => formatState(state, style)],
@@ -55,7 +55,7 @@ function fleetTable(costs: Fleet['costs']): Columns<Instance> {
   ];
 }
 
-function describeSum({ instances, costs, hasMore }: Fleet): string {
+function describeSum({ instances, costs, hasMore }: FleetPicture): string {
   const busy = instances.filter(({ in_flight }) => in_flight > 0).length;
   const up = instances.filter(({ state }) => state === 'up').length;
   const usd = [...costs.values()].reduce((sum, one) => sum + one, 0);

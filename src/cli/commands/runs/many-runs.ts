@@ -2,15 +2,15 @@
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type RunState, terminalRunStates } from '../../contracts/run.ts';
-import { RunActs, RunCount } from '../../contracts/run-control.ts';
-import { type ApiAnswer, download, jsonBody } from '../client/api-client.ts';
-import type { Session } from '../client/session.ts';
-import { command, procedure } from '../command.ts';
-import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
-import { type RunFilterGiven, runFilterOptions, toRunFilter } from '../input/run-filter.ts';
-import { formatState } from '../render/formats.ts';
-import type { Columns } from '../render/print.ts';
+import { type RunState, terminalRunStates } from '../../../contracts/run.ts';
+import { RunActs, RunCount } from '../../../contracts/run-control.ts';
+import { type ApiAnswer, download, jsonBody } from '../../client/api-client.ts';
+import type { Session } from '../../client/session.ts';
+import { command, procedure } from '../../command.ts';
+import { exitCodes, UnreachableError, UsageError } from '../../errors.ts';
+import { type RunFilterGiven, runFilterOptions, toRunFilter } from '../../input/run-filter.ts';
+import { formatState } from '../../render/formats.ts';
+import type { Columns } from '../../render/print.ts';
 
 const countTable: Columns<readonly [RunState, number]> = [
   ['STATE', ([state], { style }) => formatState(state, style)],

@@ -1,15 +1,15 @@
 /** Data of runs: the files of their jobs (`media`), and cached results of steps with `cache`. */
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
-import { type CacheEntry, CacheList, CacheRemoved } from '../../contracts/cache.ts';
-import { Job, type MediaPath, parseMediaReference } from '../../contracts/media.ts';
-import { path } from '../client/api-client.ts';
-import { downloadMedia, uploadMedia } from '../client/media-transfer.ts';
-import { command, group, listed, parsed, procedure } from '../command.ts';
-import { UsageError } from '../errors.ts';
-import { readLimit } from '../input/arguments.ts';
-import { formatBytes, formatUsd } from '../render/formats.ts';
-import type { Columns } from '../render/print.ts';
+import { type CacheEntry, CacheList, CacheRemoved } from '../../../contracts/cache.ts';
+import { Job, type MediaPath, parseMediaReference } from '../../../contracts/media.ts';
+import { path } from '../../client/api-client.ts';
+import { downloadMedia, uploadMedia } from '../../client/media-transfer.ts';
+import { command, group, listed, parsed, procedure } from '../../command.ts';
+import { UsageError } from '../../errors.ts';
+import { readLimit } from '../../input/arguments.ts';
+import { formatBytes, formatUsd } from '../../render/formats.ts';
+import type { Columns } from '../../render/print.ts';
 
 function readReference(text: string): MediaPath {
   const path = parseMediaReference(text);

@@ -1,12 +1,12 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or a repetition of an earlier run. */
 import { randomUUID } from 'node:crypto';
-import { Priority } from '../../contracts/primitives.ts';
-import { Run } from '../../contracts/run.ts';
-import { BulkAnswer, RerunPreview } from '../../contracts/run-control.ts';
-import { jsonBody, path } from '../client/api-client.ts';
-import type { Session } from '../client/session.ts';
-import { oneOf, parsed, procedure, type Term } from '../command.ts';
-import { exitCodes, UsageError } from '../errors.ts';
+import { Priority } from '../../../contracts/primitives.ts';
+import { Run } from '../../../contracts/run.ts';
+import { BulkAnswer, RerunPreview } from '../../../contracts/run-control.ts';
+import { jsonBody, path } from '../../client/api-client.ts';
+import type { Session } from '../../client/session.ts';
+import { oneOf, parsed, procedure, type Term } from '../../command.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
 import {
   budgetOption,
   collectPair,
@@ -15,12 +15,12 @@ import {
   readDurationMs,
   readSource,
   resolveRunId,
-} from '../input/arguments.ts';
-import { meansMany, type RunFilterGiven, runFilterOptions } from '../input/run-filter.ts';
-import { prepareRun, readJob } from '../input/run-request.ts';
-import type { Columns } from '../render/print.ts';
-import type { Shell } from '../shell.ts';
-import { watchRun } from '../watch/watch-run.ts';
+} from '../../input/arguments.ts';
+import { meansMany, type RunFilterGiven, runFilterOptions } from '../../input/run-filter.ts';
+import { prepareRun, readJob } from '../../input/run-request.ts';
+import type { Columns } from '../../render/print.ts';
+import type { Shell } from '../../shell.ts';
+import { watchRun } from '../../watch/watch-run.ts';
 import { changeMany, watchMany } from './many-runs.ts';
 
 interface RunGiven {
@@ -58,7 +58,7 @@ const ofServer = [
 async function runMocked(mock: string | true, options: RunGiven, shell: Shell): Promise<true> {
   const given = ofServer.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
-  const { runWithMocks } = await import('../input/mock-run.ts');
+  const { runWithMocks } = await import('../../input/mock-run.ts');
   await runWithMocks({ ...options, target: options['file|name'], mock }, shell);
   return true;
 }

@@ -3,13 +3,13 @@
  */
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { EventPage, LogLevel } from '../../contracts/event.ts';
-import { Run, RunList, type RunSummary } from '../../contracts/run.ts';
-import { StepDetail } from '../../contracts/run-step.ts';
-import { getAll, jsonBody, path } from '../client/api-client.ts';
-import { linkToConsole, openBrowser, type Session } from '../client/session.ts';
-import { command, listed, oneOf, parsed, procedure, type Register } from '../command.ts';
-import { exitCodes, UsageError } from '../errors.ts';
+import { EventPage, LogLevel } from '../../../contracts/event.ts';
+import { Run, RunList, type RunSummary } from '../../../contracts/run.ts';
+import { StepDetail } from '../../../contracts/run-step.ts';
+import { getAll, jsonBody, path } from '../../client/api-client.ts';
+import { linkToConsole, openBrowser, type Session } from '../../client/session.ts';
+import { command, listed, oneOf, parsed, procedure, type Register } from '../../command.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
 import {
   getRun,
   latestRun,
@@ -18,8 +18,8 @@ import {
   readUsd,
   resolveRunId,
   runArgument,
-} from '../input/arguments.ts';
-import { meansMany, runFilterOptions, toRunFilter } from '../input/run-filter.ts';
+} from '../../input/arguments.ts';
+import { meansMany, runFilterOptions, toRunFilter } from '../../input/run-filter.ts';
 import {
   formatAge,
   formatRunState,
@@ -27,11 +27,11 @@ import {
   formatState,
   formatStepCounts,
   formatUsd,
-} from '../render/formats.ts';
-import type { Columns } from '../render/print.ts';
-import { renderStepDetail, showRun } from '../render/run.ts';
-import { type EventFilter, followEvents, formatEvent, isAsked } from '../watch/events.ts';
-import { watchRun } from '../watch/watch-run.ts';
+} from '../../render/formats.ts';
+import type { Columns } from '../../render/print.ts';
+import { renderStepDetail, showRun } from '../../render/run.ts';
+import { type EventFilter, followEvents, formatEvent, isAsked } from '../../watch/events.ts';
+import { watchRun } from '../../watch/watch-run.ts';
 import { changeMany } from './many-runs.ts';
 
 const runTable: Columns<RunSummary> = [
