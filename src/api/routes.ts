@@ -8,6 +8,7 @@ import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
 import { runEventRoutes, streamRoutes } from './routes/events.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
+import { mcpRoutes } from './routes/mcp.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { moneyRoutes } from './routes/money.ts';
 import { openAiRoutes } from './routes/openai.ts';
@@ -29,6 +30,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...publisherRoutes,
     ...callRoutes,
     ...openAiRoutes,
+    ...mcpRoutes,
     ...pipelineRoutes,
     ...graphRoutes,
     ...planRoutes,

@@ -33,6 +33,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   capabilities: async () => (await import('./commands/capabilities.ts')).registerCapabilitiesCommand,
   exec: async () => (await import('./commands/capabilities.ts')).registerExecCommand,
   route: async () => (await import('./commands/capabilities.ts')).registerRouteCommand,
+  mcp: async () => (await import('./commands/mcp.ts')).registerMcpCommand,
   capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,
   check: async () => (await import('./commands/capability.ts')).registerCheckCommand,
   costs: async () => (await import('./commands/money.ts')).registerCostsCommand,
