@@ -103,6 +103,9 @@ const ruleList = `
 - \`<\`, \`<=\`, \`>\` and \`>=\` order two numbers or two strings, strings by UTF-16 unit.
 - Comparisons associate to the left.
 - \`&&\`, \`||\` and \`!\` accept booleans only. \`&&\` and \`||\` evaluate their right side only if it decides the result.
+- \`+\`, \`-\`, \`*\` and \`/\` calculate with numbers. \`*\` and \`/\` bind more tightly than \`+\` and \`-\`, filters more tightly than all four, and \`??\` less tightly. Equal ones associate to the left.
+- Names may hold \`-\`, so the operator has white space on both sides. \`-2\` is a number.
+- A calculation with a missing value is missing, so \`??\` covers it. A division by 0, and a result too large for a number, are errors.
 - \`in\` looks for a value in a list, for a string in a string, or for a string among the keys of an object.
 - Comparisons and conditions need parentheses: \`{{ ( a == b ) }}\`. Only an operator or a filter may follow the closing one.
 

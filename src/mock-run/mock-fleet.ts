@@ -9,7 +9,7 @@ import { type CancelSignal, CancelSource } from '../core/cancellation.ts';
 import { parseDuration } from '../core/duration.ts';
 import { evaluateCondition, readCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
-import { type Dialect, filterNames } from '../core/expression/filters.ts';
+import { inputDialect } from '../core/expression/filters.ts';
 import { ExpressionError, type ExpressionSyntaxError } from '../core/expression/language.ts';
 import { type CompiledTemplate, readTemplate } from '../core/expression/template.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
@@ -185,12 +185,6 @@ interface CompiledReply {
   readonly output: CompiledTemplate | null;
   left: number;
 }
-
-const inputDialect: Dialect = {
-  roots: ['input'],
-  filterNames,
-  rootHint: 'a field of the input is written input.<field>',
-};
 
 /** @param pointer of the replies in their document */
 export function compileReplies(

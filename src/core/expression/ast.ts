@@ -1,10 +1,10 @@
 /**
- * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters, comparisons) are
- * lists, never nested, so only parentheses and `!` deepen a tree.
+ * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters, comparisons, sums,
+ * products) are lists, never nested, so only parentheses and `!` deepen a tree.
  */
 import type { Scalar } from '../json/values.ts';
 import type { AnyFilterName } from './filters.ts';
-import type { ComparisonOperator, RootName, SkillRootName } from './language.ts';
+import type { ArithmeticOperator, ComparisonOperator, RootName, SkillRootName } from './language.ts';
 
 /** One step of a path: a key, an index, or every item (`[*]`). */
 export type Segment = string | number | { readonly each: true };
@@ -33,6 +33,11 @@ export type Expression =
       readonly kind: 'comparison';
       readonly first: Expression;
       readonly rest: readonly { readonly operator: ComparisonOperator; readonly right: Expression }[];
+    }
+  | {
+      readonly kind: 'sum' | 'product';
+      readonly first: Expression;
+      readonly rest: readonly { readonly operator: ArithmeticOperator; readonly right: Expression }[];
     };
 
 const plainName = /^[A-Za-z_][A-Za-z0-9_-]*$/;

@@ -1,8 +1,8 @@
-/** Equality, order and containment of values. */
+/** Equality, order and containment of values, and arithmetic. */
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
-import { type ComparisonOperator, expressionLimits } from './language.ts';
+import { type ArithmeticOperator, type ComparisonOperator, expressionLimits } from './language.ts';
 
 type Pair = readonly [Json, Json];
 
@@ -131,4 +131,39 @@ function isContained(left: Json, right: Json, evaluation: Evaluation): boolean {
     evaluation,
     `in looks for a value in a list, or for a string in a string or among keys, not for ${describeValue(left)} in ${describeValue(right)}`,
   );
+}
+
+interface Calculation {
+  readonly left: Json;
+  readonly operator: ArithmeticOperator;
+  readonly right: Json;
+}
+
+/** @throws ExpressionError for operands other than numbers, for a division by 0, and for a result beyond all numbers */
+export function calculate({ left, operator, right }: Calculation, evaluation: Evaluation): number {
+  if (typeof left !== 'number' || typeof right !== 'number') {
+    const seen = describeValue(typeof left === 'number' ? right : left);
+    throw evaluationError(
+      evaluation,
+      `${operator} takes numbers, not ${seen}`,
+      'a text becomes one by | number',
+    );
+  }
+  if (operator === '/' && right === 0) throw evaluationError(evaluation, 'a number is divided by 0');
+  const result = resultOf(left, operator, right);
+  if (Number.isFinite(result)) return result + 0; // never -0
+  throw evaluationError(evaluation, `the result of ${operator} is too large for a number`);
+}
+
+function resultOf(left: number, operator: ArithmeticOperator, right: number): number {
+  switch (operator) {
+    case '+':
+      return left + right;
+    case '-':
+      return left - right;
+    case '*':
+      return left * right;
+    case '/':
+      return left / right;
+  }
 }

@@ -8,7 +8,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { type Expression, formatPath, type Path, type Segment } from './ast.ts';
-import { compareValues } from './compare.ts';
+import { calculate, compareValues } from './compare.ts';
 import {
   copyValue,
   describeValue,
@@ -102,6 +102,9 @@ function evaluate(expression: Expression, evaluation: Evaluation): Outcome {
       return found(expression.of.some((operand) => evaluateToBoolean(operand, '||', evaluation)));
     case 'comparison':
       return evaluateComparison(expression, evaluation);
+    case 'sum':
+    case 'product':
+      return evaluateCalculation(expression, evaluation);
   }
 }
 
@@ -146,6 +149,21 @@ function evaluateComparison(
     left = compareValues({ left, operator, right: evaluateToValue(right, evaluation) }, evaluation);
   }
   return found(left);
+}
+
+/** A missing operand makes the whole missing, so that `??` covers it. */
+function evaluateCalculation(
+  { first, rest }: Extract<Expression, { kind: 'sum' | 'product' }>,
+  evaluation: Evaluation,
+): Outcome {
+  let left = evaluate(first, evaluation);
+  for (const { operator, right } of rest) {
+    if (!left.found) return left;
+    const other = evaluate(right, evaluation);
+    if (!other.found) return other;
+    left = found(calculate({ left: left.value, operator, right: other.value }, evaluation));
+  }
+  return left;
 }
 
 /** A stop on a path: the value, and the concrete path to it. */

@@ -126,7 +126,7 @@ export function copyValue(value: unknown, evaluation: Evaluation, depth = 0): Js
   return Object.fromEntries(keys.map((key) => [key, copyValue(value[key], evaluation, depth + 1)]));
 }
 
-function toScalar(value: unknown, evaluation: Evaluation): Scalar {
+export function toScalar(value: unknown, evaluation: Evaluation): Scalar {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);

@@ -15,8 +15,17 @@ import {
   scalarText,
   spend,
   spendItems,
+  toScalar,
 } from './evaluation.ts';
-import { type RootName, rootNames, type SkillRootName, skillRootNames, tokenPatterns } from './language.ts';
+import {
+  countBytes,
+  type RootName,
+  rootNames,
+  type SkillRootName,
+  skillRootNames,
+  tokenEstimate,
+  tokenPatterns,
+} from './language.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
 // receives a missing value (evaluation continues at the next `??`), and rejects a value of the wrong type.
@@ -114,6 +123,45 @@ function baseName(input: FilterInput): Outcome {
   return found(input.value.slice(input.value.lastIndexOf('/', end - 1) + 1, end));
 }
 
+/** The type of a message's part that is not text, in the forms of OpenAI and of others. */
+const mediaPart = /^(?:input_)?(?:image|audio|video|file|document)(?:_url)?$/;
+
+/** Lists and objects count with their keys and signs, as JSON text without escapes. */
+function estimateTokens({ value, evaluation }: FilterInput): Outcome {
+  if (typeof value === 'string') {
+    spend(evaluation, value.length);
+    return found(Math.ceil(countBytes(value) / tokenEstimate.bytesPerToken));
+  }
+  let bytes = 0;
+  let mediaParts = 0;
+  const left: Json[] = [value];
+  while (left.length > 0) {
+    const part = left.pop() ?? null;
+    if (isList(part)) {
+      spendItems(evaluation, part.length);
+      bytes += 2 + part.length;
+      for (const item of part) left.push(item);
+    } else if (isPlainObject(part)) {
+      const keys = Object.keys(part);
+      spendItems(evaluation, keys.length);
+      if (typeof part.type === 'string' && mediaPart.test(part.type)) {
+        mediaParts++;
+        continue;
+      }
+      bytes += 2 + 4 * keys.length;
+      for (const key of keys) {
+        spend(evaluation, key.length);
+        bytes += countBytes(key);
+        left.push(part[key] ?? null);
+      }
+    } else if (typeof part === 'string') {
+      spend(evaluation, part.length);
+      bytes += 2 + countBytes(part);
+    } else bytes += String(toScalar(part, evaluation)).length;
+  }
+  return found(Math.ceil(bytes / tokenEstimate.bytesPerToken) + mediaParts * tokenEstimate.mediaPart);
+}
+
 export const filters = {
   json: { argument: 'none', summary: 'the value as JSON text', apply: toJsonText },
   string: { argument: 'none', summary: 'a number or boolean as text', apply: toText },
@@ -140,6 +188,11 @@ export const filters = {
     apply: joinItems,
   },
   basename: { argument: 'none', summary: 'the part of a path after the last /', apply: baseName },
+  tokens: {
+    argument: 'none',
+    summary: `an upper estimate of a model's tokens: half the bytes, and ${tokenEstimate.mediaPart} for each part that is an image, audio, video, file or document`,
+    apply: estimateTokens,
+  },
 } as const satisfies Record<string, ExpressionFilter>;
 
 export type FilterName = keyof typeof filters;
@@ -202,6 +255,13 @@ export const pipelineDialect: Dialect = {
   roots: rootNames,
   filterNames,
   rootHint: 'a field of the job is written job.<field>',
+};
+
+/** Of the input of one call. */
+export const inputDialect: Dialect = {
+  roots: ['input'],
+  filterNames,
+  rootHint: 'a field of the input is written input.<field>',
 };
 
 export const skillDialect: Dialect = {

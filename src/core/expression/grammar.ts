@@ -4,7 +4,14 @@
  * reads.
  */
 import { type AnyFilterName, type Dialect, knownFilters } from './filters.ts';
-import { comparisonOperators, delimiters, keywords, operators, tokenPatterns } from './language.ts';
+import {
+  arithmeticOperators,
+  comparisonOperators,
+  delimiters,
+  keywords,
+  operators,
+  tokenPatterns,
+} from './language.ts';
 
 export interface GrammarRule {
   readonly name: string;
@@ -25,7 +32,9 @@ export function createGrammar(dialect: Dialect): readonly GrammarRule[] {
     phrase('compared', 'operand { operator operand }'),
     phrase('operator', eitherWord(comparisonOperators)),
     phrase('operand', `${word(operators.not)} operand | expr`),
-    phrase('expr', repeated('alt', operators.otherwise)),
+    phrase('expr', repeated('sum', operators.otherwise)),
+    phrase('sum', calculated('product', arithmeticOperators.sum)),
+    phrase('product', calculated('alt', arithmeticOperators.product)),
     phrase('alt', `primary { ${word(operators.filter)} filter }`),
     phrase('primary', 'path | scalar | "(" cond ")"'),
     phrase('path', 'root { "." name | "[" index "]" | "[" string "]" | "[" "*" "]" }'),
@@ -58,6 +67,10 @@ function inBraces(rule: string): string {
 
 function repeated(rule: string, operator: string): string {
   return `${rule} { ${word(operator)} ${rule} }`;
+}
+
+function calculated(rule: string, signs: readonly string[]): string {
+  return `${rule} { ${signs.map((sign) => `${word(sign)} ${rule}`).join(' | ')} }`;
 }
 
 function filterCall(name: AnyFilterName): string {

@@ -6,7 +6,11 @@ export type ComparisonOperator = (typeof comparisonOperators)[number];
 
 export const operators = { otherwise: '??', filter: '|', any: '||', all: '&&', not: '!' } as const;
 
-const punctuation = ['.', '[', ']', '*', '(', ')'] as const;
+/** By precedence: those of a product bind more tightly. `*` also stands in `[*]`. */
+export const arithmeticOperators = { sum: ['+', '-'], product: ['*', '/'] } as const;
+export type ArithmeticOperator = (typeof arithmeticOperators)['sum' | 'product'][number];
+
+const punctuation = ['.', '[', ']', '(', ')'] as const;
 
 export const keywords: ReadonlyMap<string, null | boolean> = new Map([
   ['true', true],
@@ -27,6 +31,8 @@ export const tokenPatterns = {
 export const signs: readonly string[] = [
   ...Object.values(operators),
   ...comparisonOperators.filter((operator) => operator !== 'in'),
+  ...arithmeticOperators.sum,
+  ...arithmeticOperators.product,
   ...punctuation,
 ].sort((a, b) => b.length - a.length);
 
@@ -48,6 +54,9 @@ export function isRootName(name: string): name is RootName {
 export const skillRootNames = ['input', 'match'] as const;
 export type SkillRootName = (typeof skillRootNames)[number];
 
+/** The filter `tokens` estimates too much on purpose: a text has about four bytes to a token. */
+export const tokenEstimate = { bytesPerToken: 2, mediaPart: 4_096 } as const;
+
 /** Bounds that keep every expression cheap to evaluate. */
 export const expressionLimits = {
   /** Bytes (UTF-8) of one string that holds an expression. */
@@ -67,14 +76,23 @@ export const expressionLimits = {
 } as const;
 
 export function isLongerThanBytes(text: string, limit: number): boolean {
-  if (text.length > limit) return true;
-  if (text.length * 3 <= limit) return false;
+  return text.length > limit || (text.length * 3 > limit && countBytes(text) > limit);
+}
+
+/** Bytes (UTF-8) of a text. */
+export function countBytes(text: string): number {
   let bytes = 0;
-  for (const character of text) {
-    const code = character.codePointAt(0) ?? 0;
-    bytes += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 0x80) bytes += 1;
+    else if (code < 0x800) bytes += 2;
+    else if (code < 0xd800 || code > 0xdbff || (text.charCodeAt(at + 1) & 0xfc00) !== 0xdc00) bytes += 3;
+    else {
+      bytes += 4; // a pair
+      at++;
+    }
   }
-  return bytes > limit;
+  return bytes;
 }
 
 /** The two errors of the expression language. Callers turn them into findings or AppErrors. */

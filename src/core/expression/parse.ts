@@ -7,9 +7,12 @@ import { createNameSuggester } from '../nearest-name.ts';
 import type { Expression, FilterCall, Path, Segment } from './ast.ts';
 import { knownFilters } from './filters.ts';
 import {
+  type ArithmeticOperator,
+  arithmeticOperators,
   type ComparisonOperator,
   comparisonOperators,
   delimiters,
+  type ExpressionSyntaxError,
   expressionLimits,
   keywords,
   operators,
@@ -89,10 +92,51 @@ function allowedKey(cursor: Cursor, token: Token): string {
 }
 
 export function parseExpression(cursor: Cursor): Expression {
-  const alternatives = [parseAlternative(cursor)];
-  while (acceptSymbol(cursor, operators.otherwise)) alternatives.push(parseAlternative(cursor));
-  const [only] = alternatives;
-  return alternatives.length === 1 && only !== undefined ? only : { kind: 'otherwise', alternatives };
+  const first = parseSum(cursor);
+  const alternatives = [first];
+  while (acceptSymbol(cursor, operators.otherwise)) alternatives.push(parseSum(cursor));
+  return alternatives.length === 1 ? first : { kind: 'otherwise', alternatives };
+}
+
+function parseSum(cursor: Cursor): Expression {
+  const sum = parseCalculation(cursor, 'sum', parseProduct);
+  // A number takes the minus before it as its sign, so `a -2` has no operator.
+  if (cursor.token.kind === 'number' && cursor.token.text.startsWith('-')) throw crowdedMinus(cursor);
+  return sum;
+}
+
+function parseProduct(cursor: Cursor): Expression {
+  return parseCalculation(cursor, 'product', parseAlternative);
+}
+
+function parseCalculation(
+  cursor: Cursor,
+  kind: 'sum' | 'product',
+  parseOperandOf: (cursor: Cursor) => Expression,
+): Expression {
+  const first = parseOperandOf(cursor);
+  const rest: { operator: ArithmeticOperator; right: Expression }[] = [];
+  for (;;) {
+    const operator = arithmeticOperators[kind].find((known) => isSymbol(cursor, known));
+    if (operator === undefined) return rest.length === 0 ? first : { kind, first, rest };
+    if (operator === '-') requireSpaces(cursor);
+    advance(cursor);
+    rest.push({ operator, right: parseOperandOf(cursor) });
+  }
+}
+
+/** Names hold `-`, so the operator stands apart. */
+function requireSpaces(cursor: Cursor): void {
+  const { start, end } = cursor.token;
+  if (/\S/.test(cursor.text.slice(start - 1, start) + cursor.text.slice(end, end + 1))) {
+    throw crowdedMinus(cursor);
+  }
+}
+
+function crowdedMinus(cursor: Cursor): ExpressionSyntaxError {
+  return syntaxError(cursor, '- between two values needs white space on both sides', {
+    suggestion: 'write a - b',
+  });
 }
 
 function parseAlternative(cursor: Cursor): Expression {

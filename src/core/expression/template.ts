@@ -252,6 +252,11 @@ function visitExpression(expression: Expression, optional: boolean, visit: Visit
     case 'any':
       for (const operand of expression.of) visitExpression(operand, false, visit);
       return;
+    case 'sum':
+    case 'product':
+      visitExpression(expression.first, optional, visit);
+      for (const { right } of expression.rest) visitExpression(right, optional, visit);
+      return;
     case 'comparison':
       visitExpression(expression.first, false, visit);
       for (const { right } of expression.rest) visitExpression(right, false, visit);

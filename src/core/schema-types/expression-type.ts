@@ -125,6 +125,7 @@ const filterTypes: Readonly<Record<FilterName, FilterType>> = {
   last: { takes: kinds.list, words: 'a list', yields: (type) => itemAt(type, 'last') },
   join: { takes: kinds.list, words: 'a list', yields: () => someValue(stringType) },
   basename: { takes: kinds.string, words: 'a string', yields: () => someValue(stringType) },
+  tokens: { takes: anyType.kinds, words: 'anything', yields: () => someValue(integerType) },
 };
 
 /** Null for a filter that pipelines do not have. */
@@ -163,6 +164,9 @@ export function typeOfExpression(
       return someValue(booleanType);
     case 'comparison':
       return typeOfComparison(expression, context);
+    case 'sum':
+    case 'product':
+      return typeOfCalculation(expression, context, isCovered);
   }
 }
 
@@ -243,6 +247,31 @@ function typeOfComparison({ first, rest }: Of<'comparison'>, context: TypeContex
   return someValue(left);
 }
 
+/** A missing operand makes the whole missing. */
+function typeOfCalculation(
+  { first, rest }: Of<'sum' | 'product'>,
+  context: TypeContext,
+  isCovered: boolean,
+): TypedValue {
+  let missing: TypedValue['missing'] = 'no';
+  let areIntegers = true;
+  const operator = rest[0]?.operator ?? '+';
+  for (const operand of [first, ...rest.map(({ right }) => right)]) {
+    const value = typeOfExpression(operand, context, isCovered);
+    if (value.missing === 'yes') return missingValue;
+    if (value.missing === 'maybe') missing = 'maybe';
+    if (value.type.kinds === 0) continue;
+    if (!isKind(value.type, kinds.number)) {
+      const seen: TypedValue = isCovered ? value : someValue(value.type);
+      context.report(operandFault(operand, seen, { rule: `${operator} takes numbers` }));
+      return unknownValue;
+    }
+    areIntegers &&= value.type.isInteger;
+  }
+  const isWhole = areIntegers && rest.every(({ operator: sign }) => sign !== '/');
+  return { type: isWhole ? integerType : numberType, missing };
+}
+
 function compare(expression: Expression, comparison: TypeComparison, context: TypeContext): void {
   if (comparison.left.kinds === 0 || comparison.right.kinds === 0) return;
   const fault = findComparisonFault(comparison, context.effort);
@@ -280,6 +309,8 @@ export function offsetOf(expression: Expression): number | undefined {
     case 'any':
       return firstOffset(expression.of);
     case 'comparison':
+    case 'sum':
+    case 'product':
       return firstOffset([expression.first, ...expression.rest.map(({ right }) => right)]);
   }
 }

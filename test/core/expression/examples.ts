@@ -53,6 +53,7 @@ export const filterExamples: Record<FilterName, Example> = {
   last: { template: '{{ job.tags | last }}', value: 'sun' },
   join: { template: '{{ job.tags | join(", ") }}', value: 'sea, sun' },
   basename: { template: '{{ job.clips[0].path | basename }}', value: 'a.mp4' },
+  tokens: { template: '{{ job.title | tokens }}', value: 4 },
 };
 
 export const examples: readonly Example[] = [
@@ -71,6 +72,11 @@ export const examples: readonly Example[] = [
   { template: '{{ ( job.clips[0] == job.clips[1] ) }}', value: false },
   { template: '{{ ( 3 > 2 == true ) }}', value: true },
   { template: '{{ ( job.draft && job.subtitle == "x" ) }}', value: false },
+  { template: '{{ job.take * 2 + 1 }}', value: 7 },
+  { template: '{{ (job.clips[0].ms + job.clips[1].ms) / 1000 - job.take }}', value: 2 },
+  { template: '{{ job.bonus * 2 ?? 0 }}', value: 0 },
+  { template: '{{ (job.bonus ?? 1) * 2 }}', value: 2 },
+  { template: '{{ ( job.take + 1 > 3 ) }}', value: true },
   { template: '{{ "\\u00e9" }}', value: 'é' },
   { template: "{{ '\\u00e9' }}", value: '\\u00e9' },
   { template: 'media://{{ run.job_id }}/cover.jpg', value: 'media://job_1/cover.jpg' },
@@ -115,7 +121,13 @@ export const brokenExamples: readonly BrokenExample[] = [
   {
     template: '{{ job.tags | size }}',
     found: 'submission',
-    error: '"size" is no filter; there are json, string, number, bool, length, first, last, join, basename',
+    error:
+      '"size" is no filter; there are json, string, number, bool, length, first, last, join, basename, tokens',
+  },
+  {
+    template: '{{ job.take -1 }}',
+    found: 'submission',
+    error: '- between two values needs white space on both sides',
   },
   {
     template: '{{ job.title }',
@@ -152,6 +164,16 @@ export const brokenExamples: readonly BrokenExample[] = [
     template: '{{ ( job.rate < 2 ) }}',
     found: 'run',
     error: '< orders two numbers or two strings, not a string and a number',
+  },
+  {
+    template: '{{ job.rate * 2 }}',
+    found: 'run',
+    error: '* takes numbers, not a string',
+  },
+  {
+    template: '{{ job.take / 0 }}',
+    found: 'run',
+    error: 'a number is divided by 0',
   },
   {
     template: '{{ ( 1 < 2 < 3 ) }}',

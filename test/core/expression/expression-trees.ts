@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import type { Expression, Segment } from '../../../src/core/expression/ast.ts';
 import { type Dialect, knownFilters } from '../../../src/core/expression/filters.ts';
-import { comparisonOperators } from '../../../src/core/expression/language.ts';
+import { arithmeticOperators, comparisonOperators } from '../../../src/core/expression/language.ts';
 import { isForbiddenName } from '../../../src/core/json/values.ts';
 
 const segment: fc.Arbitrary<Segment> = fc.oneof(
@@ -68,6 +68,16 @@ export function expressionOf(dialect: Dialect) {
           { minLength: 1, maxLength: 3 },
         ),
       }),
+      ...(['sum', 'product'] as const).map((kind) =>
+        fc.record({
+          kind: fc.constant(kind),
+          first: tie('expression'),
+          rest: fc.array(
+            fc.record({ operator: fc.constantFrom(...arithmeticOperators[kind]), right: tie('expression') }),
+            { minLength: 1, maxLength: 3 },
+          ),
+        }),
+      ),
     ),
   })).expression;
 }

@@ -133,7 +133,27 @@ describe.each(allNames)('the grammar of %s', (dialect) => {
 
   it('accepts what the parser accepts, and refuses what it refuses', () => {
     const isSentence = recogniserOf(dialect);
-    const words = ['(', ')', '[', ']', '*', '.', '|', '||', '&&', '!', '??', '==', '<=', '<', 'in', ','];
+    const words = [
+      '(',
+      ')',
+      '[',
+      ']',
+      '*',
+      '.',
+      '|',
+      '||',
+      '&&',
+      '!',
+      '??',
+      '==',
+      '<=',
+      '<',
+      'in',
+      ',',
+      '+',
+      '-',
+      '/',
+    ];
     const names = [...dialects[dialect].roots, ...dialects[dialect].filterNames];
     const token = fc.oneof(
       fc.constantFrom(...words, 'true', 'null', '"s"', "'t'", '0', '12', '-1', '1.5', 'x', 'a-b'),

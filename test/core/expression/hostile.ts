@@ -60,7 +60,19 @@ const operand = fc.oneof(
 );
 
 const filter = fc.constantFrom(
-  ...['json', 'string', 'number', 'bool', 'length', 'first', 'last', 'join(",")', 'basename', 'constructor'],
+  ...[
+    'json',
+    'string',
+    'number',
+    'bool',
+    'length',
+    'first',
+    'last',
+    'join(",")',
+    'basename',
+    'tokens',
+    'constructor',
+  ],
 );
 
 const sound = fc
@@ -70,7 +82,7 @@ const sound = fc
   )
   .chain((operands) =>
     fc
-      .array(fc.constantFrom('==', '!=', '<', 'in', '&&', '||', '??', '== !'), {
+      .array(fc.constantFrom('==', '!=', '<', 'in', '&&', '||', '??', '== !', '+', '-', '*', '/'), {
         minLength: operands.length,
         maxLength: operands.length,
       })

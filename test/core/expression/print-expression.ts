@@ -4,8 +4,20 @@ import { formatPath } from '../../../src/core/expression/ast.ts';
 
 /** In the place of a whole `{{ }}` or of an operand. */
 export function printExpression(expression: Expression): string {
-  if (expression.kind === 'otherwise') return expression.alternatives.map(printAlternative).join(' ?? ');
-  return printAlternative(expression);
+  if (expression.kind === 'otherwise') return expression.alternatives.map(printSum).join(' ?? ');
+  return printSum(expression);
+}
+
+function printSum(expression: Expression): string {
+  if (expression.kind !== 'sum') return printProduct(expression);
+  const rest = expression.rest.map(({ operator, right }) => ` ${operator} ${printProduct(right)}`);
+  return printProduct(expression.first) + rest.join('');
+}
+
+function printProduct(expression: Expression): string {
+  if (expression.kind !== 'product') return printAlternative(expression);
+  const rest = expression.rest.map(({ operator, right }) => `${operator}${printAlternative(right)}`);
+  return printAlternative(expression.first) + rest.join('');
 }
 
 function printAlternative(expression: Expression): string {
