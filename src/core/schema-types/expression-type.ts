@@ -140,7 +140,7 @@ function typeOfFiltered(
       return unknownValue;
     }
     const result = filter.yields(type, { argument, values });
-    if (result.missing !== 'no' && !isBelowDefault) {
+    if (result.missing !== 'no' && result !== unknownValue && !isBelowDefault) {
       context.report({ ...missingFault(call, result.missing), offset: offsetOf(of) });
     }
     const isKept = missing === 'no' || name === 'default';

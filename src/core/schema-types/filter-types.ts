@@ -2,7 +2,7 @@
 import type { AnyFilterName, FilterName } from '../expression/filters.ts';
 import type { Scalar } from '../json/values.ts';
 import { itemTypeOf, typeOfValue, unionOf } from './combine-types.ts';
-import { missingValue, someValue, type TypedValue } from './path-type.ts';
+import { missingValue, someValue, type TypedValue, unknownValue } from './path-type.ts';
 import {
   anyType,
   booleanKinds,
@@ -50,15 +50,18 @@ function itemAt(type: ValueType, end: 'first' | 'last'): TypedValue {
   };
 }
 
+/** As `[*]` and a field: a field that the items do not describe is unknown. */
 function mapType(type: ValueType, { argument }: TypedArguments): TypedValue {
   const item = itemTypeOf(type);
-  const { type: field, presence } = item.object.property(String(argument));
-  const isKept = isKind(item, kinds.null);
+  const name = String(argument);
+  const { object } = item;
+  const { type: field, presence } = object.property(name);
+  const isTold = object.names().has(name) || object.other().type !== anyType;
+  if (item === anyType || (presence === 'maybe' && !isTold)) return unknownValue;
+  if (presence === 'never' && isKind(item, kinds.object) && type.list.most > 0) return missingValue;
   const from = isKind(item, kinds.object) ? field : neverType;
-  const missing =
-    presence === 'certain' ? 'no' : presence === 'never' && type.list.least > 0 && !isKept ? 'yes' : 'maybe';
-  if (item === anyType) return { type: listOf(anyType, type.list), missing: 'maybe' };
-  return { type: listOf(isKept ? unionOf([from, nullType]) : from, type.list), missing };
+  const taken = isKind(item, kinds.null) ? unionOf([from, nullType]) : from;
+  return { type: listOf(taken, type.list), missing: presence === 'maybe' ? 'maybe' : 'no' };
 }
 
 /** Some of the items. */
