@@ -1,5 +1,6 @@
 /** The expression language: the grammar is the parser's table, every example is one that the tests run. */
 import type { Json } from '../../src/contracts/primitives.ts';
+import type { ExpressionFilter } from '../../src/core/expression/evaluation.ts';
 import {
   type FilterName,
   filterNames,
@@ -141,13 +142,36 @@ const limits = formatTable(
   ],
 );
 
+const writtenArguments: Readonly<Record<ExpressionFilter['argument'], string>> = {
+  none: '',
+  string: '("…")',
+  scalar: '(scalar)',
+  field: '("field")',
+  value: '(expr)',
+  values: '(expr, expr)',
+  optional: '(expr)',
+  condition: '("field" operator expr)',
+};
+
+function showCall(name: FilterName): string {
+  return `${name}${writtenArguments[filters[name].argument]}`;
+}
+
 const filterTable = formatTable(
   ['Filter', 'Gives', 'Example', 'Result'],
   filterNames.map((name: FilterName) => {
     const { template, value } = filterExamples[name];
-    return [code(name), filters[name].summary, show(template), showJson(value)];
+    return [code(showCall(name)), filters[name].summary, show(template), showJson(value)];
   }),
 );
+
+const filterRules = `
+- A filter passes a missing value on to the next \`??\`, or to \`default\`. It refuses a value of another type.
+- An argument \`expr\` is any expression, such as a path. A field is a name in quotes.
+- \`sort\`, \`min\` and \`max\` take numbers only, or strings only. Equal items keep their order.
+- \`round\` rounds halves away from zero. Its argument may be absent.
+- Moments are RFC 3339 texts, dates, or milliseconds since 1970. Results are in UTC. There is no time zone and no clock.
+`;
 
 const skillFilterTable = formatTable(
   ['Filter', 'Gives', 'Example', 'Result'],
@@ -171,7 +195,7 @@ export function createExpressionsPage(): Page {
       ruleList,
       '## Filters',
       filterTable,
-      'A filter passes a missing value on to the next `??`. It refuses a value of another type.',
+      filterRules,
       '## Examples',
       `The examples here and above use this job:\n\n\`\`\`json\n${JSON.stringify(exampleScope.job, null, 2)}\n\`\`\``,
       showExamples('Template', examples),
@@ -184,7 +208,7 @@ export function createExpressionsPage(): Page {
       showExamples('`when`', conditionExamples),
       showBroken('`when`', brokenConditions),
       '## In the template of a skill',
-      "The strings of a skill's template take the same expressions, with other roots and four more filters. `input.…` is the input that failed, `match.…` the named groups of the error pattern. Pipeline definitions accept neither.",
+      "The strings of a skill's template take the same expressions, with other roots and two more filters. `input.…` is the input that failed, `match.…` the named groups of the error pattern. Pipeline definitions accept neither.",
       skillFilterTable,
       `In these examples the input is \`${JSON.stringify(skillScope.input)}\`, and the groups are \`${JSON.stringify(skillScope.match)}\`.`,
       '## Limits',

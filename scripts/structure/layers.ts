@@ -75,7 +75,17 @@ export const layers: Readonly<Record<string, Layer>> = {
   api: {
     imports: ['contracts', 'core', 'definitions', 'errors', 'services'],
     types: ['config'],
-    packages: ['@koa/router', 'koa', 'lru-cache', 'node:', 'p-limit', 'pino', 'zod', 'zod-openapi'],
+    packages: [
+      '@koa/router',
+      '@modelcontextprotocol/server',
+      'koa',
+      'lru-cache',
+      'node:',
+      'p-limit',
+      'pino',
+      'zod',
+      'zod-openapi',
+    ],
   },
   config: { imports: ['clients', 'core', 'errors'], packages: ['zod'] },
   runtime: {
@@ -125,7 +135,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'worker',
       'wrap',
     ],
-    packages: ['commander', 'node:', 'undici', 'yaml', 'zod'],
+    packages: ['@modelcontextprotocol/server', 'commander', 'node:', 'undici', 'yaml', 'zod'],
   },
   // The page: nothing of src imports it, and what the server does it asks by HTTP.
   console: {

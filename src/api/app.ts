@@ -43,6 +43,7 @@ const frequentPaths: ReadonlySet<string> = new Set([
   '/v1/capabilities/{name}/exec',
   '/v1/capabilities/{name}/heartbeat',
   '/openai/v1/chat/completions',
+  '/mcp',
 ]);
 
 interface Routers {
@@ -108,6 +109,7 @@ function answer(route: Route, readBody: ReadBody, { server, limits, closing }: M
       setHeader: (name, value) => ctx.set(name, value),
       sawWrongKey: () => limits.sawWrongKey(address),
       opensSession: (opener) => limits.ask('session', opener),
+      asksToStart: () => limits.ask('start', keyId ?? address),
     };
     const giveAnswer = async (): Promise<void> => sendAnswer(ctx, await route.handle(server, call));
     const isOfHistory = route.opens === 'history' && keyId !== undefined;

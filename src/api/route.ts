@@ -82,6 +82,8 @@ export interface RawCall extends RawInput {
   readonly sawWrongKey: () => void;
   /** Counts a new session against the key that opens it. @throws AppError `rate_limited` */
   readonly opensSession: (keyId: string) => void;
+  /** Counts a start of a run against the key, on a route of another rate. @throws AppError `rate_limited` */
+  readonly asksToStart: () => void;
 }
 
 type Call<P, Q, H, B, S> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {

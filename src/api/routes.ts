@@ -8,6 +8,7 @@ import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
 import { runEventRoutes, streamRoutes } from './routes/events.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
+import { mcpRoutes } from './routes/mcp.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { moneyRoutes } from './routes/money.ts';
 import { aliasRoutes, openAiRoutes } from './routes/openai.ts';
@@ -30,6 +31,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...callRoutes,
     ...openAiRoutes,
     ...aliasRoutes,
+    ...mcpRoutes,
     ...pipelineRoutes,
     ...graphRoutes,
     ...planRoutes,

@@ -36,6 +36,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   fleet: async () => (await import('./commands/fleet.ts')).registerFleetCommand,
   exec: async () => (await import('./commands/capabilities.ts')).registerExecCommand,
   route: async () => (await import('./commands/capabilities.ts')).registerRouteCommand,
+  mcp: async () => (await import('./commands/mcp.ts')).registerMcpCommand,
   capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,
   check: async () => (await import('./commands/capability.ts')).registerCheckCommand,
   costs: async () => (await import('./commands/money.ts')).registerCostsCommand,

@@ -140,7 +140,7 @@ export const RunIf = z
   .meta({ id: 'RunIf' });
 export type RunIf = z.infer<typeof RunIf>;
 
-/** The kind of a step: exactly one of four. The core checks it; the schema for editors states it. */
+/** The kind of a step: exactly one of five. The core checks it; the schema for editors states it. */
 const stepKinds = {
   capability: CapabilityName.optional().meta({ description: 'The capability that the step calls.' }),
   pipeline: PipelineReference.optional().meta({
@@ -150,6 +150,10 @@ const stepKinds = {
   wait: Duration.optional().meta({ description: 'The step waits for this long.' }),
   review: ReviewStep.optional().meta({
     description: "A question to a reviewer; the answer becomes the step's output.",
+  }),
+  set: JsonObject.optional().meta({
+    description:
+      "Values that become the step's output; strings may hold {{ expressions }}. No instance is called.",
   }),
 };
 

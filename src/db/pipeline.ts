@@ -127,6 +127,29 @@ export async function findDigest(
   return rows[0];
 }
 
+export interface JobSchemaRow {
+  readonly pipeline: string;
+  readonly description: string | null;
+  /** Null: any object. */
+  readonly job_schema: JsonObject | null;
+}
+
+/** By name; of the latest version of each pipeline. */
+export function listJobSchemas(
+  db: Db,
+  projectId: string,
+  { after, limit }: Page,
+): Promise<readonly JobSchemaRow[]> {
+  return query<JobSchemaRow>(db).all(
+    `select v.pipeline, d.body->>'description' as description, d.body->'job_schema' as job_schema
+     from (
+       select distinct on (pipeline) pipeline, digest from pipeline_version
+       where project_id = ? and pipeline > coalesce(?, '') order by pipeline, created_at desc limit ?
+     ) v join definition d using (digest) order by v.pipeline`,
+    [projectId, after, limit],
+  );
+}
+
 /** By name; each pipeline with its latest version. */
 export function listPipelines(db: Db, projectId: string, { after, limit }: Page): Promise<SummaryRow[]> {
   return query<SummaryRow>(db).all(

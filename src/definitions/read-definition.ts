@@ -67,7 +67,7 @@ function mend(copy: Salvage, [top, index, key]: KeyPath): void {
 }
 
 /** The keys that determine the kind of a step. */
-const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review']);
+const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review', 'set']);
 
 /** @param key undefined when the step is not an object */
 function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): void {

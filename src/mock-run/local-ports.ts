@@ -87,6 +87,7 @@ async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
   const resolved = evaluate(run, template, unit);
   if ('error' in resolved) return endUnit(run, unit, { state: 'failed', error: resolved.error });
   const input = resolved.value as JsonObject;
+  if (kind === 'set') return settleUnit(run, unit, { state: 'succeeded', output: input });
   if (kind === 'call') {
     return executeCallUnit(run, unit, { input, escalates: planned.step.escalates === true });
   }

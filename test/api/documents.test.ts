@@ -105,6 +105,7 @@ describe('the OpenAPI document', () => {
         'GET /skills',
         'POST /advise',
         'POST /execute',
+        'POST /mcp',
         'POST /openai/v1/chat/completions',
         'POST /openai/v1/embeddings',
         'GET /openai/v1/models',

@@ -45,6 +45,34 @@ describe('a plan', () => {
     expect((await planStored({ alias: 'latest', job }))[1]).toEqual(stored);
   });
 
+  test('follows values that are set from the job, and says that they cost nothing', async () => {
+    const shaped = {
+      pipeline: 'shaped',
+      version: '1',
+      steps: [
+        { id: 'long', set: { clips: '{{ job.clips | where("ms" > 1) }}' } },
+        { id: 'few', set: { paths: '{{ steps.long.output.clips | map("path") }}' } },
+        {
+          id: 'each',
+          capability: 'cover',
+          tags: [],
+          for_each: { items: '{{ steps.few.output.paths }}' },
+          input: { video: '{{ item }}' },
+        },
+      ],
+    };
+    const clips = [1, 2, 3].map((ms) => ({ ms, path: `${ms}.mp4` }));
+    const [, plan] = await planBody({ definition: shaped, job: { clips } });
+    expect(plan.steps).toMatchObject([
+      { id: 'long', set: 'clips', happens: 'yes', chosen: null, cost_usd: { worst: 0 }, duration_ms: 0 },
+      { id: 'few', set: 'paths', cost_usd: { min: 0, expected: 0, worst: 0 } },
+      { id: 'each', items: 2 },
+    ]);
+    expect(plan.cost_usd.expected).toBeCloseTo(0.2, 9);
+    const [, unknown] = await planBody({ definition: shaped });
+    expect(unknown.steps[2]).toMatchObject({ id: 'each', items: null });
+  });
+
   test('chooses what the router would, and what a call is then given', async () => {
     const [, { steps: planned }] = await planBody({ definition, job });
     for (const { capability = '', chosen, candidates } of planned.slice(0, 2)) {

@@ -31,6 +31,7 @@ export interface InstanceOptions {
   readonly input?: object;
   readonly output?: object;
   readonly deterministic?: boolean;
+  readonly description?: string;
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
@@ -63,7 +64,7 @@ export async function startInstance(
   const spec = {
     name,
     version,
-    description: `${name} for tests`,
+    description: options.description ?? `${name} for tests`,
     input: options.input ?? { type: 'object' },
     output: options.output ?? { type: 'object' },
     cost_model,

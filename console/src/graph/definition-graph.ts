@@ -3,6 +3,7 @@
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { analyseDefinition, showGraph } from '../../../src/core/definition/compile.ts';
+import { kindFieldsOf } from '../../../src/core/definition/step-settings.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import type { DrawnEdge } from './drawn-step.ts';
 import { describeKind, type NodeFacts } from './node-model.ts';
@@ -13,8 +14,9 @@ export interface DrawnGraph {
 }
 
 export function toGraph(definition: PipelineDefinition): DrawnGraph {
-  const nodes = definition.steps.map(({ id, review, for_each, ...kind }): NodeFacts => {
-    const does = describeKind({ ...kind, ...(review === undefined ? {} : { review: review.title }) });
+  const nodes = definition.steps.map((step): NodeFacts => {
+    const { id, for_each } = step;
+    const does = describeKind(kindFieldsOf(step));
     const note = for_each === undefined ? '' : 'for each item';
     return { id, does, state: null, note, time: '', money: '', attempts: 0 };
   });

@@ -8,7 +8,7 @@ import type { DrawnStep } from './drawn-step.ts';
 
 export interface NodeFacts {
   readonly id: string;
-  /** The action: a capability, `reel@1.0`, `wait 30s`, `review`. */
+  /** The action: a capability, `reel@1.0`, `wait 30s`, `review`, `sets clips`. */
   readonly does: string;
   /** Null outside of a run. */
   readonly state: ShownState | null;
@@ -21,11 +21,12 @@ export interface NodeFacts {
   readonly attempts: number;
 }
 
-export function describeKind({ capability, pipeline, wait, review }: Omit<DrawnStep, 'id'>): string {
+export function describeKind({ capability, pipeline, wait, review, set }: Omit<DrawnStep, 'id'>): string {
   if (capability !== undefined) return capability;
   if (pipeline !== undefined) return `run ${pipeline}`;
   if (wait !== undefined) return `wait ${wait}`;
-  return review === undefined ? '' : 'asks a person';
+  if (review !== undefined) return 'asks a person';
+  return set === undefined ? '' : `sets ${set}`;
 }
 
 /** `38 of 120`, failures first: `2 failed, 38 of 120 done`. */

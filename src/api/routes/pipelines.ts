@@ -43,6 +43,7 @@ const kinds: Readonly<Record<StepKind, GraphNode['kind']>> = {
   run: 'pipeline',
   wait: 'wait',
   review: 'review',
+  set: 'set',
 };
 
 /** The drawing holds one inline style, for light and dark; it can load and run nothing else. */

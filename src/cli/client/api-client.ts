@@ -32,6 +32,9 @@ export interface RequestBody {
 
 interface StreamOptions {
   readonly query?: Query;
+  /** Default: GET without a body. */
+  readonly method?: 'POST';
+  readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   /** `manual`: a redirect is returned as it is. */
@@ -194,7 +197,10 @@ export function createApiClient(connection: Connection): ApiClient {
       const text = await sendForText(withQuery(path, query), { method: 'DELETE' });
       return { value: text, text };
     },
-    open: (path, { query, ...options } = {}) => reach(() => send(withQuery(path, query), options)),
+    open: (path, { query, ...options } = {}) =>
+      reach(async () =>
+        send(withQuery(path, query), { ...options, ...(options.body && (await waitLong())) }),
+      ),
   };
 }
 

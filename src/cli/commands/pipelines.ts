@@ -124,7 +124,8 @@ function unlessSkipped(describe: (step: PlannedStepView) => string) {
   return (step: PlannedStepView): string => (step.happens === 'no' ? '' : describe(step));
 }
 
-function describeWork({ capability, pipeline, wait }: PlannedStepView): string {
+function describeWork({ capability, pipeline, wait, set }: PlannedStepView): string {
+  if (set !== undefined) return `set ${set}`;
   return capability ?? pipeline ?? (wait === undefined ? 'review' : `wait ${wait}`);
 }
 

@@ -21,6 +21,7 @@ import { kindFieldsOf, type StepKind, stepKindOf } from './step-settings.ts';
 export interface CompiledStep {
   readonly definition: StepDefinition;
   readonly kind: StepKind;
+  /** Of a step with `set`: its output. */
   readonly input: CompiledTemplate;
   /** A condition, for `evaluateCondition`; null = the step always runs. */
   readonly when: CompiledTemplate | null;
@@ -97,9 +98,9 @@ function readTemplates({ steps, output, concurrency }: PipelineDefinition): Defi
   };
 }
 
-function readStep({ input, when, for_each }: StepDefinition, pointer: string): StepTemplates {
+function readStep({ input, set, when, for_each }: StepDefinition, pointer: string): StepTemplates {
   return {
-    input: read(input ?? {}, `${pointer}/input`),
+    input: set === undefined ? read(input ?? {}, `${pointer}/input`) : read(set, `${pointer}/set`),
     when: when === undefined ? null : readWhen(when, `${pointer}/when`),
     items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
   };

@@ -6,7 +6,7 @@ import type {
   PipelineDefinition,
   StepDefinition,
 } from '../../contracts/pipeline.ts';
-import type { Priority } from '../../contracts/primitives.ts';
+import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import { defaultRetry, type RetrySettings } from '../call/retry.ts';
 import { parseDuration } from '../duration.ts';
 import type { RouteConstraints } from '../routing/types.ts';
@@ -63,20 +63,21 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
   };
 }
 
-// The kind of a step: a call of a capability, a run of another pipeline, a wait, or a review.
+// The kind of a step: a call of a capability, a run of another pipeline, a wait, a review, or values that are set.
 
-export type StepKind = 'call' | 'run' | 'wait' | 'review';
+export type StepKind = 'call' | 'run' | 'wait' | 'review' | 'set';
 
-type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review'>;
+type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review' | 'set'>;
 
 /** The kind of a step in a checked definition, which has exactly one of the keys. */
-export function stepKindOf({ pipeline, wait, review }: KindFields): StepKind {
+export function stepKindOf({ pipeline, wait, review, set }: KindFields): StepKind {
+  if (set !== undefined) return 'set';
   if (pipeline !== undefined) return 'run';
   if (wait !== undefined) return 'wait';
   return review === undefined ? 'call' : 'review';
 }
 
-/** A short description for people: `concat`, `reel@1.0`, `wait 30s`, `review`. */
+/** A short description for people: `concat`, `reel@1.0`, `wait 30s`, `review`, `set`. */
 export function describeStep(step: KindFields): string {
   switch (stepKindOf(step)) {
     case 'call':
@@ -86,8 +87,17 @@ export function describeStep(step: KindFields): string {
     case 'wait':
       return `wait ${step.wait}`;
     case 'review':
-      return 'review';
+    case 'set':
+      return stepKindOf(step);
   }
+}
+
+const longestNames = 200;
+
+/** The names of the fields that a step sets. */
+function nameFields(set: JsonObject): string {
+  const names = Object.keys(set).join(', ');
+  return names.length <= longestNames ? names : `${names.slice(0, longestNames - 1)}…`;
 }
 
 /** The capability of a call step. */
@@ -95,13 +105,14 @@ export function capabilityOf({ capability }: Pick<StepDefinition, 'capability'>)
   return capability ?? '';
 }
 
-/** The kind on the wire: exactly one of the four fields is present. */
-export function kindFieldsOf({ capability, pipeline, wait, review }: KindFields) {
+/** The kind on the wire: exactly one of the fields is present. */
+export function kindFieldsOf({ capability, pipeline, wait, review, set }: KindFields) {
   return {
     ...(capability === undefined ? {} : { capability }),
     ...(pipeline === undefined ? {} : { pipeline }),
     ...(wait === undefined ? {} : { wait }),
     ...(review === undefined ? {} : { review: review.title }),
+    ...(set === undefined ? {} : { set: nameFields(set) }),
   };
 }
 

@@ -20,6 +20,10 @@ export interface Path {
 export interface FilterCall {
   readonly name: AnyFilterName;
   readonly argument: Scalar;
+  /** Arguments that are expressions. */
+  readonly values?: readonly Expression[];
+  /** Between a field and a value. */
+  readonly operator?: ComparisonOperator;
 }
 
 export type Expression =

@@ -117,9 +117,12 @@ function evaluateFiltered(
   evaluation: Evaluation,
 ): Outcome {
   let outcome = evaluate(expression.of, evaluation);
-  for (const { name, argument } of expression.filters) {
-    if (outcome.found) outcome = knownFilters[name].apply({ value: outcome.value, argument, evaluation });
-    else if (name === 'default') outcome = found(argument);
+  for (const { name, argument, values: written = [], operator } of expression.filters) {
+    if (outcome.found) {
+      const values = written.map((value) => evaluateToValue(value, evaluation));
+      const { value } = outcome;
+      outcome = knownFilters[name].apply({ value, argument, values, operator, evaluation });
+    } else if (name === 'default') outcome = found(argument);
   }
   return outcome;
 }

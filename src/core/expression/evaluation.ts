@@ -5,7 +5,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf, type Scalar } from '../json/values.ts';
-import { type AnyRootName, ExpressionError, expressionLimits } from './language.ts';
+import { type AnyRootName, type ComparisonOperator, ExpressionError, expressionLimits } from './language.ts';
 
 /** Outputs of the steps so far, by step id; a step that has not run, or was skipped, is absent. */
 export interface StepScope {
@@ -196,4 +196,29 @@ function enter(depth: number, items: number, evaluation: Evaluation): void {
     throw evaluationError(evaluation, `the value nests deeper than ${expressionLimits.valueNesting}`);
   }
   spendItems(evaluation, items);
+}
+
+/** The value that a filter gets, with its arguments. */
+export interface FilterInput {
+  readonly value: Json;
+  readonly argument: Scalar;
+  /** Arguments that are expressions, evaluated. */
+  readonly values: readonly Json[];
+  readonly operator?: ComparisonOperator | undefined;
+  readonly evaluation: Evaluation;
+}
+
+export interface ExpressionFilter {
+  /**
+   * `scalar`: a string, number, boolean or null. `field`: a name in quotes. `value`, `values`, `optional`: one, two, or
+   * perhaps one expression. `condition`: a field, an operator and an expression.
+   */
+  readonly argument: 'none' | 'string' | 'scalar' | 'field' | 'value' | 'values' | 'optional' | 'condition';
+  /** One line for the documentation. */
+  readonly summary: string;
+  readonly apply: (input: FilterInput) => Outcome;
+}
+
+export function refuseValue({ value, evaluation }: FilterInput, rule: string, suggestion?: string) {
+  return evaluationError(evaluation, `${rule}, not ${describeValue(value)}`, suggestion);
 }

@@ -3,15 +3,17 @@
  * template has further filters: small corrections of a value that failed.
  */
 import type { Json } from '../../contracts/primitives.ts';
-import { isList, isPlainObject, type Scalar } from '../json/values.ts';
+import { isList, isPlainObject } from '../json/values.ts';
 import {
   describeValue,
-  type Evaluation,
+  type ExpressionFilter,
   evaluationError,
+  type FilterInput,
   formatJson,
   found,
   missing,
   type Outcome,
+  refuseValue,
   scalarText,
   spend,
   spendItems,
@@ -26,27 +28,11 @@ import {
   tokenPatterns,
   wrapRootNames,
 } from './language.ts';
+import { listFilters } from './list-filters.ts';
+import { textFilters } from './text-filters.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
 // receives a missing value (evaluation continues at the next `??`), and rejects a value of the wrong type.
-
-interface FilterInput {
-  readonly value: Json;
-  readonly argument: Scalar;
-  readonly evaluation: Evaluation;
-}
-
-interface ExpressionFilter {
-  /** `scalar`: a string, number, boolean or null. */
-  readonly argument: 'none' | 'string' | 'scalar';
-  /** One line for the documentation. */
-  readonly summary: string;
-  readonly apply: (input: FilterInput) => Outcome;
-}
-
-function refuse({ value, evaluation }: FilterInput, rule: string, suggestion?: string) {
-  return evaluationError(evaluation, `${rule}, not ${describeValue(value)}`, suggestion);
-}
 
 function toJsonText({ value, evaluation }: FilterInput): Outcome {
   return found(formatJson(value, evaluation));
@@ -55,7 +41,7 @@ function toJsonText({ value, evaluation }: FilterInput): Outcome {
 function toText(input: FilterInput): Outcome {
   const text = scalarText(input.value);
   if (text === null)
-    throw refuse(input, 'string takes a string, number or boolean', 'JSON text is made by | json');
+    throw refuseValue(input, 'string takes a string, number or boolean', 'JSON text is made by | json');
   return found(text);
 }
 
@@ -63,7 +49,7 @@ const numberText = new RegExp(`^${tokenPatterns.number}$`);
 
 function toNumber(input: FilterInput): Outcome {
   if (typeof input.value === 'number') return found(input.value);
-  if (typeof input.value !== 'string') throw refuse(input, 'number takes a number or the text of one');
+  if (typeof input.value !== 'string') throw refuseValue(input, 'number takes a number or the text of one');
   spend(input.evaluation, input.value.length);
   const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
   if (Number.isFinite(value)) return found(value);
@@ -73,7 +59,7 @@ function toNumber(input: FilterInput): Outcome {
 function toBoolean(input: FilterInput): Outcome {
   if (typeof input.value === 'boolean') return found(input.value);
   if (input.value === 'true' || input.value === 'false') return found(input.value === 'true');
-  throw refuse(input, 'bool takes a boolean, "true" or "false"', 'compare instead: ( a == b )');
+  throw refuseValue(input, 'bool takes a boolean, "true" or "false"', 'compare instead: ( a == b )');
 }
 
 function countOf(input: FilterInput): Outcome {
@@ -84,12 +70,12 @@ function countOf(input: FilterInput): Outcome {
     spendItems(input.evaluation, count);
     return found(count);
   }
-  throw refuse(input, 'length takes a string, list or object');
+  throw refuseValue(input, 'length takes a string, list or object');
 }
 
 function itemOf(filter: 'first' | 'last') {
   return (input: FilterInput): Outcome => {
-    if (!isList(input.value)) throw refuse(input, `${filter} takes a list`);
+    if (!isList(input.value)) throw refuseValue(input, `${filter} takes a list`);
     const item = input.value.at(filter === 'first' ? 0 : -1);
     if (item !== undefined) return found(item);
     return missing(() => ({ message: `the list is empty, it has no ${filter} item` }));
@@ -97,7 +83,7 @@ function itemOf(filter: 'first' | 'last') {
 }
 
 function joinItems(input: FilterInput): Outcome {
-  if (!isList(input.value)) throw refuse(input, 'join takes a list');
+  if (!isList(input.value)) throw refuseValue(input, 'join takes a list');
   spendItems(input.evaluation, input.value.length);
   const texts = input.value.map((item, index) => {
     const text = scalarText(item);
@@ -117,7 +103,7 @@ function joinItems(input: FilterInput): Outcome {
 }
 
 function baseName(input: FilterInput): Outcome {
-  if (typeof input.value !== 'string') throw refuse(input, 'basename takes a string');
+  if (typeof input.value !== 'string') throw refuseValue(input, 'basename takes a string');
   let end = input.value.length;
   while (end > 0 && input.value[end - 1] === '/') end--;
   return found(input.value.slice(input.value.lastIndexOf('/', end - 1) + 1, end));
@@ -193,6 +179,13 @@ export const filters = {
     summary: `an upper estimate of a model's tokens: half the bytes, and ${tokenEstimate.mediaPart} for each part that is an image, audio, video, file or document`,
     apply: estimateTokens,
   },
+  default: {
+    argument: 'scalar',
+    summary: 'the argument in place of null or of a missing value',
+    apply: ({ value, argument }: FilterInput): Outcome => found(value ?? argument),
+  },
+  ...listFilters,
+  ...textFilters,
 } as const satisfies Record<string, ExpressionFilter>;
 
 export type FilterName = keyof typeof filters;
@@ -207,12 +200,6 @@ function roundBy(round: (value: number) => number) {
   };
 }
 
-function toLower(input: FilterInput): Outcome {
-  if (typeof input.value !== 'string') throw refuse(input, 'lower takes a string');
-  spend(input.evaluation, input.value.length);
-  return found(input.value.toLowerCase());
-}
-
 export const skillFilters = {
   int: {
     argument: 'none',
@@ -223,12 +210,6 @@ export const skillFilters = {
     argument: 'none',
     summary: 'a number, or the text of one, as the next even integer towards zero',
     apply: roundBy((value) => Math.trunc(value / 2) * 2),
-  },
-  lower: { argument: 'none', summary: 'a text in lower case', apply: toLower },
-  default: {
-    argument: 'scalar',
-    summary: 'the argument in place of null or of a missing value',
-    apply: ({ value, argument }: FilterInput): Outcome => found(value ?? argument),
   },
 } as const satisfies Record<string, ExpressionFilter>;
 

@@ -75,5 +75,22 @@ function calculated(rule: string, signs: readonly string[]): string {
 
 function filterCall(name: AnyFilterName): string {
   const { argument } = knownFilters[name];
-  return argument === 'none' ? word(name) : `${word(name)} "(" ${argument} ")"`;
+  const called = (inside: string): string => `${word(name)} "(" ${inside} ")"`;
+  switch (argument) {
+    case 'none':
+      return word(name);
+    case 'string':
+    case 'scalar':
+      return called(argument);
+    case 'field':
+      return called('string');
+    case 'value':
+      return called('expr');
+    case 'values':
+      return called('expr "," expr');
+    case 'optional':
+      return `${word(name)} | ${called('expr')}`;
+    case 'condition':
+      return called('string operator expr');
+  }
 }

@@ -10,7 +10,7 @@ export const operators = { otherwise: '??', filter: '|', any: '||', all: '&&', n
 export const arithmeticOperators = { sum: ['+', '-'], product: ['*', '/'] } as const;
 export type ArithmeticOperator = (typeof arithmeticOperators)['sum' | 'product'][number];
 
-const punctuation = ['.', '[', ']', '(', ')'] as const;
+const punctuation = ['.', '[', ']', '(', ')', ','] as const;
 
 export const keywords: ReadonlyMap<string, null | boolean> = new Map([
   ['true', true],

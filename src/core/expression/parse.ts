@@ -5,7 +5,7 @@
 import { isForbiddenName, type Scalar } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import type { Expression, FilterCall, Path, Segment } from './ast.ts';
-import { knownFilters } from './filters.ts';
+import { type AnyFilterName, knownFilters } from './filters.ts';
 import {
   type ArithmeticOperator,
   arithmeticOperators,
@@ -238,8 +238,67 @@ function parseFilter(cursor: Cursor): FilterCall {
       at: token.start,
     });
   }
-  const kind = knownFilters[name].argument;
-  return { name, argument: kind === 'none' ? null : parseArgument(cursor, name, kind) };
+  return { name, ...parseArguments(cursor, name) };
+}
+
+function parseArguments(cursor: Cursor, filter: AnyFilterName): Omit<FilterCall, 'name'> {
+  const { argument: kind } = knownFilters[filter];
+  switch (kind) {
+    case 'none':
+      return { argument: null };
+    case 'string':
+    case 'scalar':
+      return { argument: parseArgument(cursor, filter, kind) };
+    case 'optional':
+      return isSymbol(cursor, '(')
+        ? { argument: null, values: parseValues(cursor, filter, 1) }
+        : { argument: null };
+    case 'value':
+      return { argument: null, values: parseValues(cursor, filter, 1) };
+    case 'values':
+      return { argument: null, values: parseValues(cursor, filter, 2) };
+    case 'field': {
+      const argument = openField(cursor, `a field: ${filter}("name")`);
+      closeArguments(cursor, filter);
+      return { argument };
+    }
+    case 'condition':
+      return parseFieldCondition(cursor, filter);
+  }
+}
+
+/** Reads `(` and a name in quotes. */
+function openField(cursor: Cursor, example: string): string {
+  if (acceptSymbol(cursor, '(') && cursor.token.kind === 'string') return allowedKey(cursor, advance(cursor));
+  throw unexpected(cursor, example);
+}
+
+function closeArguments(cursor: Cursor, filter: string): void {
+  if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, `) after the argument of ${filter}`);
+}
+
+function parseValues(cursor: Cursor, filter: string, count: 1 | 2): readonly Expression[] {
+  const example = count === 1 ? `${filter}(value)` : `${filter}(value, value)`;
+  if (!acceptSymbol(cursor, '(')) throw unexpected(cursor, `an argument: ${example}`);
+  const values = [parseNested(cursor, parseExpression)];
+  while (values.length < count) {
+    if (!acceptSymbol(cursor, ',')) throw unexpected(cursor, `, and another argument: ${example}`);
+    values.push(parseNested(cursor, parseExpression));
+  }
+  closeArguments(cursor, filter);
+  return values;
+}
+
+/** `where("state" == "done")` */
+function parseFieldCondition(cursor: Cursor, filter: string): Omit<FilterCall, 'name'> {
+  const example = `${filter}("state" == "done")`;
+  const argument = openField(cursor, `a field and a comparison: ${example}`);
+  const operator = comparisonAt(cursor);
+  if (operator === undefined) throw unexpected(cursor, `a comparison: ${example}`);
+  advance(cursor);
+  const values = [parseNested(cursor, parseExpression)];
+  closeArguments(cursor, filter);
+  return { argument, operator, values };
 }
 
 function parseArgument(cursor: Cursor, filter: string, kind: 'string' | 'scalar'): Scalar {
@@ -250,7 +309,7 @@ function parseArgument(cursor: Cursor, filter: string, kind: 'string' | 'scalar'
     const example = kind === 'string' ? `a string argument: ${filter}(", ")` : `a value: ${filter}(0)`;
     throw unexpected(cursor, example);
   }
-  if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, `) after the argument of ${filter}`);
+  closeArguments(cursor, filter);
   return argument;
 }
 

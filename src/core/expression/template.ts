@@ -6,7 +6,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject } from '../json/values.ts';
-import type { Expression, Path, Segment } from './ast.ts';
+import type { Expression, FilterCall, Path, Segment } from './ast.ts';
 import { type Dialect, pipelineDialect } from './filters.ts';
 import {
   delimiters,
@@ -230,6 +230,11 @@ function visitNode(node: TemplateNode, visit: VisitPath): void {
 
 type VisitInExpression = (path: Path, optional: boolean) => void;
 
+/** Whether a filter covers a missing value, as `??` does. */
+export function hasDefault(filters: readonly FilterCall[]): boolean {
+  return filters.some(({ name }) => name === 'default');
+}
+
 function visitExpression(expression: Expression, optional: boolean, visit: VisitInExpression): void {
   switch (expression.kind) {
     case 'literal':
@@ -238,7 +243,10 @@ function visitExpression(expression: Expression, optional: boolean, visit: Visit
       visit(expression, optional);
       return;
     case 'filtered':
-      visitExpression(expression.of, optional, visit);
+      visitExpression(expression.of, optional || hasDefault(expression.filters), visit);
+      for (const { values = [] } of expression.filters) {
+        for (const value of values) visitExpression(value, false, visit);
+      }
       return;
     case 'otherwise':
       for (const [index, alternative] of expression.alternatives.entries()) {

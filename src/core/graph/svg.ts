@@ -28,9 +28,9 @@ function shorten(text: string, most: number): string {
 
 export interface GraphNode {
   readonly id: string;
-  /** The work of the node: a capability, `reel@1.0`, `wait 30s`, `review`. */
+  /** The work of the node: a capability, `reel@1.0`, `wait 30s`, `review`, `set`. */
   readonly label: string;
-  readonly kind: 'capability' | 'pipeline' | 'wait' | 'review';
+  readonly kind: 'capability' | 'pipeline' | 'wait' | 'review' | 'set';
 }
 
 const margin = 16;
@@ -127,6 +127,7 @@ const boxes: Readonly<Record<GraphNode['kind'], string>> = {
   pipeline: 'rx="6" stroke="#0969da" stroke-width="2.5"',
   wait: 'rx="23" stroke="#9a6700"',
   review: 'rx="6" stroke="#8250df" stroke-dasharray="5 3"',
+  set: 'rx="0" stroke="#6e7781" stroke-dasharray="2 2"',
 };
 
 function drawNode({ id, label, kind }: GraphNode, place: number, drawing: Drawing): string {

@@ -69,7 +69,7 @@ export function planRun(
 
 function planStep(
   definition: PipelineDefinition,
-  { definition: step, dependencies }: CompiledStep,
+  { definition: step, kind, dependencies }: CompiledStep,
   dispatchOf: (step: StepDefinition) => DispatchChoice | null,
 ): PlannedStep {
   const { run_if, for_each: each } = step;
@@ -83,7 +83,7 @@ function planStep(
     ...(step.when === undefined && each === undefined ? {} : { decides: true }),
     ...(each === undefined ? {} : { each: pickLimits(each) }),
     ...(step.on_error === 'continue' ? { continues: true } : {}),
-    ...(dispatchOf(step)?.how === 'inline' ? { inline: true } : {}),
+    ...(kind === 'set' || dispatchOf(step)?.how === 'inline' ? { inline: true } : {}), // values need no queue
   };
 }
 

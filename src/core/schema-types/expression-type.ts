@@ -1,10 +1,11 @@
 /** The type of an expression's result. Reports expressions that certainly fail or are probably a mistake. */
 
-import type { Expression } from '../expression/ast.ts';
-import type { AnyFilterName, FilterName } from '../expression/filters.ts';
+import type { Expression, FilterCall } from '../expression/ast.ts';
 import type { ComparisonOperator } from '../expression/language.ts';
+import { hasDefault } from '../expression/template.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import { describeType, itemTypeOf, typeOfValue, unionOf } from './combine-types.ts';
+import { type FilterType, filterTypeOf } from './filter-types.ts';
 import {
   missingValue,
   someValue,
@@ -16,6 +17,7 @@ import {
 } from './path-type.ts';
 import {
   anyType,
+  aType,
   booleanKinds,
   booleanType,
   type Effort,
@@ -24,8 +26,6 @@ import {
   kinds,
   numberType,
   overlapOf,
-  scalarKinds,
-  stringType,
   type ValueType,
   withoutKinds,
 } from './value-type.ts';
@@ -79,63 +79,10 @@ function compareIn(left: ValueType, right: ValueType): ComparisonFault | null {
   return refuse(`in looks for a value in a list, or for a string in a string or among keys, not for ${seen}`);
 }
 
-interface FilterType {
-  readonly takes: number;
-  readonly words: string;
-  /** The result for an input that it accepts. */
-  readonly yields: (type: ValueType) => TypedValue;
-}
-
-function only(type: ValueType, own: number): boolean {
-  return (type.kinds & ~own) === 0;
-}
-
-function itemAt(type: ValueType, end: 'first' | 'last'): TypedValue {
-  const { list } = type;
-  if (list.most === 0) return missingValue;
-  return {
-    type: end === 'first' ? list.item(0) : itemTypeOf(type),
-    missing: list.least > 0 ? 'no' : 'maybe',
-  };
-}
-
-const filterTypes: Readonly<Record<FilterName, FilterType>> = {
-  json: { takes: anyType.kinds, words: 'anything', yields: () => someValue(stringType) },
-  string: {
-    takes: scalarKinds,
-    words: 'a string, number or boolean',
-    yields: (type) => someValue(only(type, kinds.string) ? type : stringType),
-  },
-  number: {
-    takes: kinds.number | kinds.string,
-    words: 'a number or the text of one',
-    yields: (type) => someValue(only(type, kinds.number) ? type : numberType),
-  },
-  bool: {
-    takes: booleanKinds | kinds.string,
-    words: 'a boolean, "true" or "false"',
-    yields: (type) => someValue(only(type, booleanKinds) ? type : booleanType),
-  },
-  length: {
-    takes: kinds.string | kinds.list | kinds.object,
-    words: 'a string, list or object',
-    yields: () => someValue(integerType),
-  },
-  first: { takes: kinds.list, words: 'a list', yields: (type) => itemAt(type, 'first') },
-  last: { takes: kinds.list, words: 'a list', yields: (type) => itemAt(type, 'last') },
-  join: { takes: kinds.list, words: 'a list', yields: () => someValue(stringType) },
-  basename: { takes: kinds.string, words: 'a string', yields: () => someValue(stringType) },
-  tokens: { takes: anyType.kinds, words: 'anything', yields: () => someValue(integerType) },
-};
-
-/** Null for a filter that pipelines do not have. */
-function filterTypeOf(name: AnyFilterName): FilterType | null {
-  return Object.hasOwn(filterTypes, name) ? filterTypes[name as FilterName] : null;
-}
-
-/** False: `join` succeeds only for an empty list. */
-function isJoinable(type: ValueType): boolean {
-  return type.list.most === 0 || isKind(itemTypeOf(type), scalarKinds);
+/** False: the filter succeeds only for an empty list. */
+function hasItems(type: ValueType, { items }: FilterType): boolean {
+  if (items === undefined || !isKind(type, kinds.list) || type.list.most === 0) return true;
+  return isKind(itemTypeOf(type), items);
 }
 
 /** @param isCovered an outer `??` covers a missing value */
@@ -177,26 +124,53 @@ function typeOfFiltered(
   context: TypeContext,
   isCovered: boolean,
 ): TypedValue {
-  let value = typeOfExpression(of, context, isCovered);
-  for (const { name } of filters) {
+  let value = typeOfExpression(of, context, isCovered || hasDefault(filters));
+  for (const [index, call] of filters.entries()) {
+    const { name, argument, values: written = [] } = call;
+    const isBelowDefault = isCovered || hasDefault(filters.slice(index + 1));
     const filter = filterTypeOf(name);
     if (filter === null) return unknownValue;
+    const values = written.map((each) => typeOfArgument(each, { filter, name }, context));
+    if (name === 'default' && value.missing === 'yes') value = someValue(typeOfValue(argument));
     if (value.missing === 'yes' || value.type.kinds === 0) continue;
     const { type, missing } = value;
-    const isTaken = isKind(type, filter.takes) && (name !== 'join' || isJoinable(type));
-    if (!isTaken) {
-      const takes = name === 'join' ? 'a list of strings, numbers and booleans' : filter.words;
-      const operand: TypedValue = { type, missing: isCovered ? missing : 'no' };
-      context.report(operandFault(of, operand, { rule: `${name} takes ${takes}` }));
+    if (!isKind(type, filter.takes) || !hasItems(type, filter)) {
+      const operand: TypedValue = { type, missing: isBelowDefault ? missing : 'no' };
+      context.report(operandFault(of, operand, { rule: `${name} takes ${filter.words}` }));
       return unknownValue;
     }
-    const result = filter.yields(type);
-    if (result.missing !== 'no' && !isCovered) {
-      context.report({ ...emptyListFault(name, result.missing), offset: offsetOf(of) });
+    const result = filter.yields(type, { argument, values });
+    if (result.missing !== 'no' && result !== unknownValue && !isBelowDefault) {
+      context.report({ ...missingFault(call, result.missing), offset: offsetOf(of) });
     }
-    value = { type: result.type, missing: missing === 'no' ? result.missing : 'maybe' };
+    const isKept = missing === 'no' || name === 'default';
+    value = { type: result.type, missing: isKept ? result.missing : 'maybe' };
   }
   return value;
+}
+
+function typeOfArgument(
+  expression: Expression,
+  { filter, name }: { readonly filter: FilterType; readonly name: string },
+  context: TypeContext,
+): ValueType {
+  const { type } = typeOfExpression(expression, context);
+  const wanted = filter.arguments;
+  if (wanted === undefined || type.kinds === 0 || isKind(type, wanted)) return type;
+  const words = describeType(aType({ kinds: wanted }));
+  context.report(operandFault(expression, someValue(type), { rule: `the argument of ${name} is ${words}` }));
+  return anyType;
+}
+
+function missingFault({ name, argument }: FilterCall, missing: 'maybe' | 'yes'): Omit<TypeFault, 'offset'> {
+  if (name !== 'map') return emptyListFault(name, missing);
+  const isCertain = missing === 'yes';
+  return {
+    severity: isCertain ? 'error' : 'warning',
+    code: isCertain ? 'path_unknown' : 'path_optional',
+    message: `the field ${JSON.stringify(argument)} ${isCertain ? 'is in no item' : 'may be missing in an item'}`,
+    suggestion: 'add ?? with a default',
+  };
 }
 
 function emptyListFault(filter: string, missing: 'maybe' | 'yes'): Omit<TypeFault, 'offset'> {

@@ -82,3 +82,28 @@ export async function listDecisions(
     db.raw("nullif(endpoint, '') as chosen, inputs::text as inputs"),
   );
 }
+
+export interface ReasonRow {
+  readonly attempt_id: string;
+  readonly step_id: string;
+  readonly capability: string;
+  /** bigint as text; null while the attempt is open */
+  readonly settled_nano: string | null;
+  readonly chosen: string | null;
+  /** Null: the decision has been deleted. */
+  readonly reason: string | null;
+}
+
+/** Why the latest calls of a run went where they did, the latest first. */
+export async function listReasons(db: Db, run_id: string, limit: number): Promise<readonly ReasonRow[]> {
+  return db('attempt')
+    .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
+    .where({ run_id })
+    .whereNot({ state: 'cached' })
+    .orderByRaw(`${id} desc`)
+    .limit(limit)
+    .select(
+      ...(['attempt.attempt_id', 'step_id', 'capability', 'settled_nano'] as const),
+      db.raw("nullif(endpoint, '') as chosen, decision->>'reason' as reason"),
+    );
+}

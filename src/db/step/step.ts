@@ -126,6 +126,28 @@ export function endStep(
   );
 }
 
+/** Ends a step whose output is known without a call. @returns false if it, or its run, had ended */
+export function storeValues(db: Db, step: StepKey, output: Json): Promise<boolean> {
+  return query(db).some(
+    `with stored as (
+       insert into step (run_id, step_id, item, revision, state, output, started_at, finished_at)
+       select :run_id, :step_id, :item, :revision, 'succeeded', :output, clock_timestamp(), clock_timestamp()
+       where not exists (select 1 from run where run_id = :run_id and finished_at is not null)
+       on conflict (run_id, step_id, item) do update
+         set state = excluded.state, output = excluded.output, error = null, finished_at = excluded.finished_at,
+           started_at = coalesce(step.started_at, excluded.started_at), ${waitOver}
+         where step.state in ${openSteps}
+       returning run_id, step_id, item
+     )
+     insert into event (run_id, type, step_id, item, data)
+     select run_id, type, step_id, nullif(item, 0), data from stored cross join lateral (values
+       (1, 'step.started', '{}'::jsonb), (2, 'step.succeeded', jsonb_build_object('cost_usd', 0))
+     ) told (at, type, data) order by at
+     returning 1`,
+    { ...step, output: JSON.stringify(output) },
+  );
+}
+
 export interface RunStepRow {
   readonly step_id: string;
   /** 0 = the step as a whole. */

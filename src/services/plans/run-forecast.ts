@@ -10,7 +10,12 @@
 
 import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { PlannedStepView } from '../../contracts/plan.ts';
-import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
+import {
+  type CompiledDefinition,
+  type CompiledStep,
+  compileDefinition,
+} from '../../core/definition/compile.ts';
+import type { StepScope } from '../../core/expression/evaluation.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';
 import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
 import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
@@ -25,7 +30,13 @@ import {
   type RunTask,
   type StepForecast,
 } from './forecast.ts';
-import { findingOf, foreseeCondition, foreseeSteps, type KnownFacts } from './partial-evaluation.ts';
+import {
+  findingOf,
+  foreseeCondition,
+  foreseeSteps,
+  foreseeValue,
+  type KnownFacts,
+} from './partial-evaluation.ts';
 import { forecastStep } from './step-forecast.ts';
 
 /** The foreseen result of a step's `when`. */
@@ -134,6 +145,9 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
   };
 }
 
+/** Values that are set from values that are set: so many are followed. */
+const deepestSets = 50;
+
 /** Keeps the values of the certain steps, before and during the rehearsals. */
 function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: CompiledDefinition) {
   const { pipeline, version } = definition;
@@ -142,11 +156,23 @@ function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: Com
   const facts: KnownFacts = {
     job,
     run: { id: newId('run'), job_id, attempt: 1, pipeline, version },
-    // A skip is certain before the run; the end of a step that happens is not.
+    // A skip is certain before the run, and so are values that read nothing but the job; the end of a call is not.
     steps: foreseeSteps(
       steps.map(({ definition: { id } }) => id),
-      (index) => (isSkipped(index) ? { status: 'skipped' } : null),
+      (index) => (isSkipped(index) ? { status: 'skipped' } : foreseeSet(index)),
     ),
+  };
+  const known = new Map<number, StepScope>();
+  let depth = 0;
+  const foreseeSet = (index: number): StepScope | null => {
+    const { kind, input, when, items } = steps[index] as CompiledStep;
+    if (kind !== 'set' || when !== null || items !== null || depth === deepestSets) return null;
+    depth += 1;
+    const foreseen = known.has(index) ? null : foreseeValue(facts, input);
+    depth -= 1;
+    if (foreseen?.kind === 'known')
+      known.set(index, { status: 'succeeded', output: foreseen.value, cost_usd: 0 });
+    return known.get(index) ?? null;
   };
   const conditionOf = (index: number, isLeftOut: (index: number) => boolean): Condition => {
     isSkipped = isLeftOut;

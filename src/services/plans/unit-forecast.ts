@@ -1,5 +1,5 @@
 /**
- * Forecasts one execution of a step of any kind: a call, a child run, a wait or a review.
+ * Forecasts one execution of a step of any kind: a call, a child run, a wait, a review or values that are set.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -144,6 +144,8 @@ export async function forecastUnit(
       return forecastSubRun(context, task, unit);
     case 'wait':
       return { ...nobody, reason: 'nobody is called', durationMs: parseDuration(definition.wait ?? '0s') };
+    case 'set':
+      return { ...nobody, reason: 'values are set; no instance is called' };
     case 'review': {
       const message = 'the run waits here for a person, for as long as that takes';
       const finding: Finding = { severity: 'note', code: 'person_asked', pointer: unit.pointer, message };

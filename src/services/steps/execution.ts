@@ -21,7 +21,7 @@ import type { LadderPosition } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readBudgetVersion } from '../../db/run/run.ts';
-import { readStep, type StandingStep } from '../../db/step/step.ts';
+import { readStep, type StandingStep, storeValues } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Ctx, WorkerCtx } from '../context.ts';
@@ -150,7 +150,26 @@ async function executeUnit(
       return executePause(db, unit, standing);
     case 'review':
       return executeReview(ctx, unit, standing);
+    case 'set':
+      return setValues(ctx, unit, control);
   }
+}
+
+/** Stores the values of a step with `set`. In a batch, it waits until the answers that it reads are stored (B6). */
+async function setValues(
+  { db, results }: Pick<WorkerCtx, 'db' | 'results'>,
+  { context, step, key }: StepUnit,
+  control: StepControl,
+): Promise<StepExecution> {
+  const { batch } = control;
+  const known = batch === undefined ? results : withAnswers(results, batch.answers);
+  const resolved = await resolveInput({ context, results: known }, step, key.item);
+  if (!(await isOfStored(control))) return readEnd(db, key);
+  if ('error' in resolved) return failStep(db, key, resolved.error);
+  const output = resolved.input;
+  return (await storeValues(db, key, output))
+    ? { kind: 'succeeded', output, attempt: null }
+    : readEnd(db, key);
 }
 
 async function executeCall(

@@ -137,6 +137,87 @@ export const kindCases: readonly ConformanceCase[] = [
     },
   ),
   happy(
+    'step.set',
+    'the values are the output of the step, and no instance is called for them',
+    {
+      steps: [
+        { id: 'a', capability: 'x', input: { list: '{{ job.list }}' } },
+        {
+          id: 'shaped',
+          set: {
+            names: '{{ steps.a.output.list | where("n" > 1) | map("name") }}',
+            fixed: { list: [1, '{{ job.list | length }}'] },
+          },
+        },
+        { id: 'b', capability: 'x', input: { name: '{{ steps.shaped.output.names[0] }}' } },
+      ],
+      output: '{{ steps.shaped.output }}',
+    },
+    {
+      script,
+      job: {
+        list: [
+          { n: 1, name: 'one' },
+          { n: 2, name: 'two' },
+        ],
+      },
+      expected: {
+        ...succeeded,
+        output: { names: ['two'], fixed: { list: [1, 2] } },
+        steps: { shaped: { attempts: 0 }, b: { output: { name: 'two' } } },
+        calls: { x: 2 },
+      },
+    },
+  ),
+  happy(
+    'step.set',
+    'with a condition and for each item, without any call',
+    {
+      steps: [
+        {
+          id: 'each',
+          set: { double: '{{ item * 2 }}', at: '{{ index }}' },
+          for_each: { items: '{{ job.list }}' },
+        },
+        { id: 'never', when: '(job.list | length) > 5', set: { a: 1 } },
+        { id: 'sum', set: { sum: '{{ steps.each.output | map("double") | sum }}' } },
+      ],
+      output: { sum: '{{ steps.sum.output.sum }}', never: '{{ steps.never.output ?? "skipped" }}' },
+    },
+    {
+      job: { list: [1, 2, 3] },
+      expected: {
+        ...succeeded,
+        output: { sum: 12, never: 'skipped' },
+        steps: { never: { state: 'skipped' } },
+      },
+    },
+  ),
+  unhappy(
+    'step.set',
+    'a value that does not exist fails the step, and the run can continue',
+    {
+      steps: [
+        { id: 'a', set: { x: '{{ job.missing }}' }, on_error: 'continue' },
+        { id: 'b', run_if: 'any_failed', depends_on: ['a'], set: { why: '{{ steps.a.error.code }}' } },
+      ],
+      output: '{{ steps.b.output.why }}',
+    },
+    {
+      expected: {
+        ...succeeded,
+        output: 'expression_unresolved',
+        steps: { a: { state: 'failed', error: 'expression_unresolved' } },
+      },
+    },
+  ),
+  unhappy(
+    'step.set',
+    'a step that sets values has no input',
+    { steps: [{ id: 'a', set: { x: 1 }, input: {} }] },
+    refused('key_not_applicable', '/steps/0/input'),
+  ),
+  happy(
     'review.title',
     'the person reads the title',
     { steps: [{ id: 'a', review: { title: 'Is the picture sharp?' } }] },

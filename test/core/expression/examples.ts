@@ -1,7 +1,7 @@
 /** The examples of the reference page (scripts/docs/expressions-page.ts); examples.test.ts runs each of them. */
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { ExpressionScope, SkillScope } from '../../../src/core/expression/evaluation.ts';
-import type { FilterName, SkillFilterName } from '../../../src/core/expression/filters.ts';
+import { type FilterName, filterNames, type SkillFilterName } from '../../../src/core/expression/filters.ts';
 
 export interface Example {
   readonly template: Json;
@@ -25,6 +25,8 @@ export const exampleScope: ExpressionScope = {
     public: 'true',
     note: null,
     tags: ['sea', 'sun'],
+    grid: [[3, 1], [2]],
+    at: '2026-01-31T08:00:00Z',
     clips: [
       { path: 'media://job_1/in/a.mp4', ms: 2000 },
       { path: 'media://job_1/in/b.mp4', ms: 3000 },
@@ -54,6 +56,40 @@ export const filterExamples: Record<FilterName, Example> = {
   join: { template: '{{ job.tags | join(", ") }}', value: 'sea, sun' },
   basename: { template: '{{ job.clips[0].path | basename }}', value: 'a.mp4' },
   tokens: { template: '{{ job.title | tokens }}', value: 4 },
+  default: { template: '{{ job.subtitle | default("none") }}', value: 'none' },
+  map: { template: '{{ job.clips | map("ms") }}', value: [2000, 3000] },
+  where: {
+    template: '{{ job.clips | where("ms" > 2500) | map("path") }}',
+    value: ['media://job_1/in/b.mp4'],
+  },
+  concat: { template: '{{ job.tags | concat(job.results[*].path) }}', value: ['sea', 'sun', 'a.mp4', null] },
+  slice: { template: '{{ job.title | slice(-3, 8) }}', value: 'one' },
+  unique: { template: '{{ job.tags | concat(job.tags) | unique }}', value: ['sea', 'sun'] },
+  flatten: { template: '{{ job.grid | flatten }}', value: [3, 1, 2] },
+  sort: { template: '{{ job.grid | flatten | sort }}', value: [1, 2, 3] },
+  sort_by: {
+    template: '{{ job.clips | sort_by("path") | map("ms") }}',
+    value: [2000, 3000],
+  },
+  reverse: { template: '{{ job.tags | reverse }}', value: ['sun', 'sea'] },
+  sum: { template: '{{ job.clips | map("ms") | sum }}', value: 5000 },
+  min: { template: '{{ job.clips | map("ms") | min }}', value: 2000 },
+  max: { template: '{{ job.tags | max }}', value: 'sun' },
+  keys: { template: '{{ job.clips[0] | keys }}', value: ['path', 'ms'] },
+  values: { template: '{{ steps.join.output | values }}', value: ['media://job_1/all.mp4'] },
+  lower: { template: '{{ job.title | lower }}', value: 'day one' },
+  upper: { template: '{{ job.title | upper }}', value: 'DAY ONE' },
+  trim: { template: '{{ "  sea " | trim }}', value: 'sea' },
+  split: { template: '{{ job.title | split(" ") }}', value: ['Day', 'one'] },
+  replace: { template: '{{ job.title | replace(" ", "-") }}', value: 'Day-one' },
+  parse_json: { template: '{{ job.rate | parse_json }}', value: 1.5 },
+  round: { template: '{{ (job.clips[1].ms / 7) | round(1) }}', value: 428.6 },
+  floor: { template: '{{ 2.7 | floor }}', value: 2 },
+  ceil: { template: '{{ 2.1 | ceil }}', value: 3 },
+  abs: { template: '{{ -2.5 | abs }}', value: 2.5 },
+  timestamp: { template: '{{ job.at | timestamp }}', value: 1_769_846_400_000 },
+  format_date: { template: '{{ job.at | format_date("DD.MM.YYYY HH:mm") }}', value: '31.01.2026 08:00' },
+  add_duration: { template: '{{ job.at | add_duration("1d") }}', value: '2026-02-01T08:00:00.000Z' },
 };
 
 export const examples: readonly Example[] = [
@@ -121,8 +157,7 @@ export const brokenExamples: readonly BrokenExample[] = [
   {
     template: '{{ job.tags | size }}',
     found: 'submission',
-    error:
-      '"size" is no filter; there are json, string, number, bool, length, first, last, join, basename, tokens',
+    error: `"size" is no filter; there are ${filterNames.join(', ')}`,
   },
   {
     template: '{{ job.take -1 }}',
@@ -143,7 +178,7 @@ export const brokenExamples: readonly BrokenExample[] = [
     template: '{{ job.subtitle }}',
     found: 'run',
     error:
-      'job.subtitle does not exist: job is an object with the keys title, results, take, draft, rate, public, note, tags, clips',
+      'job.subtitle does not exist: job is an object with the keys title, results, take, draft, rate, public, note, tags, grid, at, clips',
   },
   {
     template: 'tags: {{ job.tags }}',
@@ -209,6 +244,4 @@ export const skillScope: SkillScope = {
 export const skillFilterExamples: Record<SkillFilterName, Example> = {
   int: { template: '{{ match.g1 | int }}', value: 4096 },
   even: { template: '{{ input.width | even }}', value: 1918 },
-  lower: { template: '{{ input.codec | lower }}', value: 'h264' },
-  default: { template: '{{ input.note | default(30) }}', value: 30 },
 };

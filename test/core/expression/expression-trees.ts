@@ -1,6 +1,6 @@
 /** Any tree that the parser could make. */
 import fc from 'fast-check';
-import type { Expression, Segment } from '../../../src/core/expression/ast.ts';
+import type { Expression, FilterCall, Segment } from '../../../src/core/expression/ast.ts';
 import { type Dialect, knownFilters } from '../../../src/core/expression/filters.ts';
 import { arithmeticOperators, comparisonOperators } from '../../../src/core/expression/language.ts';
 import { isForbiddenName } from '../../../src/core/json/values.ts';
@@ -12,16 +12,44 @@ const segment: fc.Arbitrary<Segment> = fc.oneof(
   fc.constant({ each: true } as const),
 );
 
-const argument = {
-  none: fc.constant(null),
-  string: fc.string(),
-  scalar: fc.oneof(fc.string(), fc.boolean(), fc.integer()),
-};
-
-function filterCallOf({ filterNames }: Dialect) {
-  return fc
-    .constantFrom(...filterNames)
-    .chain((name) => fc.record({ name: fc.constant(name), argument: argument[knownFilters[name].argument] }));
+function filterCallOf(
+  { filterNames }: Dialect,
+  expression: fc.Arbitrary<Expression>,
+): fc.Arbitrary<FilterCall> {
+  const values = (least: number, most: number) => fc.array(expression, { minLength: least, maxLength: most });
+  const field = fc.string().filter((name) => !isForbiddenName(name));
+  const none = fc.constant(null);
+  return fc.constantFrom(...filterNames).chain((name): fc.Arbitrary<FilterCall> => {
+    switch (knownFilters[name].argument) {
+      case 'none':
+        return fc.constant({ name, argument: null });
+      case 'string':
+        return fc.record({ name: fc.constant(name), argument: fc.string() });
+      case 'scalar':
+        return fc.record({
+          name: fc.constant(name),
+          argument: fc.oneof(fc.constant(null), fc.string(), fc.boolean(), fc.integer()),
+        });
+      case 'field':
+        return fc.record({ name: fc.constant(name), argument: field });
+      case 'value':
+        return fc.record({ name: fc.constant(name), argument: none, values: values(1, 1) });
+      case 'values':
+        return fc.record({ name: fc.constant(name), argument: none, values: values(2, 2) });
+      case 'optional':
+        return fc.oneof(
+          fc.constant({ name, argument: null }),
+          fc.record({ name: fc.constant(name), argument: none, values: values(1, 1) }),
+        );
+      case 'condition':
+        return fc.record({
+          name: fc.constant(name),
+          argument: field,
+          operator: fc.constantFrom(...comparisonOperators),
+          values: values(1, 1),
+        });
+    }
+  });
 }
 
 export function expressionOf(dialect: Dialect) {
@@ -49,7 +77,7 @@ export function expressionOf(dialect: Dialect) {
       fc.record({
         kind: fc.constant('filtered' as const),
         of: tie('expression').filter(({ kind }) => kind !== 'filtered'),
-        filters: fc.array(filterCallOf(dialect), { minLength: 1, maxLength: 3 }),
+        filters: fc.array(filterCallOf(dialect, tie('expression')), { minLength: 1, maxLength: 3 }),
       }),
       fc.record({
         kind: fc.constant('otherwise' as const),

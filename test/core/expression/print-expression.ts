@@ -1,6 +1,7 @@
 /** Prints an expression so that parsing it gives the same tree back. */
-import type { Expression } from '../../../src/core/expression/ast.ts';
+import type { Expression, FilterCall } from '../../../src/core/expression/ast.ts';
 import { formatPath } from '../../../src/core/expression/ast.ts';
+import { knownFilters } from '../../../src/core/expression/filters.ts';
 
 /** In the place of a whole `{{ }}` or of an operand. */
 export function printExpression(expression: Expression): string {
@@ -22,10 +23,16 @@ function printProduct(expression: Expression): string {
 
 function printAlternative(expression: Expression): string {
   if (expression.kind !== 'filtered') return printPrimary(expression);
-  const calls = expression.filters.map(({ name, argument }) =>
-    argument === null ? ` | ${name}` : `|${name}(${JSON.stringify(argument)})`,
-  );
+  const calls = expression.filters.map(printCall);
   return printPrimary(expression.of) + calls.join('');
+}
+
+function printCall({ name, argument, values, operator }: FilterCall): string {
+  const { argument: kind } = knownFilters[name];
+  const written = (values ?? []).map(printExpression);
+  if (operator !== undefined) return `|${name}(${JSON.stringify(argument)} ${operator} ${written.join(',')})`;
+  if (values !== undefined) return `|${name}(${written.join(' , ')})`;
+  return kind === 'none' || kind === 'optional' ? ` | ${name}` : `|${name}(${JSON.stringify(argument)})`;
 }
 
 function printPrimary(expression: Expression): string {

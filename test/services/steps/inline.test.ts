@@ -195,3 +195,33 @@ it('what follows an answer that another attempt has overtaken is not sent', asyn
   const open = await db('attempt').where({ run_id: run.run_id, step_id: 'b' }).select('state', 'ambiguity');
   expect(open).toEqual([{ state: 'released', ambiguity: 'not_sent' }]);
 });
+
+it('values that are set follow an answer in the same batch, once it is stored, and cost nothing', async () => {
+  const { instance, run, batch } = await someSteps('shaping', echo, [
+    { input: { n: 1 } },
+    { capability: undefined, set: { n: '{{ steps.a.output.n + 1 }}' } },
+    { capability: undefined, set: { n: '{{ steps.b.output.n + 1 }}' } },
+    { input: { n: '{{ steps.c.output.n }}' } },
+  ]);
+  const worker = world.newWorker();
+  expect(told(await worker.inline(20_000)(batch))).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }, { n: 3 }]);
+  expect(instance.execs.map(({ input }) => input)).toEqual([{ n: 1 }, { n: 3 }]);
+  expect((await world.eventsOf(run)).filter((event) => event.endsWith(' b'))).toEqual([
+    'step.started b',
+    'step.succeeded b',
+  ]);
+  expect(await db('attempt').where({ run_id: run.run_id, step_id: 'b' })).toEqual([]);
+  expect(told(await worker.inline(20_000)(batch))).toEqual([{ n: 1 }, { n: 2 }, { n: 3 }, { n: 3 }]);
+  expect(instance.execs).toHaveLength(2);
+});
+
+it('values that read an answer that was not stored are not stored either', async () => {
+  const { instance, run, batch } = await someSteps('unstored', echo, [
+    { input: { n: 1 } },
+    { capability: undefined, set: { n: '{{ steps.a.output.n }}' } },
+  ]);
+  instance.handle = (_, response) => answer(response, 500, { ok: false, error: 'broken' });
+  const { results } = await world.newWorker().inline(20_000)(batch);
+  expect(results).toEqual(['again', 'left']);
+  expect(await db('step').where({ run_id: run.run_id, step_id: 'b' })).toEqual([]);
+});

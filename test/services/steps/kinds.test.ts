@@ -275,3 +275,42 @@ describe('a step that is a run', () => {
     expect(await world.eventsOf(run)).toEqual(['run.queued', 'run.started', 'step.failed a']);
   });
 });
+
+describe('a step that sets values', () => {
+  it('has them as its output, whoever executes it, and calls nobody', async () => {
+    const run = await aRunOf(
+      { set: { at: '{{ job.at }}', twice: ['{{ job.at * 2 }}'] } },
+      { job: { at: 7 } },
+    );
+    const end = { kind: 'succeeded', output: { at: 7, twice: [14] } };
+    expect(await world.newWorker().execute(run, 'a')).toMatchObject(end);
+    expect(await world.newWorker().execute(run, 'a')).toMatchObject(end);
+    expect(await world.eventsOf(run)).toEqual([
+      ...['run.queued', 'run.started', 'step.started a', 'step.succeeded a'],
+    ]);
+    expect(await listRunSteps(db, run.run_id)).toMatchObject([
+      { state: 'succeeded', attempts: 0, cost_nano: '0' },
+    ]);
+  });
+
+  it('fails when an expression has no value', async () => {
+    const run = await aRunOf({ set: { at: '{{ job.at }}' } });
+    expect(await world.newWorker().execute(run, 'a')).toMatchObject(
+      failed('expression_unresolved', 'job.at does not exist'),
+    );
+  });
+
+  it('stores nothing in a run that has ended', async () => {
+    const run = await aRunOf({ set: { at: 1 } });
+    const worker = world.newWorker();
+    await finishRun(db, {
+      run_id: run.run_id,
+      state: 'cancelled',
+      error: null,
+      output: undefined,
+      step_ids: [],
+    });
+    expect(await worker.execute(run, 'a')).toEqual({ kind: 'cancelled' });
+    expect(await db('step').where({ run_id: run.run_id, state: 'succeeded' })).toEqual([]);
+  });
+});

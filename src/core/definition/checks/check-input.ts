@@ -106,6 +106,7 @@ export function consumerOf(step: StepDefinition, facts: DefinitionFacts): Consum
     }
     case 'wait':
     case 'review':
+    case 'set':
       return null;
   }
 }
@@ -116,8 +117,11 @@ export function producedBy(
   facts: DefinitionFacts,
   isSound: (schema: JsonObject) => boolean,
 ): ValueType {
-  const output = outputOf(step, facts, isSound);
-  const { for_each, optional, review } = step;
+  return withGaps(step, outputOf(step, facts, isSound));
+}
+
+/** Adds null, where an item may have no output. */
+export function withGaps({ for_each, optional, review }: StepDefinition, output: ValueType): ValueType {
   const mayLeaveNull =
     for_each !== undefined &&
     ((for_each.tolerate ?? 0) > 0 || optional === true || review?.on_timeout === 'skip');
@@ -140,6 +144,8 @@ function outputOf(
     }
     case 'wait':
       return nullType;
+    case 'set':
+      return anyType; // known by its template
     case 'review': {
       const schema = step.review?.schema;
       return schema === undefined || !isSound(schema) ? anyType : typeOfSchema(schema);

@@ -124,13 +124,14 @@ function checkRange(range: string | undefined, pointer: string): DefinitionFindi
 
 type StepField = keyof StepDefinition;
 
-const kindKeys = ['capability', 'pipeline', 'wait', 'review'] as const satisfies readonly StepField[];
+const kindKeys = ['capability', 'pipeline', 'wait', 'review', 'set'] as const satisfies readonly StepField[];
 
 const keyOf: Readonly<Record<StepKind, (typeof kindKeys)[number]>> = {
   call: 'capability',
   run: 'pipeline',
   wait: 'wait',
   review: 'review',
+  set: 'set',
 };
 
 /** Keys that apply only to some kinds of steps, with those kinds. */

@@ -27,7 +27,7 @@ import {
   type ValueType,
 } from '../../schema-types/value-type.ts';
 import type { DefinitionTemplates, StepTemplates } from '../compile.ts';
-import { checkInput, consumerOf, producedBy } from './check-input.ts';
+import { checkInput, consumerOf, producedBy, withGaps } from './check-input.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
 import { findLacks, needsAll, type StepLacks, startOf, type TypeScope } from './type-scope.ts';
 
@@ -109,7 +109,10 @@ function checkStep(index: number, checking: Checking): void {
     const input = { written: step.input ?? {}, root: readings.input.template.root, types };
     checkInput({ consumer, input, pointer: `${pointer}/input`, effort, work, report });
   }
-  const produced = producedBy(step, facts, isSound);
+  const produced =
+    step.set === undefined
+      ? producedBy(step, facts, isSound)
+      : withGaps(step, typeOfNode(readings.input.template.root, types));
   outputs.set(step.id, items === null ? produced : listOf(produced, items.list));
 }
 

@@ -15,15 +15,16 @@ const kinds = {
   pipeline: { pipeline: 'reel@1' },
   wait: { wait: '30s' },
   review: { review: { title: 'ok?' } },
+  set: { set: { a: 1 } },
 } as const satisfies Record<string, Partial<StepDefinition>>;
 
 const keys: [kinds: string, Partial<StepDefinition>][] = [
-  ['capability pipeline wait review', { depends_on: [] }],
-  ['capability pipeline wait review', { when: 'job.x' }],
-  ['capability pipeline wait review', { run_if: 'all_done' }],
-  ['capability pipeline wait review', { for_each: { items: [1], max_parallel: 2, tolerate: 1 } }],
-  ['capability pipeline wait review', { on_error: 'continue' }],
-  ['capability pipeline wait review', { description: 'x' }],
+  ['capability pipeline wait review set', { depends_on: [] }],
+  ['capability pipeline wait review set', { when: 'job.x' }],
+  ['capability pipeline wait review set', { run_if: 'all_done' }],
+  ['capability pipeline wait review set', { for_each: { items: [1], max_parallel: 2, tolerate: 1 } }],
+  ['capability pipeline wait review set', { on_error: 'continue' }],
+  ['capability pipeline wait review set', { description: 'x' }],
   ['capability pipeline review', { input: {} }],
   ['capability pipeline', { priority: 'batch' }],
   ['capability pipeline', { budget_ceiling_usd: 1 }],

@@ -73,6 +73,36 @@ const operands: [expression: string, told: Told[]][] = [
   ['{{ ( steps.a.output.mode != "fsat" ) }}', [['warning', 'comparison_constant', /always true/, /"fast"/]]],
   ['{{ ( steps.a.status == "skipped" ) }}', []],
   ['frames: {{ steps.a.output.frames }}', []],
+  ['{{ steps.a.output.parts | map("name") | join(", ") }}', []],
+  ['{{ steps.a.output.parts | map("nam") }}', [['error', 'path_unknown', /"nam" is in no item/, /\?\?/]]],
+  [
+    '{{ steps.a.output.frames | map("name") }}',
+    [['error', 'operand_invalid', /map takes a list of objects/]],
+  ],
+  ['{{ steps.a.output.pair | map("name") }}', [['error', 'operand_invalid', /map takes a list of objects/]]],
+  ['{{ steps.a.output.parts | where("name" == "x") | map("name") | sort | first ?? "" }}', []],
+  [
+    '{{ steps.a.output.parts | sort }}',
+    [['error', 'operand_invalid', /sort takes a list of numbers or of strings/]],
+  ],
+  ['{{ steps.a.output.parts | sum }}', [['error', 'operand_invalid', /sum takes a list of numbers/]]],
+  ['{{ steps.a.output.parts | map("name") | max }}', [['warning', 'path_optional', /may be empty/]]],
+  [
+    '{{ steps.a.output.parts | concat(steps.a.output.path) }}',
+    [['error', 'operand_invalid', /the argument of concat is a list, not a string/]],
+  ],
+  ['{{ steps.a.output.path | split("/") | last | replace(".mp4", "") }}', []],
+  ['{{ steps.a.output.frames | upper }}', [['error', 'operand_invalid', /upper takes a string/]]],
+  ['{{ job.clips | where("a" == 1) | map("b") | first ?? 1 }}', []],
+  ['{{ steps.a.output.path | round }}', [['error', 'operand_invalid', /round takes a number/]]],
+  ['{{ steps.a.output.preview.at | default(0) }}', []],
+  ['{{ steps.a.output.label | default("none") | upper }}', []],
+  ['{{ steps.a.output.parts | first | default(null) }}', []],
+  ['{{ steps.a.output.frames | format_date("YYYY") | upper }}', []],
+  [
+    '{{ steps.a.output.path | add_duration(steps.a.output.frames) }}',
+    [['error', 'operand_invalid', /add_duration/]],
+  ],
   [
     'parts: {{ steps.a.output.parts }}',
     [['error', 'operand_invalid', /text takes .*, not a list of objects/, /json/]],
@@ -285,4 +315,37 @@ test('waits yield null, reviews what their schema says', () => {
     ['operand_invalid', '/steps/2/input/x'],
     ['path_unknown', '/steps/2/input/y'],
   ]);
+});
+
+describe('values that are set', () => {
+  const shaped = (
+    input: JsonObject,
+    set: JsonObject = { n: '{{ steps.a.output.frames }}', list: [1, 'x'] },
+  ) =>
+    aDefinition({
+      steps: [
+        aStep({ id: 'a', capability: 'join' }),
+        { id: 'shaped', set },
+        aStep({ id: 'b', capability: 'sink', input }),
+      ],
+    });
+
+  test.each([
+    ['{{ steps.shaped.output.n + 1 }}', []],
+    ['{{ steps.shaped.output.list[1] | upper }}', []],
+    ['{{ steps.shaped.output.n | upper }}', [['error', 'operand_invalid', /not a whole number/]]],
+    ['{{ steps.shaped.output.m }}', [['error', 'path_unknown', /has n, list/]]],
+  ] as [string, Told[]][])('have the types of their expressions: %s', (x, told) => {
+    expect(findingsOf(shaped({ x }))).toHaveLength(told.length);
+    for (const [index, [severity, code, message]] of told.entries()) {
+      expect(findingsOf(shaped({ x }))[index]).toMatchObject({ severity, code, pointer: '/steps/2/input/x' });
+      expect(findingsOf(shaped({ x }))[index]?.message).toMatch(message ?? /./);
+    }
+  });
+
+  it('are checked where they are written', () => {
+    expect(findingsOf(shaped({}, { n: '{{ steps.a.output.pth }}' }))).toMatchObject([
+      { code: 'path_unknown', pointer: '/steps/1/set/n' },
+    ]);
+  });
 });
