@@ -12,6 +12,7 @@ import type { Knex } from 'knex';
 import { connectDatabase, type Db } from './connect.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
 import { countItems } from './migrations/0002-count-items.ts';
+import { scopeBudgets } from './migrations/0005-scope-budgets.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -23,7 +24,7 @@ interface Migration {
   readonly isPiecewise?: boolean;
 }
 
-const migrations: readonly Migration[] = [createSchema, countItems];
+const migrations: readonly Migration[] = [createSchema, countItems, scopeBudgets];
 
 /** In the order of application. */
 const migrationNames: readonly string[] = migrations.map(({ name }) => name);

@@ -13,6 +13,7 @@ import type { CallOrder, CallReport } from './router-messages.ts';
 function ask(ctx: CallCtx, order: CallOrder): Promise<ExecAnswer | AppError> {
   const body = JSON.stringify(order.input);
   const asked = makeDirectCall(ctx, {
+    scopes: [],
     projectId: order.projectId,
     capability: order.capability,
     request: { input: order.input, tags: [], priority: order.priority, timeout_ms: order.timeoutMs },

@@ -10,6 +10,7 @@ import {
   loginCodeTable,
   personTable,
   projectTable,
+  scopedBudgetTable,
   sessionTable,
 } from '../../src/db/sql/access.sql.ts';
 import {
@@ -41,15 +42,18 @@ import {
 import { eventTable, webhookDeliveryTable, webhookTable } from '../../src/db/sql/events.sql.ts';
 import { jobTable, leavingJobTable, mediaObjectTable } from '../../src/db/sql/media.sql.ts';
 import {
+  allBudgetScopes,
   applyBudgets,
   budgetDemand,
   budgetScopes,
   budgetTable,
   chargeBudgets,
   dayStart,
+  drawBudgets,
   isTight,
   ledgerEntryTable,
   moveBudgets,
+  nameOfBudget,
   openBudget,
   releaseBudgets,
 } from '../../src/db/sql/money.sql.ts';
@@ -68,6 +72,7 @@ import {
 import {
   beginSteps,
   costBelow,
+  runScopes,
   runTable,
   stepRevisionTable,
   stepTable,
@@ -80,6 +85,7 @@ const triggerFunctions = [refuseChange, refuseErased, refuseShrinking, touchInst
 
 const tables = [
   projectTable,
+  scopedBudgetTable,
   erasureTable,
   apiKeyTable,
   personTable,
@@ -125,8 +131,12 @@ const functions = [
   costBelow,
   stopChildren,
   budgetScopes,
+  allBudgetScopes,
+  runScopes,
+  drawBudgets,
   budgetDemand,
   isTight,
+  nameOfBudget,
   openBudget,
   applyBudgets,
   moveBudgets,

@@ -3,19 +3,29 @@ import { z } from 'zod';
 import {
   Budget,
   BudgetList,
+  BudgetPeriod,
   BudgetRequest,
+  CallScope,
   CostPeriod,
   CostSeries,
   CostSeriesQuery,
   CostSummary,
   LedgerPage,
   LedgerQuery,
+  ScopedBudget,
+  ScopedBudgetList,
+  ScopedBudgetRequest,
 } from '../../contracts/money.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import { readBudgets, setBudget } from '../../services/money/budgets.ts';
 import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
+import {
+  putScopedBudget,
+  readScopedBudgets,
+  removeScopedBudget,
+} from '../../services/money/scoped-budgets.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 
@@ -113,5 +123,40 @@ export const moneyRoutes: readonly Route[] = [
     body: json(BudgetRequest),
     responses: { 200: Budget },
     result: (ctx, { caller, body }) => setBudget(ctx, caller, body),
+  }),
+  route('GET /v1/budgets/scoped', {
+    operation: 'list_scoped_budgets',
+    tag: 'money',
+    summary: 'List the budgets of keys, labels, capabilities and users, with their current windows',
+    scope: 'cost:read',
+    query: z.strictObject({ scope: CallScope.optional() }),
+    responses: { 200: ScopedBudgetList },
+    result: async (ctx, { caller, query }) => ({ items: await readScopedBudgets(ctx, caller, query.scope) }),
+  }),
+  route('PUT /v1/budgets/scoped/{scope}', {
+    operation: 'set_scoped_budget',
+    tag: 'money',
+    summary: 'Set a limit for the calls of a key, label, capability or user, by day or month',
+    description:
+      'It counts calls from its creation on. A project has at most 100 such budgets, and one call matches at most 8. Existing reservations stay, even above a lower limit.',
+    scope: 'budget:write',
+    params: z.object({ scope: CallScope }),
+    body: json(ScopedBudgetRequest),
+    responses: { 200: ScopedBudget },
+    result: (ctx, { caller, params, body }) => putScopedBudget(ctx, caller, { ...params, ...body }),
+  }),
+  route('DELETE /v1/budgets/scoped/{scope}', {
+    operation: 'delete_scoped_budget',
+    tag: 'money',
+    summary: 'Remove the limit for the calls of a key, label, capability or user',
+    scope: 'budget:write',
+    params: z.object({ scope: CallScope }),
+    query: z.strictObject({ period: BudgetPeriod.default('day') }),
+    responses: { 204: 'empty' },
+    errors: ['not_found'],
+    handle: async (ctx, { caller, params, query }) => {
+      await removeScopedBudget(ctx, caller, { ...params, ...query });
+      return { status: 204 };
+    },
   }),
 ];

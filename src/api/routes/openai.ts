@@ -11,6 +11,7 @@ import {
   ModelList,
 } from '../../contracts/openai.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import {
@@ -24,11 +25,12 @@ import {
 } from '../../services/calls/openai-service.ts';
 import { eventStreamHeaders, toOpenAiError } from '../answer.ts';
 import { json } from '../input.ts';
-import { IdempotencyKey, readIdempotency } from '../parameters.ts';
+import { IdempotencyKey, LabelsHeader, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { callErrors } from './calls.ts';
 
 const Headers = ChatHeaders.extend({
+  'x-capstan-labels': LabelsHeader,
   'idempotency-key': IdempotencyKey.meta({
     description: 'For 24 hours, a repeated request with this key gets the first answer. Not with `stream`.',
   }),
@@ -54,12 +56,14 @@ function toConstraints({
   return { priority, tags, timeout_ms: timeoutMs, ...limit };
 }
 
-function toOrder<Request>(
+function toOrder<Request extends { readonly user?: string | null | undefined }>(
   { caller, headers, bytes, signal }: OpenAiCall,
   request: Request,
 ): OpenAiOrder<Request> {
+  const source = { keyId: caller.key_id, user: request.user, labels: headers['x-capstan-labels'] };
   return {
     projectId: caller.project_id,
+    scopes: scopesOfCall(source),
     request,
     constraints: toConstraints(headers),
     idempotency: readIdempotency(headers, bytes),

@@ -99,7 +99,8 @@ begin
   perform 1 from attempt where attempt_id = any (p_ids) and project_id = p_project order by attempt_id for update; -- L3
   with moved as (
     update attempt set project_id = p_pseudonym, key = 'erased.' || attempt_id, run_id = null, step_id = null,
-      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null
+      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null, scopes = null,
+      budgets = null
     where attempt_id = any (p_ids) and project_id = p_project and reserved_nano > 0 and settled_nano is not null
       and budget_window >= (now() at time zone 'UTC')::date - 4
     returning capability, budget_window, (started_at at time zone 'UTC')::date as utc_day, settled_nano
@@ -133,7 +134,7 @@ declare
 begin
   perform set_config('capstan.erases', p_table, true);
   if p_table = 'ledger_entry' then
-    update ledger_entry l set project_id = p_pseudonym from (
+    update ledger_entry l set project_id = p_pseudonym, budgets = null from (
       select entry_id, budget_window from ledger_entry where project_id = p_project limit p_most) o
     where l.entry_id = o.entry_id and l.budget_window = o.budget_window;
     get diagnostics v_done = row_count;

@@ -95,6 +95,7 @@ function takenOver(): AppError {
 
 interface ExecCall {
   readonly projectId: string;
+  readonly scopes: readonly string[];
   readonly capability: string;
   readonly request: ExecRequest;
   /** The key of its attempts; null creates one. */
@@ -128,7 +129,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, capability, request, key, keeps, signal, onDelta }: ExecCall,
+  { projectId, scopes, capability, request, key, keeps, signal, onDelta }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
   const stream: Pick<CallRequest, 'onDelta' | 'hasPassedOn'> =
@@ -143,6 +144,7 @@ async function execCapability(
         };
   const end = await callCapability({
     projectId,
+    scopes,
     step: null,
     isAtMostOnce: false,
     retry,
@@ -163,6 +165,8 @@ async function execCapability(
 
 interface CallOrder {
   readonly projectId: string;
+  /** Key, user and labels (core/money/scoped-budget.ts). */
+  readonly scopes: readonly string[];
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: Idempotency | null;
@@ -186,12 +190,12 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
 
 /** @throws AppError of the routing table; an answer stored under an Idempotency-Key is returned as an outcome */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { projectId, capability, request, signal, idempotency, onDelta } = order;
+  const { projectId, scopes, capability, request, signal, idempotency, onDelta } = order;
   const { openCalls } = ctx;
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { projectId, capability, request, key: null, signal: stop, onDelta }),
+      execCapability(ctx, { projectId, scopes, capability, request, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }
@@ -208,6 +212,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
       const { attemptKey: key } = stored;
       return execCapability(ctx, {
         projectId,
+        scopes,
         capability,
         request,
         key,

@@ -36,6 +36,8 @@ import { type CallCtx, makeDirectCall } from './call-service.ts';
 
 export interface OpenAiOrder<Request> {
   readonly projectId: string;
+  /** Key, user and labels (core/money/scoped-budget.ts). */
+  readonly scopes: readonly string[];
   readonly request: Request;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
@@ -135,11 +137,11 @@ interface NamedCall {
 
 async function callModel(
   ctx: CallCtx,
-  { projectId, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
+  { projectId, scopes, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
   { capability, input, onDelta }: NamedCall,
 ) {
   const request: ExecRequest = { ...constraints, input };
-  const call = { projectId, capability, request, idempotency, signal, onDelta };
+  const call = { projectId, scopes, capability, request, idempotency, signal, onDelta };
   const { answer, isReplayed } = await makeDirectCall(ctx, call);
   if (answer instanceof AppError) throw answer;
   return { output: answer.output, routing: answer.routing, isReplayed };
