@@ -32,7 +32,12 @@ export const CostSeriesQuery = z
     period: CostPeriod.default('day'),
     /** `hour` only for a day or a week. */
     bucket: z.enum(['hour', 'day']).default('day'),
-    by: z.enum(['capability', 'pipeline', 'endpoint']).default('capability'),
+    by: z
+      .union([
+        z.enum(['capability', 'pipeline', 'endpoint', 'key', 'user']),
+        z.templateLiteral(['label:', z.string().regex(/^[!-~]{1,64}$/)]),
+      ])
+      .default('capability'),
   })
   .refine(({ period, bucket }) => bucket === 'day' || period === 'day' || period === 'week', {
     path: ['bucket'],
@@ -46,7 +51,10 @@ export const CostSeries = z
     /** Days of the project's time zone, both inclusive. */
     from: z.iso.date(),
     to: z.iso.date(),
-    /** Most expensive first; above 50, the rest is `others`. Calls without a run have the pipeline ''. */
+    /**
+     * Most expensive first; above 50, the rest is `others`. The name is '' for calls without a run (by pipeline),
+     * without the label, without a user, and where the key is unknown.
+     */
     series: z.array(
       z.strictObject({
         name: z.string(),
@@ -143,8 +151,8 @@ export const CallScope = z
 
 const SoftShare = z
   .number()
-  .gt(0)
-  .lt(1)
+  .min(0.01)
+  .max(0.99)
   .meta({ description: 'The share of the limit that is reported when spending reaches it.' });
 
 /** A limit for a part of a project's calls, with its current window. It counts calls from its creation on. */
@@ -166,12 +174,18 @@ export const ScopedBudget = z
   .meta({ id: 'ScopedBudget' });
 export type ScopedBudget = z.infer<typeof ScopedBudget>;
 
+export type ScopeAndPeriod = Readonly<Pick<ScopedBudget, 'scope' | 'period'>>;
+
 export const ScopedBudgetList = z
   .strictObject({ items: z.array(ScopedBudget) })
   .meta({ id: 'ScopedBudgetList' });
 
 export const ScopedBudgetRequest = z
-  .strictObject({ period: BudgetPeriod.default('day'), limit_usd: Usd.gt(0), soft: SoftShare.default(0.8) })
+  .strictObject({
+    period: BudgetPeriod.default('day'),
+    limit_usd: Usd.min(1e-9),
+    soft: SoftShare.default(0.8),
+  })
   .meta({ id: 'ScopedBudgetRequest' });
 export type ScopedBudgetRequest = z.infer<typeof ScopedBudgetRequest>;
 

@@ -63,9 +63,9 @@ export const moneyRoutes: readonly Route[] = [
   route('GET /v1/costs/series', {
     operation: 'get_cost_series',
     tag: 'money',
-    summary: 'Show the costs of calls over time, by capability, pipeline or endpoint',
+    summary: 'Show the costs of calls over time, by capability, pipeline, endpoint, key, label or user',
     description:
-      'Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
+      '`by=label:NAME` groups by the values of a label. A call of a run counts for the key and the labels of the run at the top. Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
     scope: 'cost:read',
     opens: 'history',
     query: CostSeriesQuery,

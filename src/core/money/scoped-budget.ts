@@ -3,16 +3,11 @@
  * label, and each of these may have a budget by day and one by month. So the budgets of a project bound how many of them
  * one call can match, and the bound is checked where a budget is added.
  */
-import type { BudgetPeriod, BudgetRefusal } from '../../contracts/money.ts';
+import type { BudgetRefusal, ScopeAndPeriod } from '../../contracts/money.ts';
 
 export const mostScopedBudgets = 100;
 /** The most that one call is charged to. */
 export const mostMatched = 8;
-
-export interface ScopeAndPeriod {
-  readonly scope: string;
-  readonly period: BudgetPeriod;
-}
 
 /** `key`, `capability`, `user`, or `label:team`: a call has one value of it. */
 function dimensionOf(scope: string): string {
@@ -45,20 +40,9 @@ export function scopesOfCall({ keyId, user, labels = {} }: CallSource): readonly
   ];
 }
 
-/** The name of the budget's rows, which is also the subject of reviews about it. */
-export function rowOfScoped(projectId: string, { scope, period }: ScopeAndPeriod): string {
-  return `budget:${projectId}:${period}:${scope}`;
-}
-
-export interface ScopedRow extends ScopeAndPeriod {
-  readonly projectId: string;
-}
-
-/** The inverse of `rowOfScoped`; null for another budget. */
-export function readScopedRow(row: string): ScopedRow | null {
-  const [, projectId, period, scope] = /^budget:([^:]*):(day|month):(.*)$/s.exec(row) ?? [];
-  if (projectId === undefined || scope === undefined) return null;
-  return { projectId, period: period as BudgetPeriod, scope };
+/** `label:team=ads by month` */
+export function nameScoped({ scope, period }: ScopeAndPeriod): string {
+  return `${scope} by ${period}`;
 }
 
 const names = {
@@ -74,13 +58,6 @@ export function nameRefusing({
   budget,
   period,
 }: Pick<BudgetRefusal, 'scope' | 'budget' | 'period'>): string {
-  switch (scope) {
-    case 'call':
-    case 'run':
-    case 'project':
-    case 'global':
-      return names[scope];
-    default:
-      return `${budget} by ${period}`;
-  }
+  if (budget !== undefined && period !== undefined) return nameScoped({ scope: budget, period });
+  return scope in names ? names[scope as keyof typeof names] : scope;
 }

@@ -133,6 +133,32 @@ function isKept(projectId: string): string {
 const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
   then with_runs_below(r.run_id) else array[r.run_id] end`;
 
+/** Sums of the calls that are charged to scoped budgets, by these. */
+function drawnSums(ended: EndedSums | null): string {
+  const earlier =
+    ended === null
+      ? sumLedger(`'infinity'`)
+      : `select project_id, budget_window, budgets, spent_nano from json_to_recordset(:scoped::json)
+           as s (project_id text, budget_window date, budgets text[], spent_nano bigint)`;
+  return `select project_id, budget_window, budgets, 0 as reserved_nano, spent_nano from (${earlier}) s
+    union all
+    select a.project_id, a.budget_window, a.budgets, ${sums} from attempt a
+    where a.reserved_nano > 0 and a.budgets is not null
+      and (${open} or a.finished_at > coalesce(:until::timestamptz, 'infinity'))
+    group by 1, 2, 3`;
+}
+
+const keptRows = `
+  select b.* from budget b
+  where b.window_start > '-infinity' and b.window_start >= ${firstDay} and b.scope not like 'budget:%'
+  union all
+  select b.* from budget b
+  where b.window_start >= ${firstMonth} and b.scope like 'budget:%' and b.window_start >= ${firstIn('b')}
+    and ${isKept(`split_part(b.scope, ':', 2) collate "default"`)}
+  union all
+  select b.* from run r join budget b on b.scope = 'run:' || r.run_id and b.window_start = '-infinity'
+  where r.finished_at is null`;
+
 /** @param ended sums that need not be read again; without them, all calls of these days are read */
 export function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
   return query<Drift>(db).all(
@@ -145,19 +171,7 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
        from json_to_recordset(:ended::json)
          as e (project_id text, capability text, budget_window date, utc_day date, spent_nano bigint)
        where budget_window >= ${firstDay} - 1
-     ), scoped as (
-       select project_id, budget_window, budgets, spent_nano from ${
-         ended === null
-           ? `(${sumLedger(`'infinity'`)}) s`
-           : 'json_to_recordset(:scoped::json) as s (project_id text, budget_window date, budgets text[], spent_nano bigint)'
-       }
-     ), drawn as (
-       select project_id, budget_window, budgets, 0 as reserved_nano, spent_nano from scoped
-       union all
-       select a.project_id, a.budget_window, a.budgets, ${sums} from attempt a
-       where a.reserved_nano > 0 and a.budgets is not null
-         and (${open} or a.finished_at > coalesce(:until::timestamptz, 'infinity'))
-       group by 1, 2, 3
+     ), drawn as (${drawnSums(ended)}
      ), due as (
        select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
        from drawn c
@@ -171,16 +185,7 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
        select 'run:' || r.run_id, '-infinity', ${sums}
        from run r join attempt a on a.run_id = any (${runsBelow})
        where r.finished_at is null and a.reserved_nano > 0 group by r.run_id
-     ), kept as (
-       select b.* from budget b
-       where b.window_start > '-infinity' and b.window_start >= ${firstDay} and b.scope not like 'budget:%'
-       union all
-       select b.* from budget b
-       where b.window_start >= ${firstMonth} and b.scope like 'budget:%' and b.window_start >= ${firstIn('b')}
-         and ${isKept(`split_part(b.scope, ':', 2) collate "default"`)}
-       union all
-       select b.* from run r join budget b on b.scope = 'run:' || r.run_id and b.window_start = '-infinity'
-       where r.finished_at is null
+     ), kept as (${keptRows}
      )
      select scope, window_start::text as day, reserved_nano, spent_nano from (
        select scope, window_start, coalesce(d.reserved_nano, 0) - coalesce(k.reserved_nano, 0) as reserved_nano,

@@ -3,11 +3,26 @@
  * match when it is admitted (`draw_budgets`, sql/money.sql.ts). A new limit reaches existing windows as those of days do
  * (budget.ts).
  */
-import type { BudgetPeriod } from '../../contracts/money.ts';
-import { rowOfScoped, type ScopeAndPeriod } from '../../core/money/scoped-budget.ts';
+import type { BudgetPeriod, ScopeAndPeriod } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import { limitWindows } from './budget.ts';
+
+/** The name of the budget's rows, which is also the subject of reviews about it. */
+export function rowOfScoped(projectId: string, { scope, period }: ScopeAndPeriod): string {
+  return `budget:${projectId}:${period}:${scope}`;
+}
+
+export interface ScopedRow extends ScopeAndPeriod {
+  readonly projectId: string;
+}
+
+/** The inverse of `rowOfScoped`; null for another budget. */
+export function readScopedRow(row: string): ScopedRow | null {
+  const [, projectId, period, scope] = /^budget:([^:]*):(day|month):(.*)$/s.exec(row) ?? [];
+  if (projectId === undefined || scope === undefined) return null;
+  return { projectId, period: period as BudgetPeriod, scope };
+}
 
 export interface ScopedBudgetRow extends ScopeAndPeriod {
   /** Amounts are bigint as text. */
@@ -90,7 +105,7 @@ export async function setScopedBudget(trx: Db, projectId: string, limit: ScopedL
 export async function deleteScopedBudget(
   trx: Db,
   projectId: string,
-  { scope, period }: { readonly scope: string; readonly period: BudgetPeriod },
+  { scope, period }: ScopeAndPeriod,
 ): Promise<boolean> {
   const deleted: number = await trx('scoped_budget').where({ project_id: projectId, scope, period }).delete();
   if (deleted > 0) await limitScoped(trx, projectId, { scope, period, limitNano: null, soft: 0.8 });

@@ -2,15 +2,16 @@
  * Budgets that a project draws for a part of its calls: by key, label, capability or user. A raised limit answers the
  * open review about the budget and wakes the waiting steps, as that of a day does (budgets.ts).
  */
-import { ScopedBudget, type ScopedBudgetRequest } from '../../contracts/money.ts';
+import { type ScopeAndPeriod, ScopedBudget, type ScopedBudgetRequest } from '../../contracts/money.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import { findExcess, rowOfScoped, type ScopeAndPeriod } from '../../core/money/scoped-budget.ts';
+import { findExcess } from '../../core/money/scoped-budget.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   deleteScopedBudget,
   listScopedBudgets,
   lockScopedBudgets,
+  rowOfScoped,
   type ScopedBudgetRow,
   setScopedBudget,
 } from '../../db/money/scoped-budget.ts';

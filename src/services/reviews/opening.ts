@@ -6,8 +6,8 @@
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
 import { mayAskAgain } from '../../core/ladder/levels.ts';
-import { rowOfScoped } from '../../core/money/scoped-budget.ts';
 import type { Db } from '../../db/connect.ts';
+import { rowOfScoped } from '../../db/money/scoped-budget.ts';
 import {
   findOpenReview,
   insertReview,

@@ -74,6 +74,7 @@ export async function createThings(api: TestApi): Promise<Things> {
     version: ['1'],
     step: ['hello'],
     file: ['a.txt'],
+    scope: ['label:team=ads'],
   };
   return {
     fields: fieldsOf(api, instance, ids),

@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { ScopeAndPeriod } from '../../../src/contracts/money.ts';
 import {
   findExcess,
   mostScopedBudgets,
   nameRefusing,
-  readScopedRow,
-  rowOfScoped,
-  type ScopeAndPeriod,
   scopesOfCall,
 } from '../../../src/core/money/scoped-budget.ts';
 
@@ -46,15 +44,6 @@ it('a call has the scopes of its key, its user and its labels', () => {
   ]);
   expect(scopesOfCall({ keyId: 'k', user: '' })).toEqual(['key:k']);
 });
-
-it.each(['key:k', 'label:a:b=c:d\ne', 'user:x:day:y'])(
-  'the name of its row tells the budget of %j',
-  (scope) => {
-    const row = rowOfScoped('prj_1', { scope, period: 'month' });
-    expect(readScopedRow(row)).toEqual({ projectId: 'prj_1', period: 'month', scope });
-    expect(readScopedRow(`project:${row}`)).toBeNull();
-  },
-);
 
 it('a refusing budget is named for people', () => {
   expect(nameRefusing({ scope: 'run' })).toBe('the run');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { BudgetPeriod } from '../../../src/contracts/money.ts';
-import { type ScopeAndPeriod, scopesOfCall } from '../../../src/core/money/scoped-budget.ts';
+import type { BudgetPeriod, ScopeAndPeriod } from '../../../src/contracts/money.ts';
+import { scopesOfCall } from '../../../src/core/money/scoped-budget.ts';
 import { type Claim, loseExpiredAttempts } from '../../../src/db/attempt/attempt.ts';
 import { connectDatabase } from '../../../src/db/connect.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
@@ -10,6 +10,8 @@ import {
   deleteScopedBudget,
   listScopedBudgets,
   lockScopedBudgets,
+  readScopedRow,
+  rowOfScoped,
   setScopedBudget,
 } from '../../../src/db/money/scoped-budget.ts';
 import { budgetsOf, daysAt, reserveAt } from '../../support/budgets.ts';
@@ -324,3 +326,12 @@ describe('the drift check', () => {
     expect(await sumsOf(project)).toEqual({ 'month key:k': '3+1/100', 'day user:u': '3+1/100' });
   });
 });
+
+it.each(['key:k', 'label:a:b=c:d\ne', 'user:x:day:y'])(
+  'the name of its row tells the budget of %j',
+  (scope) => {
+    const row = rowOfScoped('prj_1', { scope, period: 'month' });
+    expect(readScopedRow(row)).toEqual({ projectId: 'prj_1', period: 'month', scope });
+    expect(readScopedRow(`project:${row}`)).toBeNull();
+  },
+);
