@@ -65,10 +65,14 @@ create table api_key (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  requests_per_minute integer,
+  tokens_per_minute integer,
   constraint api_key_check CHECK (((former_sha256 IS NULL) = (former_until IS NULL))),
   constraint api_key_created_by_fkey FOREIGN KEY (created_by) REFERENCES api_key(key_id),
   constraint api_key_pkey PRIMARY KEY (key_id),
-  constraint api_key_projects_check CHECK ((cardinality(projects) > 0))
+  constraint api_key_projects_check CHECK ((cardinality(projects) > 0)),
+  constraint api_key_requests_per_minute_check CHECK ((requests_per_minute > 0)),
+  constraint api_key_tokens_per_minute_check CHECK ((tokens_per_minute > 0))
 );
 CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by);
 

@@ -47,13 +47,14 @@ export const callRoutes: readonly Route[] = [
     description:
       'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
+    usesTokens: true,
     scope: 'capability:call',
     params: CapabilityPath,
     headers: ExecHeaders,
     body: json(ExecRequest, 'data'),
     responses: { 200: ExecAnswer },
     errors: callErrors,
-    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader, usedTokens }) => {
       const { answer, isReplayed } = await makeDirectCall(ctx, {
         projectId: caller.project_id,
         scopes: scopesOfCall({ keyId: caller.key_id, labels: headers['x-capstan-labels'] }),
@@ -61,6 +62,7 @@ export const callRoutes: readonly Route[] = [
         request: body,
         idempotency: readIdempotency(headers, bytes),
         signal,
+        usedTokens,
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');
       if (answer instanceof AppError) throw answer;

@@ -42,6 +42,7 @@ interface OpenAiCall {
   readonly bytes: Buffer;
   readonly signal: CancelSignal;
   readonly setHeader: (name: string, value: string) => void;
+  readonly usedTokens: (tokens: number) => void;
 }
 
 /** OpenAI's clients wait ten minutes for an answer. */
@@ -57,7 +58,7 @@ function toConstraints({
 }
 
 function toOrder<Request extends { readonly user?: string | null | undefined }>(
-  { caller, headers, bytes, signal }: OpenAiCall,
+  { caller, headers, bytes, signal, usedTokens }: OpenAiCall,
   request: Request,
 ): OpenAiOrder<Request> {
   const source = { keyId: caller.key_id, user: request.user, labels: headers['x-capstan-labels'] };
@@ -68,6 +69,7 @@ function toOrder<Request extends { readonly user?: string | null | undefined }>(
     constraints: toConstraints(headers),
     idempotency: readIdempotency(headers, bytes),
     signal,
+    usedTokens,
   };
 }
 
@@ -87,6 +89,7 @@ export const openAiRoutes: readonly Route[] = [
     description:
       'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
     isLong: true,
+    usesTokens: true,
     scope: 'capability:call',
     headers: Headers,
     body: json(ChatRequest, 'chat'),
@@ -109,6 +112,7 @@ export const openAiRoutes: readonly Route[] = [
     description:
       'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
     isLong: true,
+    usesTokens: true,
     scope: 'capability:call',
     headers: Headers,
     body: json(EmbeddingsRequest, 'chat'),

@@ -15,6 +15,8 @@ const tables = [
     soft numeric not null check (soft > 0 and soft < 1),
     primary key (project_id, scope, period)
   )`,
+  `alter table api_key add column if not exists requests_per_minute int check (requests_per_minute > 0),
+    add column if not exists tokens_per_minute int check (tokens_per_minute > 0)`,
   'alter table run add column if not exists key_id text',
   'alter table attempt add column if not exists scopes text[], add column if not exists budgets text[]',
   'alter table budget add column if not exists soft numeric not null default 0.8',

@@ -45,6 +45,8 @@ create table api_key (
   expires_at timestamptz,
   revoked_at timestamptz,
   created_at timestamptz not null default now(),
+  requests_per_minute int check (requests_per_minute > 0), -- null: no limit of its own
+  tokens_per_minute int check (tokens_per_minute > 0),
   check ((former_sha256 is null) = (former_until is null))
 );
 create index api_key_created_by on api_key (created_by); -- the keys below a key

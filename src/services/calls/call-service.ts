@@ -172,6 +172,8 @@ interface CallOrder {
   readonly idempotency: Idempotency | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
+  /** Receives the tokens that the called model reports. */
+  readonly usedTokens?: (tokens: number) => void;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
 }
@@ -188,8 +190,23 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
+/** The tokens of a model's answer, as it reports them; 0: it is none. */
+function tokensOf({ answer, isReplayed }: ExecOutcome): number {
+  if (isReplayed || answer instanceof AppError) return 0;
+  const { usage } = isPlainObject(answer.output) ? answer.output : {};
+  const { input_tokens, output_tokens } = isPlainObject(usage) ? usage : {};
+  const counts = [input_tokens, output_tokens].filter((count) => typeof count === 'number');
+  return counts.reduce((sum, count) => sum + Math.max(0, count), 0);
+}
+
 /** @throws AppError of the routing table; an answer stored under an Idempotency-Key is returned as an outcome */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
+  const outcome = await callOrReplay(ctx, order);
+  order.usedTokens?.(tokensOf(outcome));
+  return outcome;
+}
+
+async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
   const { projectId, scopes, capability, request, signal, idempotency, onDelta } = order;
   const { openCalls } = ctx;
   await requireCapability(ctx, capability, '/path/name');

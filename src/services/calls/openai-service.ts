@@ -44,6 +44,8 @@ export interface OpenAiOrder<Request> {
   readonly idempotency: Idempotency | null;
   /** Aborts when the client disconnects; the call is cancelled then. */
   readonly signal: CancelSignal;
+  /** Receives the tokens that the model reports. */
+  readonly usedTokens: (tokens: number) => void;
 }
 
 type ChatOrder = OpenAiOrder<ChatRequest>;
@@ -137,11 +139,11 @@ interface NamedCall {
 
 async function callModel(
   ctx: CallCtx,
-  { projectId, scopes, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
+  { constraints, ...order }: Omit<OpenAiOrder<unknown>, 'request'>,
   { capability, input, onDelta }: NamedCall,
 ) {
   const request: ExecRequest = { ...constraints, input };
-  const call = { projectId, scopes, capability, request, idempotency, signal, onDelta };
+  const call = { ...order, capability, request, onDelta };
   const { answer, isReplayed } = await makeDirectCall(ctx, call);
   if (answer instanceof AppError) throw answer;
   return { output: answer.output, routing: answer.routing, isReplayed };
