@@ -189,6 +189,15 @@ export const ScopedBudgetRequest = z
   .meta({ id: 'ScopedBudgetRequest' });
 export type ScopedBudgetRequest = z.infer<typeof ScopedBudgetRequest>;
 
+/** The user's id is a pseudonym from now on. */
+export const UserErased = z
+  .strictObject({
+    calls: z.number().int().meta({ description: 'How many stored calls named the user.' }),
+    pseudonym: z.string(),
+  })
+  .meta({ id: 'UserErased' });
+export type UserErased = z.infer<typeof UserErased>;
+
 /** Details of a budget refusal, beside the problem's own fields. */
 export const BudgetRefusal = z.strictObject({
   scope: z.enum(['call', 'run', 'project', 'global', 'key', 'label', 'capability', 'user']),

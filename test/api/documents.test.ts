@@ -77,6 +77,7 @@ describe('the OpenAPI document', () => {
         'GET /v1/ledger',
         'PUT /v1/budgets',
         'GET /v1/budgets/scoped',
+        'DELETE /v1/users/{user}',
         'PUT /v1/budgets/scoped/{scope}',
         'DELETE /v1/budgets/scoped/{scope}',
         'GET /v1/decisions/{id}',

@@ -1,9 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ScopedBudget } from '../../src/contracts/money.ts';
+import type { ScopedBudget, UserErased } from '../../src/contracts/money.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Run } from '../../src/contracts/run.ts';
+import type { Claim } from '../../src/db/attempt/attempt.ts';
+import { findDrift } from '../../src/db/money/budget-drift.ts';
+import { newId } from '../../src/services/ids.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, execOn, registerInstance } from '../support/direct-calls.ts';
+import { aClaim, anEnd, claimAttempts, settleAttempt } from '../support/factories.ts';
+import { tablesNaming } from '../support/tables.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
@@ -142,6 +147,45 @@ describe('a scoped budget', () => {
       { type: 'budget.reached', data: { scope: 'label:team=ads', period: 'day', percent: 25, limit_usd: 4 } },
     ]);
   });
+});
+
+test("a user's id is erased wherever it is kept, and amounts stay", async () => {
+  const { projectId, call, put } = await aProjectOf();
+  await call('/v1/webhooks', { body: { url: 'http://127.0.0.1:9/x', events: ['budget.reached'] } });
+  const paid = await api.db('instance').where({ name: 'model.paid' }).first();
+  const mark = 'anna@example.org';
+  await put(`user:${mark}`, { limit_usd: 2, period: 'month', soft: 0.1 });
+  await put(`user:${mark}`, { limit_usd: 2 });
+  const claims = [0, 1].map((at) => {
+    const claim = aClaim({ run_id: '', project_id: projectId }, paid, { step: null, key: newId('call') });
+    const scopes = ['key:k', `user:${mark}`, `label:at=${at}`];
+    return { ...claim, reserved_nano: 1_000_000_000n, scopes };
+  });
+  await claimAttempts(api.db, claims);
+  await settleAttempt(api.db, anEnd(claims[0] as Claim, { settled_nano: 900_000_000n }));
+  await waitFor('the delivery', async () => (await tablesNaming(api.db, mark)).includes('webhook_delivery'));
+  expect(await tablesNaming(api.db, mark)).toEqual(
+    expect.arrayContaining([
+      'attempt',
+      'audit',
+      'budget',
+      'ledger_entry',
+      'scoped_budget',
+      'webhook_delivery',
+    ]),
+  );
+  const [status, erased] = await readJson<UserErased>(
+    call(`/v1/users/${encodeURIComponent(mark)}`, { method: 'DELETE' }),
+  );
+  expect([status, erased]).toEqual([200, { calls: 2, pseudonym: expect.stringMatching(/^ers_/) }]);
+  expect(await tablesNaming(api.db, mark)).toEqual([]);
+  await settleAttempt(api.db, anEnd(claims[1] as Claim, { settled_nano: 100_000_000n }));
+  expect(await findDrift(api.db)).toEqual([]);
+  const sums = await api
+    .db('budget')
+    .whereLike('scope', `budget:${projectId}:%`)
+    .select('spent_nano', 'reserved_nano');
+  expect(sums).toEqual([1, 2].map(() => ({ spent_nano: '1000000000', reserved_nano: '0' })));
 });
 
 test('a run keeps the key that started it', async () => {

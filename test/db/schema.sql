@@ -1236,6 +1236,40 @@ begin
   return nullif(v_done, 0);
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.erase_user(p_project text, p_user text, p_pseudonym text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ids text[];
+  v_days text[] := array['day:' || p_user, 'month:' || p_user];
+begin
+  select array_agg(attempt_id) into v_ids from (
+    select attempt_id from attempt where project_id = p_project and scopes @> array[p_user]
+    order by attempt_id for update) a;
+  update attempt set scopes = array_replace(scopes, p_user, p_pseudonym),
+      budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
+        'month:' || p_user, 'month:' || p_pseudonym)
+    where attempt_id = any (v_ids);
+  perform 1 from (
+    select scope, window_start from budget where scope in ('budget:' || p_project || ':day:' || p_user,
+      'budget:' || p_project || ':month:' || p_user) order by scope collate "C", window_start for update) b;
+  update budget set scope = 'budget:' || p_project || ':' || split_part(scope, ':', 3) || ':' || p_pseudonym
+    where scope in ('budget:' || p_project || ':day:' || p_user, 'budget:' || p_project || ':month:' || p_user);
+  perform set_config('capstan.erases', 'ledger_entry', true);
+  update ledger_entry set budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
+      'month:' || p_user, 'month:' || p_pseudonym)
+    where project_id = p_project and budgets && v_days;
+  perform set_config('capstan.erases', 'audit', true);
+  update audit set subject = p_pseudonym, data = case when jsonb_exists(data, 'scope')
+      then jsonb_set(data, '{scope}', to_jsonb(p_pseudonym)) else data end
+    where project_id = p_project and subject = p_user;
+  perform set_config('capstan.erases', '', true);
+  delete from webhook_delivery d using webhook w where w.webhook_id = d.webhook_id and w.project_id = p_project
+    and d.event = 'budget.reached' and d.payload #>> '{data,scope}' = p_user;
+  return coalesce(cardinality(v_ids), 0);
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.failures_of(p_key text)
  RETURNS json
  LANGUAGE sql

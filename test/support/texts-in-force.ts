@@ -28,6 +28,7 @@ import { clusterTable, schemaFloorTable } from '../../src/db/sql/database.sql.ts
 import {
   eraseAttempts,
   eraseProject,
+  eraseUser,
   erasureTable,
   purgeBooks,
   refuseChange,
@@ -153,6 +154,7 @@ const functions = [
   settleAndClaim,
   purgeBooks,
   eraseAttempts,
+  eraseUser,
   eraseProject,
 ];
 

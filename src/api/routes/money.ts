@@ -15,6 +15,7 @@ import {
   ScopedBudget,
   ScopedBudgetList,
   ScopedBudgetRequest,
+  UserErased,
 } from '../../contracts/money.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
@@ -22,6 +23,7 @@ import type { Caller } from '../../services/access/caller.ts';
 import { readBudgets, setBudget } from '../../services/money/budgets.ts';
 import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
 import {
+  eraseUserId,
   putScopedBudget,
   readScopedBudgets,
   removeScopedBudget,
@@ -158,5 +160,17 @@ export const moneyRoutes: readonly Route[] = [
       await removeScopedBudget(ctx, caller, { ...params, ...query });
       return { status: 204 };
     },
+  }),
+  route('DELETE /v1/users/{user}', {
+    operation: 'erase_user',
+    tag: 'money',
+    summary: "Erase the id of a program's user from calls, ledger, budgets and audit log",
+    description:
+      'The user is the `user` of OpenAI calls. A pseudonym takes its place, amounts stay, and budgets of the user end. Calls that are made meanwhile may name the user again.',
+    scope: 'admin',
+    params: z.object({ user: z.string().min(1).max(256) }),
+    query: z.strictObject({}),
+    responses: { 200: UserErased },
+    result: (ctx, { caller, params }) => eraseUserId(ctx, caller, params.user),
   }),
 ];

@@ -199,5 +199,15 @@ export const registerBudgetsCommand = group(
         print.remark(`removed the budget of ${scope} by ${period}`);
       },
     }),
+    procedure('erase-user', {
+      about: "erase the id of a program's user from calls, ledger and budgets",
+      example: 'capstan budgets erase-user anna',
+      args: { '<user>': 'the user of OpenAI calls' },
+      run: async ({ client, print, json }, { user }) => {
+        const { text } = await client.remove(path`/v1/users/${user}`);
+        if (json) print.json(text);
+        else print.remark(`erased ${user}`);
+      },
+    }),
   ],
 );

@@ -111,3 +111,21 @@ export async function deleteScopedBudget(
   if (deleted > 0) await limitScoped(trx, projectId, { scope, period, limitNano: null, soft: 0.8 });
   return deleted > 0;
 }
+
+/**
+ * Calls `erase_user` (sql/deletion.sql.ts).
+ * @param scope `user:<id>` @param pseudonym `user:<other>`
+ * @returns how many calls named the user
+ */
+export async function eraseUser(
+  trx: Db,
+  projectId: string,
+  { scope, pseudonym }: { readonly scope: string; readonly pseudonym: string },
+): Promise<number> {
+  const row = await query<{ calls: number }>(trx).one('select erase_user(?, ?, ?) as calls', [
+    projectId,
+    scope,
+    pseudonym,
+  ]);
+  return row.calls;
+}

@@ -2,13 +2,19 @@
  * Budgets that a project draws for a part of its calls: by key, label, capability or user. A raised limit answers the
  * open review about the budget and wakes the waiting steps, as that of a day does (budgets.ts).
  */
-import { type ScopeAndPeriod, ScopedBudget, type ScopedBudgetRequest } from '../../contracts/money.ts';
+import {
+  type ScopeAndPeriod,
+  ScopedBudget,
+  type ScopedBudgetRequest,
+  type UserErased,
+} from '../../contracts/money.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { findExcess } from '../../core/money/scoped-budget.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   deleteScopedBudget,
+  eraseUser,
   listScopedBudgets,
   lockScopedBudgets,
   rowOfScoped,
@@ -19,6 +25,7 @@ import { wakeScope } from '../../db/step/step-wait.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
+import { newId } from '../ids.ts';
 import { present } from '../present.ts';
 import { answerQuestions } from './budgets.ts';
 
@@ -115,4 +122,27 @@ export async function removeScopedBudget(
   { scope, period }: ScopeAndPeriod,
 ): Promise<void> {
   await db.transaction((trx) => removeScopedLimit(trx, { project_id, scope, by }, period));
+}
+
+/**
+ * Removes the budgets of a user, and replaces the id in calls, ledger, budgets and audit log by a pseudonym. Amounts
+ * stay. Calls that are made meanwhile may name the user again: repeat the request when the user has no more calls.
+ */
+export async function eraseUserId(
+  { db }: Pick<Ctx, 'db'>,
+  { project_id, key_id: by }: Caller,
+  user: string,
+): Promise<UserErased> {
+  const scope = `user:${user}`;
+  const pseudonym = `user:${newId('erasure')}`;
+  const calls = await db.transaction(async (trx) => {
+    for (const { period } of await listScopedBudgets(trx, project_id, scope)) {
+      await removeScopedLimit(trx, { project_id, scope, by }, period);
+    }
+    const erased = await eraseUser(trx, project_id, { scope, pseudonym });
+    const data = { calls: erased };
+    await insertAudit(trx, { project_id, actor: by, action: 'user.erased', subject: pseudonym, data });
+    return erased;
+  });
+  return { calls, pseudonym: pseudonym.slice('user:'.length) };
 }

@@ -75,6 +75,7 @@ export async function createThings(api: TestApi): Promise<Things> {
     step: ['hello'],
     file: ['a.txt'],
     scope: ['label:team=ads'],
+    user: ['anna'],
   };
   return {
     fields: fieldsOf(api, instance, ids),

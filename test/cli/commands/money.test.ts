@@ -184,6 +184,8 @@ it('sets and removes the budget of a label', async () => {
   const { stderr, asked } = await capstan(['budgets', 'rm', 'user:anna'], '');
   expect(asked).toEqual(['DELETE /v1/budgets/scoped/user%3Aanna?period=day']);
   expect(stderr).toBe('removed the budget of user:anna by day\n');
+  const erased = await capstan(['budgets', 'erase-user', 'a/b'], { calls: 1, pseudonym: 'ers_1' });
+  expect([erased.asked, erased.stderr]).toEqual([['DELETE /v1/users/a%2Fb'], 'erased a/b\n']);
 });
 
 it.each([
