@@ -29,7 +29,7 @@ export const settingsTabs = [
   'limits',
   'theme',
 ] as const;
-export const groupings = ['capability', 'pipeline', 'endpoint'] as const;
+export const groupings = ['capability', 'pipeline', 'endpoint', 'key', 'user', 'label'] as const;
 
 /** All of them are optional. */
 function loose<Search extends object>(search: Search): Partial<Search> {
@@ -76,7 +76,11 @@ export function capabilitySearch(raw: RawSearch) {
 }
 
 export function costsSearch(raw: RawSearch) {
-  return loose({ period: oneIn(raw, 'period', costPeriods), by: oneIn(raw, 'by', groupings) });
+  return loose({
+    period: oneIn(raw, 'period', costPeriods),
+    by: oneIn(raw, 'by', groupings),
+    label: textIn(raw, 'label'),
+  });
 }
 
 export function ledgerSearch(raw: RawSearch) {

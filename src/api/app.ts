@@ -107,6 +107,9 @@ function answer(route: Route, readBody: ReadBody, { server, limits, closing }: M
       requestHeaders: req.headers,
       signal: state.gone,
       setHeader: (name, value) => ctx.set(name, value),
+      usedTokens: (tokens) => {
+        if (state.caller !== undefined) limits.usedTokens(state.caller, tokens);
+      },
       sawWrongKey: () => limits.sawWrongKey(address),
       opensSession: (opener) => limits.ask('session', opener),
       asksToStart: () => limits.ask('start', keyId ?? address),

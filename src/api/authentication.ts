@@ -141,8 +141,9 @@ export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): Ap
       limits.sawWrongKey(ctx.req.socket.remoteAddress ?? '');
       throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
     }
-    const { rate = 'request', opens = 'request' } = ctx.state.route ?? {};
+    const { rate = 'request', opens = 'request', usesTokens = false } = ctx.state.route ?? {};
     limits.ask(rate, holder.key_id);
+    limits.askKey(rate, holder, usesTokens);
     whenOver(ctx.res, limits.enter(opens, holder.key_id));
     const caller = selectProject(holder, requestedProject(ctx));
     if (scope !== 'any') requireScope(caller, scope);

@@ -14,6 +14,7 @@ import type { JsonObject } from '../contracts/primitives.ts';
 import type { JsonLimits } from '../core/json/scan.ts';
 import { createTally } from '../core/tally.ts';
 import { AppError } from '../errors/app-error.ts';
+import type { KeyHolder } from '../services/access/caller.ts';
 import type { BodySize } from './input.ts';
 
 export type ApiConfig = RateConfig &
@@ -96,6 +97,36 @@ export function createTokenBuckets({ perSecond, burst }: TokenRate, now: () => n
   };
 }
 
+interface KeyBuckets {
+  /** @returns 0, or the seconds until the key has a whole token again; then nothing was taken */
+  take(keyId: string, perMinute: number, count: number): number;
+  /** Takes what was used, even if the bucket becomes negative: later requests wait until it is refilled. */
+  debit(keyId: string, perMinute: number, count: number): void;
+}
+
+/** As `createTokenBuckets`, with a rate of each key: a burst of one minute. */
+export function createKeyBuckets(now: () => number): KeyBuckets {
+  const buckets = new LRUCache<string, { tokens: number; at: number }>({ max: 10_000 });
+  const fill = (keyId: string, perMinute: number): { tokens: number; at: number } => {
+    const at = now();
+    const known = buckets.get(keyId) ?? { tokens: perMinute, at };
+    const bucket = { tokens: Math.min(perMinute, known.tokens + ((at - known.at) / 60_000) * perMinute), at };
+    buckets.set(keyId, bucket);
+    return bucket;
+  };
+  return {
+    take: (keyId, perMinute, count) => {
+      const bucket = fill(keyId, perMinute);
+      if (bucket.tokens < 1) return ((1 - bucket.tokens) / perMinute) * 60;
+      bucket.tokens -= count;
+      return 0;
+    },
+    debit: (keyId, perMinute, count) => {
+      fill(keyId, perMinute).tokens -= count;
+    },
+  };
+}
+
 /** Each kind has its own buckets, so that heartbeats succeed whatever else a key does. */
 export type RateKind = 'request' | 'start' | 'escalation' | 'heartbeat' | 'session';
 
@@ -152,6 +183,10 @@ export function ratesOf(config: RateConfig): Rates {
 export interface RateLimits {
   /** @throws AppError `rate_limited` */
   ask(kind: RateKind, keyId: string): void;
+  /** Counts a request against the rates of its own key. @throws AppError `rate_limited` */
+  askKey(kind: RateKind, holder: Pick<KeyHolder, 'key_id' | 'rates'>, usesTokens: boolean): void;
+  /** Counts the tokens of a call that has ended; later calls wait for them. */
+  usedTokens(holder: Pick<KeyHolder, 'key_id' | 'rates'>, tokens: number): void;
   /**
    * Counts a request as open.
    * @returns a function that counts it as ended
@@ -166,7 +201,7 @@ export interface RateLimits {
   sawOpenBody(address: string): void;
 }
 
-const unlimited: RateLimits = {
+const unlimited: Omit<RateLimits, 'askKey' | 'usedTokens'> = {
   ask: () => undefined,
   enter: () => () => undefined,
   inLine: (_, read) => read(),
@@ -178,6 +213,30 @@ function refuse(what: string, { perSecond, burst }: TokenRate, wait: number): Ap
   const rate = perSecond < 1 || burst < 5 * perSecond ? `${burst} a minute` : `${perSecond} a second`;
   const message = `${what}: ${rate} are allowed, ${burst} at once; try again in ${wait.toFixed(2)} s`;
   return new AppError('rate_limited', message, { retryAfterS: wait });
+}
+
+/** Limits that a key was given; they hold even where those of the server are off. */
+function createKeyRates(now: () => number): Pick<RateLimits, 'askKey' | 'usedTokens'> {
+  const [requests, tokens] = [createKeyBuckets(now), createKeyBuckets(now)];
+  const check = (wait: number, what: string, perMinute: number): void => {
+    if (wait === 0) return;
+    const message = `${what}: ${perMinute} a minute are allowed; try again in ${wait.toFixed(2)} s`;
+    throw new AppError('rate_limited', message, { retryAfterS: wait });
+  };
+  return {
+    askKey: (kind, { key_id, rates }, usesTokens) => {
+      const perMinute = rates?.tokens_per_minute ?? null;
+      if (usesTokens && perMinute !== null)
+        check(tokens.take(key_id, perMinute, 0), `${key_id} has used its tokens`, perMinute);
+      const most = rates?.requests_per_minute ?? null;
+      if (kind !== 'heartbeat' && most !== null)
+        check(requests.take(key_id, most, 1), `too many requests of ${key_id}`, most);
+    },
+    usedTokens: ({ key_id, rates }, count) => {
+      const perMinute = rates?.tokens_per_minute ?? null;
+      if (perMinute !== null && count > 0) tokens.debit(key_id, perMinute, count);
+    },
+  };
 }
 
 type OpenCounts = Pick<RateLimits, 'enter'>;
@@ -217,7 +276,8 @@ function createLines(atOnce: number): RateLimits['inLine'] {
 
 /** @param now milliseconds of a monotonic clock */
 export function createRateLimits(config: RateConfig, now: () => number): RateLimits {
-  if (config.RATE_LIMITS === 'off') return unlimited;
+  const keyRates = createKeyRates(now);
+  if (config.RATE_LIMITS === 'off') return { ...unlimited, ...keyRates };
   const rates = ratesOf(config);
   const buckets = {
     request: createTokenBuckets(rates.request, now),
@@ -234,6 +294,7 @@ export function createRateLimits(config: RateConfig, now: () => number): RateLim
   };
   return {
     ask: (kind, keyId) => take(kind, keyId, `too many of ${keyId}'s requests of the kind ${kind}`),
+    ...keyRates,
     ...createOpenCounts(config),
     inLine: createLines(historyAtOnce),
     sawWrongKey: (address) => take('wrong_key', address, `too many wrong keys from ${address}`),

@@ -28,6 +28,23 @@ export const AliasPath = z.object({ name: PipelineName, alias: SetAlias });
 export const VersionPath = z.object({ name: PipelineName, version: VersionText });
 export const MediaFilePath = z.object({ job_id: MediaJobId, file: MediaFile });
 
+const mostLabels = 16;
+
+/** `team=ads,env=prod` */
+export const LabelsHeader = z
+  .string()
+  .max(4_096)
+  .transform((text) => Object.fromEntries(text.split(',').map(readLabel)))
+  .pipe(z.record(z.string().min(1).max(64), z.string().max(256)))
+  .refine((labels) => Object.keys(labels).length <= mostLabels, { error: `at most ${mostLabels} labels` })
+  .optional()
+  .meta({ description: 'Labels of the call, for budgets and costs: `team=ads,env=prod`.' });
+
+function readLabel(pair: string): [name: string, value: string] {
+  const at = pair.indexOf('=');
+  return at < 0 ? [pair.trim(), ''] : [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
+}
+
 // The `Idempotency-Key` of a request, and the mark of a repeated answer.
 
 /** Errors of a request that starts a run. */

@@ -79,6 +79,8 @@ export const Erasure = z
   .meta({ id: 'Erasure' });
 export type Erasure = z.infer<typeof Erasure>;
 
+const PerMinute = z.number().int().min(1).max(1_000_000_000);
+
 export const KeyRequest = z
   .strictObject({
     name: z.string().min(1).max(128),
@@ -86,6 +88,13 @@ export const KeyRequest = z
     scopes: z.array(KeyScope).min(1).max(100),
     /** Not later than the expiry of the creating key, which is the default. */
     expires_at: Instant.optional(),
+    requests_per_minute: PerMinute.optional().meta({
+      description:
+        'The most requests of the key in a minute, without heartbeats. Default: the limits of every key.',
+    }),
+    tokens_per_minute: PerMinute.optional().meta({
+      description: 'The most tokens of its direct calls in a minute, by the usage that models report.',
+    }),
   })
   .meta({ id: 'KeyRequest' });
 export type KeyRequest = z.infer<typeof KeyRequest>;
@@ -131,6 +140,8 @@ export const Key = z
     /** Only projects that the caller holds too. */
     projects: z.array(z.string()),
     scopes: z.array(KeyScope),
+    requests_per_minute: z.number().int().nullable(),
+    tokens_per_minute: z.number().int().nullable(),
     /** The creating key; null: a first start. */
     created_by: z.string().nullable(),
     expires_at: Instant.nullable(),

@@ -32,7 +32,12 @@ export const CostSeriesQuery = z
     period: CostPeriod.default('day'),
     /** `hour` only for a day or a week. */
     bucket: z.enum(['hour', 'day']).default('day'),
-    by: z.enum(['capability', 'pipeline', 'endpoint']).default('capability'),
+    by: z
+      .union([
+        z.enum(['capability', 'pipeline', 'endpoint', 'key', 'user']),
+        z.templateLiteral(['label:', z.string().regex(/^[!-~]{1,64}$/)]),
+      ])
+      .default('capability'),
   })
   .refine(({ period, bucket }) => bucket === 'day' || period === 'day' || period === 'week', {
     path: ['bucket'],
@@ -46,7 +51,10 @@ export const CostSeries = z
     /** Days of the project's time zone, both inclusive. */
     from: z.iso.date(),
     to: z.iso.date(),
-    /** Most expensive first; above 50, the rest is `others`. Calls without a run have the pipeline ''. */
+    /**
+     * Most expensive first; above 50, the rest is `others`. The name is '' for calls without a run (by pipeline),
+     * without the label, without a user, and where the key is unknown.
+     */
     series: z.array(
       z.strictObject({
         name: z.string(),
@@ -129,9 +137,75 @@ export const BudgetRequest = z
   .meta({ id: 'BudgetRequest' });
 export type BudgetRequest = z.infer<typeof BudgetRequest>;
 
+/** Both are of the project's time zone. */
+export const BudgetPeriod = z.enum(['day', 'month']).meta({ id: 'BudgetPeriod' });
+export type BudgetPeriod = z.infer<typeof BudgetPeriod>;
+
+/** `key:<id>`, `label:<name>=<value>`, `capability:<name>` or `user:<id>`: the part of the calls that a budget limits. */
+export const CallScope = z
+  .string()
+  .regex(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: Postgres stores no NUL
+    /^(key:[!-~]{1,128}|capability:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}|label:[^=\u0000]{1,64}=[^\u0000]{0,256}|user:[^\u0000]{1,256})$/,
+    { error: 'key:<id>, label:<name>=<value>, capability:<name> or user:<id>' },
+  )
+  .meta({ id: 'CallScope' });
+
+const SoftShare = z
+  .number()
+  .min(0.01)
+  .max(0.99)
+  .meta({ description: 'The share of the limit that is reported when spending reaches it.' });
+
+/** A limit for a part of a project's calls, with its current window. It counts calls from its creation on. */
+export const ScopedBudget = z
+  .strictObject({
+    scope: z.string(),
+    period: BudgetPeriod,
+    limit_usd: z.number(),
+    soft: SoftShare,
+    /** The first day of the window. */
+    window: z.iso.date(),
+    timezone: z.string(),
+    spent_usd: z.number(),
+    reserved_usd: z.number(),
+    resets_at: Instant,
+    /** The marks that spending has reached in this window: the soft one and 100. */
+    reached: z.array(z.strictObject({ percent: z.number(), at: Instant })),
+  })
+  .meta({ id: 'ScopedBudget' });
+export type ScopedBudget = z.infer<typeof ScopedBudget>;
+
+export type ScopeAndPeriod = Readonly<Pick<ScopedBudget, 'scope' | 'period'>>;
+
+export const ScopedBudgetList = z
+  .strictObject({ items: z.array(ScopedBudget) })
+  .meta({ id: 'ScopedBudgetList' });
+
+export const ScopedBudgetRequest = z
+  .strictObject({
+    period: BudgetPeriod.default('day'),
+    limit_usd: Usd.min(1e-9),
+    soft: SoftShare.default(0.8),
+  })
+  .meta({ id: 'ScopedBudgetRequest' });
+export type ScopedBudgetRequest = z.infer<typeof ScopedBudgetRequest>;
+
+/** The user's id is a pseudonym from now on. */
+export const UserErased = z
+  .strictObject({
+    calls: z.number().int().meta({ description: 'How many stored calls named the user.' }),
+    pseudonym: z.string(),
+  })
+  .meta({ id: 'UserErased' });
+export type UserErased = z.infer<typeof UserErased>;
+
 /** Details of a budget refusal, beside the problem's own fields. */
 export const BudgetRefusal = z.strictObject({
-  scope: z.enum(['call', 'run', 'project', 'global']),
+  scope: z.enum(['call', 'run', 'project', 'global', 'key', 'label', 'capability', 'user']),
+  /** For the last four scopes: the budget, such as `label:team=ads`, and its period. */
+  budget: z.string().optional(),
+  period: BudgetPeriod.optional(),
   /** For scope `run`: the run of the call, or an ancestor run. */
   run_id: z.string().optional(),
   /** Absent, with the next two, for scope global: a project must not learn the costs of others. */

@@ -44,6 +44,11 @@ const tokens = z.number().int().min(1).nullish();
 /** Fields that change who is asked or what is kept, but not the answer. Capstan ignores them. */
 const ignored = z.unknown().optional().meta({ description: 'Ignored.' });
 
+/** The user of the calling program, for budgets and costs; instances do not receive it. */
+const EndUser = z.string().max(256).nullish().meta({
+  description: 'Whose call it is, for budgets and costs of `user:ID`. The model does not receive it.',
+});
+
 /** Body of `POST /openai/v1/chat/completions`. The schema of the chosen instance checks the messages. */
 export const ChatRequest = z
   .strictObject({
@@ -68,7 +73,7 @@ export const ChatRequest = z
     tools: z.array(ChatTool).max(128).optional(),
     tool_choice: ToolChoice.optional(),
     logprobs: z.literal(false, { error: 'log probabilities are not served' }).nullish(),
-    user: ignored,
+    user: EndUser,
     metadata: ignored,
     store: ignored,
     service_tier: ignored,
@@ -146,7 +151,7 @@ export const EmbeddingsRequest = z
     }),
     dimensions: z.number().int().min(1).nullish(),
     encoding_format: z.enum(['float', 'base64']).nullish(),
-    user: ignored,
+    user: EndUser,
   })
   .meta({ id: 'EmbeddingsRequest' });
 export type EmbeddingsRequest = z.infer<typeof EmbeddingsRequest>;

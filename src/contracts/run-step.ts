@@ -41,6 +41,8 @@ export const RunStep = z
     inline: z.literal(true).optional(),
     /** Present while the step is waiting. */
     awaiting: Awaiting.optional(),
+    /** The budget of a key, label, capability or user that it waits for: `label:team=ads by month`. */
+    budget: z.string().optional(),
     /** Items of a step with `for_each`, counted by state. */
     items: z.record(z.string(), z.number().int()).optional(),
     endpoint: z.string().optional(),

@@ -14,6 +14,7 @@ import { createSchema } from './migrations/0001-create-schema.ts';
 import { countItems } from './migrations/0002-count-items.ts';
 import { repairDecisions } from './migrations/0003-repair-decisions.ts';
 import { costByInput } from './migrations/0004-cost-by-input.ts';
+import { scopeBudgets } from './migrations/0005-scope-budgets.ts';
 import { addModelAliases } from './migrations/0006-model-aliases.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
@@ -31,6 +32,7 @@ const migrations: readonly Migration[] = [
   countItems,
   repairDecisions,
   costByInput,
+  scopeBudgets,
   addModelAliases,
 ];
 

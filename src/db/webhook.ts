@@ -204,6 +204,15 @@ const budgets = `select w.webhook_id, 'budget.reached', b.window_start || '.' ||
     'day', b.window_start, 'percent', m.percent, 'limit_usd', b.limit_nano / 1e9, 'spent_usd', b.spent_nano / 1e9), m.at
   from due w join budget b on b.scope = 'project:' || w.project_id and b.window_start > w.since::date - 2
   cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) m (percent, at)
+  where 'budget.reached' = any (w.events) and m.at > w.since
+  union all
+  select w.webhook_id, 'budget.reached', s.period || ':' || s.scope || '.' || b.window_start || '.' || m.percent,
+    json_build_object('scope', s.scope, 'period', s.period, 'day', b.window_start, 'percent', m.percent,
+      'limit_usd', b.limit_nano / 1e9, 'spent_usd', b.spent_nano / 1e9), m.at
+  from due w join scoped s on s.project_id = w.project_id
+  join budget b on b.scope = 'budget:' || s.project_id || ':' || s.period || ':' || s.scope
+    and b.window_start > w.since::date - 32
+  cross join lateral (values ((b.soft * 100)::float8, b.reached_80_at), (100, b.reached_100_at)) m (percent, at)
   where 'budget.reached' = any (w.events) and m.at > w.since`;
 
 const instances = `select w.webhook_id, 'instance.down', i.instance_id || '.' || extract(epoch from i.down_since),
@@ -220,6 +229,9 @@ export async function findHappenings(db: Db): Promise<number> {
            from webhook) w) w
      ), looked as (
        update webhook set looked_at = now() where looked_at < now() - interval '20 seconds'
+     ), scoped as materialized (
+       select s.* from scoped_budget s where s.project_id in (select project_id from due)
+       for key share skip locked -- so that no happening of a removed budget is written after the erasure of its user
      ), happened as (
        ${runs} union all ${reviews} union all ${budgets} union all ${instances}
      ), written as (

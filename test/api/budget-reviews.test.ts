@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ScopedBudget } from '../../src/contracts/money.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
@@ -67,6 +68,29 @@ async function decide(id: string, decision: object, key = api.apiKey) {
 async function wakesOf(): Promise<number> {
   return Number((await api.db('step').whereNotNull('wake_requested_at').count('* as n').first())?.n);
 }
+
+describe('the budget of a label without room', () => {
+  const path = '/v1/budgets/scoped/label:team=ads';
+  const limitOf = async () => {
+    const [, { items }] = await readJson<{ items: ScopedBudget[] }>(api.call('/v1/budgets/scoped'));
+    return items.map(({ scope, period, limit_usd, soft }) => ({ scope, period, limit_usd, soft }));
+  };
+
+  test.each([
+    [2.5, [{ scope: 'label:team=ads', period: 'month', limit_usd: 2.5, soft: 0.6 }]],
+    [0, []],
+  ])('is raised to %s by a decision, or removed, and what waits for it continues', async (usd, limits) => {
+    const body = { limit_usd: 1, period: 'month', soft: 0.6 };
+    expect((await readJson(api.call(path, { method: 'PUT', body })))[0]).toBe(200);
+    const scope = `budget:${api.projectId}:month:label:team=ads`;
+    const id = await waitForBudget(api.db, placeOf(at(0)), { step_id: 'a', scope });
+    expect((await decide(id, { action: 'raise', budget_ceiling_usd: 0.5 }))[0]).toBe(422);
+    const [status, review] = await decide(id, { action: 'raise', budget_ceiling_usd: usd });
+    expect([status, review.state]).toEqual([200, 'resolved']);
+    expect(await limitOf()).toEqual(limits);
+    expect(await isWoken(api.db, at(0).run_id, 'a')).toBe(true);
+  });
+});
 
 describe('a budget without room', () => {
   test('is one question, that many steps wait for and that offers what can be done', async () => {

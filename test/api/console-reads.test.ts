@@ -383,6 +383,23 @@ test('costs are told in time, by capability, pipeline and endpoint', async () =>
   expect((await series('by=endpoint&period=all')).series.map(({ name }) => name)).toContain(
     instance.endpoint,
   );
+  const sumBy = async (query: string) =>
+    Object.fromEntries(
+      (await series(query)).series.map(({ name, points }) => [
+        name,
+        points.reduce((all, [, usd]) => all + usd, 0),
+      ]),
+    );
+  const top = { project_id: projectId, key_id: 'k', labels: { team: 'ads', 'odd=': 'x' } };
+  const { run_id } = await aRun(api.db, top);
+  const below = { parent_run_id: run_id, parent_step_id: 'c', parent_item: 0 };
+  await call(await aRun(api.db, { project_id: projectId, ...below }), { capability: 'paint' });
+  const direct = { step: null, key: newId('call'), scopes: ['key:k2', 'user:u', 'label:team=web'] };
+  await call(run, { capability: 'paint', ...direct });
+  expect(await sumBy('by=key')).toEqual({ '': 0.8, k: 0.4, k2: 0.4 });
+  expect(await sumBy('by=label:team')).toEqual({ '': 0.8, ads: 0.4, web: 0.4 });
+  expect(await sumBy('by=user')).toEqual({ '': 1.2, u: 0.4 });
+  expect((await get('/v1/costs/series?by=label', own))[0]).toBe(422);
   const [hour] = (await series('bucket=hour')).series[0]?.points[0] ?? [];
   expect(hour).toMatch(/T\d\d:00:00\.000Z$/);
   expect((await series('', foreign as never)).series).toEqual([]);

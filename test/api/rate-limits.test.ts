@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Key, KeyCreated } from '../../src/contracts/access.ts';
 import type { Limits } from '../../src/contracts/limits.ts';
+import { findHolder } from '../../src/db/access/session.ts';
+import { toHolder } from '../../src/services/access/caller.ts';
 import { generateKey } from '../../src/services/access/key-text.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { execOn, registerInstance } from '../support/direct-calls.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -78,5 +82,72 @@ test('the rates are among the limits; none where they are off', async () => {
     request: { per_second: 5, burst: 25 },
     escalation: { per_second: 0.05, burst: 3 },
     wrong_key: { burst: 10 },
+  });
+});
+
+describe('a key with rates of its own', () => {
+  async function aKeyWith(rates: object): Promise<Record<string, string>> {
+    const body = {
+      name: 'ci',
+      projects: [api.projectId],
+      scopes: ['pipeline:read', 'capability:call'],
+      ...rates,
+    };
+    const [status, { key_id, key }] = await readJson<KeyCreated>(api.call('/v1/keys', { body }));
+    expect(status).toBe(201);
+    const [, { items }] = await readJson<{ items: Key[] }>(api.call('/v1/keys?limit=200'));
+    expect(items.find((one) => one.key_id === key_id)).toMatchObject(rates);
+    return { authorization: `Bearer ${key}` };
+  }
+
+  test('is answered 429 above its requests in a minute', async () => {
+    const headers = await aKeyWith({ requests_per_minute: 3 });
+    const ask = () => api.call('/v1/pipelines', { headers });
+    expect((await askAtOnce(5, ask)).get(200)).toBe(3);
+    const answer = await ask();
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([
+      429,
+      expect.stringMatching(/^(1\d|20)$/),
+    ]);
+    expect(await answer.json()).toMatchObject({
+      code: 'rate_limited',
+      detail: expect.stringContaining('3 a minute'),
+    });
+  });
+
+  test('gives the keys that it creates no higher ones, also through a session', async () => {
+    const scopes = ['admin', 'pipeline:read'];
+    const headers = await aKeyWith({ requests_per_minute: 50, scopes });
+    const make = (rates: object) =>
+      readJson<KeyCreated>(
+        api.call('/v1/keys', { headers, body: { name: 'x', projects: [api.projectId], scopes, ...rates } }),
+      );
+    expect((await make({ requests_per_minute: 51 }))[0]).toBe(422);
+    const ids = [(await make({}))[1].key_id, (await make({ requests_per_minute: 2 }))[1].key_id];
+    const rows = await api.db('api_key').whereIn('key_id', ids).orderBy('requests_per_minute');
+    expect(rows.map(({ requests_per_minute }) => requests_per_minute)).toEqual([2, 50]);
+    const holder = await findHolder(api.db, ids[1] ?? '');
+    expect(holder === null ? null : toHolder(holder)?.rates).toEqual({
+      requests_per_minute: 2,
+      tokens_per_minute: null,
+    });
+  });
+
+  test('may call models until they report more tokens than it has in a minute, and read then', async () => {
+    const echoed = { text: 'Hi', usage: { input_tokens: 700, output_tokens: 400 } };
+    await registerInstance(api, { name: 'model.echo' });
+    const headers = await aKeyWith({ tokens_per_minute: 1_000 });
+    const call = () => execOn(api, 'model.echo', { body: { input: echoed }, headers });
+    expect((await call()).status).toBe(200);
+    const refused = await call();
+    expect([refused.status, refused.body.code]).toEqual([429, 'rate_limited']);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const body = { model: 'echo', messages: [{ role: 'user', content: 'Hi' }] };
+    const chat = await api.call('/openai/v1/chat/completions', { body, headers });
+    expect([chat.status, ((await chat.json()) as { error: { type: string } }).error.type]).toEqual([
+      429,
+      'rate_limit_error',
+    ]);
+    expect((await api.call('/v1/pipelines', { headers })).status).toBe(200);
   });
 });

@@ -38,7 +38,9 @@ create type claim_request as (
   lease_ms integer,
   reserved_nano bigint,
   decision json,
-  inputs json
+  inputs json,
+  scopes text[],
+  budgets text[]
 );
 
 create table advice_answer (
@@ -63,10 +65,14 @@ create table api_key (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  requests_per_minute integer,
+  tokens_per_minute integer,
   constraint api_key_check CHECK (((former_sha256 IS NULL) = (former_until IS NULL))),
   constraint api_key_created_by_fkey FOREIGN KEY (created_by) REFERENCES api_key(key_id),
   constraint api_key_pkey PRIMARY KEY (key_id),
-  constraint api_key_projects_check CHECK ((cardinality(projects) > 0))
+  constraint api_key_projects_check CHECK ((cardinality(projects) > 0)),
+  constraint api_key_requests_per_minute_check CHECK ((requests_per_minute > 0)),
+  constraint api_key_tokens_per_minute_check CHECK ((tokens_per_minute > 0))
 );
 CREATE INDEX api_key_created_by ON public.api_key USING btree (created_by);
 
@@ -99,6 +105,8 @@ create table attempt (
   saved_nano bigint,
   started_at timestamp with time zone not null default clock_timestamp(),
   finished_at timestamp with time zone,
+  scopes text[],
+  budgets text[],
   constraint attempt_ambiguity_check CHECK ((ambiguity = ANY (ARRAY['not_sent'::text, 'rejected'::text, 'overloaded'::text, 'ambiguous'::text, 'answered'::text]))),
   constraint attempt_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
   constraint attempt_pkey PRIMARY KEY (attempt_id),
@@ -148,6 +156,7 @@ create table budget (
   reached_80_at timestamp with time zone,
   reached_100_at timestamp with time zone,
   announced integer not null default 0,
+  soft numeric not null default 0.8,
   constraint budget_limit_nano_check CHECK ((limit_nano >= 0)),
   constraint budget_pkey PRIMARY KEY (scope, window_start),
   constraint budget_reserved_nano_check CHECK ((reserved_nano >= 0)),
@@ -382,11 +391,13 @@ create table ledger_entry (
   certainty text not null,
   budget_window date not null,
   at timestamp with time zone not null default clock_timestamp(),
+  budgets text[],
   constraint ledger_entry_attempt_id_kind_seq_budget_window_key UNIQUE (attempt_id, kind, seq, budget_window),
   constraint ledger_entry_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
   constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['reserve'::text, 'settle'::text, 'release'::text, 'adjust'::text]))),
   constraint ledger_entry_pkey PRIMARY KEY (entry_id, budget_window)
 ) partition by RANGE (budget_window);
+CREATE INDEX ledger_entry_drawn ON ONLY public.ledger_entry USING btree (budget_window) WHERE (budgets IS NOT NULL);
 CREATE INDEX ledger_entry_listed ON ONLY public.ledger_entry USING btree (project_id, budget_window DESC, entry_id DESC);
 CREATE TRIGGER ledger_entry_append_only BEFORE DELETE OR UPDATE ON public.ledger_entry FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
@@ -482,6 +493,7 @@ create table project (
   daily_limit_nano bigint not null default 0,
   created_at timestamp with time zone not null default now(),
   erasing_since timestamp with time zone,
+  has_budgets boolean not null default false,
   constraint project_daily_limit_nano_check CHECK ((daily_limit_nano >= 0)),
   constraint project_pkey PRIMARY KEY (project_id)
 );
@@ -601,6 +613,7 @@ create table run (
   concurrency_limit integer,
   admitted_at timestamp with time zone,
   item_counts jsonb,
+  key_id text,
   constraint run_cancel_mode_check CHECK ((cancel_mode = ANY (ARRAY['graceful'::text, 'terminate'::text]))),
   constraint run_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),
   constraint run_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),
@@ -654,6 +667,19 @@ create table schema_floor (
   is_only boolean not null default true,
   constraint schema_floor_is_only_check CHECK (is_only),
   constraint schema_floor_pkey PRIMARY KEY (is_only)
+);
+
+create table scoped_budget (
+  project_id text not null,
+  scope text collate "C" not null,
+  period text not null,
+  limit_nano bigint not null,
+  soft numeric not null,
+  constraint scoped_budget_limit_nano_check CHECK ((limit_nano > 0)),
+  constraint scoped_budget_period_check CHECK ((period = ANY (ARRAY['day'::text, 'month'::text]))),
+  constraint scoped_budget_pkey PRIMARY KEY (project_id, scope, period),
+  constraint scoped_budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id),
+  constraint scoped_budget_soft_check CHECK (((soft > (0)::numeric) AND (soft < (1)::numeric)))
 );
 
 create table session (
@@ -821,6 +847,18 @@ CREATE INDEX webhook_delivery_created_at ON public.webhook_delivery USING btree 
 CREATE INDEX webhook_delivery_due ON public.webhook_delivery USING btree (webhook_id, next_try_at) WHERE (state = 'pending'::text);
 CREATE INDEX webhook_delivery_listed ON public.webhook_delivery USING btree (webhook_id, created_at DESC, delivery_id DESC);
 
+CREATE OR REPLACE FUNCTION public.all_budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date, p_budgets text[])
+ RETURNS TABLE(scope text, window_start date)
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select s.scope, s.window_start from budget_scopes(p_project, p_capability, p_run, p_day, p_utc_day) s
+  union all
+  select 'budget:' || p_project || ':' || b.name,
+    case when b.name like 'month:%' then date_trunc('month', p_day::timestamp)::date else p_day end
+  from unnest(p_budgets) b (name)
+$function$;
+
 CREATE OR REPLACE FUNCTION public.apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[], p_wanted bigint[], p_is_lone boolean)
  RETURNS jsonb
  LANGUAGE plpgsql
@@ -839,7 +877,7 @@ begin
   end if;
   with locked as materialized (
     select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
-      b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
+      b.soft, b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
     from (
       select * from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
       order by m.scope collate "C", m.window_start) m
@@ -852,18 +890,22 @@ begin
     update budget b set spent_nano = l.spent,
       reserved_nano = l.reserved + case when r.scope is null then l.wanted else 0 end,
       reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
-      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * 0.8 then v_now end),
+      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * l.soft then v_now end),
       reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
         or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
     from locked l left join refused r on true
     where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
       and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
   )
-  select jsonb_build_object('scope', split_part(r.scope, ':', 1),
+  select jsonb_build_object('scope', split_part(r.scope, ':', case when r.scope like 'budget:%' then 4 else 1 end),
       'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
       'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
-      'resets_at', case when r.window_start <> '-infinity' then day_start(r.window_start + 1, coalesce(
-        (select timezone from project where 'project:' || project_id = r.scope), 'UTC')) end)
+      'budget', case when r.scope like 'budget:%' then name_of_budget(r.scope) end,
+      'period', case when r.scope like 'budget:%' then split_part(r.scope, ':', 3) end,
+      'resets_at', case when r.window_start <> '-infinity' then day_start(case when r.scope like 'budget:%'
+          and split_part(r.scope, ':', 3) = 'month' then (r.window_start + interval '1 month')::date
+          else r.window_start + 1 end, coalesce(
+        (select timezone from project where project_id = split_part(r.scope, ':', 2) collate "default"), 'UTC')) end)
     into v_refusal from refused r;
 
   if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
@@ -923,8 +965,8 @@ CREATE OR REPLACE FUNCTION public.budget_demand(p_claims claim_request[], p_now 
 AS $function$
   select s.scope, s.window_start, sum(c.reserved_nano)::bigint
   from unnest(p_claims) c join project p using (project_id)
-  cross join lateral budget_scopes(c.project_id, c.capability, c.run_id,
-    (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+  cross join lateral all_budget_scopes(c.project_id, c.capability, c.run_id,
+    (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, c.budgets) s
   where c.reserved_nano > 0 group by 1, 2
 $function$;
 
@@ -963,13 +1005,13 @@ begin
         select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
         from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
         cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
-        cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
-          a.budget_window, (a.started_at at time zone 'UTC')::date) s
+        cross join lateral all_budget_scopes(a.project_id, a.capability, a.run_id,
+          a.budget_window, (a.started_at at time zone 'UTC')::date, a.budgets) s
         union all
         select s.scope, s.window_start, 0, 0, x.reserved_nano
         from unnest(p_claims) x join project p using (project_id)
-        cross join lateral budget_scopes(x.project_id, x.capability, x.run_id,
-          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+        cross join lateral all_budget_scopes(x.project_id, x.capability, x.run_id,
+          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, x.budgets) s
         where x.reserved_nano > 0
       ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
   if v_scopes is null then
@@ -1091,17 +1133,17 @@ begin
     where outcomes[x.ordinality] = 'claimed'
   )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
-    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, budget_window)
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
     clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
-    p_now, case when x.reserved_nano > 0
+    p_now, x.scopes, x.budgets, case when x.reserved_nano > 0
       then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 
   if p_is_paid then
-    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
-    select x.attempt_id, 'reserve', x.project_id, x.capability, x.reserved_nano, 'exact',
+    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budgets, budget_window)
+    select x.attempt_id, 'reserve', x.project_id, x.capability, x.reserved_nano, 'exact', x.budgets,
       (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id)
     from unnest(p_claims) with ordinality x where x.reserved_nano > 0 and outcomes[x.ordinality] = 'claimed';
   end if;
@@ -1143,6 +1185,25 @@ AS $function$
   from (select p_day::timestamp at time zone p_zone) m (midnight)
 $function$;
 
+CREATE OR REPLACE FUNCTION public.draw_budgets(p_claims claim_request[])
+ RETURNS claim_request[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_drawn claim_request[] := '{}';
+  c claim_request;
+begin
+  foreach c in array p_claims loop
+    if c.reserved_nano > 0 then
+      c.budgets := (select array_agg(b.period || ':' || b.scope) from scoped_budget b
+        where b.project_id = c.project_id and b.scope = any (
+          array['capability:' || c.capability] || coalesce(c.scopes, run_scopes(c.run_id))));
+    end if;
+    v_drawn := v_drawn || c;
+  end loop;
+  return v_drawn;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.erase_attempts(p_project text, p_pseudonym text, p_ids text[])
  RETURNS integer
  LANGUAGE plpgsql
@@ -1156,7 +1217,8 @@ begin
   perform 1 from attempt where attempt_id = any (p_ids) and project_id = p_project order by attempt_id for update; -- L3
   with moved as (
     update attempt set project_id = p_pseudonym, key = 'erased.' || attempt_id, run_id = null, step_id = null,
-      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null
+      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null, scopes = null,
+      budgets = null
     where attempt_id = any (p_ids) and project_id = p_project and reserved_nano > 0 and settled_nano is not null
       and budget_window >= (now() at time zone 'UTC')::date - 4
     returning capability, budget_window, (started_at at time zone 'UTC')::date as utc_day, settled_nano
@@ -1184,7 +1246,7 @@ declare
 begin
   perform set_config('capstan.erases', p_table, true);
   if p_table = 'ledger_entry' then
-    update ledger_entry l set project_id = p_pseudonym from (
+    update ledger_entry l set project_id = p_pseudonym, budgets = null from (
       select entry_id, budget_window from ledger_entry where project_id = p_project limit p_most) o
     where l.entry_id = o.entry_id and l.budget_window = o.budget_window;
     get diagnostics v_done = row_count;
@@ -1207,6 +1269,40 @@ begin
   end if;
   perform set_config('capstan.erases', '', true);
   return nullif(v_done, 0);
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.erase_user(p_project text, p_user text, p_pseudonym text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_ids text[];
+  v_days text[] := array['day:' || p_user, 'month:' || p_user];
+begin
+  select array_agg(attempt_id) into v_ids from (
+    select attempt_id from attempt where project_id = p_project and scopes @> array[p_user]
+    order by attempt_id for update) a;
+  update attempt set scopes = array_replace(scopes, p_user, p_pseudonym),
+      budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
+        'month:' || p_user, 'month:' || p_pseudonym)
+    where attempt_id = any (v_ids);
+  perform 1 from (
+    select scope, window_start from budget where scope in ('budget:' || p_project || ':day:' || p_user,
+      'budget:' || p_project || ':month:' || p_user) order by scope collate "C", window_start for update) b;
+  update budget set scope = 'budget:' || p_project || ':' || split_part(scope, ':', 3) || ':' || p_pseudonym
+    where scope in ('budget:' || p_project || ':day:' || p_user, 'budget:' || p_project || ':month:' || p_user);
+  perform set_config('capstan.erases', 'ledger_entry', true);
+  update ledger_entry set budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
+      'month:' || p_user, 'month:' || p_pseudonym)
+    where project_id = p_project and budgets && v_days;
+  perform set_config('capstan.erases', 'audit', true);
+  update audit set subject = p_pseudonym, data = case when jsonb_exists(data, 'scope')
+      then jsonb_set(data, '{scope}', to_jsonb(p_pseudonym)) else data end
+    where project_id = p_project and subject = p_user;
+  perform set_config('capstan.erases', '', true);
+  delete from webhook_delivery d using webhook w where w.webhook_id = d.webhook_id and w.project_id = p_project
+    and d.event = 'budget.reached' and d.payload #>> '{data,scope}' = p_user;
+  return coalesce(cardinality(v_ids), 0);
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.failures_of(p_key text)
@@ -1259,8 +1355,8 @@ begin
       select * from (
         select scope, window_start from budget_demand(p_claims, p_now)
         union select s.scope, s.window_start from attempt a
-        cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
-          a.budget_window, (a.started_at at time zone 'UTC')::date) s
+        cross join lateral all_budget_scopes(a.project_id, a.capability, a.run_id,
+          a.budget_window, (a.started_at at time zone 'UTC')::date, a.budgets) s
         where a.attempt_id = any (p_attempt_ids)) u
       order by u.scope collate "C", u.window_start) m
     cross join lateral (
@@ -1303,12 +1399,22 @@ begin
     false);
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.name_of_budget(p_scope text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select regexp_replace(p_scope, '^budget:[^:]*:[^:]*:', '')
+$function$;
+
 CREATE OR REPLACE FUNCTION public.open_budget(p_scope text, p_window date)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 declare
   v_limit bigint;
+  v_soft numeric := 0.8;
+  v_is_scoped boolean := p_scope like 'budget:%';
 begin
   if exists (select 1 from budget b where b.scope = p_scope and b.window_start = p_window) then
     return;
@@ -1323,9 +1429,15 @@ begin
     when 'run' then
       select ceil(r.budget_ceiling_usd * 1000000000)::bigint into v_limit from run r
         where r.run_id = substr(p_scope, 5);
+    when 'budget' then
+      select s.limit_nano, s.soft into v_limit, v_soft from scoped_budget s
+        where s.project_id = split_part(p_scope, ':', 2) and s.period = split_part(p_scope, ':', 3)
+          and s.scope = name_of_budget(p_scope) for share;
     else null;
   end case;
-  insert into budget (scope, window_start, limit_nano) values (p_scope, p_window, v_limit) on conflict do nothing;
+  insert into budget (scope, window_start, limit_nano, soft, announced)
+    values (p_scope, p_window, v_limit, coalesce(v_soft, 0.8), case when v_is_scoped then 50 else 0 end)
+    on conflict do nothing;
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.purge_books(p_table text, p_before timestamp with time zone, p_most integer)
@@ -1401,6 +1513,15 @@ AS $function$
   from (select * from budget_demand(p_claims, p_now) order by scope collate "C", window_start) d having count(*) > 0
 $function$;
 
+CREATE OR REPLACE FUNCTION public.run_scopes(p_run text)
+ RETURNS text[]
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select array['key:' || t.key_id] || array(select 'label:' || key || '=' || value from jsonb_each_text(t.labels))
+  from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = p_run
+$function$;
+
 CREATE OR REPLACE FUNCTION public.settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)
  RETURNS TABLE(outcome text, number integer, counted integer, output json)
  LANGUAGE plpgsql
@@ -1420,6 +1541,7 @@ declare
   v_is_paid boolean := false;
   v_has_steps boolean := false;
   v_has_earlier boolean := false;
+  v_draws boolean := false;
   v_charged text[];
   v_open text[];
   v_outcomes text[];
@@ -1439,9 +1561,13 @@ begin
     end if;
   end if;
   if p_claims is not null then
-    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first and not c.begins_step)
-      into v_claims, v_is_paid, v_has_steps, v_has_earlier
+    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first and not c.begins_step),
+        bool_or(c.reserved_nano > 0 and (select p.has_budgets from project p where p.project_id = c.project_id))
+      into v_claims, v_is_paid, v_has_steps, v_has_earlier, v_draws
       from json_populate_recordset(null::claim_request, p_claims) c;
+    if v_draws then
+      v_claims := draw_budgets(v_claims);
+    end if;
   end if;
   if (v_is_paid or v_keeps) and not p_durable then
     raise exception 'a claim with money, and an answer that is kept, must be durable';

@@ -59,8 +59,9 @@ export async function passMidnight(db: Db): Promise<void> {
   await db.transaction(async (trx) => {
     await trx.raw('lock table budget in exclusive mode'); // a server may be opening one
     // Takes a detour, because the day before may be another row of the same budget.
-    await trx.raw(`update budget set window_start = window_start - 100001 where window_start > '-infinity'`);
-    await trx.raw(`update budget set window_start = window_start + 100000 where window_start > '-infinity'`);
+    const days = `window_start > '-infinity' and scope not like 'budget:%'`; // their truth is the ledger, which stays
+    await trx.raw(`update budget set window_start = window_start - 100001 where ${days}`);
+    await trx.raw(`update budget set window_start = window_start + 100000 where ${days}`);
   });
   await db.raw(
     `update attempt set started_at = started_at - interval '1 day', budget_window = budget_window - 1

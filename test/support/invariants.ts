@@ -37,6 +37,9 @@ const driftingBudgets = `
       ('project:' || a.project_id, a.budget_window),
       ('capability:' || a.project_id || ':' || a.capability, a.budget_window)
       union all
+      select 'budget:' || a.project_id || ':' || name,
+        date_trunc(split_part(name, ':', 1), a.budget_window::timestamp)::date from unnest(a.budgets) name
+      union all
       select 'run:' || l.run_id, '-infinity'::date from line l where l.below = a.run_id) s (scope, window_start)
     where a.reserved_nano > 0 group by 1, 2)
   select format('budget %s: spent %s and reserved %s, its attempts %s and %s', scope, b.spent_nano, b.reserved_nano,

@@ -14,6 +14,7 @@ function ask(ctx: CallCtx, order: CallOrder): Promise<ExecAnswer | AppError> {
   const body = JSON.stringify(order.input);
   const asked = makeDirectCall(ctx, {
     caller: { key_id: 'key_test', scopes: new Set(['capability:call']), project_id: order.projectId },
+    scopes: [],
     capability: order.capability,
     request: { input: order.input, tags: [], priority: order.priority, timeout_ms: order.timeoutMs },
     idempotency: { key: order.key, bodySha256: createHash('sha256').update(body).digest() },

@@ -10,6 +10,7 @@ import {
   loginCodeTable,
   personTable,
   projectTable,
+  scopedBudgetTable,
   sessionTable,
 } from '../../src/db/sql/access.sql.ts';
 import {
@@ -27,6 +28,7 @@ import { clusterTable, schemaFloorTable } from '../../src/db/sql/database.sql.ts
 import {
   eraseAttempts,
   eraseProject,
+  eraseUser,
   erasureTable,
   purgeBooks,
   refuseChange,
@@ -41,15 +43,18 @@ import {
 import { eventTable, webhookDeliveryTable, webhookTable } from '../../src/db/sql/events.sql.ts';
 import { jobTable, leavingJobTable, mediaObjectTable } from '../../src/db/sql/media.sql.ts';
 import {
+  allBudgetScopes,
   applyBudgets,
   budgetDemand,
   budgetScopes,
   budgetTable,
   chargeBudgets,
   dayStart,
+  drawBudgets,
   isTight,
   ledgerEntryTable,
   moveBudgets,
+  nameOfBudget,
   openBudget,
   releaseBudgets,
 } from '../../src/db/sql/money.sql.ts';
@@ -69,6 +74,7 @@ import {
 import {
   beginSteps,
   costBelow,
+  runScopes,
   runTable,
   stepRevisionTable,
   stepTable,
@@ -86,6 +92,7 @@ const triggerFunctions = [refuseChange, refuseErased, refuseShrinking, touchInst
 
 const tables = [
   projectTable,
+  scopedBudgetTable,
   erasureTable,
   apiKeyTable,
   personTable,
@@ -133,8 +140,12 @@ const functions = [
   costBelow,
   stopChildren,
   budgetScopes,
+  allBudgetScopes,
+  runScopes,
+  drawBudgets,
   budgetDemand,
   isTight,
+  nameOfBudget,
   openBudget,
   applyBudgets,
   moveBudgets,
@@ -151,6 +162,7 @@ const functions = [
   settleAndClaim,
   purgeBooks,
   eraseAttempts,
+  eraseUser,
   eraseProject,
 ];
 

@@ -3,8 +3,10 @@ import type {
   Budget,
   CostPeriod,
   CostSeries,
+  CostSeriesQuery,
   CostSummary,
   LedgerEntry,
+  ScopedBudget,
 } from '../../../src/contracts/money.ts';
 import { askPlainly } from './client.ts';
 
@@ -16,13 +18,16 @@ export function costsQuery(period: CostPeriod) {
   });
 }
 
-export type Grouping = 'capability' | 'pipeline' | 'endpoint';
+export type Grouping = CostSeriesQuery['by'];
 
 export function costSeriesQuery(period: CostPeriod, by: Grouping) {
   const bucket = period === 'day' ? 'hour' : 'day';
   return queryOptions({
     queryKey: ['costs', 'series', period, by],
-    queryFn: () => askPlainly<CostSeries>(`/v1/costs/series?period=${period}&bucket=${bucket}&by=${by}`),
+    queryFn: () =>
+      askPlainly<CostSeries>(
+        `/v1/costs/series?period=${period}&bucket=${bucket}&by=${encodeURIComponent(by)}`,
+      ),
   });
 }
 
@@ -35,6 +40,27 @@ export function budgetsQuery() {
 
 export function putBudget(scope: Budget['scope'], usd: number): Promise<unknown> {
   return askPlainly('/v1/budgets', { method: 'PUT', body: { scope, daily_limit_usd: usd } });
+}
+
+export function scopedBudgetsQuery() {
+  return queryOptions({
+    queryKey: ['budgets', 'scoped'],
+    queryFn: () => askPlainly<{ readonly items: readonly ScopedBudget[] }>('/v1/budgets/scoped'),
+  });
+}
+
+export function putScopedBudget({
+  scope,
+  ...body
+}: Pick<ScopedBudget, 'scope' | 'period' | 'limit_usd'>): Promise<unknown> {
+  return askPlainly(`/v1/budgets/scoped/${encodeURIComponent(scope)}`, { method: 'PUT', body });
+}
+
+export function removeScopedBudget({
+  scope,
+  period,
+}: Pick<ScopedBudget, 'scope' | 'period'>): Promise<unknown> {
+  return askPlainly(`/v1/budgets/scoped/${encodeURIComponent(scope)}?period=${period}`, { method: 'DELETE' });
 }
 
 export interface LedgerSearch {

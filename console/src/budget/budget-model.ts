@@ -8,7 +8,11 @@ export interface BudgetShares {
   readonly reserved: number;
 }
 
-export function sharesOf({ daily_limit_usd, spent_usd, reserved_usd }: Budget): BudgetShares {
+export function sharesOf({
+  daily_limit_usd,
+  spent_usd,
+  reserved_usd,
+}: Pick<Budget, 'daily_limit_usd' | 'spent_usd' | 'reserved_usd'>): BudgetShares {
   if (daily_limit_usd === 0) return { spent: 0, reserved: 0 };
   const whole = Math.max(daily_limit_usd, spent_usd + reserved_usd);
   return { spent: spent_usd / whole, reserved: reserved_usd / whole };

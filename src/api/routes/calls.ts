@@ -12,16 +12,18 @@ import {
   RouteRequestBody,
 } from '../../contracts/decision.ts';
 import { InputVerdict } from '../../contracts/review.ts';
+import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
 import { makeDirectCall } from '../../services/calls/call-service.ts';
 import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import { json } from '../input.ts';
-import { CapabilityPath, IdempotencyKey, IdPath, readIdempotency } from '../parameters.ts';
+import { CapabilityPath, IdempotencyKey, IdPath, LabelsHeader, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const ExecHeaders = z.object({
+  'x-capstan-labels': LabelsHeader,
   'idempotency-key': IdempotencyKey.meta({
     description:
       'For 24 hours, a repeated request with this key gets the first answer. With a key, the call continues when the client disconnects.',
@@ -45,19 +47,22 @@ export const callRoutes: readonly Route[] = [
     description:
       'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
+    usesTokens: true,
     scope: 'capability:call',
     params: CapabilityPath,
     headers: ExecHeaders,
     body: json(ExecRequest, 'data'),
     responses: { 200: ExecAnswer },
     errors: callErrors,
-    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader, usedTokens }) => {
       const { answer, isReplayed } = await makeDirectCall(ctx, {
         caller,
+        scopes: scopesOfCall({ keyId: caller.key_id, labels: headers['x-capstan-labels'] }),
         capability: params.name,
         request: body,
         idempotency: readIdempotency(headers, bytes),
         signal,
+        usedTokens,
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');
       if (answer instanceof AppError) throw answer;

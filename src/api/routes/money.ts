@@ -3,19 +3,31 @@ import { z } from 'zod';
 import {
   Budget,
   BudgetList,
+  BudgetPeriod,
   BudgetRequest,
+  CallScope,
   CostPeriod,
   CostSeries,
   CostSeriesQuery,
   CostSummary,
   LedgerPage,
   LedgerQuery,
+  ScopedBudget,
+  ScopedBudgetList,
+  ScopedBudgetRequest,
+  UserErased,
 } from '../../contracts/money.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import { readBudgets, setBudget } from '../../services/money/budgets.ts';
 import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
+import {
+  eraseUserId,
+  putScopedBudget,
+  readScopedBudgets,
+  removeScopedBudget,
+} from '../../services/money/scoped-budgets.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 
@@ -53,9 +65,9 @@ export const moneyRoutes: readonly Route[] = [
   route('GET /v1/costs/series', {
     operation: 'get_cost_series',
     tag: 'money',
-    summary: 'Show the costs of calls over time, by capability, pipeline or endpoint',
+    summary: 'Show the costs of calls over time, by capability, pipeline, endpoint, key, label or user',
     description:
-      'Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
+      '`by=label:NAME` groups by the values of a label. A call of a run counts for the key and the labels of the run at the top. Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
     scope: 'cost:read',
     opens: 'history',
     query: CostSeriesQuery,
@@ -113,5 +125,52 @@ export const moneyRoutes: readonly Route[] = [
     body: json(BudgetRequest),
     responses: { 200: Budget },
     result: (ctx, { caller, body }) => setBudget(ctx, caller, body),
+  }),
+  route('GET /v1/budgets/scoped', {
+    operation: 'list_scoped_budgets',
+    tag: 'money',
+    summary: 'List the budgets of keys, labels, capabilities and users, with their current windows',
+    scope: 'cost:read',
+    query: z.strictObject({ scope: CallScope.optional() }),
+    responses: { 200: ScopedBudgetList },
+    result: async (ctx, { caller, query }) => ({ items: await readScopedBudgets(ctx, caller, query.scope) }),
+  }),
+  route('PUT /v1/budgets/scoped/{scope}', {
+    operation: 'set_scoped_budget',
+    tag: 'money',
+    summary: 'Set a limit for the calls of a key, label, capability or user, by day or month',
+    description:
+      'It counts calls from its creation on. A project has at most 100 such budgets, and one call matches at most 8. Existing reservations stay, even above a lower limit.',
+    scope: 'budget:write',
+    params: z.object({ scope: CallScope }),
+    body: json(ScopedBudgetRequest),
+    responses: { 200: ScopedBudget },
+    result: (ctx, { caller, params, body }) => putScopedBudget(ctx, caller, { ...params, ...body }),
+  }),
+  route('DELETE /v1/budgets/scoped/{scope}', {
+    operation: 'delete_scoped_budget',
+    tag: 'money',
+    summary: 'Remove the limit for the calls of a key, label, capability or user',
+    scope: 'budget:write',
+    params: z.object({ scope: CallScope }),
+    query: z.strictObject({ period: BudgetPeriod.default('day') }),
+    responses: { 204: 'empty' },
+    errors: ['not_found'],
+    handle: async (ctx, { caller, params, query }) => {
+      await removeScopedBudget(ctx, caller, { ...params, ...query });
+      return { status: 204 };
+    },
+  }),
+  route('DELETE /v1/users/{user}', {
+    operation: 'erase_user',
+    tag: 'money',
+    summary: "Erase the id of a program's user from calls, ledger, budgets and audit log",
+    description:
+      'The user is the `user` of OpenAI calls. A pseudonym takes its place, amounts stay, and budgets of the user end. Calls that are made meanwhile may name the user again.',
+    scope: 'admin',
+    params: z.object({ user: z.string().min(1).max(256) }),
+    query: z.strictObject({}),
+    responses: { 200: UserErased },
+    result: (ctx, { caller, params }) => eraseUserId(ctx, caller, params.user),
   }),
 ];

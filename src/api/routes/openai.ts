@@ -12,6 +12,7 @@ import {
   ModelList,
 } from '../../contracts/openai.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import {
@@ -30,11 +31,12 @@ import {
 } from '../../services/calls/openai-service.ts';
 import { eventStreamHeaders, toOpenAiError } from '../answer.ts';
 import { json } from '../input.ts';
-import { IdempotencyKey, readIdempotency } from '../parameters.ts';
+import { IdempotencyKey, LabelsHeader, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { callErrors } from './calls.ts';
 
 const Headers = ChatHeaders.extend({
+  'x-capstan-labels': LabelsHeader,
   'idempotency-key': IdempotencyKey.meta({
     description: 'For 24 hours, a repeated request with this key gets the first answer. Not with `stream`.',
   }),
@@ -46,6 +48,7 @@ interface OpenAiCall {
   readonly bytes: Buffer;
   readonly signal: CancelSignal;
   readonly setHeader: (name: string, value: string) => void;
+  readonly usedTokens: (tokens: number) => void;
 }
 
 /** OpenAI's clients wait ten minutes for an answer. */
@@ -60,16 +63,19 @@ function toConstraints({
   return { priority, tags, timeout_ms: timeoutMs, ...limit };
 }
 
-function toOrder<Request>(
-  { caller, headers, bytes, signal }: OpenAiCall,
+function toOrder<Request extends { readonly user?: string | null | undefined }>(
+  { caller, headers, bytes, signal, usedTokens }: OpenAiCall,
   request: Request,
 ): OpenAiOrder<Request> {
+  const source = { keyId: caller.key_id, user: request.user, labels: headers['x-capstan-labels'] };
   return {
     caller,
+    scopes: scopesOfCall(source),
     request,
     constraints: toConstraints(headers),
     idempotency: readIdempotency(headers, bytes),
     signal,
+    usedTokens,
   };
 }
 
@@ -89,6 +95,7 @@ export const openAiRoutes: readonly Route[] = [
     description:
       'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
     isLong: true,
+    usesTokens: true,
     scope: 'capability:call',
     headers: Headers,
     body: json(ChatRequest, 'chat'),
@@ -111,6 +118,7 @@ export const openAiRoutes: readonly Route[] = [
     description:
       'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
     isLong: true,
+    usesTokens: true,
     scope: 'capability:call',
     headers: Headers,
     body: json(EmbeddingsRequest, 'chat'),

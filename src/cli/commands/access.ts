@@ -16,7 +16,7 @@ import { type ApiAnswer, type ApiClient, download, getAll, jsonBody, path } from
 import { createLoginLink, type Session } from '../client/session.ts';
 import { command, group, listed, parsed, procedure, required } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
-import { collectText, readDurationMs } from '../input/arguments.ts';
+import { collectText, readDurationMs, readItem } from '../input/arguments.ts';
 import { readMoment } from '../input/run-filter.ts';
 import { formatAge, formatCounts, formatDailyLimit } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
@@ -82,11 +82,15 @@ export const registerKeysCommand = group('keys', 'list, make, rotate and revoke 
         collectText,
       ),
       '--expires <duration>': parsed('stops working after this long, such as 30d', readDurationMs),
+      '--requests-per-minute <n>': parsed('at most so many requests', readItem),
+      '--tokens-per-minute <n>': parsed('at most so many tokens of direct calls', readItem),
     },
-    call: async ({ client, shell }, { name, scope: scopes, for: chosen, expires }) => {
+    call: async ({ client, shell }, { name, scope: scopes, for: chosen, expires, ...rates }) => {
       const projects = chosen ?? [client.connection.project ?? (await findOnlyProject(client))];
       const expires_at = expires === undefined ? undefined : new Date(shell.now() + expires).toISOString();
-      return client.post('/v1/keys', KeyCreated, jsonBody({ name, projects, scopes, expires_at }));
+      const { requestsPerMinute: requests_per_minute, tokensPerMinute: tokens_per_minute } = rates;
+      const limits = { requests_per_minute, tokens_per_minute };
+      return client.post('/v1/keys', KeyCreated, jsonBody({ name, projects, scopes, expires_at, ...limits }));
     },
     show: ({ key, key_id }, { print }) => {
       print.line(key);

@@ -36,6 +36,14 @@ export function readUsd(text: string): number {
   return usd;
 }
 
+/** Above 0 and below 1. */
+export function readShare(text: string): number {
+  const share = Number(text);
+  if (!(share > 0 && share < 1))
+    throw new InvalidArgumentError('Write a share between 0 and 1, such as 0.8.');
+  return share;
+}
+
 /** `--budget`, with its alias `--ceiling`: the command reads `budget`. */
 export function budgetOption(about: string): Term<number | undefined> {
   return { about: `${about} (also: --ceiling)`, parse: readUsd, alias: '--ceiling <usd>' };

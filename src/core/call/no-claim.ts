@@ -5,6 +5,7 @@ import type { Failure, Json } from '../../contracts/primitives.ts';
 import { describeFindings } from '../json/values.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { describeFigures, type Shortage, toRefusal } from '../money/reservation.ts';
+import { nameRefusing } from '../money/scoped-budget.ts';
 import { explainChoice } from '../routing/explain.ts';
 import type { Choice, InstanceSnapshot, RouteRequest } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
@@ -105,12 +106,10 @@ export function describeMismatch(findings: string): string {
   return `the input does not match the input schema: ${findings}`;
 }
 
-const nameOf = { run: 'the run', project: 'the project’s day', global: 'the day of all projects' };
-
 /** 429 when the call would fit if calls in flight settled at zero cost; else 402. */
 function explainShortage(shortage: Shortage, minimumUsd: number): NoClaim {
   const refusal = toRefusal(shortage, minimumUsd);
-  const message = `the budget of ${nameOf[shortage.scope]} has no room for ${minimumUsd} USD${describeFigures(refusal)}`;
+  const message = `the budget of ${nameRefusing(refusal)} has no room for ${minimumUsd} USD${describeFigures(refusal)}`;
   if (fromNanoUsd(shortage.spent) + minimumUsd > fromNanoUsd(shortage.limit))
     return never('budget_exhausted', message, refusal);
   return {

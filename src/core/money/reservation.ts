@@ -91,6 +91,8 @@ export interface Shortage extends BudgetState {
   readonly scope: Exclude<BudgetRefusal['scope'], 'call'>;
   /** For a run's budget: the run of the call, or a run above it. */
   readonly runId: string | null;
+  /** For a scoped budget: its scope and period. */
+  readonly scoped?: Pick<BudgetRefusal, 'budget' | 'period'>;
   /** RFC 3339; null = it never resets. */
   readonly resetsAt: string | null;
 }
@@ -119,9 +121,10 @@ function showFigures({ scope, limit, spent, reserved }: Shortage): Pick<BudgetRe
 }
 
 export function toRefusal(shortage: Shortage, minimumUsd: number): BudgetRefusal {
-  const { scope, runId, resetsAt } = shortage;
+  const { scope, runId, scoped, resetsAt } = shortage;
   return {
     scope,
+    ...scoped,
     ...(runId === null ? {} : { run_id: runId }),
     ...showFigures(shortage),
     minimum_usd: minimumUsd,

@@ -95,7 +95,7 @@ function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
   return waitsByUrgency.find((wait) => waits.includes(wait));
 }
 
-type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review'>;
+type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review' | 'budget'>;
 
 /**
  * The cause of a step's wait; null when it does not wait. The items of a step with `for_each` wait when none makes
@@ -129,7 +129,8 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
   }
   if (endedStepStates.has(state)) return condition('succeeded', '', [id]);
   const wait = waitOf(step, ofRun);
-  if (wait !== null) return condition(wait, items === undefined ? '' : blockedItems(step), [id]);
+  if (wait !== null)
+    return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(step), [id]);
   if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
   return condition(state === 'running' ? 'running' : 'queued', '', [id]);
 }
@@ -251,10 +252,10 @@ function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
   const [only] = blocked;
   if (only === undefined) return waitingChild(steps, wait);
   if (blocked.length === 1 && only.items !== undefined) return condition(wait, blockedItems(only), ids);
-  // The question of a `review` step; the error of a refused step is in its review.
+  // The question of a `review` step, or the budget of a key or label; the error of a refused step is in its review.
   return condition(
     wait,
-    namesWithCause(blocked, ({ review }) => (wait === 'review' ? review : undefined)),
+    namesWithCause(blocked, ({ review, budget }) => (wait === 'review' ? review : budget)),
     ids,
   );
 }

@@ -16,14 +16,21 @@ export interface KeyRow {
   readonly expires_at: Date | null;
   readonly revoked_at: Date | null;
   readonly created_at: Date;
+  /** Null: no limit of its own. */
+  readonly requests_per_minute: number | null;
+  /** Of direct calls to models; null: no limit. */
+  readonly tokens_per_minute: number | null;
 }
 
-type NewKey = Pick<KeyRow, 'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'projects' | 'created_by'> & {
-  readonly expires_at: string | null;
-};
+export type KeyRates = Pick<KeyRow, 'requests_per_minute' | 'tokens_per_minute'>;
+
+type NewKey = Pick<KeyRow, 'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'projects' | 'created_by'> &
+  Partial<KeyRates> & {
+    readonly expires_at: string | null;
+  };
 
 const columns = `key_id, name, secret_sha256, scopes, projects, created_by, expires_at, revoked_at, created_at,
-  case when former_until > now() then former_sha256 end as former_sha256`;
+  requests_per_minute, tokens_per_minute, case when former_until > now() then former_sha256 end as former_sha256`;
 
 /** The condition under which a key works. @param table its name or alias in the query */
 export function isLiveKey(table: string): string {
@@ -32,11 +39,11 @@ export function isLiveKey(table: string): string {
 
 export async function insertKey(db: Db, key: NewKey): Promise<void> {
   await db.raw(
-    `insert into api_key (key_id, name, secret_sha256, scopes, projects, created_by, expires_at)
-     values (?, ?, ?, ?, ?, ?, ?)`,
+    `insert into api_key (key_id, name, secret_sha256, scopes, projects, created_by, expires_at,
+       requests_per_minute, tokens_per_minute) values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       ...[key.key_id, key.name, key.secret_sha256, [...key.scopes], [...key.projects]],
-      ...[key.created_by, key.expires_at],
+      ...[key.created_by, key.expires_at, key.requests_per_minute ?? null, key.tokens_per_minute ?? null],
     ],
   );
 }

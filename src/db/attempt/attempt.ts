@@ -1,6 +1,7 @@
 /** Queries on attempts. The statement of every call is a database function: sql/claims.sql.ts. */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
+import type { BudgetPeriod, BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
@@ -33,6 +34,8 @@ export interface Claim {
   readonly step: StepKey | null;
   /** The run whose ceiling applies: that of the step, or of the ladder that calls a model for it. */
   readonly run_id: string | null;
+  /** Key, user and labels of a paid call without a run (core/money/scoped-budget.ts). */
+  readonly scopes?: readonly string[];
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
@@ -50,9 +53,12 @@ export interface Claim {
 
 /** The scope that has no room for a reservation. */
 export interface BudgetShortage {
-  readonly scope: 'run' | 'project' | 'global';
+  readonly scope: Exclude<BudgetRefusal['scope'], 'call'>;
   /** The run of the call, or one above it, if the scope is a run's. */
   readonly run_id: string | null;
+  /** The scope and period of a scoped budget, else null. */
+  readonly budget: string | null;
+  readonly period: BudgetPeriod | null;
   readonly limit_nano: string;
   readonly spent_nano: string;
   readonly reserved_nano: string;

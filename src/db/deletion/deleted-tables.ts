@@ -159,6 +159,7 @@ export const deletedTables: readonly DeletedTable[] = [
   { table: 'step', ofRuns: byRun },
   { table: 'budget', ofRuns: `window_start = '-infinity' and scope = any (:scopes::text[])` },
   { table: 'run', ofRuns: byRun },
+  { table: 'scoped_budget', ofProject: byProject },
   { table: 'advice_answer', ofProject: byProject },
   { table: 'idempotency', ofProject: byProject },
   { table: 'pipeline_alias', ofProject: byProject },

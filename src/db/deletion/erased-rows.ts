@@ -105,6 +105,7 @@ export async function eraseNames(trx: Db, projectId: string): Promise<RowCounts>
   const names = { projectId };
   const remove = (statement: string): Promise<number> => query(trx).written(statement, names);
   await remove(`delete from budget where scope = 'project:' || :projectId
+    or scope >= 'budget:' || :projectId || ':' and scope < 'budget:' || :projectId || ';'
     or scope >= 'capability:' || :projectId || ':' and scope < 'capability:' || :projectId || ';'`);
   const capability_spec = await remove(
     `delete from capability_spec s using publisher p where p.name = s.name and p.projects = array[:projectId::text]

@@ -1,7 +1,7 @@
 /**
  * Compares the budgets in use with the attempts. A claim or settlement changes both in one transaction and one
  * statement reads both, so calls in flight never look like drift. In use are the days since the day before yesterday
- * (yesterday, in every time zone) and runs that have not ended. Days have millions of calls: ended calls are summed
+ * (yesterday, in every time zone), the months since theirs, and runs that have not ended. Days have millions of calls: ended calls are summed
  * once and their sums kept (`addEnded`), so that a check reads only the calls of the last minutes.
  */
 import type { Db } from '../connect.ts';
@@ -24,6 +24,17 @@ export interface EndedSums {
   /** In Postgres' format, with microseconds. */
   readonly until: string;
   readonly rows: readonly EndedSum[];
+  readonly scoped: readonly ScopedSum[];
+}
+
+/** Calls that were admitted under the same scoped budgets. */
+interface ScopedSum {
+  readonly project_id: string;
+  /** YYYY-MM-DD */
+  readonly budget_window: string;
+  readonly budgets: readonly string[];
+  /** bigint as text */
+  readonly spent_nano: string;
 }
 
 interface EndedSum {
@@ -49,13 +60,37 @@ const firstEnd = `(${firstDay} - 2)::timestamptz`;
 /** An end is visible within this time after its own timestamp: no transaction lives longer. */
 const settlingMinutes = 10;
 
-function keyOf({ project_id, capability, budget_window, utc_day }: EndedSum): string {
-  return JSON.stringify([project_id, capability, budget_window, utc_day]);
+/** A scoped budget counts a month, so its calls may have been deleted: their sums are of the ledger. */
+const firstMonth = `date_trunc('month', ${firstDay}::timestamp)::date`;
+
+/** @param until SQL of a time: calls that ended later are not included, unless deleted */
+function sumLedger(until: string): string {
+  return `select l.project_id, l.budget_window, l.budgets, sum(e.spent)::bigint as spent_nano
+    from ledger_entry l
+    cross join lateral (select sum(e.amount_nano) as spent from ledger_entry e
+      where e.attempt_id = l.attempt_id and e.budget_window = l.budget_window and e.kind <> 'reserve') e
+    left join lateral (select a.attempt_id, a.finished_at from attempt a where a.attempt_id = l.attempt_id offset 0) a on true
+    where l.budgets is not null and l.budget_window >= ${firstMonth}
+      and (a.attempt_id is null or a.finished_at <= ${until})
+    group by 1, 2, 3`;
+}
+
+function addSums<Sum extends { readonly spent_nano: string }>(
+  known: readonly Sum[],
+  more: readonly Sum[],
+): Sum[] {
+  const all = new Map<string, Sum>();
+  for (const sum of [...known, ...more]) {
+    const key = JSON.stringify({ ...sum, spent_nano: undefined });
+    const before = BigInt(all.get(key)?.spent_nano ?? 0);
+    all.set(key, { ...sum, spent_nano: String(before + BigInt(sum.spent_nano)) });
+  }
+  return [...all.values()];
 }
 
 /** Sums all calls that have ended, except those of the last minutes. @param known sums that need not be read again */
 export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSums> {
-  const rows = await query<{ until: string; sums: EndedSum[] }>(db).all(
+  const row = await query<{ until: string; sums: EndedSum[]; scoped: ScopedSum[] }>(db).one(
     `with span as materialized (
        select coalesce(:since::timestamptz, ${firstEnd}) as since,
          clock_timestamp() - interval '${settlingMinutes} minutes' as until
@@ -64,22 +99,65 @@ export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSu
          sum(a.settled_nano)::text as spent_nano
        from attempt a, span where ${paid} and a.finished_at > span.since and a.finished_at <= span.until
          and not ${open} group by 1, 2, 3, 4
+     ), scoped as (
+       select project_id, budget_window::text, budgets, spent_nano::text from (${
+         known === null
+           ? sumLedger('(select until from span)')
+           : `select a.project_id, a.budget_window, a.budgets, sum(a.settled_nano)::bigint as spent_nano
+              from attempt a, span where a.reserved_nano > 0 and a.budgets is not null
+                and a.finished_at > span.since and a.finished_at <= span.until group by 1, 2, 3`
+       }) s
      )
-     select until::text, (select coalesce(json_agg(sums), '[]') from sums) as sums from span`,
+     select until::text, (select coalesce(json_agg(sums), '[]') from sums) as sums,
+       (select coalesce(json_agg(scoped), '[]') from scoped) as scoped from span`,
     { since: known?.until ?? null },
   );
-  const [{ until, sums }] = rows as [{ until: string; sums: EndedSum[] }];
-  const all = new Map((known?.rows ?? []).map((row) => [keyOf(row), row]));
-  for (const row of sums) {
-    const before = all.get(keyOf(row))?.spent_nano ?? '0';
-    all.set(keyOf(row), { ...row, spent_nano: String(BigInt(before) + BigInt(row.spent_nano)) });
-  }
-  return { until, rows: [...all.values()] };
+  return {
+    until: row.until,
+    rows: addSums(known?.rows ?? [], row.sums),
+    scoped: addSums(known?.scoped ?? [], row.scoped),
+  };
+}
+
+/** @param row of a scoped budget */
+function firstIn(row: string): string {
+  return `case split_part(${row}.scope, ':', 3) when 'month' then ${firstMonth} else ${firstDay} end`;
+}
+
+/** Whether a project is not being erased, which parts the ledger from the scoped budgets. */
+function isKept(projectId: string): string {
+  return `(select p.erasing_since is null from project p where p.project_id = ${projectId})`;
 }
 
 /** The run and those below it; it searches only below a run that has started others. */
 const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
   then with_runs_below(r.run_id) else array[r.run_id] end`;
+
+/** Sums of the calls that are charged to scoped budgets, by these. */
+function drawnSums(ended: EndedSums | null): string {
+  const earlier =
+    ended === null
+      ? sumLedger(`'infinity'`)
+      : `select project_id, budget_window, budgets, spent_nano from json_to_recordset(:scoped::json)
+           as s (project_id text, budget_window date, budgets text[], spent_nano bigint)`;
+  return `select project_id, budget_window, budgets, 0 as reserved_nano, spent_nano from (${earlier}) s
+    union all
+    select a.project_id, a.budget_window, a.budgets, ${sums} from attempt a
+    where a.reserved_nano > 0 and a.budgets is not null
+      and (${open} or a.finished_at > coalesce(:until::timestamptz, 'infinity'))
+    group by 1, 2, 3`;
+}
+
+const keptRows = `
+  select b.* from budget b
+  where b.window_start > '-infinity' and b.window_start >= ${firstDay} and b.scope not like 'budget:%'
+  union all
+  select b.* from budget b
+  where b.window_start >= ${firstMonth} and b.scope like 'budget:%' and b.window_start >= ${firstIn('b')}
+    and ${isKept(`split_part(b.scope, ':', 2) collate "default"`)}
+  union all
+  select b.* from run r join budget b on b.scope = 'run:' || r.run_id and b.window_start = '-infinity'
+  where r.finished_at is null`;
 
 /** @param ended sums that need not be read again; without them, all calls of these days are read */
 export function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
@@ -93,7 +171,13 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
        from json_to_recordset(:ended::json)
          as e (project_id text, capability text, budget_window date, utc_day date, spent_nano bigint)
        where budget_window >= ${firstDay} - 1
+     ), drawn as (${drawnSums(ended)}
      ), due as (
+       select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
+       from drawn c
+       cross join lateral all_budget_scopes(c.project_id, null, null, c.budget_window, null, c.budgets) s
+       where s.scope like 'budget:%' and s.window_start >= ${firstIn('s')} and ${isKept('c.project_id')} group by 1, 2
+       union all
        select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
        from charged c cross join lateral budget_scopes(c.project_id, c.capability, null, c.budget_window, c.utc_day) s
        where s.window_start >= ${firstDay} group by 1, 2
@@ -101,19 +185,18 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
        select 'run:' || r.run_id, '-infinity', ${sums}
        from run r join attempt a on a.run_id = any (${runsBelow})
        where r.finished_at is null and a.reserved_nano > 0 group by r.run_id
-     ), kept as (
-       select b.* from budget b
-       where b.window_start > '-infinity' and b.window_start >= ${firstDay}
-       union all
-       select b.* from run r join budget b on b.scope = 'run:' || r.run_id and b.window_start = '-infinity'
-       where r.finished_at is null
+     ), kept as (${keptRows}
      )
      select scope, window_start::text as day, reserved_nano, spent_nano from (
        select scope, window_start, coalesce(d.reserved_nano, 0) - coalesce(k.reserved_nano, 0) as reserved_nano,
          coalesce(d.spent_nano, 0) - coalesce(k.spent_nano, 0) as spent_nano
        from due d full join kept k using (scope, window_start)
      ) difference where reserved_nano <> 0 or spent_nano <> 0 order by scope collate "C", window_start`,
-    { until: ended?.until ?? null, ended: JSON.stringify(ended?.rows ?? []) },
+    {
+      until: ended?.until ?? null,
+      ended: JSON.stringify(ended?.rows ?? []),
+      ...(ended === null ? {} : { scoped: JSON.stringify(ended.scoped) }),
+    },
   );
 }
 

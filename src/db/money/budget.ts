@@ -3,6 +3,7 @@
  * every process. It first changes the source of new days, waiting for a day that is being added, and then every
  * existing day from today on. Reservations change the rows by database functions: sql/money.sql.ts.
  */
+import type { BudgetPeriod } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -43,31 +44,39 @@ export function listBudgets(db: Db, projectId: string): Promise<readonly BudgetR
   );
 }
 
-/**
- * Sets the limit of existing windows and recalculates their marks.
- * @param timezone of days from today on; null: windows without a day
- * @param limitNano null = no limit
- */
-async function limitWindows(
+interface WindowLimit {
+  readonly scope: string;
+  /** Of days from today on, or months from the current one on; null: windows without a day. */
+  readonly timezone: string | null;
+  readonly period?: BudgetPeriod;
+  /** Null = no limit. */
+  readonly limitNano: bigint | null;
+  /** The share of the limit that is marked. */
+  readonly soft?: number;
+}
+
+/** Sets the limit of existing windows and recalculates their marks. */
+export async function limitWindows(
   trx: Db,
-  { scope, timezone, limitNano }: { scope: string; timezone: string | null; limitNano: bigint | null },
+  { scope, timezone, period = 'day', limitNano, soft = 0.8 }: WindowLimit,
 ): Promise<void> {
   await trx.raw(
     `with held as (
        select scope, window_start from budget
        where scope = :scope and case when :timezone::text is null then window_start = '-infinity'
-         else window_start >= (clock_timestamp() at time zone :timezone)::date end
+         else window_start >= date_trunc(:period, clock_timestamp() at time zone :timezone)::date end
        order by window_start for update
      )
-     update budget b set limit_nano = l.nano,
+     update budget b set limit_nano = l.nano, soft = l.soft,
        reached_50_at = case when b.spent_nano >= l.nano * 0.5 then coalesce(b.reached_50_at, clock_timestamp()) end,
-       reached_80_at = case when b.spent_nano >= l.nano * 0.8 then coalesce(b.reached_80_at, clock_timestamp()) end,
+       reached_80_at = case when b.spent_nano >= l.nano * l.soft then coalesce(b.reached_80_at, clock_timestamp()) end,
        reached_100_at = case when b.spent_nano >= l.nano then coalesce(b.reached_100_at, clock_timestamp()) end,
        announced = least(b.announced, case when b.spent_nano >= l.nano then 100
-         when b.spent_nano >= l.nano * 0.8 then 80 when b.spent_nano >= l.nano * 0.5 then 50 else 0 end)
-     from held, (select cast(:limit as bigint) as nano) l
+         when b.spent_nano >= l.nano * l.soft then 80
+         when b.spent_nano >= l.nano * 0.5 or b.scope like 'budget:%' then 50 else 0 end)
+     from held, (select cast(:limit as bigint) as nano, cast(:soft as numeric) as soft) l
      where b.scope = held.scope and b.window_start = held.window_start`,
-    { scope, timezone, limit: limitNano?.toString() ?? null },
+    { scope, timezone, period, soft, limit: limitNano?.toString() ?? null },
   );
 }
 
@@ -128,7 +137,7 @@ export function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
      ), marked as (
        update budget b set announced = (select max(percent) from unnest(t.percents) percent)
        from told t where b.scope = t.scope and b.window_start = t.window_start
-       returning b.scope, b.window_start, t.percents, b.limit_nano, b.spent_nano
+       returning b.scope, b.window_start, t.percents, b.limit_nano, b.spent_nano, b.soft
      ), logged as (
        insert into event (run_id, type, data)
        select r.run_id, 'run.budget_reached', jsonb_build_object('scope', split_part(m.scope, ':', 1),
@@ -139,7 +148,9 @@ export function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
        join run r on r.finished_at is null and (m.scope = 'global' or m.scope = 'project:' || r.project_id)
        order by m.scope, percent
      )
-     select scope, window_start::text as day, percents, limit_nano, spent_nano from marked`);
+     select scope, window_start::text as day, limit_nano, spent_nano, array(
+       select case percent when 80 then soft * 100 else percent end::float8 from unnest(percents) percent) as percents
+     from marked`);
 }
 
 /** Room for reservations in today's budgets, the project's and the global one; null = no limit. */

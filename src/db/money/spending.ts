@@ -118,11 +118,28 @@ export function readCostSpan(
   );
 }
 
+/**
+ * The rest of the call's scope with this prefix. A call of a run belongs to the key and the labels of the run at the top.
+ * @param ofRun of that run, `t`
+ */
+function nameBy(prefix: string, ofRun: string): string {
+  return `coalesce(
+    (select substr(s, length(${prefix}) + 1) from unnest(a.scopes) s where starts_with(s, ${prefix}) limit 1),
+    (select ${ofRun} from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = a.run_id), '')`;
+}
+
 const names = {
   capability: 'a.capability',
   endpoint: 'a.endpoint',
   pipeline: `coalesce((select r.pipeline from run r where r.run_id = a.run_id), '')`,
+  key: nameBy(`'key:'`, 't.key_id'),
+  user: nameBy(`'user:'`, 'null'),
 } as const;
+const byLabel = nameBy(`'label:' || :label || '='`, 't.labels ->> :label');
+
+function isLabel(by: CostSeriesQuery['by']): by is `label:${string}` {
+  return by.startsWith('label:');
+}
 
 const begins = {
   day: '(a.budget_window::timestamp at time zone :timezone)',
@@ -146,12 +163,12 @@ export function listCostPoints(
   },
 ): Promise<readonly CostPointRow[]> {
   return query<CostPointRow>(db).all(
-    `select ${names[by]} as name, ${begins[bucket]} as at, sum(a.settled_nano)::text as nano
+    `select ${isLabel(by) ? byLabel : names[by]} as name, ${begins[bucket]} as at, sum(a.settled_nano)::text as nano
      from attempt a
      where a.reserved_nano > 0 and a.settled_nano > 0 and a.project_id = :projectId
        and a.budget_window between :from::date and :to::date
      group by 1, 2 order by 2`,
-    { projectId, timezone, from, to },
+    { projectId, timezone, from, to, ...(isLabel(by) ? { label: by.slice('label:'.length) } : {}) },
   );
 }
 

@@ -16,6 +16,8 @@ export interface RunOrigin {
   readonly parent_item?: number;
   readonly parent_revision?: number;
   readonly schedule_id?: string;
+  /** The key or person whose budgets its calls are charged to. Default: the one that requested the run. */
+  readonly key_id?: string;
   /** RFC 3339 */
   readonly scheduled_at?: string;
   /** Notified when the run has ended. */
@@ -71,6 +73,7 @@ const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'started_by'>, true> =
   parent_revision: true,
   parent_workflow_id: true,
   schedule_id: true,
+  key_id: true,
   scheduled_at: true,
   concurrency_key: true,
   concurrency_limit: true,

@@ -11,7 +11,23 @@ create table project (
   timezone text not null default 'UTC',
   daily_limit_nano bigint not null default 0 check (daily_limit_nano >= 0), -- 0: none
   created_at timestamptz not null default now(),
-  erasing_since timestamptz -- it takes no new work; set once, under a lock of the row (functions/refuse-erased.sql.ts)
+  erasing_since timestamptz, -- it takes no new work; set once, under a lock of the row (functions/refuse-erased.sql.ts)
+  has_budgets boolean not null default false -- rows in scoped_budget
+);
+`;
+
+/**
+ * A limit that a project draws for a part of its calls: `key:<id>`, `label:<name>=<value>`, `capability:<name>` or
+ * `user:<id>`, each by day or by month. A call is charged to all that match when it is admitted. Sums are in `budget`.
+ */
+export const scopedBudgetTable = `
+create table scoped_budget (
+  project_id text not null references project,
+  scope text collate "C" not null,
+  period text not null check (period in ('day', 'month')),
+  limit_nano bigint not null check (limit_nano > 0),
+  soft numeric not null check (soft > 0 and soft < 1), -- share of the limit that is reported
+  primary key (project_id, scope, period)
 );
 `;
 
@@ -29,6 +45,8 @@ create table api_key (
   expires_at timestamptz,
   revoked_at timestamptz,
   created_at timestamptz not null default now(),
+  requests_per_minute int check (requests_per_minute > 0), -- null: no limit of its own
+  tokens_per_minute int check (tokens_per_minute > 0),
   check ((former_sha256 is null) = (former_until is null))
 );
 create index api_key_created_by on api_key (created_by); -- the keys below a key

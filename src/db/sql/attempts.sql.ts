@@ -36,7 +36,9 @@ create table attempt (
   cached_from jsonb, -- of the state cached: the call whose result was taken
   saved_nano bigint, -- what that one had cost
   started_at timestamptz not null default clock_timestamp(),
-  finished_at timestamptz
+  finished_at timestamptz,
+  scopes text[], -- key, user and labels of a paid call without a run
+  budgets text[] -- the scoped budgets that it is charged to, as period:scope
 );
 create unique index attempt_open_by_key on attempt (key)
   where state in ('reserved', 'dispatched'); -- one open attempt per key
@@ -101,7 +103,8 @@ create type claim_request as (
   attempt_id text, token uuid, key text, is_first boolean, begins_step boolean, known_failures text[], project_id text,
   run_id text, step_id text, item int, revision int,
   capability text, instance_id text, must_be_idle boolean, is_prefetch boolean, cost_type text, rate_usd numeric,
-  lease_ms int, reserved_nano bigint, decision json, inputs json
+  lease_ms int, reserved_nano bigint, decision json, inputs json, scopes text[],
+  budgets text[] -- set by draw_budgets
 );
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,

@@ -32,6 +32,7 @@ declare
   v_is_paid boolean := false;
   v_has_steps boolean := false;
   v_has_earlier boolean := false;
+  v_draws boolean := false;
   v_charged text[];
   v_open text[];
   v_outcomes text[];
@@ -51,9 +52,13 @@ begin
     end if;
   end if;
   if p_claims is not null then
-    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first and not c.begins_step)
-      into v_claims, v_is_paid, v_has_steps, v_has_earlier
+    select array_agg(c), bool_or(c.reserved_nano > 0), bool_or(c.run_id is not null), bool_or(not c.is_first and not c.begins_step),
+        bool_or(c.reserved_nano > 0 and (select p.has_budgets from project p where p.project_id = c.project_id))
+      into v_claims, v_is_paid, v_has_steps, v_has_earlier, v_draws
       from json_populate_recordset(null::claim_request, p_claims) c;
+    if v_draws then
+      v_claims := draw_budgets(v_claims);
+    end if;
   end if;
   if (v_is_paid or v_keeps) and not p_durable then
     raise exception 'a claim with money, and an answer that is kept, must be durable';
@@ -151,8 +156,8 @@ begin
       select * from (
         select scope, window_start from budget_demand(p_claims, p_now)
         union select s.scope, s.window_start from attempt a
-        cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
-          a.budget_window, (a.started_at at time zone 'UTC')::date) s
+        cross join lateral all_budget_scopes(a.project_id, a.capability, a.run_id,
+          a.budget_window, (a.started_at at time zone 'UTC')::date, a.budgets) s
         where a.attempt_id = any (p_attempt_ids)) u
       order by u.scope collate "C", u.window_start) m
     cross join lateral (
@@ -260,17 +265,17 @@ begin
     where outcomes[x.ordinality] = 'claimed'
   )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
-    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, budget_window)
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
     clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
-    p_now, case when x.reserved_nano > 0
+    p_now, x.scopes, x.budgets, case when x.reserved_nano > 0
       then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 
   if p_is_paid then
-    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budget_window)
-    select x.attempt_id, 'reserve', x.project_id, x.capability, x.reserved_nano, 'exact',
+    insert into ledger_entry (attempt_id, kind, project_id, capability, amount_nano, certainty, budgets, budget_window)
+    select x.attempt_id, 'reserve', x.project_id, x.capability, x.reserved_nano, 'exact', x.budgets,
       (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id)
     from unnest(p_claims) with ordinality x where x.reserved_nano > 0 and outcomes[x.ordinality] = 'claimed';
   end if;

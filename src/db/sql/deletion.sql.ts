@@ -99,7 +99,8 @@ begin
   perform 1 from attempt where attempt_id = any (p_ids) and project_id = p_project order by attempt_id for update; -- L3
   with moved as (
     update attempt set project_id = p_pseudonym, key = 'erased.' || attempt_id, run_id = null, step_id = null,
-      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null
+      item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null, scopes = null,
+      budgets = null
     where attempt_id = any (p_ids) and project_id = p_project and reserved_nano > 0 and settled_nano is not null
       and budget_window >= (now() at time zone 'UTC')::date - 4
     returning capability, budget_window, (started_at at time zone 'UTC')::date as utc_day, settled_nano
@@ -120,6 +121,44 @@ end $$;
 `;
 
 /**
+ * Replaces a user's id in calls, ledger, budgets and audit log of a project by a pseudonym: amounts stay. One
+ * transaction, so that sums and calls agree. It locks the attempts, then the budgets, in the order of their key (L3,
+ * L4). The user's own budgets are already removed. It returns the number of calls.
+ */
+export const eraseUser = `
+create function erase_user(p_project text, p_user text, p_pseudonym text) returns int language plpgsql as $$
+declare
+  v_ids text[];
+  v_days text[] := array['day:' || p_user, 'month:' || p_user];
+begin
+  select array_agg(attempt_id) into v_ids from (
+    select attempt_id from attempt where project_id = p_project and scopes @> array[p_user]
+    order by attempt_id for update) a;
+  update attempt set scopes = array_replace(scopes, p_user, p_pseudonym),
+      budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
+        'month:' || p_user, 'month:' || p_pseudonym)
+    where attempt_id = any (v_ids);
+  perform 1 from (
+    select scope, window_start from budget where scope in ('budget:' || p_project || ':day:' || p_user,
+      'budget:' || p_project || ':month:' || p_user) order by scope collate "C", window_start for update) b;
+  update budget set scope = 'budget:' || p_project || ':' || split_part(scope, ':', 3) || ':' || p_pseudonym
+    where scope in ('budget:' || p_project || ':day:' || p_user, 'budget:' || p_project || ':month:' || p_user);
+  perform set_config('capstan.erases', 'ledger_entry', true);
+  update ledger_entry set budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
+      'month:' || p_user, 'month:' || p_pseudonym)
+    where project_id = p_project and budgets && v_days;
+  perform set_config('capstan.erases', 'audit', true);
+  update audit set subject = p_pseudonym, data = case when jsonb_exists(data, 'scope')
+      then jsonb_set(data, '{scope}', to_jsonb(p_pseudonym)) else data end
+    where project_id = p_project and subject = p_user;
+  perform set_config('capstan.erases', '', true);
+  delete from webhook_delivery d using webhook w where w.webhook_id = d.webhook_id and w.project_id = p_project
+    and d.event = 'budget.reached' and d.payload #>> '{data,scope}' = p_user;
+  return coalesce(cardinality(v_ids), 0);
+end $$;
+`;
+
+/**
  * The changes of an erasure in append-only tables, in batches. The ledger keeps amounts, the audit log keeps acts and
  * their times, both under the pseudonym; versions of skills are deleted. In the audit log it examines the entries after
  * p_after, of all projects, because others may name this one. It locks the rows that it changes. It returns the
@@ -133,7 +172,7 @@ declare
 begin
   perform set_config('capstan.erases', p_table, true);
   if p_table = 'ledger_entry' then
-    update ledger_entry l set project_id = p_pseudonym from (
+    update ledger_entry l set project_id = p_pseudonym, budgets = null from (
       select entry_id, budget_window from ledger_entry where project_id = p_project limit p_most) o
     where l.entry_id = o.entry_id and l.budget_window = o.budget_window;
     get diagnostics v_done = row_count;

@@ -4,9 +4,10 @@
  */
 
 /**
- * Budgets by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`. A window is a
- * day (local to the project; UTC for global). `-infinity` is the window of a run, and of the permanent global limit,
- * which has a row from the beginning. Rows are always locked in the order of their key, so scopes sort bytewise.
+ * Budgets by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`, and
+ * `budget:<project>:<period>:<scope>` of scoped_budget. A window is a day (local to the project; UTC for global) or a
+ * month, by its first day. `-infinity` is the window of a run, and of the permanent global limit, which has a row from
+ * the beginning. Rows are always locked in the order of their key, so scopes sort bytewise.
  */
 export const budgetTable = `
 create table budget (
@@ -19,6 +20,7 @@ create table budget (
   reached_80_at timestamptz,
   reached_100_at timestamptz, -- or a call was refused
   announced int not null default 0, -- the highest mark that was logged
+  soft numeric not null default 0.8, -- the share of the limit at which reached_80_at is set
   primary key (scope, window_start)
 );
 create index budget_unannounced on budget (announced)
@@ -45,11 +47,13 @@ create table ledger_entry (
   certainty text not null check (certainty in ('exact', 'estimated')),
   budget_window date not null, -- the project's local date of admission
   at timestamptz not null default clock_timestamp(),
+  budgets text[], -- of a reservation: the scoped budgets that hold it
   primary key (entry_id, budget_window),
   unique (attempt_id, kind, seq, budget_window)
 ) partition by range (budget_window);
 create table ledger_entry_default partition of ledger_entry default;
 create index ledger_entry_listed on ledger_entry (project_id, budget_window desc, entry_id desc); -- GET /v1/ledger
+create index ledger_entry_drawn on ledger_entry (budget_window) where budgets is not null; -- maintenance: sums of months
 create trigger ledger_entry_append_only before update or delete on ledger_entry
   for each row execute function refuse_change();
 `;
@@ -85,14 +89,49 @@ returns table (scope text, window_start date) language sql stable as $$
 $$;
 `;
 
+/** Returns the budgets that a call is charged to, with the scoped ones that it was admitted under. It takes no lock. */
+export const allBudgetScopes = `
+create function all_budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date,
+  p_budgets text[])
+returns table (scope text, window_start date) language sql stable as $$
+  select s.scope, s.window_start from budget_scopes(p_project, p_capability, p_run, p_day, p_utc_day) s
+  union all
+  select 'budget:' || p_project || ':' || b.name,
+    case when b.name like 'month:%' then date_trunc('month', p_day::timestamp)::date else p_day end
+  from unnest(p_budgets) b (name)
+$$;
+`;
+
+/**
+ * Names in each paid claim the scoped budgets that match it, once for the whole statement: a budget that is added or
+ * removed meanwhile holds for later claims. It takes no lock.
+ */
+export const drawBudgets = `
+create function draw_budgets(p_claims claim_request[]) returns claim_request[] language plpgsql as $$
+declare
+  v_drawn claim_request[] := '{}';
+  c claim_request;
+begin
+  foreach c in array p_claims loop
+    if c.reserved_nano > 0 then
+      c.budgets := (select array_agg(b.period || ':' || b.scope) from scoped_budget b
+        where b.project_id = c.project_id and b.scope = any (
+          array['capability:' || c.capability] || coalesce(c.scopes, run_scopes(c.run_id))));
+    end if;
+    v_drawn := v_drawn || c;
+  end loop;
+  return v_drawn;
+end $$;
+`;
+
 /** Returns the budgets that claims are charged to, and the amount that each must hold. It takes no lock. */
 export const budgetDemand = `
 create function budget_demand(p_claims claim_request[], p_now timestamptz)
 returns table (scope text, window_start date, nano bigint) language sql stable as $$
   select s.scope, s.window_start, sum(c.reserved_nano)::bigint
   from unnest(p_claims) c join project p using (project_id)
-  cross join lateral budget_scopes(c.project_id, c.capability, c.run_id,
-    (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+  cross join lateral all_budget_scopes(c.project_id, c.capability, c.run_id,
+    (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, c.budgets) s
   where c.reserved_nano > 0 group by 1, 2
 $$;
 `;
@@ -107,6 +146,13 @@ create function is_tight(p_claim claim_request, p_now timestamptz) returns boole
 $$;
 `;
 
+/** The scope of a scoped budget, out of the name of its row: `label:team=ads`. */
+export const nameOfBudget = `
+create function name_of_budget(p_scope text) returns text language sql immutable as $$
+  select regexp_replace(p_scope, '^budget:[^:]*:[^:]*:', '')
+$$;
+`;
+
 /**
  * Adds a budget's row for the first call of its window, with the current limit. It waits for a concurrent change of the
  * limit: it locks the source of the limit for share, except a run's. Callers open budgets in the order of their key,
@@ -116,6 +162,8 @@ export const openBudget = `
 create function open_budget(p_scope text, p_window date) returns void language plpgsql as $$
 declare
   v_limit bigint;
+  v_soft numeric := 0.8;
+  v_is_scoped boolean := p_scope like 'budget:%';
 begin
   if exists (select 1 from budget b where b.scope = p_scope and b.window_start = p_window) then
     return;
@@ -130,9 +178,15 @@ begin
     when 'run' then
       select ceil(r.budget_ceiling_usd * 1000000000)::bigint into v_limit from run r
         where r.run_id = substr(p_scope, 5);
+    when 'budget' then
+      select s.limit_nano, s.soft into v_limit, v_soft from scoped_budget s
+        where s.project_id = split_part(p_scope, ':', 2) and s.period = split_part(p_scope, ':', 3)
+          and s.scope = name_of_budget(p_scope) for share;
     else null;
   end case;
-  insert into budget (scope, window_start, limit_nano) values (p_scope, p_window, v_limit) on conflict do nothing;
+  insert into budget (scope, window_start, limit_nano, soft, announced)
+    values (p_scope, p_window, v_limit, coalesce(v_soft, 0.8), case when v_is_scoped then 50 else 0 end)
+    on conflict do nothing;
 end $$;
 `;
 
@@ -161,7 +215,7 @@ begin
   end if;
   with locked as materialized (
     select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
-      b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
+      b.soft, b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
     from (
       select * from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
       order by m.scope collate "C", m.window_start) m
@@ -174,18 +228,22 @@ begin
     update budget b set spent_nano = l.spent,
       reserved_nano = l.reserved + case when r.scope is null then l.wanted else 0 end,
       reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
-      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * 0.8 then v_now end),
+      reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * l.soft then v_now end),
       reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
         or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
     from locked l left join refused r on true
     where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
       and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
   )
-  select jsonb_build_object('scope', split_part(r.scope, ':', 1),
+  select jsonb_build_object('scope', split_part(r.scope, ':', case when r.scope like 'budget:%' then 4 else 1 end),
       'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
       'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
-      'resets_at', case when r.window_start <> '-infinity' then day_start(r.window_start + 1, coalesce(
-        (select timezone from project where 'project:' || project_id = r.scope), 'UTC')) end)
+      'budget', case when r.scope like 'budget:%' then name_of_budget(r.scope) end,
+      'period', case when r.scope like 'budget:%' then split_part(r.scope, ':', 3) end,
+      'resets_at', case when r.window_start <> '-infinity' then day_start(case when r.scope like 'budget:%'
+          and split_part(r.scope, ':', 3) = 'month' then (r.window_start + interval '1 month')::date
+          else r.window_start + 1 end, coalesce(
+        (select timezone from project where project_id = split_part(r.scope, ':', 2) collate "default"), 'UTC')) end)
     into v_refusal from refused r;
 
   if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
@@ -236,13 +294,13 @@ begin
         select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
         from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
         cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
-        cross join lateral budget_scopes(a.project_id, a.capability, a.run_id,
-          a.budget_window, (a.started_at at time zone 'UTC')::date) s
+        cross join lateral all_budget_scopes(a.project_id, a.capability, a.run_id,
+          a.budget_window, (a.started_at at time zone 'UTC')::date, a.budgets) s
         union all
         select s.scope, s.window_start, 0, 0, x.reserved_nano
         from unnest(p_claims) x join project p using (project_id)
-        cross join lateral budget_scopes(x.project_id, x.capability, x.run_id,
-          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date) s
+        cross join lateral all_budget_scopes(x.project_id, x.capability, x.run_id,
+          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, x.budgets) s
         where x.reserved_nano > 0
       ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
   if v_scopes is null then

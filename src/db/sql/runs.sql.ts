@@ -48,7 +48,8 @@ create table run (
   concurrency_limit int,
   admitted_at timestamptz, -- null: it waits for others with its key
 
-  item_counts jsonb -- how many of its items ended in which state; null unless it succeeded and has items
+  item_counts jsonb, -- how many of its items ended in which state; null unless it succeeded and has items
+  key_id text -- the key or person that started it, whose budgets its calls are charged to; null: below another run
 );
 create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
 create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is
@@ -140,6 +141,14 @@ create function with_runs_below(p_run_id text) returns text[] language sql stabl
     select r.run_id from below b join run r on r.parent_run_id = b.run_id
   )
   select array_agg(run_id) from below
+$$;
+`;
+
+/** Returns the scopes that calls of a run belong to: key and labels of the run at the top. It takes no lock. */
+export const runScopes = `
+create function run_scopes(p_run text) returns text[] language sql stable as $$
+  select array['key:' || t.key_id] || array(select 'label:' || key || '=' || value from jsonb_each_text(t.labels))
+  from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = p_run
 $$;
 `;
 

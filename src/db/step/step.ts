@@ -172,6 +172,8 @@ export interface RunStepRow {
   /** The skill by which it succeeded; not one made from its success. */
   readonly skill_id: string | null;
   readonly as_decided: AsDecided | null;
+  /** The budget that it waits for. */
+  readonly budget_scope: string | null;
   readonly sub_run_id: string | null;
   readonly reused_from: string | null;
   /** Number of items of a step with `for_each` by state, including `pending`. */
@@ -193,7 +195,7 @@ const budgetReviewOf = `(select r.review_id from review r join run on run.run_id
 /** @param which selects from `step s`; a step as a whole has the attempts of all its items */
 function selectSteps(which: string, by: string): string {
   return `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
-     s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
+     s.budget_scope, s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
      coalesce(a.cached, 0) as cached,
      coalesce(a.cost_nano, 0) + case when s.sub_run_id is not null or s.items is not null
        then cost_below(s.run_id, s.step_id, s.item) else 0 end as cost_nano,

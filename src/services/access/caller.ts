@@ -8,6 +8,7 @@ import { hash } from 'node:crypto';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { KeyScope, NamedScope, Scope } from '../../contracts/access.ts';
 import { scopesByProject } from '../../core/group-grants.ts';
+import type { KeyRates } from '../../db/access/api-key.ts';
 import { findTakenIds } from '../../db/access/person.ts';
 import type { SessionHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
@@ -134,14 +135,19 @@ export interface KeyHolder {
   readonly projects: readonly string[];
   /** Absent: a key, whose scopes are the same everywhere. */
   readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
+  /** Rate limits of its own; absent: none. */
+  readonly rates?: KeyRates;
   /** The proof in the request; absent: the key's present secret. */
   readonly shown?: 'former secret' | 'session';
 }
 
 /** Null when there is no project left in which the person has a right. */
 export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyHolder | null {
-  const { key_id, scopes } = row;
-  if (grants === null) return { key_id, scopes: new Set(scopes), projects: row.projects, shown: 'session' };
+  const { key_id, scopes, requests_per_minute, tokens_per_minute } = row;
+  const rates = { requests_per_minute, tokens_per_minute };
+  if (grants === null) {
+    return { key_id, scopes: new Set(scopes), projects: row.projects, rates, shown: 'session' };
+  }
   const byProject = scopesByProject(grants, every_project ?? []);
   const projects = [...byProject.keys()];
   return projects.length === 0

@@ -89,7 +89,9 @@ export async function verifyKey(db: Db, text: string): Promise<KeyHolder | null>
   if (parts === null) return null;
   const row = await findLiveKey(db, parts.key_id);
   if (row === null) return null;
-  const holder = { key_id: row.key_id, scopes: new Set(row.scopes), projects: row.projects };
+  const { key_id, projects, requests_per_minute, tokens_per_minute } = row;
+  const rates = { requests_per_minute, tokens_per_minute };
+  const holder = { key_id, scopes: new Set(row.scopes), projects, rates };
   if (isPresent(row, parts.secret_sha256)) return holder;
   return isFormer(row, parts.secret_sha256) ? { ...holder, shown: 'former secret' } : null;
 }

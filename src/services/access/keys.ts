@@ -14,6 +14,7 @@ import {
   findKeyOf,
   findLiveKey,
   insertKey,
+  type KeyRates,
   type KeyRow,
   listGoingOn,
   listKeys,
@@ -70,6 +71,13 @@ function endOf(wanted: string | undefined, parent: KeyRow): string | null {
   throw refuseField('/expires_at', `${wanted} is later than the expiry of the calling key, ${ends}`);
 }
 
+/** The default is the creating key's rate, which is also the highest. */
+function rateOf(rate: keyof KeyRates, { [rate]: wanted }: KeyRequest, parent: KeyRow): number | null {
+  const most = parent[rate];
+  if (wanted === undefined || most === null || wanted <= most) return wanted ?? most;
+  throw refuseField(`/${rate}`, `${wanted} is above the rate of the calling key, ${most}`);
+}
+
 /**
  * Reads the person's rights again: those of the request may be older than a change of groups, which takes the same
  * lock.
@@ -106,7 +114,12 @@ export async function createKey(
     await requireHeldNow(trx, caller, request);
     await refuseErasing(trx, projects);
     const expires_at = endOf(request.expires_at, parent);
-    await insertKey(trx, { ...parts, name, scopes, projects, created_by: parent.key_id, expires_at });
+    const rates = {
+      requests_per_minute: rateOf('requests_per_minute', request, parent),
+      tokens_per_minute: rateOf('tokens_per_minute', request, parent),
+    };
+    const own = { name, scopes, projects, created_by: parent.key_id, expires_at };
+    await insertKey(trx, { ...parts, ...own, ...rates });
     const entry = { actor: caller.key_id, action: 'key.created', subject: parts.key_id };
     const data = { name, scopes };
     await insertAudits(

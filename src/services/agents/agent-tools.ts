@@ -9,6 +9,7 @@ import { ExecRequest } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { quoteForeignText, toToolSchema } from '../../core/agents/foreign-text.ts';
 import { readToolName, type ToolKind, toolKindOf, toToolName } from '../../core/agents/tool-names.ts';
+import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { findSpecs, listKnownSpecs } from '../../db/instance/capability-spec.ts';
@@ -108,7 +109,8 @@ async function callCapability(
     report({ done: seconds, message: `calling ${capability} for ${seconds} s` });
   }, reportEveryMs);
   try {
-    const order = { caller, capability, request, idempotency: null, signal };
+    const scopes = scopesOfCall({ keyId: caller.key_id });
+    const order = { caller, scopes, capability, request, idempotency: null, signal };
     const { answer } = await makeDirectCall(ctx, order);
     if (answer instanceof AppError) throw answer;
     const { output, routing } = answer;

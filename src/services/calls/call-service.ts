@@ -96,6 +96,7 @@ function takenOver(): AppError {
 
 interface ExecCall {
   readonly projectId: string;
+  readonly scopes: readonly string[];
   readonly capability: string;
   readonly request: ExecRequest;
   /** The key of its attempts; null creates one. */
@@ -129,7 +130,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, capability, request, key, keeps, signal, onDelta }: ExecCall,
+  { projectId, scopes, capability, request, key, keeps, signal, onDelta }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
   const stream: Pick<CallRequest, 'onDelta' | 'hasPassedOn'> =
@@ -144,6 +145,7 @@ async function execCapability(
         };
   const end = await callCapability({
     projectId,
+    scopes,
     step: null,
     isAtMostOnce: false,
     retry,
@@ -167,11 +169,15 @@ export type CallingKey = Pick<Caller, 'key_id' | 'scopes' | 'project_id'>;
 
 interface CallOrder {
   readonly caller: CallingKey;
+  /** Key, user and labels (core/money/scoped-budget.ts). */
+  readonly scopes: readonly string[];
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: Idempotency | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
+  /** Receives the tokens that the called model reports. */
+  readonly usedTokens?: (tokens: number) => void;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
 }
@@ -188,16 +194,34 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
-/** @throws AppError of the routing table, `forbidden` for a name that the key may not call; an answer stored under an Idempotency-Key is returned as an outcome */
+/** The tokens of a model's answer, as it reports them; 0: it is none. */
+function tokensOf({ answer, isReplayed }: ExecOutcome): number {
+  if (isReplayed || answer instanceof AppError) return 0;
+  const { usage } = isPlainObject(answer.output) ? answer.output : {};
+  const { input_tokens, output_tokens } = isPlainObject(usage) ? usage : {};
+  const counts = [input_tokens, output_tokens].filter((count) => typeof count === 'number');
+  return counts.reduce((sum, count) => sum + Math.max(0, count), 0);
+}
+
+/**
+ * An answer stored under an Idempotency-Key is returned as an outcome.
+ * @throws AppError of the routing table, `forbidden` for a name that the key may not call
+ */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { caller, capability, request, signal, idempotency, onDelta } = order;
+  const outcome = await callOrReplay(ctx, order);
+  order.usedTokens?.(tokensOf(outcome));
+  return outcome;
+}
+
+async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
+  const { caller, scopes, capability, request, signal, idempotency, onDelta } = order;
   const { project_id: projectId } = caller;
   const { openCalls } = ctx;
   requireName(caller, 'capability:call', capability);
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { projectId, capability, request, key: null, signal: stop, onDelta }),
+      execCapability(ctx, { projectId, scopes, capability, request, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }
@@ -214,6 +238,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
       const { attemptKey: key } = stored;
       return execCapability(ctx, {
         projectId,
+        scopes,
         capability,
         request,
         key,

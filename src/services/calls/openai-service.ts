@@ -34,12 +34,16 @@ import { findModel, type NameCtx } from './model-names.ts';
 
 export interface OpenAiOrder<Request> {
   readonly caller: CallingKey;
+  /** Key, user and labels (core/money/scoped-budget.ts). */
+  readonly scopes: readonly string[];
   readonly request: Request;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
   readonly idempotency: Idempotency | null;
   /** Aborts when the client disconnects; the call is cancelled then. */
   readonly signal: CancelSignal;
+  /** Receives the tokens that the model reports. */
+  readonly usedTokens: (tokens: number) => void;
 }
 
 type ChatOrder = OpenAiOrder<ChatRequest>;
@@ -73,11 +77,11 @@ interface NamedCall {
 
 async function callModel(
   ctx: CallCtx,
-  { caller, constraints, idempotency, signal }: Omit<OpenAiOrder<unknown>, 'request'>,
+  { constraints, ...order }: Omit<OpenAiOrder<unknown>, 'request'>,
   { capability, input, onDelta }: NamedCall,
 ) {
   const request: ExecRequest = { ...constraints, input };
-  const call = { caller, capability, request, idempotency, signal, onDelta };
+  const call = { ...order, capability, request, onDelta };
   const { answer, isReplayed } = await makeDirectCall(ctx, call);
   if (answer instanceof AppError) throw answer;
   return { output: answer.output, routing: answer.routing, isReplayed };

@@ -31,7 +31,7 @@ interface GivenLimit {
 }
 
 /** Answers the open reviews: of steps, of ladders, of other projects. */
-async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: GivenLimit): Promise<void> {
+export async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: GivenLimit): Promise<void> {
   const note = limitUsd === null ? 'no ceiling any more' : 'by the budget itself';
   const decision: ReviewDecision = {
     action: 'raise',

@@ -7,6 +7,7 @@ import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
 import { mayAskAgain } from '../../core/ladder/levels.ts';
 import type { Db } from '../../db/connect.ts';
+import { rowOfScoped } from '../../db/money/scoped-budget.ts';
 import {
   findOpenReview,
   insertReview,
@@ -95,9 +96,12 @@ export async function reopenReview(trx: Db, reopening: ReviewReopening): Promise
 
 /** The name of the budget that refused a call, which is the subject of reviews about it. @param of the call */
 export function budgetScopeOf(
-  { scope, run_id }: BudgetRefusal,
+  { scope, run_id, budget, period }: BudgetRefusal,
   of: { readonly project_id: string; readonly run_id: string },
 ): string {
+  if (budget !== undefined && period !== undefined) {
+    return rowOfScoped(of.project_id, { scope: budget, period });
+  }
   if (scope === 'project') return `project:${of.project_id}`;
   return scope === 'global' ? 'global' : `run:${run_id ?? of.run_id}`;
 }

@@ -11,6 +11,7 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { limitFor } from '../../core/money/reservation.ts';
 import type { Db } from '../../db/connect.ts';
 import { listBudgets } from '../../db/money/budget.ts';
+import { listScopedBudgets, readScopedRow, type ScopedRow } from '../../db/money/scoped-budget.ts';
 import { readDefinition } from '../../db/pipeline.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
@@ -19,6 +20,7 @@ import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
 import { raiseRun, setDayLimit } from '../money/budgets.ts';
+import { removeScopedLimit, setScopedLimit } from '../money/scoped-budgets.ts';
 import {
   checkSkill,
   keepSkillAsItIs,
@@ -82,6 +84,7 @@ async function raise(
 ): Promise<void> {
   const [scope = '', id = ''] = subject.split(':');
   if (scope === 'global') requireScope(caller, 'operator');
+  const scoped = readScopedRow(subject);
   const before = await limitBefore(trx, row);
   const isNone = scope !== 'run' && limitUsd === 0;
   if (before !== undefined && limitUsd <= before && !isNone) {
@@ -95,9 +98,24 @@ async function raise(
     return raiseRun(trx, { project_id: row.project_id, run_id: id }, limit);
   }
   if (scope !== 'global') requireScope(caller, 'budget:write');
+  if (scoped !== null) return raiseScoped(trx, scoped, { limitUsd, by: caller.key_id });
   const day = scope === 'global' ? ({ scope } as const) : ({ scope: 'project', project_id: id } as const);
   // This decision answers the review; the raised budget answers the others about it.
   await setDayLimit(trx, day, { limitUsd, by: caller.key_id, isRaise: true });
+}
+
+/** 0 removes the budget. */
+async function raiseScoped(
+  trx: Db,
+  { projectId: project_id, scope, period }: ScopedRow,
+  { limitUsd: limit_usd, by }: { readonly limitUsd: number; readonly by: string },
+): Promise<void> {
+  const order = { project_id, scope, by };
+  const rows = await listScopedBudgets(trx, project_id, scope);
+  const soft = rows.find((row) => row.period === period)?.soft;
+  if (soft === undefined) throw new AppError('state_conflict', `the budget of ${scope} was removed`);
+  if (limit_usd === 0) await removeScopedLimit(trx, order, period);
+  else await setScopedLimit(trx, order, { period, limit_usd, soft });
 }
 
 /** Steps of the definition that a person may skip. */

@@ -176,7 +176,7 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
   return {
     enter: (request) => {
       if (isRepeatable(request) || traffic.isClosed || traffic.open >= mostOpen) return null;
-      const name = `${request.projectId} ${JSON.stringify(request.route)}`;
+      const name = `${request.projectId} ${JSON.stringify([request.route, request.scopes])}`;
       const stream = streams.get(name) ?? (streams.size < mostStreams ? open(name) : null);
       return stream?.join(request) ?? null;
     },

@@ -121,6 +121,7 @@ function toClaim(
     project_id: target.projectId,
     step: target.step,
     run_id: target.step?.run_id ?? target.runId ?? null,
+    ...(target.scopes === undefined || reserved === 0n ? {} : { scopes: target.scopes }),
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
@@ -140,10 +141,11 @@ function listFailures({ ruledOut, failedBefore }: RouteRequest): string[] {
   return [...known];
 }
 
-function toShortage({ scope, run_id, resets_at, ...nano }: BudgetShortage): Shortage {
+function toShortage({ scope, run_id, budget, period, resets_at, ...nano }: BudgetShortage): Shortage {
   return {
     scope,
     runId: run_id,
+    scoped: budget === null || period === null ? {} : { budget, period },
     limit: BigInt(nano.limit_nano),
     spent: BigInt(nano.spent_nano),
     reserved: BigInt(nano.reserved_nano),

@@ -19,6 +19,8 @@ export interface CallRequest extends RoutedCall {
   readonly beginsStep?: boolean;
   /** The run that pays for a call outside its steps. */
   readonly runId?: string | null;
+  /** Key, user and labels of a call without a run, for their budgets and costs. */
+  readonly scopes?: readonly string[];
   readonly input: JsonObject;
   /** The job whose files the call may name; it belongs to the project. */
   readonly jobId?: string;

@@ -145,6 +145,7 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
   const dispatch = decideDispatch(ctx, known.openRoutes);
   const row: NewRun = {
     ...asked,
+    ...(asked.started_by === undefined ? {} : { key_id: asked.started_by }),
     ...origin,
     run_id,
     project_id: projectId,

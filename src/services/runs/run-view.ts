@@ -11,10 +11,12 @@ import { Attempt, type RunStep, type StepDetail, StepRevision } from '../../cont
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { nameScoped } from '../../core/money/scoped-budget.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
+import { readScopedRow } from '../../db/money/scoped-budget.ts';
 import { type NewRun, type RunRow, rowOfNew } from '../../db/run/run-columns.ts';
 import {
   countDefinitionSteps,
@@ -78,6 +80,7 @@ function pendingStep(definition: StepDefinition): RunStep {
 function optionalFields({
   item,
   awaiting,
+  budget_scope,
   item_states,
   endpoint,
   error,
@@ -89,9 +92,11 @@ function optionalFields({
   skill_id,
   as_decided,
 }: RunStepRow) {
+  const scoped = budget_scope === null ? null : readScopedRow(budget_scope);
   return {
     ...(item === 0 ? {} : { item }),
     ...(awaiting === null ? {} : { awaiting }),
+    ...(scoped === null ? {} : { budget: nameScoped(scoped) }),
     ...(item_states === null ? {} : { items: { ...item_states } }),
     ...(endpoint === null ? {} : { endpoint }),
     ...(error === null ? {} : { error }),

@@ -50,8 +50,8 @@ export async function submitScheduledRun(
   if (known !== undefined) return known;
   const { schedule_id, scheduled_at, workflow_id } = start;
   try {
-    const { project_id, body } = await requireActive(db, schedule_id);
-    const origin = { schedule_id, scheduled_at, parent_workflow_id: workflow_id };
+    const { project_id, body, created_by: key_id } = await requireActive(db, schedule_id);
+    const origin = { schedule_id, key_id, scheduled_at, parent_workflow_id: workflow_id };
     return { run_id: await submitOriginatedRun(ctx, project_id, { request: toRequest(body), origin }) };
   } catch (error) {
     const first = await findSubmitted(db, start); // the same start, submitted twice in parallel

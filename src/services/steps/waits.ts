@@ -15,6 +15,7 @@ import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { describeFigures } from '../../core/money/reservation.ts';
+import { nameRefusing } from '../../core/money/scoped-budget.ts';
 import { waitForCapabilityOf } from '../../core/run/step-rules.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -54,13 +55,6 @@ function runOf({ run_id }: BudgetRefusal, { context }: Work): string {
   return run_id ?? context.run_id;
 }
 
-const nameOf = {
-  call: 'the call',
-  run: 'the run',
-  project: 'the project’s day',
-  global: 'the day of all projects',
-};
-
 async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal) {
   const { context, step, key } = work;
   const { run_id: _, ...details } = refusal;
@@ -72,7 +66,7 @@ async function askForMoney(trx: Db, work: Work, refusal: BudgetRefusal) {
     kind: 'budget',
     subject: budgetScopeOf(refusal, context),
     ...(scope === 'run' ? { run_id: runOf(refusal, work) } : {}),
-    reason: `the budget of ${nameOf[scope]} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
+    reason: `the budget of ${nameRefusing(refusal)} is used up${describeFigures(refusal)}; step ${key.step_id} needs ${minimum_usd}${reset}`,
     payload: {
       optional: step.definition.optional ?? false,
       details: { ...details, run_id: key.run_id, step_id: key.step_id },

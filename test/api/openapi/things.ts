@@ -74,6 +74,8 @@ export async function createThings(api: TestApi): Promise<Things> {
     version: ['1'],
     step: ['hello'],
     file: ['a.txt'],
+    scope: ['label:team=ads'],
+    user: ['anna'],
   };
   return {
     fields: fieldsOf(api, instance, ids),

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Budget, CostSummary, LedgerEntry } from '../../../src/contracts/money.ts';
+import type { Budget, CostSummary, LedgerEntry, ScopedBudget } from '../../../src/contracts/money.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 
@@ -54,6 +54,25 @@ it('says that there is no limit, and of today nothing twice', async () => {
   const answer = { ...costs, ...free, period: 'day', from: '2026-01-09' };
   const { stdout, asked } = await capstan(['costs'], answer);
   expect([asked, stdout]).toEqual([['GET /v1/costs?period=day'], 'today $0  no limit\n']);
+});
+
+it('shows the sums of a period by label', async () => {
+  const at = '2026-01-09T00:00:00.000Z';
+  const series = [
+    {
+      name: 'ads',
+      points: [
+        [at, 1],
+        [at, 2.5],
+      ],
+    },
+    { name: '', points: [[at, 0.25]] },
+  ];
+  const words = ['costs', '--period', 'month', '--by', 'label:team'];
+  const answer = { from: '2026-01-01', to: '2026-01-09', series, daily_limit_usd: 0 };
+  const { stdout, asked } = await capstan(words, answer);
+  expect(asked).toEqual(['GET /v1/costs/series?period=month&by=label%3Ateam']);
+  expect(stdout).toBe(['LABEL:TEAM  SPENT', 'ads         $3.50', '-           $0.25\n'].join('\n'));
 });
 
 const entry: LedgerEntry = {
@@ -123,7 +142,55 @@ it('sets a limit and shows what holds', async () => {
   expect(JSON.parse(stdout)).toEqual(budget);
 });
 
+const scoped: ScopedBudget = {
+  scope: 'label:team=ads',
+  period: 'month',
+  limit_usd: 5,
+  soft: 0.7,
+  window: '2026-01-01',
+  timezone: 'UTC',
+  spent_usd: 4,
+  reserved_usd: 0.5,
+  resets_at: '2026-02-01T00:00:00.000Z',
+  reached: [{ percent: 70, at: '2026-01-09T01:00:00.000Z' }],
+};
+
+it('shows the budgets of labels and keys', async () => {
+  const { stdout, asked } = await capstan(['budgets', 'scoped'], { items: [scoped] });
+  expect(asked).toEqual(['GET /v1/budgets/scoped']);
+  expect(stdout).toBe(
+    [
+      'SCOPE           PERIOD  LIMIT  SPENT  RESERVED  REACHED  RESETS AT',
+      'label:team=ads  month   $5.00  $4.00     $0.50      70%  2026-02-01T00:00:00.000Z\n',
+    ].join('\n'),
+  );
+});
+
+it('sets and removes the budget of a label', async () => {
+  const words = [
+    'budgets',
+    'put',
+    'label:team=ads',
+    '--limit-usd',
+    '5',
+    '--period',
+    'month',
+    '--soft',
+    '0.7',
+  ];
+  expect((await capstan(words, scoped)).asked).toEqual([
+    'PUT /v1/budgets/scoped/label%3Ateam%3Dads {"limit_usd":5,"period":"month","soft":0.7}',
+  ]);
+  const { stderr, asked } = await capstan(['budgets', 'rm', 'user:anna'], '');
+  expect(asked).toEqual(['DELETE /v1/budgets/scoped/user%3Aanna?period=day']);
+  expect(stderr).toBe('removed the budget of user:anna by day\n');
+  const erased = await capstan(['budgets', 'erase-user', 'a/b'], { calls: 1, pseudonym: 'ers_1' });
+  expect([erased.asked, erased.stderr]).toEqual([['DELETE /v1/users/a%2Fb'], 'erased a/b\n']);
+});
+
 it.each([
+  [['budgets', 'put', 'key:k']],
+  [['budgets', 'put', 'key:k', '--limit-usd', '1', '--soft', '80']],
   [['budgets', 'set', '--daily-limit-usd', '-1']],
   [['budgets', 'set']],
   [['costs', '--period', 'year']],

@@ -9,7 +9,7 @@ import {
   toSentence,
 } from '../../../src/core/run/condition.ts';
 
-type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review'>;
+type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'budget' | 'items' | 'error' | 'review' | 'budget'>;
 
 const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
 const done: Step = { id: 'cut', state: 'succeeded' };
@@ -100,6 +100,14 @@ describe('a run that has not ended', () => {
         steps: [{ id: 'chapter', state: 'running', items: { succeeded: 2, waiting: 4 } }],
       },
       'Waiting for budget: 4 of 6 items of chapter',
+    ],
+    [
+      'names the budget of a key or a label that it waits for',
+      {
+        awaiting: ['budget'],
+        steps: [{ id: 'mix', state: 'waiting', awaiting: 'budget', budget: 'key:k by day' }],
+      },
+      'Waiting for budget: mix: key:k by day',
     ],
     [
       'runs while one item makes progress and nobody is asked',
@@ -212,6 +220,11 @@ describe('a step', () => {
     [{ id: 'a', state: 'failed', error }, [], 'Failed: HTTP 500'],
     [{ id: 'a', state: 'retrying', error }, [], 'Retrying: HTTP 500'],
     [{ id: 'a', state: 'waiting', awaiting: 'run' }, [], 'Waiting for a child run'],
+    [
+      { id: 'a', state: 'waiting', awaiting: 'budget', budget: 'label:team=ads by month' },
+      [],
+      'Waiting for budget: label:team=ads by month',
+    ],
     [
       { id: 'a', state: 'running', items: { waiting: 4, succeeded: 2 } },
       ['budget'],

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { insertKey } from '../../../src/db/access/api-key.ts';
 import { insertAudit } from '../../../src/db/access/audit.ts';
 import type { Db } from '../../../src/db/connect.ts';
+import { setScopedBudget } from '../../../src/db/money/scoped-budget.ts';
 import { newId } from '../../../src/services/ids.ts';
 import type { MediaLibrary } from '../../../src/services/media/media-library.ts';
 import {
@@ -42,7 +43,15 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
     await claimAttempt(db, claim);
     await settleAttempt(db, anEnd(claim, { settled_nano: 700n, output: { mark } }));
   }
-  const loose = aClaim(run, instance, { step: null, key: newId('call'), reserved_nano: 500n });
+  const budget = {
+    scope: `label:team=${mark}`,
+    period: 'month',
+    limitNano: 1_000_000_000n,
+    soft: 0.8,
+  } as const;
+  await setScopedBudget(db, project_id, budget);
+  const scopes = [budget.scope];
+  const loose = aClaim(run, instance, { step: null, key: newId('call'), reserved_nano: 500n, scopes });
   await claimAttempt(db, loose);
   await settleAttempt(db, anEnd(loose, { settled_nano: 300n }));
   await media.put({ job_id: run.job_id, file: 'in.txt' }, Readable.from([mark]), {

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { setScopedBudget } from '../../../src/db/money/scoped-budget.ts';
 import { listRunSteps } from '../../../src/db/step/step.ts';
 import { raiseRun } from '../../../src/services/money/budgets.ts';
+import { setScopedLimit } from '../../../src/services/money/scoped-budgets.ts';
 import { stepOf } from '../../../src/services/run-data/evaluation.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
+import { toRunStep } from '../../../src/services/runs/run-view.ts';
 import { waitForCall } from '../../../src/services/steps/waits.ts';
 import { aProject, aRun, type RunOverrides } from '../../support/factories.ts';
 import { echo } from '../../support/fleet.ts';
@@ -217,6 +220,37 @@ describe('a step without money', () => {
     expect(await waiting).toEqual({ kind: 'retry', error, delayMs: 500 });
     expect(await db('review').where({ subject: scope })).toEqual([]);
     expect(await rowOf(run_id)).toBeUndefined();
+  });
+
+  it('of a label waits for the next month, the run names the budget, and a raise of it lets it go on', async () => {
+    if (!(await db('instance').where({ name: 'paid' }).first())) {
+      await world.register({ name: 'paid', cost_model: { type: 'per_call', rate_usd: 2 } });
+    }
+    const { project_id } = await aProject(db);
+    const team = { scope: 'label:team=ads', period: 'month', soft: 0.8 } as const;
+    await setScopedBudget(db, project_id, { ...team, limitNano: 1_000_000_000n });
+    const run = await aRunOf({}, { project_id, labels: { team: 'ads' } });
+    const worker = world.newWorker();
+    const end = await worker.execute(run, 'a');
+    expect(end).toMatchObject({ kind: 'waiting', awaiting: 'budget', until: expect.any(Date) });
+    const subject = `budget:${project_id}:month:label:team=ads`;
+    expect((await rowOf(run.run_id))?.budget_scope).toBe(subject);
+    const [row] = await listRunSteps(db, run.run_id);
+    expect(toRunStep({ id: 'a', capability: 'paid' }, row)).toMatchObject({
+      awaiting: 'budget',
+      budget: 'label:team=ads by month',
+    });
+    const [review] = await db('review').where({ subject });
+    expect(review).toMatchObject({
+      state: 'open',
+      reason: expect.stringContaining('the budget of label:team=ads by month is used up: limit 1 USD'),
+      payload: { details: { scope: 'label', budget: 'label:team=ads', period: 'month' } },
+    });
+    const order = { project_id, scope: team.scope, by: 'key_1' };
+    await db.transaction((trx) => setScopedLimit(trx, order, { period: 'month', limit_usd: 2, soft: 0.8 }));
+    expect(await db('review').where({ subject }).pluck('state')).toEqual(['resolved']);
+    expect((await rowOf(run.run_id))?.wake_requested_at).not.toBeNull();
+    expect(await worker.execute(run, { step_id: 'a', resumed: true })).toMatchObject({ kind: 'succeeded' });
   });
 
   it.each(['project', 'global'] as const)('of the day of the %s waits for the next day', async (scope) => {

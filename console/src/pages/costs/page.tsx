@@ -12,6 +12,7 @@ import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { CostChart } from './cost-chart.tsx';
 import { describeSaved, seriesDots, sumSeries } from './model.ts';
+import { ScopedBudgets } from './scoped-budgets.tsx';
 
 const periodWords: Readonly<Record<CostPeriod, string>> = {
   day: 'today',
@@ -21,7 +22,7 @@ const periodWords: Readonly<Record<CostPeriod, string>> = {
 };
 
 export function CostsPage(): ReactElement {
-  const { period = 'week', by = 'capability' } = useSearch({ from: '/costs' });
+  const { period = 'week', by = 'capability', label } = useSearch({ from: '/costs' });
   const navigate = useNavigate({ from: '/costs' });
   const budgets = useQuery({ ...budgetsQuery(), refetchInterval: usePolling() });
   return (
@@ -35,7 +36,9 @@ export function CostsPage(): ReactElement {
               className={fieldClass}
               value={period}
               onChange={({ target }) =>
-                void navigate({ search: { by, period: costPeriods.find((one) => one === target.value) } })
+                void navigate({
+                  search: { by, label, period: costPeriods.find((one) => one === target.value) },
+                })
               }
             >
               {costPeriods.map((one) => (
@@ -58,6 +61,19 @@ export function CostsPage(): ReactElement {
                 </option>
               ))}
             </select>
+            {by === 'label' ? (
+              <input
+                aria-label="Name of the label"
+                placeholder="team"
+                className={`${fieldClass} w-28`}
+                defaultValue={label ?? ''}
+                onBlur={({ target }) =>
+                  void navigate({
+                    search: { period, by, label: target.value === '' ? undefined : target.value },
+                  })
+                }
+              />
+            ) : null}
             <Link to="/costs/ledger" className={`${linkClass} px-1 text-sm`}>
               Ledger
             </Link>
@@ -69,9 +85,18 @@ export function CostsPage(): ReactElement {
           {({ items }) => items.map((budget) => <BudgetPanel key={budget.scope} budget={budget} />)}
         </QueryView>
       </div>
-      <Spending period={period} by={by} />
+      <div className="mb-4">
+        <ScopedBudgets />
+      </div>
+      <Spending period={period} by={groupingOf(by, label)} />
     </>
   );
+}
+
+/** A label needs its name. */
+function groupingOf(by: (typeof groupings)[number], label: string | undefined): Grouping {
+  if (by !== 'label') return by;
+  return label === undefined ? 'capability' : `label:${label}`;
 }
 
 function BudgetPanel({ budget }: { readonly budget: Budget }): ReactElement {
@@ -173,7 +198,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
                     {name}
                   </Link>
                 ) : (
-                  name
+                  name || 'none'
                 )}
               </td>
               <td className="figure text-right!">{formatUsd(usd)}</td>
