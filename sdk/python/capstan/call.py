@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
 from .errors import CallCancelled, CallFailure
 from .media import Media, guess_type, open_media, read_reference, remove_folder, write_local
 
@@ -23,6 +25,7 @@ _PAUSE_S = 0.25
 """Reports of progress that follow sooner are dropped, except that of 1."""
 _MESSAGE = 200
 _LOG_MESSAGE = 2_000
+_TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
 _DELTA = 1_250
 """Characters of a part of a text: all of them escaped, its line stays below the limit of 16 kB."""
 
@@ -181,7 +184,8 @@ def _refuse_in_loop(method: str) -> None:
 
 
 def _read_time(text: str) -> datetime | None:
+    """RFC 3339, or milliseconds since 1970."""
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
+        return _TIME.validate_strings(text)
+    except ValidationError:
         return None

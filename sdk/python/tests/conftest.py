@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-
 from capstan import Capability
 from capstan.lifecycle import Settings, run
 

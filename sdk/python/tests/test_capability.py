@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, computed_field
-
 from capstan import Call, CallFailure, Capability, capability
+from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 
 class Words(BaseModel):

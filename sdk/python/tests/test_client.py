@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import typing_extensions
-from conftest import FakeServer, Reply, Request, as_json
-
 from capstan import Capstan, CapstanError, RunFailed
 from capstan import client as types
+from conftest import FakeServer, Reply, Request, as_json
 
 RUN = {"run_id": "r", "job_id": "j", "pipeline": "p", "state": "running", "cost_usd": 0}
 

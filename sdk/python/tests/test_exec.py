@@ -8,11 +8,10 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from conftest import DEADLINE_S, Serve
-from pydantic import BaseModel
-
 from capstan import Call, CallCancelled, CallFailure, Capability, capability
 from capstan.serve import Instance
+from conftest import DEADLINE_S, Serve
+from pydantic import BaseModel
 
 LINES = {"accept": "application/json, application/x-ndjson;q=0.9"}
 

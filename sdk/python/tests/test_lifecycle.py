@@ -5,11 +5,10 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from conftest import DEADLINE_S, FakeServer, Request, Serve, as_json
-from pydantic import BaseModel
-
 from capstan import Call, capability
 from capstan.lifecycle import Settings, StartFailure
+from conftest import DEADLINE_S, FakeServer, Request, Serve, as_json
+from pydantic import BaseModel
 
 
 class Nothing(BaseModel):

@@ -7,10 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from conftest import FakeServer, Reply, Request, as_json
-
 from capstan import CallCancelled, CallFailure
 from capstan.media import Media, MediaError, MediaPath, open_media, read_reference
+from conftest import FakeServer, Reply, Request, as_json
 
 PATH = MediaPath("job", "a/b.png")
 NEVER = threading.Event()
