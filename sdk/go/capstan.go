@@ -52,7 +52,7 @@ type Capability[In, Out any] struct {
 	MaxConcurrency int
 	// Deterministic means that equal inputs have equivalent results, so steps may cache them.
 	Deterministic bool
-	// Exec does the work. Its context ends when the caller is gone or the instance has to stop.
+	// Exec does the work. Its context ends when the caller leaves or the instance has to stop.
 	// A Failure chooses the status of the answer; any other error is answered 422.
 	Exec func(ctx context.Context, call *Call, in In) (Out, error)
 }
@@ -101,7 +101,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// Schema of a type as JSON Schema. Supported are structs, maps with text keys, slices, pointers
+// schemaOf returns the JSON Schema of a type. Supported are structs, maps with text keys, slices, pointers
 // (which may be null), texts, numbers and booleans.
 func schemaOf(t reflect.Type) map[string]any {
 	switch t.Kind() {
@@ -222,7 +222,7 @@ func readInput[In any](body []byte) (In, error) {
 	return in, nil
 }
 
-// Instance is one running copy of a capability.
+// instance is one running copy of a capability.
 type instance[In, Out any] struct {
 	Capability[In, Out]
 	started  time.Time
@@ -330,7 +330,7 @@ func (i *instance[In, Out]) perform(r *http.Request, in In, reply *lines) (out O
 	return i.Exec(ctx, call, in)
 }
 
-// Lines answers one call: as one document, or in lines from the first one that is told.
+// lines answers one call: as one document, or in lines, from the first report on.
 type lines struct {
 	mutex    sync.Mutex
 	w        http.ResponseWriter
@@ -407,7 +407,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(text)
 }
 
-// Router sends the requests of one instance to ROUTER_URL.
+// router sends the requests of one instance to ROUTER_URL.
 type router struct {
 	base, token, name, endpoint string
 }

@@ -10,6 +10,7 @@ import { parse } from 'yaml';
 import { runCapstan } from '../../src/cli/program.ts';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { aShell } from '../cli/support/shell.ts';
+import { listCodeBlocks } from '../docs/documents.ts';
 import {
   findPython,
   pythonEnvironment,
@@ -108,7 +109,7 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
     for (const module of modules) expect(listed).toContain(`capstan/${module}`);
   });
 
-  test('a capability of ten lines keeps the contract, is called, and deregisters on SIGTERM', async () => {
+  test('a capability of ten lines keeps the contract, is called, also by the client of the page, and deregisters', async () => {
     const instance = await start(join(sdk, 'samples/shout.py'));
     const { shell, seen } = aShell();
     const check = ['capability', 'check', instance.endpoint, '--input', '{"text": "ahoy"}'];
@@ -120,6 +121,9 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
       state: 'succeeded',
       output: { a: { text: 'AHOY' } },
     });
+    const [, client] = listCodeBlocks('docs/python.md').filter(({ language }) => language === 'python');
+    const access = { CAPSTAN_URL: capstan.url, CAPSTAN_API_KEY: capstan.key };
+    expect(await runPython(['-c', client?.text ?? ''], access)).toBe("{'a': {'text': 'AHOY'}} 0\n");
     expect(await instance.end('SIGTERM')).toBe(0);
     expect(instance.lines).toEqual(expect.arrayContaining(['stop: deregistered', 'stop: stopped']));
     expect(await stateOf('shout', instance.endpoint)).toBe('deregistered');

@@ -65,7 +65,7 @@ class CallLog:
 class Call:
     """The second argument of a capability's function.
 
-    Without arguments, `Call()` serves unit tests: nobody cancels it, and it reports nowhere.
+    `Call()` serves unit tests: it is never cancelled, and its log is that of the instance.
     """
 
     def __init__(
@@ -88,9 +88,9 @@ class Call:
         self.traceparent: str | None = headers.get("traceparent")
         """W3C trace context: forward it in requests to other services."""
         self.state = state
-        """What `setup` returned."""
+        """The result of `setup`."""
         self.cancelled = Event()
-        """Set when nobody needs the result; a thread cannot be stopped, so look at it."""
+        """Set when the result is not needed any more. A thread cannot be stopped, so look at it."""
         self._media = media
         self._tell = tell or (lambda line: False)
         self.log = CallLog(self._tell)
@@ -100,7 +100,7 @@ class Call:
         self._files = 0
 
     def check(self) -> None:
-        """Raise CallCancelled if nobody needs the result. Call it between parts of long work."""
+        """Raise CallCancelled if the call was cancelled. Use it between parts of long work."""
         if self.cancelled.is_set():
             raise CallCancelled("the call was cancelled")
 

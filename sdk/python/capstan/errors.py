@@ -34,4 +34,4 @@ class CallFailure(Exception):
 
 
 class CallCancelled(Exception):
-    """Nobody needs the result: the caller is gone, the time is over, or the instance stops."""
+    """The result is not needed any more: the caller left, the call timed out, or the instance stops."""

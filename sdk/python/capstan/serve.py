@@ -140,7 +140,7 @@ class Instance:
         await reply.end(await self._run(call, job, receive), close=self.stopping)
 
     async def _run(self, call: Call, job: Any, receive: Receive) -> Answer:
-        """Wait for the end of the work, or of the need for it, whichever comes first."""
+        """Wait until the work has ended or the call is cancelled."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Answer] = loop.create_future()
         begun = asyncio.Event()
@@ -198,7 +198,7 @@ class _Endpoint:
 
 
 class _Reply:
-    """Answers one request: as one document, or in lines from the first one that is told."""
+    """Answers one request: as one document, or in lines, from the first report on."""
 
     def __init__(self, send: Send, wants_lines: bool) -> None:
         self._send = send
