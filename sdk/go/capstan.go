@@ -480,15 +480,24 @@ func (r *router) beat(ctx context.Context, facts map[string]any, depth func() in
 // Serve serves until SIGTERM or SIGINT, then ends the process. It reads ROUTER_URL, ROUTER_TOKEN,
 // HOST, PORT and ADVERTISE_URL; without ROUTER_URL it serves only.
 func Serve[In, Out any](c Capability[In, Out]) {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	err := run(ctx, stop, c, os.Getenv)
-	if err != nil {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		stop()
+		// A second SIGTERM is no hurry: a supervisor may send it to this process and to its group.
+		for <-signals != syscall.SIGINT {
+		}
+		os.Exit(1)
+	}()
+	if err := run(ctx, c, os.Getenv); err != nil {
 		logger.Fatalf("the instance did not start: %v", err)
 	}
 }
 
-// run releases the signals at the first one, so that a second one ends the process at once.
-func run[In, Out any](ctx context.Context, stop func(), c Capability[In, Out], env func(string) string) error {
+// run serves until the context ends, then lets open calls end.
+func run[In, Out any](ctx context.Context, c Capability[In, Out], env func(string) string) error {
 	abort, abortCalls := context.WithCancel(context.Background())
 	defer abortCalls()
 	own := newInstance(c, abort)
@@ -506,8 +515,7 @@ func run[In, Out any](ctx context.Context, stop func(), c Capability[In, Out], e
 	if env("ROUTER_URL") == "" {
 		logger.Printf("register: not registered, ROUTER_URL is not set; serving only at %s", endpoint)
 		<-ctx.Done()
-		stop()
-	} else if err := own.stayRegistered(ctx, stop, endpoint, env); err != nil {
+	} else if err := own.stayRegistered(ctx, endpoint, env); err != nil {
 		return err
 	}
 	own.stopping.Store(true)
@@ -524,9 +532,7 @@ func run[In, Out any](ctx context.Context, stop func(), c Capability[In, Out], e
 }
 
 // stayRegistered returns when the context has ended and the instance is deregistered.
-func (i *instance[In, Out]) stayRegistered(
-	ctx context.Context, stop func(), endpoint string, env func(string) string,
-) error {
+func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string, env func(string) string) error {
 	r := &router{strings.TrimRight(env("ROUTER_URL"), "/"), env("ROUTER_TOKEN"), i.Name, endpoint}
 	facts := map[string]any{
 		"name": i.Name, "version": i.Version, "endpoint": endpoint,
@@ -540,7 +546,6 @@ func (i *instance[In, Out]) stayRegistered(
 		logger.Printf("register: %s %s at %s as %s", i.Name, i.Version, r.base, endpoint)
 		r.beat(ctx, facts, i.depth.Load)
 	}
-	stop()
 	if err := r.send(context.Background(), "DELETE", "/"+i.Name, map[string]any{"endpoint": endpoint}); err != nil {
 		logger.Printf("deregistration failed, ignored: %v", err)
 	} else {

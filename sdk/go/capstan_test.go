@@ -208,7 +208,7 @@ func TestItRegistersAgainAndAgainThenLetsItsCallsEnd(t *testing.T) {
 		return receipt{7}, nil
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { done <- run(ctx, func() {}, c, environment(server.URL)) }()
+	go func() { done <- run(ctx, c, environment(server.URL)) }()
 	first, again := <-requests, <-requests
 	if first.path != "/v1/capabilities" || !reflect.DeepEqual(first, again) {
 		t.Fatalf("got %v, %v", first, again)
@@ -240,7 +240,7 @@ func TestItRegistersAgainAndAgainThenLetsItsCallsEnd(t *testing.T) {
 func TestARefusedRegistrationEndsTheStart(t *testing.T) {
 	server, _ := aRouter(t, 403)
 	c := Capability[order, receipt]{Name: "order", Version: "1", Exec: count}
-	err := run(context.Background(), func() {}, c, environment(server.URL))
+	err := run(context.Background(), c, environment(server.URL))
 	if err == nil || !strings.Contains(err.Error(), "belongs to another project") {
 		t.Errorf("got %v", err)
 	}

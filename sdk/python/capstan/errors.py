@@ -34,4 +34,4 @@ class CallFailure(Exception):
 
 
 class CallCancelled(Exception):
-    """The result is not needed any more: the caller left, the call timed out, or the instance stops."""
+    """The call was cancelled: its caller left, it timed out, or the instance stops."""

@@ -318,10 +318,13 @@ async def _run_until_signal(capability: Capability, settings: Settings) -> None:
     stopping = asyncio.Event()
 
     def on_signal(number: int, _: Any) -> None:
-        if stopping.is_set():
+        # A second SIGTERM is no hurry: a supervisor may send it to this process and to its group.
+        if stopping.is_set() and number == signal.SIGINT:
             os._exit(1)
-        logger.info("%s: stopping; once more stops at once", signal.Signals(number).name)
-        loop.call_soon_threadsafe(stopping.set)
+        if not stopping.is_set():
+            logger.info("%s: stopping; a further Ctrl-C stops at once", signal.Signals(number).name)
+            stopping.set()
+        loop.call_soon_threadsafe(lambda: None)  # wakes the loop, which waits for its sockets
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -188,3 +191,83 @@ def test_a_port_that_is_taken_and_a_store_that_is_unknown_end_the_start(serve: S
         served.join()
         assert isinstance(served.error, StartFailure)
         assert error in str(served.error)
+
+
+HELD = """
+import sys
+from pydantic import BaseModel
+from capstan import Call, capability
+
+class Nothing(BaseModel):
+    pass
+
+@capability(name="held", version="1")
+def held(job: Nothing, call: Call) -> Nothing:
+    print("begun", flush=True)
+    sys.stdin.readline()
+    return Nothing()
+
+held.serve()
+"""
+
+
+class Process:
+    """An instance as a process, with an open call."""
+
+    def __init__(self) -> None:
+        self.child = subprocess.Popen(
+            [sys.executable, "-u", "-c", HELD],
+            env={"PORT": "0", "PYTHONPATH": ":".join(sys.path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        endpoint = self.read_until("bind: ").split()[-1]
+        self.read_until("register: ")
+        self.answers: list[Any] = []
+        self._caller = threading.Thread(target=self._call, args=(endpoint,))
+        self._caller.start()
+        self.read_until("begun")
+
+    def _call(self, endpoint: str) -> None:
+        try:
+            self.answers.append(httpx.post(f"{endpoint}/exec", json={}, timeout=DEADLINE_S).json())
+        except httpx.TransportError as error:
+            self.answers.append(error)
+
+    def read_until(self, begin: str) -> str:
+        assert self.child.stdout is not None
+        return next(line for line in self.child.stdout if line.startswith(begin))
+
+    def release(self) -> None:
+        assert self.child.stdin is not None
+        self.child.stdin.write("go\n")
+        self.child.stdin.flush()
+
+    def wait(self) -> int:
+        code = self.child.wait(DEADLINE_S)
+        self._caller.join(DEADLINE_S)
+        for pipe in (self.child.stdin, self.child.stdout):
+            assert pipe is not None
+            pipe.close()
+        return code
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_supervisor_that_repeats_a_signal_does_not_end_open_calls(first: signal.Signals) -> None:
+    process = Process()
+    process.child.send_signal(first)
+    process.read_until(f"{first.name}: stopping")
+    process.child.send_signal(signal.SIGTERM)
+    process.release()
+    assert process.wait() == 0
+    assert process.answers == [{"ok": True, "output": {}}]
+
+
+def test_a_second_interrupt_ends_the_process_at_once() -> None:
+    process = Process()
+    process.child.send_signal(signal.SIGINT)
+    process.read_until("SIGINT: stopping")
+    process.child.send_signal(signal.SIGINT)
+    assert process.wait() == 1
+    assert isinstance(process.answers[0], httpx.TransportError)
