@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal, TypedDict
@@ -17,7 +18,8 @@ from typing import Any, Literal, TypedDict
 import httpx2 as httpx
 from typing_extensions import NotRequired
 
-from .media import guess_type, open_media, read_reference
+from .errors import CallFailure
+from .media import MediaError, guess_type, open_media, read_reference
 
 Json = dict[str, Any]
 Priority = Literal["interactive", "standard", "batch"]
@@ -368,7 +370,8 @@ class Capstan:
     def download(self, reference: str, to: str | Path) -> Path:
         """Copy a file of the media store, such as an output, to a new local file."""
         target = Path(to)
-        self._media.fetch(read_reference(reference), target, Event())
+        with _transfer():
+            self._media.fetch(read_reference(reference), target, Event())
         return target
 
     def close(self) -> None:
@@ -392,7 +395,8 @@ class Capstan:
         job_id: str = self._send("POST", "/v1/jobs", {"job": job})["job_id"]
         for name, path in paths.items():
             target = read_reference(f"media://{job_id}/{name}")
-            self._media.store(path, target, guess_type(name), Event())
+            with _transfer():
+                self._media.store(path, target, guess_type(name), Event())
         return job_id
 
     def _send(
@@ -434,6 +438,16 @@ def _named(pipeline: str | Mapping[str, Any], **others: str | None) -> Json:
     if not isinstance(pipeline, str):
         return {"definition": pipeline}
     return {"pipeline": pipeline} | {k: text for k, text in others.items() if text is not None}
+
+
+@contextmanager
+def _transfer() -> Iterator[None]:
+    try:
+        yield
+    except CallFailure as error:
+        raise CapstanError(0, "unreachable", str(error)) from error
+    except MediaError as error:
+        raise CapstanError(error.status, error.code, str(error)) from error
 
 
 def _problem(answer: httpx.Response) -> CapstanError:

@@ -322,9 +322,9 @@ async def _run_until_signal(capability: Capability, settings: Settings) -> None:
         if stopping.is_set() and number == signal.SIGINT:
             os._exit(1)
         if not stopping.is_set():
-            logger.info("%s: stopping; a further Ctrl-C stops at once", signal.Signals(number).name)
             stopping.set()
-        loop.call_soon_threadsafe(lambda: None)  # wakes the loop, which waits for its sockets
+            text = "%s: stopping; a further Ctrl-C stops at once"
+            loop.call_soon_threadsafe(logger.info, text, signal.Signals(number).name)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)

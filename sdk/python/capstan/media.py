@@ -14,7 +14,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Any, BinaryIO, NamedTuple, Protocol
@@ -41,8 +41,17 @@ MediaReference = Annotated[
 """The type of a field that names a file: `media://JOB/FILE`."""
 
 
-class MediaError(Exception):
-    """A reference is wrong, the file does not exist, or the media store refused the transfer."""
+class MediaError(ValueError):
+    """A reference is wrong, the file does not exist, or the media store refused the transfer.
+
+    `status` and `code` are those of an API's answer, else 0 and ``media_unknown``.
+    """
+
+    def __init__(self, message: str, status: int = 0, code: str = "media_unknown") -> None:
+        """Keep the parts of the answer."""
+        super().__init__(message)
+        self.status = status
+        self.code = code
 
 
 class MediaPath(NamedTuple):
@@ -172,9 +181,13 @@ class _ApiMedia:
 
 
 def _refused(path: MediaPath, answer: httpx.Response) -> Exception:
-    text = answer.read().decode(errors="replace")[:500]
-    reason = f"media://{path.job_id}/{path.file}: answered {answer.status_code}: {text}"
-    return _away(reason) if answer.status_code in _PASSING else MediaError(reason)
+    status, code = answer.status_code, "media_unknown"
+    text = answer.read().decode(errors="replace")
+    with suppress(ValueError, KeyError, TypeError):  # a bucket answers XML
+        problem = json.loads(text)
+        code, text = str(problem["code"]), str(problem["detail"])
+    reason = f"media://{path.job_id}/{path.file}: answered {status}: {text[:500]}"
+    return _away(reason) if status in _PASSING else MediaError(reason, status, code)
 
 
 def _write(answer: httpx.Response, to: Path, stop: Event) -> None:

@@ -116,6 +116,19 @@ def test_a_server_that_is_away_has_a_code_too(server: FakeServer, capstan: Capst
     assert caught.value.code == "unreachable"
 
 
+def test_a_file_that_is_refused_has_the_problem_too(
+    server: FakeServer, capstan: Capstan, tmp_path: Path
+) -> None:
+    server.answer = lambda request: as_json(403, {"code": "scope_missing", "detail": "media:read"})
+    with pytest.raises(CapstanError, match="media:read") as caught:
+        capstan.download("media://job/a.png", tmp_path / "a.png")
+    assert (caught.value.status, caught.value.code) == (403, "scope_missing")
+    server.answer = lambda request: as_json(503, {})
+    with pytest.raises(CapstanError) as caught:
+        capstan.download("media://job/a.png", tmp_path / "a.png")
+    assert caught.value.code == "unreachable"
+
+
 def frame(seq: int, type: str) -> bytes:
     data = json.dumps({"seq": seq, "type": type, "run_id": "r", "data": {}})
     return f": open\n\nid: {seq}\nevent: {type}\ndata: {data}\n\n".encode()
