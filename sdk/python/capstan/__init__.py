@@ -4,6 +4,7 @@ from .call import Call, CallCancelled, CallFailure
 from .capability import Capability, capability
 from .client import Capstan, CapstanError, Run, RunFailed
 from .media import MediaReference
+from .serve import Instance
 
 __all__ = [
     "Call",
@@ -12,6 +13,7 @@ __all__ = [
     "Capability",
     "Capstan",
     "CapstanError",
+    "Instance",
     "MediaReference",
     "Run",
     "RunFailed",

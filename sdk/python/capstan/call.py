@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,15 @@ from typing import Any
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from .errors import CallCancelled, CallFailure
-from .media import Media, guess_type, open_media, read_reference, remove_folder, write_local
+from .media import (
+    DEFAULT_MEDIA_URL,
+    Media,
+    guess_type,
+    open_media,
+    read_reference,
+    remove_folder,
+    write_local,
+)
 
 __all__ = ["Call", "CallCancelled", "CallFailure", "CallLog"]
 
@@ -165,7 +174,8 @@ class Call:
 
     def _store(self) -> Media:
         if self._media is None:
-            self._media = open_media("file://.capstan/media")
+            url = os.environ.get("MEDIA_URL") or DEFAULT_MEDIA_URL
+            self._media = open_media(url, os.environ.get("ROUTER_TOKEN"))
         return self._media
 
 

@@ -6,7 +6,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
@@ -14,7 +14,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from .errors import CallFailure
 
 Cost = tuple[Literal["per_second", "per_call"], float]
-Work = Callable[..., Any]
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 _FINDINGS = 5
 
@@ -28,12 +29,12 @@ class _Schema(GenerateJsonSchema):
         return super().field_is_required(field, total)
 
 
-class Capability:
+class Capability(Generic[Given, Result]):
     """A function that Capstan calls by HTTP. It can still be called like any function."""
 
     def __init__(
         self,
-        work: Work,
+        work: Callable[Given, Result],
         *,
         name: str,
         version: str,
@@ -76,9 +77,9 @@ class Capability:
         if deterministic:
             self.spec["deterministic"] = True
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *given: Given.args, **named: Given.kwargs) -> Result:
         """Call the function itself, for example in a unit test."""
-        return self.work(*given)
+        return self.work(*given, **named)
 
     def read(self, body: bytes) -> Any:
         """Parse an input; raise CallFailure 422 that names the wrong fields."""
@@ -89,7 +90,8 @@ class Capability:
 
     def start(self, job: Any, call: Any) -> Any:
         """Start the function: the result, or a coroutine."""
-        return self.work(job, call) if self._takes_call else self.work(job)
+        work: Callable[..., Any] = self.work
+        return work(job, call) if self._takes_call else work(job)
 
     def write(self, result: Any) -> Any:
         """Return an output as JSON values; raise CallFailure 422 if it has another type."""
@@ -123,7 +125,7 @@ def capability(
     setup: Callable[[], Any] | None = None,
     deterministic: bool = False,
     settle: Literal["computed", "reported"] = "computed",
-) -> Callable[[Work], Capability]:
+) -> Callable[[Callable[Given, Result]], Capability[Given, Result]]:
     """Make a capability of a function `(job: In, call: Call) -> Out`; `call` may be left out.
 
     `In` and `Out` are pydantic models, dataclasses or typed dicts. A plain function runs in a
@@ -139,7 +141,7 @@ def capability(
     :param settle: ``reported``: a success costs the `cost_usd` of its output
     """
 
-    def decorate(work: Work) -> Capability:
+    def decorate(work: Callable[Given, Result]) -> Capability[Given, Result]:
         return Capability(
             work,
             name=name,
@@ -157,7 +159,7 @@ def capability(
     return decorate
 
 
-def _read_types(work: Work) -> tuple[bool, Any, Any]:
+def _read_types(work: Callable[..., Any]) -> tuple[bool, Any, Any]:
     """Whether the function takes a call, and the types of its input and output."""
     parameters = list(inspect.signature(work).parameters)
     hints = typing.get_type_hints(work, include_extras=True)
@@ -171,7 +173,9 @@ def _read_types(work: Work) -> tuple[bool, Any, Any]:
 
 
 def _object_schema(
-    adapter: TypeAdapter[Any], mode: Literal["validation", "serialization"], work: Work
+    adapter: TypeAdapter[Any],
+    mode: Literal["validation", "serialization"],
+    work: Callable[..., Any],
 ) -> dict[str, Any]:
     schema = adapter.json_schema(mode=mode, schema_generator=_Schema)
     if schema.get("type", "object") != "object":

@@ -23,7 +23,7 @@ import uvicorn
 from pydantic import BaseModel, Field, ValidationError
 
 from .capability import Capability
-from .media import open_media
+from .media import DEFAULT_MEDIA_URL, open_media
 from .serve import Instance, in_thread
 
 logger = logging.getLogger("capstan")
@@ -48,7 +48,7 @@ class Settings(BaseModel):
     host: str = "127.0.0.1"
     port: int | None = Field(None, ge=0, le=65_535)
     advertise_url: str | None = Field(None, pattern="^https?://")
-    media_url: str = "file://.capstan/media"
+    media_url: str = DEFAULT_MEDIA_URL
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -121,7 +121,7 @@ class _Router:
 
 
 async def run(
-    capability: Capability,
+    capability: Capability[..., Any],
     settings: Settings,
     stopping: asyncio.Event,
     *,
@@ -271,7 +271,7 @@ async def _until(stopping: asyncio.Event, work: Any) -> Any:
         stop.cancel()
 
 
-async def _set_up(capability: Capability) -> Any:
+async def _set_up(capability: Capability[..., Any]) -> Any:
     if capability.setup is None:
         return None
     result = await in_thread(capability.setup)
@@ -313,7 +313,7 @@ async def _wait_until_ready(url: str) -> None:
     raise StartFailure(f"GET {url} was not answered with status ok in {_READY_TRIES} attempts")
 
 
-async def _run_until_signal(capability: Capability, settings: Settings) -> None:
+async def _run_until_signal(capability: Capability[..., Any], settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
 
@@ -331,7 +331,7 @@ async def _run_until_signal(capability: Capability, settings: Settings) -> None:
     await run(capability, settings, stopping)
 
 
-def serve(capability: Capability) -> NoReturn:
+def serve(capability: Capability[..., Any]) -> NoReturn:
     """Serve a capability until SIGTERM or SIGINT; see `Capability.serve`."""
     if not logger.handlers and not logging.getLogger().handlers:
         logger.addHandler(logging.StreamHandler(sys.stdout))

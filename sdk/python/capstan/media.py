@@ -31,6 +31,7 @@ _SEGMENT = (
 )
 _REFERENCE = re.compile(rf"media://({_SEGMENT})/({_SEGMENT}(?:/{_SEGMENT}){{0,6}})")
 _CHUNK = 65_536
+DEFAULT_MEDIA_URL = "file://.capstan/media"
 _ANNOUNCED = 1_048_576
 """Larger uploads are announced first: their bytes may go directly to a bucket."""
 _PASSING = frozenset({408, 429, 500, 502, 503, 504})

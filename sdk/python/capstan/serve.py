@@ -68,11 +68,14 @@ def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 
 class Instance:
-    """One running copy of a capability, without a socket."""
+    """One running copy of a capability, without a socket and a registration.
+
+    `app` is an ASGI app, which another app can mount.
+    """
 
     def __init__(
         self,
-        capability: Capability,
+        capability: Capability[..., Any],
         *,
         media: Media | None = None,
         state: Any = None,

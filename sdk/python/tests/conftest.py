@@ -92,7 +92,9 @@ def server() -> Iterator[FakeServer]:
 class Served:
     """An instance in a thread."""
 
-    def __init__(self, capability: Capability, settings: Settings, options: dict[str, Any]) -> None:
+    def __init__(
+        self, capability: Capability[..., Any], settings: Settings, options: dict[str, Any]
+    ) -> None:
         self.error: BaseException | None = None
         self.endpoint = ""
         self._ready = threading.Event()
@@ -102,7 +104,7 @@ class Served:
         )
         self._thread.start()
 
-    async def _run(self, capability: Capability, settings: Settings) -> None:
+    async def _run(self, capability: Capability[..., Any], settings: Settings) -> None:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         try:
@@ -145,7 +147,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     started: list[Served] = []
 
     def start(
-        capability: Capability, environment: dict[str, str] | None = None, **options: Any
+        capability: Capability[..., Any], environment: dict[str, str] | None = None, **options: Any
     ) -> Served:
         media = {"MEDIA_URL": f"file://{tmp_path}/media", "PORT": "0"}
         settings = Settings.read({**media, **(environment or {})})

@@ -8,10 +8,11 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from capstan import Call, CallCancelled, CallFailure, Capability, capability
-from capstan.serve import Instance
+from capstan import Call, CallCancelled, CallFailure, Capability, Instance, capability
 from conftest import DEADLINE_S, Serve
 from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 LINES = {"accept": "application/json, application/x-ndjson;q=0.9"}
 
@@ -25,7 +26,7 @@ class Out(BaseModel):
     n: float
 
 
-def of(work: Callable[[Job, Call], Out], **options: Any) -> Capability:
+def of(work: Callable[[Job, Call], Out], **options: Any) -> Capability[..., Any]:
     return capability(name="test", version="1", **options)(work)
 
 
@@ -134,6 +135,24 @@ def test_a_body_above_the_limit_is_refused_without_a_call() -> None:
             "ok": False,
             "error": "the body is larger than the allowed 1000 bytes",
         }
+
+
+def test_several_capabilities_are_mounted_in_one_app() -> None:
+    async def ask(path: str) -> Any:
+        mounts = [Mount(f"/{n}", Instance(of(lambda_of(n))).app) for n in (1, 2)]
+        transport = httpx.ASGITransport(app=Starlette(routes=mounts))
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+            return (await http.post(path, json={})).json()
+
+    assert asyncio.run(ask("/1/exec")) == {"ok": True, "output": {"n": 1}}
+    assert asyncio.run(ask("/2/exec")) == {"ok": True, "output": {"n": 2}}
+
+
+def lambda_of(n: int) -> Callable[[Job, Call], Out]:
+    def work(job: Job, call: Call) -> Out:
+        return Out(n=n)
+
+    return work
 
 
 def tell(job: Job, call: Call) -> Out:
