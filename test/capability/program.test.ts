@@ -19,7 +19,7 @@ createServer(async (request, response) => {
   const body = (await request.toArray()).join('');
   if (body.includes('die')) process.kill(process.pid, 'SIGKILL');
   const answer = { '/health': { status: 'ok', name: 'mortal', version: '1.0.0', uptime_ms: 1 }, '/spec': spec };
-  response.end(JSON.stringify(answer[request.url] ?? { ok: true, output: { pid: process.pid } }));
+  response.end(JSON.stringify(answer[request.url] ?? { ok: true, output: { pid: process.pid, router: process.env.ROUTER_URL ?? null } }));
 }).listen(Number(process.env.PORT), process.env.HOST);
 `;
 
@@ -28,9 +28,13 @@ function aProgram(): Promise<string> {
   return writePackage({ type: 'module', capstan: { start } }, { 'program.js': program });
 }
 
-async function ask(endpoint: string, body: object = {}): Promise<number> {
+async function askAll(endpoint: string, body: object = {}) {
   const response = await fetch(`${endpoint}/exec`, { method: 'POST', body: JSON.stringify(body) });
-  return ((await response.json()) as { output: { pid: number } }).output.pid;
+  return ((await response.json()) as { output: { pid: number; router: string | null } }).output;
+}
+
+async function ask(endpoint: string, body: object = {}): Promise<number> {
+  return (await askAll(endpoint, body)).pid;
 }
 
 it('starts a program again that dies, at the same address, and leaves it registered', async () => {
@@ -59,6 +63,19 @@ it('starts a program again that dies, at the same address, and leaves it registe
     ['POST', instance.endpoint],
     ['DELETE', instance.endpoint],
   ]);
+});
+
+it('hides the router from a program, which would register a second time', async () => {
+  const router = await startFakeRouter();
+  onTestFinished(() => router.close());
+  const instance = await startCapability({
+    source: await aProgram(),
+    cacheDir: await aFolder(),
+    env: { ...process.env, PORT: undefined, ROUTER_URL: router.url, ROUTER_TOKEN: 't' },
+    print: () => undefined,
+  });
+  onTestFinished(() => instance.stop());
+  expect(await askAll(instance.endpoint)).toMatchObject({ router: null });
 });
 
 it('ends a program whose parent is killed', async () => {

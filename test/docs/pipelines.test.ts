@@ -42,7 +42,7 @@ test('the documents and the examples folder hold definitions to check', () => {
 });
 
 test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type }) => {
-  const samples = new Set(['concat', 'audio-mix', 'thumbnail', 'word-count']);
+  const samples = new Set(['concat', 'audio-mix', 'thumbnail', 'word-count', 'picture', 'sound']);
   const options = { knownCapabilities: samples, strict: true };
   expect(readDefinition({ text, contentType: type }, options).findings).toEqual([]);
 });

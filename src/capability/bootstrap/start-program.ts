@@ -76,7 +76,8 @@ function runProgram(
   const [program, ...args] = command;
   const child = spawn(program, args, {
     cwd: folder,
-    env: { ...environment, HOST: host, PORT: String(port) },
+    // Without ROUTER_URL: this process registers the program, which may use an SDK that registers too.
+    env: { ...environment, ROUTER_URL: undefined, HOST: host, PORT: String(port) },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const guard = child.pid === undefined ? null : startGuard(child.pid);

@@ -1,0 +1,3 @@
+module capstan
+
+go 1.22
