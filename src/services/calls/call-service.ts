@@ -103,6 +103,7 @@ interface ExecCall {
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
   readonly onDelta?: ((delta: Json) => void) | undefined;
+  readonly declaredFields?: readonly string[] | undefined;
 }
 
 /** Turns the end of the call into its answer, or into the error to throw. */
@@ -128,7 +129,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, capability, request, key, keeps, signal, onDelta }: ExecCall,
+  { projectId, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
   const stream: Pick<CallRequest, 'onDelta' | 'hasPassedOn'> =
@@ -151,6 +152,7 @@ async function execCapability(
     key: key ?? newId('call'),
     isKeyNew: key === null,
     input: request.input,
+    declaredFields,
     route: toConstraints(capability, request),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     ...stream,
@@ -170,6 +172,8 @@ interface CallOrder {
   readonly signal: CancelSignal;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
+  /** Fields of the input that the schema of the instance must declare. */
+  readonly declaredFields?: readonly string[] | undefined;
 }
 
 export type CallCtx = Pick<
@@ -186,12 +190,13 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
 
 /** @throws AppError of the routing table; an answer stored under an Idempotency-Key is returned as an outcome */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { projectId, capability, request, signal, idempotency, onDelta } = order;
+  const { projectId, capability, request, signal, idempotency, onDelta, declaredFields } = order;
+  const call = { projectId, capability, request, declaredFields };
   const { openCalls } = ctx;
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { projectId, capability, request, key: null, signal: stop, onDelta }),
+      execCapability(ctx, { ...call, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }
@@ -206,14 +211,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
   return openCalls.run(null, (stop) =>
     callOnce(ctx, stored, ({ lost, keeps }) => {
       const { attemptKey: key } = stored;
-      return execCapability(ctx, {
-        projectId,
-        capability,
-        request,
-        key,
-        keeps,
-        signal: stopWith(stop, lost),
-      });
+      return execCapability(ctx, { ...call, key, keeps, signal: stopWith(stop, lost) });
     }),
   );
 }

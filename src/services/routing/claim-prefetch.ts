@@ -13,7 +13,7 @@ import { createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
-import type { SchemaValidator } from '../registry/specs.ts';
+import { checkCallInput, type SchemaValidator } from '../registry/specs.ts';
 import { searchOnce } from './claim.ts';
 import { releaseClaim } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
@@ -137,7 +137,7 @@ interface ClaimPrefetch {
 
 interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
   readonly fleet: Pick<FleetPoller, 'find'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput' | 'spec'>;
 }
 
 const mostStreams = 256;
@@ -192,13 +192,13 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
 async function isUsable(
   { fleet, validator }: Pick<ClaimPrefetchDependencies, 'fleet' | 'validator'>,
   { instance }: Claimed,
-  { input }: CallRequest,
+  request: CallRequest,
 ): Promise<boolean> {
   const now = fleet.find(instance.instance_id);
   if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
   const { spec_digest } = now;
   if (spec_digest === null || spec_digest !== instance.spec_digest) return false;
-  return (await validator.validateInput(spec_digest, input)).ok;
+  return (await checkCallInput(validator, spec_digest, request)).ok;
 }
 
 /** Up, its breaker closed, and less than half taken. */

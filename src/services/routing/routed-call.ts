@@ -20,6 +20,8 @@ export interface CallRequest extends RoutedCall {
   /** The run that pays for a call outside its steps. */
   readonly runId?: string | null;
   readonly input: JsonObject;
+  /** Fields of the input that the instance's schema must declare: one that only lets them pass would ignore them. */
+  readonly declaredFields?: readonly string[];
   /** The job whose files the call may name; it belongs to the project. */
   readonly jobId?: string;
   /** Sent at most once, so the claim must survive a crash of the database. */
