@@ -62,16 +62,16 @@ const Input = z
   });
 type Input = z.infer<typeof Input>;
 
-const Choice = z.object({
+const AnswerChoice = z.object({
   text: z.string().optional(),
   json: z.unknown().optional(),
   tool_calls: z.array(ToolCall).optional(),
   finish_reason: z.enum(['stop', 'length', 'content_filter', 'tool_calls', 'other']),
 });
-type Choice = z.infer<typeof Choice>;
+type AnswerChoice = z.infer<typeof AnswerChoice>;
 
-const ModelOutput = Choice.extend({
-  choices: z.array(Choice).optional().meta({
+const ModelOutput = AnswerChoice.extend({
+  choices: z.array(AnswerChoice).optional().meta({
     description: 'The answers, where `n` asks for several; the fields beside it are those of the first.',
   }),
   model: z.string(),
@@ -144,7 +144,7 @@ function cutDelta(piece: AnswerDelta): readonly JsonObject[] {
 }
 
 /** @throws CallFailure `model_answer_invalid` */
-function readChoice(answer: ModelAnswer, readJson: JsonReader | null): Choice {
+function readChoice(answer: ModelAnswer, readJson: JsonReader | null): AnswerChoice {
   return { ...readContent(answer, readJson), finish_reason: finishReasons[answer.finishReason] };
 }
 
@@ -196,8 +196,8 @@ function countAll(answers: readonly ModelAnswer[]): CountedTokens {
   };
 }
 
-function describeAnswers(choices: readonly Choice[], answers: readonly ModelAnswer[]) {
-  const [first, ...others] = choices as readonly [Choice, ...Choice[]];
+function describeAnswers(choices: readonly AnswerChoice[], answers: readonly ModelAnswer[]) {
+  const [first, ...others] = choices as readonly [AnswerChoice, ...AnswerChoice[]];
   const { inputTokens, outputTokens } = countAll(answers);
   return {
     ...first,

@@ -43,6 +43,7 @@ const frequentPaths: ReadonlySet<string> = new Set([
   '/v1/capabilities/{name}/exec',
   '/v1/capabilities/{name}/heartbeat',
   '/openai/v1/chat/completions',
+  '/anthropic/v1/messages',
 ]);
 
 interface Routers {

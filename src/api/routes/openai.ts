@@ -22,13 +22,14 @@ import {
   showModel,
   streamChat,
 } from '../../services/calls/openai-service.ts';
-import { eventStreamHeaders, toOpenAiError } from '../answer.ts';
+import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
+import { toOpenAiError } from '../model-errors.ts';
 import { IdempotencyKey, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { callErrors } from './calls.ts';
 
-const Headers = ChatHeaders.extend({
+export const ModelHeaders = ChatHeaders.extend({
   'idempotency-key': IdempotencyKey.meta({
     description: 'For 24 hours, a repeated request with this key gets the first answer. Not with `stream`.',
   }),
@@ -36,7 +37,7 @@ const Headers = ChatHeaders.extend({
 
 interface OpenAiCall {
   readonly caller: Caller;
-  readonly headers: z.output<typeof Headers>;
+  readonly headers: z.output<typeof ModelHeaders>;
   readonly bytes: Buffer;
   readonly signal: CancelSignal;
   readonly setHeader: (name: string, value: string) => void;
@@ -54,7 +55,7 @@ function toConstraints({
   return { priority, tags, timeout_ms: timeoutMs, ...limit };
 }
 
-function toOrder<Request>(
+export function toOrder<Request>(
   { caller, headers, bytes, signal }: OpenAiCall,
   request: Request,
 ): OpenAiOrder<Request> {
@@ -67,8 +68,17 @@ function toOrder<Request>(
   };
 }
 
+/** @throws AppError `request_invalid` */
+export function refuseKeptStream({ idempotency }: Pick<OpenAiOrder<unknown>, 'idempotency'>): void {
+  if (idempotency === null) return;
+  throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
+}
+
 /** Sets the headers that explain an answer. @returns its body */
-function answerOf<Body>({ setHeader }: OpenAiCall, { body, routing, isReplayed }: OpenAiAnswer<Body>): Body {
+export function answerOf<Body>(
+  { setHeader }: OpenAiCall,
+  { body, routing, isReplayed }: OpenAiAnswer<Body>,
+): Body {
   setHeader('X-Capstan-Decision', routing.decision_id);
   setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
   if (isReplayed) setHeader('Idempotent-Replayed', 'true');
@@ -84,7 +94,7 @@ export const openAiRoutes: readonly Route[] = [
       'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
     isLong: true,
     scope: 'capability:call',
-    headers: Headers,
+    headers: ModelHeaders,
     body: json(ChatRequest, 'chat'),
     responses: { 200: { content: 'text/event-stream', schema: ChatCompletion } },
     errors: [...callErrors, 'not_found'],
@@ -92,8 +102,7 @@ export const openAiRoutes: readonly Route[] = [
       const { body } = call;
       const order = toOrder(call, body);
       if (body.stream !== true) return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
-      if (order.idempotency !== null)
-        throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
+      refuseKeptStream(order);
       const events = await streamChat(ctx, order, toOpenAiError);
       return { status: 200, headers: eventStreamHeaders, body: events };
     },
@@ -106,7 +115,7 @@ export const openAiRoutes: readonly Route[] = [
       'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
     isLong: true,
     scope: 'capability:call',
-    headers: Headers,
+    headers: ModelHeaders,
     body: json(EmbeddingsRequest, 'chat'),
     responses: { 200: EmbeddingsAnswer },
     errors: [...callErrors, 'not_found'],

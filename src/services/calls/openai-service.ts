@@ -73,7 +73,7 @@ export async function listModels({ db, fleet }: Pick<CallCtx, 'db' | 'fleet'>): 
  * The capability that a request means by `model`.
  * @throws AppError `not_found` with the nearest name
  */
-async function findModel(
+export async function findModel(
   { db, fleet }: Pick<CallCtx, 'db' | 'fleet'>,
   model: string,
   kind: ModelKind,
