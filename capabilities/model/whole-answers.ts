@@ -116,7 +116,7 @@ function readMessage(answer: JsonObject): readonly JsonObject[] | null {
   const delta = { stop_reason, stop_sequence };
   return [
     { type: 'message_start', message: { ...answer, content: [], stop_reason: null } },
-    ...blocks.flatMap(({ content_block, delta: grown }, index) => [
+    ...blocks.flatMap(({ content_block, delta: grown }, index): JsonObject[] => [
       { type: 'content_block_start', index, content_block },
       { type: 'content_block_delta', index, delta: grown },
       { type: 'content_block_stop', index },
