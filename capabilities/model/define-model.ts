@@ -1,4 +1,5 @@
 /** A model level as a capability: stateless, one question to one provider per call, money as the provider counts it. */
+import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
@@ -14,7 +15,15 @@ import { modelFailure } from './faults.ts';
 import { createJsonReader, type JsonReader } from './json-answer.ts';
 import { Message, mostTokens, systemOf, ToolCall, toModelMessages } from './messages.ts';
 import { createLanguageModel } from './provider.ts';
-import { askInTime, costField, declareTerms, hideKey, requireCovered } from './terms.ts';
+import {
+  askInTime,
+  type CountedTokens,
+  costField,
+  declareTerms,
+  hideKey,
+  requireCovered,
+  requireRateFor,
+} from './terms.ts';
 
 const ToolName = z.string().regex(/^[\w-]{1,64}$/);
 
@@ -43,6 +52,9 @@ const Input = z
     frequency_penalty: z.number().min(-2).max(2).optional(),
     stop: z.array(z.string().min(1)).min(1).max(4).optional(),
     seed: z.number().int().optional(),
+    n: z.number().int().min(1).max(8).optional().meta({
+      description: 'Answers; more than one are `choices` of the output. Each is a request to the provider.',
+    }),
   })
   .refine(({ messages }) => messages.some(({ role }) => role !== 'system' && role !== 'developer'), {
     path: ['messages'],
@@ -50,12 +62,19 @@ const Input = z
   });
 type Input = z.infer<typeof Input>;
 
-const ModelOutput = z.object({
+const AnswerChoice = z.object({
   text: z.string().optional(),
   json: z.unknown().optional(),
   tool_calls: z.array(ToolCall).optional(),
-  model: z.string(),
   finish_reason: z.enum(['stop', 'length', 'content_filter', 'tool_calls', 'other']),
+});
+type AnswerChoice = z.infer<typeof AnswerChoice>;
+
+const ModelOutput = AnswerChoice.extend({
+  choices: z.array(AnswerChoice).optional().meta({
+    description: 'The answers, where `n` asks for several; the fields beside it are those of the first.',
+  }),
+  model: z.string(),
   /** Null where the provider does not say. */
   usage: z.object({
     input_tokens: z.number().int().min(0).nullable(),
@@ -71,15 +90,19 @@ export function defineModel(settings: ModelSettings): Capability {
     const schema = input.response_schema as JsonObject | undefined;
     const readJson = schema === undefined ? null : createJsonReader(schema, hideKey(settings));
     const question = toQuestion(settings, input, schema);
-    requireCovered(settings, countTokens(settings, input), question.maxOutputTokens);
-    const onDelta = (piece: AnswerDelta): void => {
-      for (const part of cutDelta(piece)) context.delta(part);
+    const { n = 1 } = input;
+    requireRateFor(settings, n);
+    requireCovered(settings, n * countTokens(settings, input), n * question.maxOutputTokens);
+    const onDelta = (piece: AnswerDelta, index: number): void => {
+      for (const part of cutDelta(piece)) context.delta(n === 1 ? part : { index, ...part });
     };
-    const answer = await askInTime(settings, context, (signal) =>
-      askModel(model, question, { signal, onDelta }),
+    const answers = await askInTime(settings, context, (signal) =>
+      askTimes(n, signal, (stop, index) =>
+        askModel(model, question, { signal: stop, onDelta: (piece) => onDelta(piece, index) }),
+      ),
     );
-    const content = readContent(answer, readJson);
-    return { ...content, ...describeAnswer(answer), ...costField(settings, answer, context.log) };
+    const choices = answers.map((answer) => readChoice(answer, readJson));
+    return { ...describeAnswers(choices, answers), ...costField(settings, countAll(answers), context.log) };
   };
   const description = `Asks a language model (${settings.MODEL_NAME}) and answers with text, or with JSON of a schema.`;
   return defineCapability({
@@ -89,6 +112,22 @@ export function defineModel(settings: ModelSettings): Capability {
     output: ModelOutput,
     exec,
   });
+}
+
+/** Asks so many times at once; when one fails, the others are stopped. */
+async function askTimes<Answer>(
+  times: number,
+  signal: AbortSignal,
+  ask: (stop: AbortSignal, index: number) => Promise<Answer>,
+): Promise<Answer[]> {
+  const left = new AbortController();
+  const stop = AbortSignal.any([signal, left.signal]);
+  setMaxListeners(0, stop);
+  try {
+    return await Promise.all(Array.from({ length: times }, (_, index) => ask(stop, index)));
+  } finally {
+    left.abort();
+  }
 }
 
 /** The most tokens that the question can count. */
@@ -102,6 +141,11 @@ function cutDelta(piece: AnswerDelta): readonly JsonObject[] {
   const { content } = piece;
   if (content === undefined) return [piece as unknown as JsonObject];
   return (content.match(/[\s\S]{1,1000}/gu) ?? []).map((part) => ({ content: part }));
+}
+
+/** @throws CallFailure `model_answer_invalid` */
+function readChoice(answer: ModelAnswer, readJson: JsonReader | null): AnswerChoice {
+  return { ...readContent(answer, readJson), finish_reason: finishReasons[answer.finishReason] };
 }
 
 /** @throws CallFailure `model_answer_invalid` */
@@ -140,10 +184,25 @@ function readText({ text, finishReason }: ModelAnswer): string {
   throw modelFailure('model_answer_invalid', `the answer is empty, finish_reason ${finishReason}`);
 }
 
-function describeAnswer({ model, finishReason, inputTokens, outputTokens }: ModelAnswer) {
+function sumKnown(counts: readonly (number | null)[]): number | null {
+  return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
+}
+
+/** The tokens of all answers; null where the provider does not say. */
+function countAll(answers: readonly ModelAnswer[]): CountedTokens {
   return {
-    model,
-    finish_reason: finishReasons[finishReason],
+    inputTokens: sumKnown(answers.map(({ inputTokens }) => inputTokens)),
+    outputTokens: sumKnown(answers.map(({ outputTokens }) => outputTokens)),
+  };
+}
+
+function describeAnswers(choices: readonly AnswerChoice[], answers: readonly ModelAnswer[]) {
+  const [first, ...others] = choices as readonly [AnswerChoice, ...AnswerChoice[]];
+  const { inputTokens, outputTokens } = countAll(answers);
+  return {
+    ...first,
+    ...(others.length === 0 ? {} : { choices: [...choices] }),
+    model: answers[0]?.model ?? '',
     usage: { input_tokens: inputTokens, output_tokens: outputTokens },
   };
 }

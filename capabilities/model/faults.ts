@@ -62,18 +62,34 @@ function describe(error: unknown): string {
   return typeof error === 'string' ? error : (JSON.stringify(error) ?? 'no message');
 }
 
+const excerptLength = 200;
+
+/** What came where an answer was expected. @param text without secrets */
+export function describeAnswer(status: number, type: string | null | undefined, text: string): string {
+  const excerpt = text.trim() === '' ? 'nothing' : JSON.stringify(shorten(text.trim(), excerptLength));
+  return `status ${status}, ${type ?? 'no content type'}: ${excerpt}`;
+}
+
 /** @param hide takes secrets out of a text */
 export function explainProviderError(error: unknown, hide: (text: string) => string): CallFailure {
   const show = (text: string): string => shorten(hide(text), longestMessage);
-  // Below 400 it is the way to the answer, or the answer itself, that broke.
-  if (!APICallError.isInstance(error) || error.statusCode === undefined || error.statusCode < 400) {
+  if (!APICallError.isInstance(error) || error.statusCode === undefined) {
     return modelFailure('model_unavailable', show(describe(error)));
   }
-  const { statusCode, data, responseHeaders, responseBody } = error;
+  const { statusCode, data, responseHeaders, responseBody = '' } = error;
+  const type = responseHeaders?.['content-type'];
+  // Below 400 it is the way to the answer, or the answer itself, that broke.
+  if (statusCode < 400) {
+    const got = describeAnswer(statusCode, type, hide(responseBody));
+    return modelFailure('model_unavailable', `${show(describe(error))}; got ${got}`);
+  }
   const fault = faultOf(statusCode, field(field(data, 'error'), 'code'));
   const retryAfterS =
     fault === 'model_overloaded' ? readRetryAfter(responseHeaders?.['retry-after']) : undefined;
   // Without data the body is not what this provider's errors look like, but says more than the status.
-  const message = show((data === undefined && responseBody) || describe(error));
-  return modelFailure(fault, `the provider answered ${statusCode}: ${message}`, retryAfterS);
+  const message =
+    data === undefined
+      ? `the provider answered ${describeAnswer(statusCode, type, hide(responseBody))}`
+      : `the provider answered ${statusCode}: ${show(describe(error))}`;
+  return modelFailure(fault, message, retryAfterS);
 }

@@ -2,7 +2,8 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { EmbeddingModel, LanguageModel } from 'ai';
 import type { ModelSettings } from './configuration.ts';
-import { fetchStream } from './whole-answers.ts';
+import { hideKey } from './terms.ts';
+import { createAnthropicFetch, createOpenAiFetch } from './whole-answers.ts';
 
 const anthropicUrl = 'https://api.anthropic.com/v1';
 
@@ -10,14 +11,15 @@ const anthropicUrl = 'https://api.anthropic.com/v1';
 export function createLanguageModel(settings: ModelSettings): LanguageModel {
   const { MODEL_BASE_URL, MODEL_API_KEY: apiKey, MODEL_NAME, MODEL_TOKEN_LIMIT_FIELD } = settings;
   if (settings.MODEL_PROVIDER === 'anthropic') {
-    return createAnthropic({ baseURL: MODEL_BASE_URL ?? anthropicUrl, apiKey })(MODEL_NAME);
+    const baseURL = MODEL_BASE_URL ?? anthropicUrl;
+    return createAnthropic({ baseURL, apiKey, fetch: createAnthropicFetch(hideKey(settings)) })(MODEL_NAME);
   }
   const provider = createOpenAICompatible({
     name: 'model',
     baseURL: MODEL_BASE_URL ?? '',
     ...(apiKey === undefined ? {} : { apiKey }),
     includeUsage: true,
-    fetch: fetchStream,
+    fetch: createOpenAiFetch(hideKey(settings)),
     supportsStructuredOutputs: settings.MODEL_STRUCTURED_OUTPUT === 'json_schema',
     transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, [MODEL_TOKEN_LIMIT_FIELD]: max_tokens }),
   });

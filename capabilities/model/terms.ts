@@ -93,7 +93,14 @@ export function requireCovered(settings: ModelSettings, tokens: number, maxOutpu
   throw modelFailure('model_rejected', `${sizes} may cost ${most.toFixed(6)} USD; ${limit}`);
 }
 
-interface CountedTokens {
+/** A rate without prices per token is that of one answer. @throws CallFailure `model_rejected` */
+export function requireRateFor(settings: ModelSettings, answers: number): void {
+  if (answers === 1 || settings.MODEL_RATE_USD === 0 || pricesOf(settings) !== null) return;
+  const needed = 'MODEL_USD_PER_MTOK_IN and MODEL_USD_PER_MTOK_OUT';
+  throw modelFailure('model_rejected', `n is ${answers}; without ${needed} the rate pays for one answer`);
+}
+
+export interface CountedTokens {
   /** Null when the provider does not say. */
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;

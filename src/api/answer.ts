@@ -8,7 +8,6 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { ParameterizedContext } from 'koa';
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
-import type { OpenAiError } from '../contracts/openai.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { Problem } from '../contracts/problem.ts';
 import { writeJson } from '../core/json/text.ts';
@@ -125,54 +124,4 @@ export function translateFault(thrown: unknown): AppError {
   return !(thrown instanceof AppError) && isUnavailable(thrown)
     ? new AppError('unavailable', 'the database does not answer', { cause: thrown, retryAfterS: 1 })
     : toAppError(thrown);
-}
-
-// Errors below /openai/ have the form that programs expect which speak OpenAI's protocol.
-
-export const openAiPrefix = '/openai/';
-
-function errorTypeOf({ status, code }: AppError): string {
-  if (status === 401) return 'authentication_error';
-  if (status === 402 || code === 'budget_reserved') return 'insufficient_quota';
-  if (status === 403) return 'permission_error';
-  if (status === 429) return 'rate_limit_error';
-  return status < 500 ? 'invalid_request_error' : 'api_error';
-}
-
-/** `/input/messages/0/content` → `messages[0].content`; null: the whole request. */
-function toParam(pointer: string): string | null {
-  const names = pointer
-    .replace(/^\/input(?=\/|$)/, '')
-    .split('/')
-    .slice(1);
-  const path = names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join('');
-  return path === '' ? null : path.replace(/^\./, '');
-}
-
-/** At most this many faults of a request are named in its message. */
-const shownFaults = 5;
-
-/** The message of a refused input lists its faults already. */
-function describe({ code, message, errors = [] }: AppError): string {
-  if (code !== 'request_invalid' || errors.length === 0) return message;
-  const faults = errors.slice(0, shownFaults).map(({ pointer, message: fault }) => {
-    const param = toParam(pointer);
-    return param === null ? fault : `${param}: ${fault}`;
-  });
-  return faults.join('; ');
-}
-
-/** @returns `{error: {message, type, param, code}}`; `code` is Capstan's own (docs/reference/errors.md) */
-export function toOpenAiError(error: AppError): OpenAiError {
-  const [first] = error.errors ?? [];
-  const code = first?.code === 'model_not_found' ? first.code : error.code;
-  const message = error.code === 'internal' ? 'unexpected fault' : describe(error);
-  return {
-    error: {
-      message,
-      type: errorTypeOf(error),
-      param: first === undefined ? null : toParam(first.pointer),
-      code,
-    },
-  };
 }

@@ -44,6 +44,7 @@ const frequentPaths: ReadonlySet<string> = new Set([
   '/v1/capabilities/{name}/heartbeat',
   '/openai/v1/chat/completions',
   '/mcp',
+  '/anthropic/v1/messages',
 ]);
 
 interface Routers {

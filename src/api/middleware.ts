@@ -14,7 +14,8 @@ import {
 } from '../core/telemetry/telemetry.ts';
 import { AppError } from '../errors/app-error.ts';
 import type { Caller } from '../services/access/caller.ts';
-import { openAiPrefix, toOpenAiError, toProblem, translateFault } from './answer.ts';
+import { toProblem, translateFault } from './answer.ts';
+import { findErrorForm } from './model-errors.ts';
 import type { Route } from './route.ts';
 
 export interface RequestState {
@@ -222,7 +223,10 @@ export const securityHeaders: ApiMiddleware = (ctx, next) => {
   return next();
 };
 
-/** Sends every error as problem+json, or in OpenAI's form below its prefix. Causes are logged with the request's id and sent nowhere else. */
+/**
+ * Sends every error as problem+json, or in the form of the protocol that the path belongs to. Causes are logged with the
+ * request's id and sent nowhere else.
+ */
 export function problem(logger: Logger): ApiMiddleware {
   return async (ctx, next) => {
     try {
@@ -236,12 +240,10 @@ export function problem(logger: Logger): ApiMiddleware {
       if (ctx.headerSent) return void ctx.res.destroy();
       if (error.retryAfterS !== undefined) ctx.set('Retry-After', String(Math.ceil(error.retryAfterS)));
       const path = sentPath(ctx.req);
-      const isOpenAi = path.startsWith(openAiPrefix);
-      ctx.set('Content-Type', isOpenAi ? 'application/json' : 'application/problem+json');
+      const form = findErrorForm(path);
+      ctx.set('Content-Type', form === null ? 'application/problem+json' : 'application/json');
       ctx.status = error.status;
-      ctx.body = JSON.stringify(
-        isOpenAi ? toOpenAiError(error) : toProblem(error, { instance: path, request_id }),
-      );
+      ctx.body = JSON.stringify(form?.write(error) ?? toProblem(error, { instance: path, request_id }));
     }
   };
 }

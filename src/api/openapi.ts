@@ -7,13 +7,12 @@ import {
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import { type ErrorCode, errorTable } from '../contracts/errors.ts';
-import { OpenAiError } from '../contracts/openai.ts';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import { JsonObject } from '../contracts/primitives.ts';
 import { Problem } from '../contracts/problem.ts';
-import { openAiPrefix } from './answer.ts';
 import type { BodyKind } from './input.ts';
 import { httpLimits } from './limits.ts';
+import { findErrorForm } from './model-errors.ts';
 import type { Route } from './route.ts';
 
 const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
@@ -56,9 +55,10 @@ function problemResponses(route: Route): ZodOpenApiResponsesObject {
 }
 
 function errorForm({ path }: Route) {
-  return path.startsWith(openAiPrefix)
-    ? { 'application/json': { schema: OpenAiError } }
-    : { 'application/problem+json': { schema: Problem } };
+  const form = findErrorForm(path);
+  return form === null
+    ? { 'application/problem+json': { schema: Problem } }
+    : { 'application/json': { schema: form.schema } };
 }
 
 /** Node answers this itself, before there is a request for a problem. */

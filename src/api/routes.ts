@@ -3,6 +3,7 @@ import { docsRoutes, documentRoutes } from './docs.ts';
 import type { ApiConfig } from './limits.ts';
 import type { Route } from './route.ts';
 import { accessRoutes, auditRoutes } from './routes/access.ts';
+import { anthropicRoutes } from './routes/anthropic.ts';
 import { cacheRoutes, callRoutes } from './routes/calls.ts';
 import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
@@ -32,6 +33,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...openAiRoutes,
     ...aliasRoutes,
     ...mcpRoutes,
+    ...anthropicRoutes,
     ...pipelineRoutes,
     ...graphRoutes,
     ...planRoutes,

@@ -48,6 +48,8 @@ export interface StepLogData {
   readonly message: string;
   /** The endpoint of the instance. */
   readonly endpoint: string;
+  /** The message is a piece of the answer's text, what has come since the piece before. */
+  readonly delta?: true;
 }
 
 export const terminalEvents: ReadonlySet<EventType> = new Set([

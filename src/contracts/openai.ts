@@ -45,7 +45,7 @@ const tokens = z.number().int().min(1).nullish();
 const ignored = z.unknown().optional().meta({ description: 'Ignored.' });
 
 /** The user of the calling program, for budgets and costs; instances do not receive it. */
-const EndUser = z.string().max(256).nullish().meta({
+export const EndUser = z.string().max(256).nullish().meta({
   description: 'Whose call it is, for budgets and costs of `user:ID`. The model does not receive it.',
 });
 
@@ -68,7 +68,9 @@ export const ChatRequest = z
     frequency_penalty: between(-2, 2),
     stop: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(4)]).nullish(),
     seed: z.number().int().nullish(),
-    n: z.literal(1, { error: 'one answer a call is served: send n calls' }).nullish(),
+    n: z.number().int().min(1).max(8).nullish().meta({
+      description: 'Answers to choose from; they are one call with one cost.',
+    }),
     response_format: ResponseFormat.optional(),
     tools: z.array(ChatTool).max(128).optional(),
     tool_choice: ToolChoice.optional(),
@@ -200,13 +202,19 @@ export const OpenAiError = z
   .meta({ id: 'OpenAiError' });
 export type OpenAiError = z.infer<typeof OpenAiError>;
 
-/** The result of a call of `model.…`, as far as it is read. The sample `model` answers it. */
-export const ModelResult = z.object({
+const ModelChoice = z.object({
   text: z.string().optional(),
   json: z.unknown().optional(),
   tool_calls: z.array(ToolCall).optional(),
-  model: z.string().optional(),
   finish_reason: z.string().optional(),
+});
+export type ModelChoice = z.infer<typeof ModelChoice>;
+
+/** The result of a call of `model.…`, as far as it is read. The sample `model` answers it. */
+export const ModelResult = ModelChoice.extend({
+  /** The answers of a call that asked for several. */
+  choices: z.array(ModelChoice).optional(),
+  model: z.string().optional(),
   usage: z.object({ input_tokens: z.number().nullish(), output_tokens: z.number().nullish() }).nullish(),
 });
 export type ModelResult = z.infer<typeof ModelResult>;

@@ -110,6 +110,7 @@ describe('the OpenAPI document', () => {
         'POST /advise',
         'POST /execute',
         'POST /mcp',
+        'POST /anthropic/v1/messages',
         'POST /openai/v1/chat/completions',
         'POST /openai/v1/embeddings',
         'GET /openai/v1/models',
@@ -211,15 +212,17 @@ describe('the OpenAPI document', () => {
     for (const [, name] of references) expect(Object.keys(document.components.schemas)).toContain(name);
   });
 
-  test("answers a problem for every error, and an error of OpenAI's form below its prefix", () => {
+  test('answers a problem for every error, and an error of their form below the paths of other protocols', () => {
     for (const { operation, path } of operations()) {
       const errors = Object.entries(operation.responses).filter(
         ([status]) => Number(status) >= 400 && status !== '503',
       );
-      const form = path.startsWith('/openai/')
-        ? '#/components/schemas/OpenAiError'
-        : 'application/problem+json';
-      expect(JSON.stringify(errors)).toContain(form);
+      const [, protocol = ''] = /^\/(openai|anthropic)\//.exec(path) ?? [];
+      const forms: Record<string, string> = { openai: 'OpenAiError', anthropic: 'AnthropicError' };
+      const form = forms[protocol];
+      expect(JSON.stringify(errors)).toContain(
+        form === undefined ? 'application/problem+json' : `#/components/schemas/${form}`,
+      );
     }
   });
 });

@@ -5,7 +5,8 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
-import { aLimitedProject } from '../support/direct-calls.ts';
+import { aLimitedProject, registerInstance } from '../support/direct-calls.ts';
+import { answer } from '../support/fleet.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { createServedModels } from '../support/served-models.ts';
 import { waitFor } from '../support/wait.ts';
@@ -132,6 +133,80 @@ describe('a completion', () => {
   });
 });
 
+describe('several answers', () => {
+  const texts = ['one', 'two', 'three'];
+  const answerInTurn = (): void => {
+    let turn = 0;
+    provider.answer(() => ({ text: texts[turn++ % 3] ?? '', usage: [1_000, 500] }));
+  };
+
+  test('are choices of one call, with the cost of all', async () => {
+    answerInTurn();
+    const before = provider.requests.length;
+    const { data, response } = await client.chat.completions
+      .create({ model: 'gpt-large', messages: hi, n: 3, max_tokens: 50 })
+      .withResponse();
+    expect(data.choices.map(({ index }) => index)).toEqual([0, 1, 2]);
+    expect(data.choices.map(({ message }) => message.content).toSorted()).toEqual(texts.toSorted());
+    expect(data.usage).toMatchObject({ prompt_tokens: 3_000, completion_tokens: 1_500, cost_usd: 0.006 });
+    expect(response.headers.get('x-capstan-cost-usd')).toBe('0.006');
+    const requests = provider.requests.slice(before);
+    expect(requests.map(({ body }) => [body.n, body.max_tokens])).toEqual(
+      [1, 2, 3].map(() => [undefined, 50]),
+    );
+  });
+
+  test('are streamed with the index of each', async () => {
+    answerInTurn();
+    const runner = client.chat.completions.stream({ model: 'fast', messages: hi, n: 3 });
+    const { choices } = await runner.finalChatCompletion();
+    expect(choices.map(({ index, finish_reason }) => [index, finish_reason])).toEqual([
+      [0, 'stop'],
+      [1, 'stop'],
+      [2, 'stop'],
+    ]);
+    expect(choices.map(({ message }) => message.content).toSorted()).toEqual(texts.toSorted());
+  });
+
+  test('fail together, and the requests of the others end', async () => {
+    let turn = 0;
+    provider.answer(() => (turn++ === 1 ? { status: 400 } : 'hang'));
+    const before = provider.requests.length;
+    const failing = client.chat.completions.create({ model: 'fast', messages: hi, n: 3 });
+    await expect(failing).rejects.toThrow(/model_rejected/);
+    const others = provider.requests.slice(before).filter((_, at) => at !== 1);
+    await waitFor('the others to be cancelled', () => others.every(({ isAborted }) => isAborted));
+  });
+
+  test.each([
+    ['a schema without the field', { type: 'object', properties: { messages: { type: 'array' } } }],
+    [
+      'a schema that names all its fields',
+      { type: 'object', properties: { messages: {} }, additionalProperties: false },
+    ],
+  ])('are refused by %s before a claim', async (_name, input) => {
+    const name = `model.alone-${Math.random().toString(36).slice(2)}`;
+    const alone = await registerInstance(api, {
+      name,
+      input,
+      cost_model: { type: 'per_call', rate_usd: 0.1 },
+    });
+    alone.handle = (_exec, response) => answer(response, 200, { ok: true, output: { text: 'one' } });
+    const ask = (n: number) => client.chat.completions.create({ model: name, messages: hi, n });
+    expect((await ask(1)).choices.length).toBe(1);
+    const error = await ask(2).catch((thrown: InstanceType<typeof OpenAI.APIError>) => thrown);
+    expect(error).toMatchObject({ status: 422, code: 'input_invalid', param: 'n' });
+    expect(alone.execs.length).toBe(1);
+    await alone.stop();
+  });
+
+  test('are not given where the price is that of one answer', async () => {
+    await start('model.flat', { MODEL_RATE_USD: '0.1' });
+    const asking = client.chat.completions.create({ model: 'flat', messages: hi, n: 2 });
+    await expect(asking).rejects.toThrow(/model_rejected: n is 2/);
+  });
+});
+
 describe('a stream', () => {
   test('passes on each part when it comes, then usage and cost', async () => {
     const stream = await client.chat.completions.create({
@@ -229,11 +304,12 @@ describe('an error', () => {
   });
 
   test('of a field names the field', async () => {
-    const many = await errorOf('fast', { n: 2 });
-    expect([many?.status, many?.param, many?.message]).toEqual([
-      422,
-      'n',
-      '422 n: one answer a call is served: send n calls',
+    const many = await errorOf('fast', { n: 9 });
+    expect([many?.status, many?.param]).toEqual([422, 'n']);
+    const probable = await errorOf('fast', { logprobs: true });
+    expect([probable?.param, probable?.message]).toEqual([
+      'logprobs',
+      '422 logprobs: log probabilities are not served',
     ]);
     const bad = await errorOf('fast', { messages: [{ role: 'user', content: [{ type: 'video' }] }] });
     expect([bad?.status, bad?.code, bad?.param]).toEqual([

@@ -1,7 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exec, post } from '../capability/support/capabilities.ts';
+import { readModelSettings } from '../../capabilities/model/configuration.ts';
+import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
+import { exec, post, serve } from '../capability/support/capabilities.ts';
 import type { ModelReply } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
 import { key, type ModelLevel, startModelLevel, user } from './model-level.ts';
@@ -21,7 +23,16 @@ describe('a provider that fails', () => {
       502,
       /^model_config: .*401: bad key \[key\]$/,
     ],
-    [{ status: 404, body: `{"error":"no model 'small'"}` }, 502, /^model_config: .*404: .*no model 'small'/],
+    [
+      { status: 404, body: `{"error":"no model 'small'"}` },
+      502,
+      /^model_config: .*status 404, application\/json: .*no model 'small'/,
+    ],
+    [
+      { status: 502, body: `<html>${'x'.repeat(500)}`, headers: { 'content-type': 'text/html' } },
+      502,
+      /^model_unavailable: the provider answered status 502, text\/html: "<html>x{193}…"$/,
+    ],
     [
       { status: 429, body: { error: { message: 'pay', code: 'insufficient_quota' } } },
       502,
@@ -34,7 +45,18 @@ describe('a provider that fails', () => {
     [
       { garbage: '<html>not here</html>', contentType: 'text/html; charset=utf-8' },
       502,
-      /^model_unavailable: asked for a stream of events, got text\/html; charset=utf-8$/,
+      /^model_unavailable: expected an answer of a model, got status 200, text\/html; charset=utf-8: "<html>not here<\/html>"$/,
+    ],
+    [
+      { garbage: `{"result":"${key}${'x'.repeat(500)}"}`, contentType: 'application/json' },
+      502,
+      /^model_unavailable: expected .* got status 200, application\/json: "\{\\"result\\":\\"\[key\]x+…"$/,
+    ],
+    [{ garbage: '' }, 502, /^model_unavailable: expected .* got status 200, text\/event-stream: nothing$/],
+    [
+      { garbage: 'Bad gateway', contentType: 'text/plain' },
+      502,
+      /got status 200, text\/plain: "Bad gateway"$/,
     ],
     [
       { garbage: '{"error":{"message":"no memory"}}', contentType: 'application/json' },
@@ -61,6 +83,35 @@ describe('a provider that fails', () => {
       { ok: false, error: expect.stringMatching(error) },
     ]);
     expect(JSON.stringify([answer.body, level.lines])).not.toContain(key);
+  });
+
+  it.each<[ModelReply, RegExp]>([
+    [
+      { garbage: '<html>not here</html>', contentType: 'text/html' },
+      /^model_unavailable: expected an answer of a model, got status 200, text\/html: "<html>not here<\/html>"$/,
+    ],
+    [
+      { garbage: '{"type":"error","error":{"type":"api_error","message":"broken"}}' },
+      /^model_unavailable: .*broken/,
+    ],
+    [{ cut: 'half an answer' }, /^model_unavailable: /],
+  ])('of Anthropic by %j says what it got', async (reply, error) => {
+    const claude = await level.start({ MODEL_PROVIDER: 'anthropic' });
+    const { status, body } = await ask(user('a'), reply, claude);
+    await claude.stop();
+    expect([status, body.error]).toEqual([502, expect.stringMatching(error)]);
+  });
+
+  it('to count vectors says what it got', async () => {
+    const settings = readModelSettings({ ...level.environment(), MODEL_CAPABILITY: 'embed.small' });
+    const embedding = await serve(defineEmbedding(settings));
+    level.provider.answer(() => ({ garbage: '<html>', contentType: 'text/html' }));
+    const { status, body } = await exec(embedding, { texts: ['a'] });
+    await embedding.stop();
+    expect([status, body.error]).toEqual([
+      502,
+      expect.stringMatching(/^model_unavailable: .*; got status 200, text\/html: "<html>"$/),
+    ]);
   });
 
   it('passes on when to ask again', async () => {

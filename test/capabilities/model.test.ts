@@ -10,7 +10,7 @@ import type { RunningInstance } from '../../src/capability/lifecycle/start-insta
 import { startFakeRouter } from '../capability/support/fake-router.ts';
 import { aFolder } from '../capability/support/folders.ts';
 import { findCompiled } from '../support/compiled.ts';
-import { chatCompletion } from '../support/model-wire.ts';
+import { anthropicMessage, chatChunks, chatCompletion, type WrittenAnswer } from '../support/model-wire.ts';
 import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
 
 let level: ModelLevel;
@@ -52,6 +52,36 @@ describe('an answer', () => {
     const cut = JSON.stringify(chatCompletion('small', { text: 'hel', finish: 'length' }));
     const { body } = await ask(user('hi'), { garbage: cut, contentType: 'application/json' });
     expect(body).toMatchObject({ output: { text: 'hel', finish_reason: 'length' } });
+  });
+
+  it.each<[string, string, (reply: WrittenAnswer) => object]>([
+    ['openai-compatible', 'application/json', (reply) => chatCompletion('small', reply)],
+    ['openai-compatible', 'text/plain', (reply) => chatCompletion('small', reply)],
+    ['openai-compatible', 'text/event-stream', (reply) => chatCompletion('small', reply)],
+    ['anthropic', 'application/json', (reply) => anthropicMessage('small', reply)],
+  ])('of %s may come whole as %s, with calls of tools', async (MODEL_PROVIDER, contentType, write) => {
+    const other = await level.start({ MODEL_PROVIDER });
+    const toolCalls = ['1', '2'].map((id) => ({ id, name: 'weather', arguments: `{"place":${id}}` }));
+    const reply = { text: 'Let me see.', toolCalls, finish: 'tool_calls', usage: [7, 3] } as const;
+    const input = { ...user('a'), tools: [{ name: 'weather' }] };
+    const { status, body } = await ask(input, { garbage: JSON.stringify(write(reply)), contentType }, other);
+    await other.stop();
+    expect([status, body.output]).toEqual([
+      200,
+      {
+        text: 'Let me see.',
+        tool_calls: toolCalls.map(({ id, ...called }) => ({ id, type: 'function', function: called })),
+        model: 'small',
+        finish_reason: 'tool_calls',
+        usage: { input_tokens: 7, output_tokens: 3 },
+      },
+    ]);
+  });
+
+  it('is a stream whatever its content type says', async () => {
+    const garbage = `: a comment\n\n${chatChunks('small', { text: 'hello' }).join('')}`;
+    const { body } = await ask(user('hi'), { garbage, contentType: 'text/plain' });
+    expect(body).toMatchObject({ output: { text: 'hello', finish_reason: 'stop' } });
   });
 
   it('is asked for once, streamed, with the parameters of the input', async () => {

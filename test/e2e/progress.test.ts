@@ -146,3 +146,28 @@ test('a flood of lines is bounded and counted, and the run beside it goes on in 
   expect(lines.at(-2)).toBe('the last word');
   expect(lines.at(-1)).toBe(`${100_001 - (lines.length - 1)} lines were dropped`);
 });
+
+test('the text of a model is in the log while it is written, and whole in the result', async () => {
+  let isSeen = false;
+  work = async ({ delta }) => {
+    delta('Once upon');
+    await waitFor('the reader', () => isSeen);
+    delta(' a time');
+  };
+  const runId = await submit();
+  const texts = async () =>
+    (await eventsOf(runId)).flatMap(({ type, data }) => (type === 'step.log' ? [data] : []));
+  const [line] = await waitFor('the first line', async () => {
+    const seen = await texts();
+    return seen.length > 0 ? seen : undefined;
+  });
+  expect(line).toMatchObject({ level: 'debug', message: 'Once upon', delta: true });
+  expect(await capstan.request('GET', `/v1/runs/${runId}`)).toMatchObject({ body: { state: 'running' } });
+  isSeen = true;
+  expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
+  const lines = await waitFor('the last line', async () => {
+    const seen = (await texts()) as { message: string }[];
+    return seen.length > 1 ? seen : undefined;
+  });
+  expect(lines.map(({ message }) => message).join('')).toBe('Once upon a time');
+});

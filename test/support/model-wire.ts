@@ -59,7 +59,17 @@ export function chatCompletion(asked: string, answer: WrittenAnswer): object {
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: answer.text },
+        message: {
+          role: 'assistant',
+          content: answer.text,
+          ...(answer.toolCalls && {
+            tool_calls: answer.toolCalls.map(({ id, ...called }) => ({
+              id,
+              type: 'function',
+              function: called,
+            })),
+          }),
+        },
         finish_reason: answer.finish ?? 'stop',
       },
     ],
@@ -73,6 +83,25 @@ const stopReasons = {
   content_filter: 'refusal',
   tool_calls: 'tool_use',
 } as const;
+
+/** `POST /v1/messages` without streaming. */
+export function anthropicMessage(asked: string, answer: WrittenAnswer): object {
+  const { text, toolCalls = [], model = asked, finish, usage } = answer;
+  const [input_tokens, output_tokens] = usage ?? [10, 5];
+  const calls = toolCalls.map(({ id, name, arguments: written }) => {
+    return { type: 'tool_use', id, name, input: JSON.parse(written) };
+  });
+  return {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model,
+    content: [{ type: 'text', text }, ...calls],
+    stop_reason: stopReasons[finish ?? 'stop'],
+    stop_sequence: null,
+    usage: { input_tokens, output_tokens },
+  };
+}
 
 /** `POST /v1/messages` with `stream: true`. */
 export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly string[] {

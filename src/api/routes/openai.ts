@@ -29,13 +29,14 @@ import {
   type OpenAiOrder,
   streamChat,
 } from '../../services/calls/openai-service.ts';
-import { eventStreamHeaders, toOpenAiError } from '../answer.ts';
+import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
+import { toOpenAiError } from '../model-errors.ts';
 import { IdempotencyKey, LabelsHeader, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { callErrors } from './calls.ts';
 
-const Headers = ChatHeaders.extend({
+export const ModelHeaders = ChatHeaders.extend({
   'x-capstan-labels': LabelsHeader,
   'idempotency-key': IdempotencyKey.meta({
     description: 'For 24 hours, a repeated request with this key gets the first answer. Not with `stream`.',
@@ -44,7 +45,7 @@ const Headers = ChatHeaders.extend({
 
 interface OpenAiCall {
   readonly caller: Caller;
-  readonly headers: z.output<typeof Headers>;
+  readonly headers: z.output<typeof ModelHeaders>;
   readonly bytes: Buffer;
   readonly signal: CancelSignal;
   readonly setHeader: (name: string, value: string) => void;
@@ -63,11 +64,13 @@ function toConstraints({
   return { priority, tags, timeout_ms: timeoutMs, ...limit };
 }
 
-function toOrder<Request extends { readonly user?: string | null | undefined }>(
+/** @param user whose call it is, by the protocol's own field */
+export function toOrder<Request>(
   { caller, headers, bytes, signal, usedTokens }: OpenAiCall,
   request: Request,
+  user: string | null | undefined,
 ): OpenAiOrder<Request> {
-  const source = { keyId: caller.key_id, user: request.user, labels: headers['x-capstan-labels'] };
+  const source = { keyId: caller.key_id, user, labels: headers['x-capstan-labels'] };
   return {
     caller,
     scopes: scopesOfCall(source),
@@ -79,8 +82,17 @@ function toOrder<Request extends { readonly user?: string | null | undefined }>(
   };
 }
 
+/** @throws AppError `request_invalid` */
+export function refuseKeptStream({ idempotency }: Pick<OpenAiOrder<unknown>, 'idempotency'>): void {
+  if (idempotency === null) return;
+  throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
+}
+
 /** Sets the headers that explain an answer. @returns its body */
-function answerOf<Body>({ setHeader }: OpenAiCall, { body, routing, isReplayed }: OpenAiAnswer<Body>): Body {
+export function answerOf<Body>(
+  { setHeader }: OpenAiCall,
+  { body, routing, isReplayed }: OpenAiAnswer<Body>,
+): Body {
   setHeader('X-Capstan-Decision', routing.decision_id);
   setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
   if (isReplayed) setHeader('Idempotent-Replayed', 'true');
@@ -97,16 +109,15 @@ export const openAiRoutes: readonly Route[] = [
     isLong: true,
     usesTokens: true,
     scope: 'capability:call',
-    headers: Headers,
+    headers: ModelHeaders,
     body: json(ChatRequest, 'chat'),
     responses: { 200: { content: 'text/event-stream', schema: ChatCompletion } },
     errors: [...callErrors, 'not_found'],
     handle: async (ctx, call) => {
       const { body } = call;
-      const order = toOrder(call, body);
+      const order = toOrder(call, body, body.user);
       if (body.stream !== true) return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
-      if (order.idempotency !== null)
-        throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
+      refuseKeptStream(order);
       const events = await streamChat(ctx, order, toOpenAiError);
       return { status: 200, headers: eventStreamHeaders, body: events };
     },
@@ -120,11 +131,12 @@ export const openAiRoutes: readonly Route[] = [
     isLong: true,
     usesTokens: true,
     scope: 'capability:call',
-    headers: Headers,
+    headers: ModelHeaders,
     body: json(EmbeddingsRequest, 'chat'),
     responses: { 200: EmbeddingsAnswer },
     errors: [...callErrors, 'not_found'],
-    result: async (ctx, call) => answerOf(call, await embedTexts(ctx, toOrder(call, call.body))),
+    result: async (ctx, call) =>
+      answerOf(call, await embedTexts(ctx, toOrder(call, call.body, call.body.user))),
   }),
   route('GET /openai/v1/models', {
     operation: 'list_models',

@@ -8,6 +8,8 @@ import type { LogLevel, RunEvent, StepLogData } from '../../contracts/event.ts';
 export interface CallLogLine {
   readonly level: LogLevel;
   readonly message: string;
+  /** The message is a piece of the answer's text. */
+  readonly isDelta?: boolean;
 }
 
 const ranks: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3 };
@@ -80,16 +82,27 @@ const escapeSequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007
 const directions = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /** Keeps line breaks and tabs; removes all other control characters. */
-function cleanMessage(text: string): string {
+function withoutControls(text: string): string {
   return text
-    .slice(0, 2 * callLogBounds.messageLength)
     .replace(escapeSequence, '')
     .replace(directions, '')
     .replace(/\r\n?/g, '\n')
-    .replace(/(?![\n\t])\p{Cc}/gu, ' ')
-    .trim()
-    .slice(0, callLogBounds.messageLength)
-    .replace(/\p{Cs}/gu, '\uFFFD');
+    .replace(/(?![\n\t])\p{Cc}/gu, ' ');
+}
+
+function withoutHalves(text: string): string {
+  return text.replace(/\p{Cs}/gu, '\uFFFD');
+}
+
+function cleanMessage(text: string): string {
+  const { messageLength } = callLogBounds;
+  const plain = withoutControls(text.slice(0, 2 * messageLength));
+  return withoutHalves(plain.trim().slice(0, messageLength));
+}
+
+/** A line with a piece of an answer's text: its spaces stay, so that the pieces can be joined. */
+export function toDeltaLine(text: string): CallLogLine {
+  return { level: 'debug', message: withoutHalves(withoutControls(text)), isDelta: true };
 }
 
 /** Whether there is room for one more line of a call, at a moment in milliseconds. */

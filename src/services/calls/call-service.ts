@@ -105,6 +105,7 @@ interface ExecCall {
   readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
   readonly signal: CancelSignal;
   readonly onDelta?: ((delta: Json) => void) | undefined;
+  readonly declaredFields?: readonly string[] | undefined;
 }
 
 /** Turns the end of the call into its answer, or into the error to throw. */
@@ -130,7 +131,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, scopes, capability, request, key, keeps, signal, onDelta }: ExecCall,
+  { projectId, scopes, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
   const stream: Pick<CallRequest, 'onDelta' | 'hasPassedOn'> =
@@ -154,6 +155,7 @@ async function execCapability(
     key: key ?? newId('call'),
     isKeyNew: key === null,
     input: request.input,
+    declaredFields,
     route: toConstraints(capability, request),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     ...stream,
@@ -180,6 +182,8 @@ interface CallOrder {
   readonly usedTokens?: (tokens: number) => void;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
+  /** Fields of the input that the schema of the instance must declare. */
+  readonly declaredFields?: readonly string[] | undefined;
 }
 
 export type CallCtx = Pick<
@@ -214,14 +218,15 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
 }
 
 async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { caller, scopes, capability, request, signal, idempotency, onDelta } = order;
+  const { caller, scopes, capability, request, signal, idempotency, onDelta, declaredFields } = order;
   const { project_id: projectId } = caller;
+  const call = { projectId, scopes, capability, request, declaredFields };
   const { openCalls } = ctx;
   requireName(caller, 'capability:call', capability);
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { projectId, scopes, capability, request, key: null, signal: stop, onDelta }),
+      execCapability(ctx, { ...call, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }
@@ -236,15 +241,7 @@ async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome
   return openCalls.run(null, (stop) =>
     callOnce(ctx, stored, ({ lost, keeps }) => {
       const { attemptKey: key } = stored;
-      return execCapability(ctx, {
-        projectId,
-        scopes,
-        capability,
-        request,
-        key,
-        keeps,
-        signal: stopWith(stop, lost),
-      });
+      return execCapability(ctx, { ...call, key, keeps, signal: stopWith(stop, lost) });
     }),
   );
 }

@@ -6,10 +6,11 @@
 import { LRUCache } from 'lru-cache';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
-import type { Json } from '../../contracts/primitives.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
 import type { InputSpec } from '../../core/ladder/correction.ts';
 import { isInRange, readRange } from '../../core/routing/filter.ts';
+import { typeOfSchema } from '../../core/schema-types/schema-type.ts';
 import type { Db } from '../../db/connect.ts';
 import { findSpec, listSpecs } from '../../db/instance/capability-spec.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
@@ -123,6 +124,28 @@ export function createSchemaValidator({
     validateOutput: (digest, value) => validate('output', digest, value),
     spec: async (digest) => (await find(digest)).spec,
   };
+}
+
+interface CallInput {
+  readonly input: JsonObject;
+  /** Fields that the schema must declare. */
+  readonly declaredFields?: readonly string[];
+}
+
+/** Checks the input of a call by the schema of an instance. @throws AppError `not_found` */
+export async function checkCallInput(
+  validator: Pick<SchemaValidator, 'validateInput' | 'spec'>,
+  digest: string,
+  { input, declaredFields = [] }: CallInput,
+): Promise<SchemaResult> {
+  const result = await validator.validateInput(digest, input);
+  if (!result.ok || declaredFields.length === 0) return result;
+  const known = typeOfSchema((await validator.spec(digest)).input).object.names();
+  const message = 'the capability does not declare this field';
+  const errors = declaredFields
+    .filter((name) => !known.has(name))
+    .map((name) => ({ pointer: `/${name}`, message }));
+  return errors.length === 0 ? result : { ok: false, errors };
 }
 
 export interface PresentSpec extends InputSpec {

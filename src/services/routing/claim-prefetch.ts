@@ -14,7 +14,7 @@ import { isDeclaring } from '../../core/routing/call-bound.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
-import type { SchemaValidator } from '../registry/specs.ts';
+import { checkCallInput, type SchemaValidator } from '../registry/specs.ts';
 import { searchOnce } from './claim.ts';
 import { releaseClaim } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
@@ -138,7 +138,7 @@ interface ClaimPrefetch {
 
 interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
   readonly fleet: Pick<FleetPoller, 'find'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput'>;
+  readonly validator: Pick<SchemaValidator, 'validateInput' | 'spec'>;
 }
 
 const mostStreams = 256;
@@ -193,13 +193,13 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
 async function isUsable(
   { fleet, validator }: Pick<ClaimPrefetchDependencies, 'fleet' | 'validator'>,
   { instance }: Claimed,
-  { input }: CallRequest,
+  request: CallRequest,
 ): Promise<boolean> {
   const now = fleet.find(instance.instance_id);
   if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
   const { spec_digest } = now;
   if (spec_digest === null || spec_digest !== instance.spec_digest) return false;
-  return (await validator.validateInput(spec_digest, input)).ok;
+  return (await checkCallInput(validator, spec_digest, request)).ok;
 }
 
 /** Up, its breaker closed, less than half taken, and with a reservation that does not depend on the next input. */

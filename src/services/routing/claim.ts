@@ -21,6 +21,7 @@ import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { createTally } from '../../core/tally.ts';
 import { newId } from '../ids.ts';
+import { checkCallInput } from '../registry/specs.ts';
 import { vetInstance } from '../registry/vetting.ts';
 import { type ClaimBestEnd, claimBest } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
@@ -161,7 +162,7 @@ async function isFitting(
     search.noteDown(instance_id);
     return false;
   }
-  const result = await validator.validateInput(spec_digest, target.input);
+  const result = await checkCallInput(validator, spec_digest, target);
   if (!result.ok) search.noteRefusal(instance_id, result.errors);
   return result.ok;
 }

@@ -22,6 +22,8 @@ export interface CallRequest extends RoutedCall {
   /** Key, user and labels of a call without a run, for their budgets and costs. */
   readonly scopes?: readonly string[];
   readonly input: JsonObject;
+  /** Fields of the input that the instance's schema must declare: one that only lets them pass would ignore them. */
+  readonly declaredFields?: readonly string[];
   /** The job whose files the call may name; it belongs to the project. */
   readonly jobId?: string;
   /** Sent at most once, so the claim must survive a crash of the database. */

@@ -7,6 +7,7 @@
  * the lines of others.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import type { StepLogData } from '../../contracts/event.ts';
 import type { CallLog } from '../../core/call/log-lines.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { insertStepLog, type StepLogLine } from '../../db/step/step-progress.ts';
@@ -154,9 +155,9 @@ export function createCallLogWriter(ctx: LogCtx): CallLogWriter {
     open: ({ run_id, step_id, item }, { attempt, endpoint }) => {
       let hasLines = false;
       return {
-        note: ({ level, message }) => {
+        note: ({ level, message, isDelta }) => {
           hasLines = true;
-          const data = { level, message, endpoint };
+          const data: StepLogData = { level, message, endpoint, ...(isDelta === true && { delta: true }) };
           return queue.push({ run_id, step_id, item, attempt, data, cameAt: performance.now() });
         },
         flush: () => {

@@ -2,17 +2,20 @@
  * Makes the routed call of one execution of a step, and ends the step with its result, which is already in the
  * database. If a ladder continues with a failure, the step stays open.
  *
- * Progress of the call is written to the log of the run: at most two lines a second, and always the last one.
+ * Progress of the call is written to the log of the run: at most two lines a second, and always the last one. So is the
+ * text of an answer that comes in parts.
  */
 
 import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import { type CallLog, callLogBounds, toDeltaLine } from '../../core/call/log-lines.ts';
 import type { CallProgress } from '../../core/call/outcome.ts';
 import { hasTimeFor, longestWaitMs, outOfTime } from '../../core/call/retry.ts';
 import type { CallEnd, CallInBatch } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveStepSettings, routeOfStep, type StepSettings } from '../../core/definition/step-settings.ts';
+import { readDelta } from '../../core/model-protocols/model-answer.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
@@ -57,6 +60,60 @@ export function createCallProgressLog(
     stop: () => {
       if (timer !== null) clearTimeout(timer);
       isOver = true;
+    },
+  };
+}
+
+type OpenLog = NonNullable<CallRequest['openLog']>;
+
+interface CallTextLog {
+  /** Opens the log of an attempt, whose text begins anew. */
+  readonly openLog: OpenLog;
+  /** @param delta a part of the result, as the instance passes it on */
+  readonly note: (delta: Json) => void;
+}
+
+/**
+ * Writes the text of an answer while it grows: each line holds what has come since the line before. An attempt's last
+ * line is written when its call has ended. Beyond a limit, the rest is only in the result.
+ */
+export function createCallTextLog(open: OpenLog): CallTextLog {
+  let log: CallLog | null = null;
+  let waiting = '';
+  let room = 0;
+  let timer: NodeJS.Timeout | null = null;
+  const take = (): void => {
+    if (waiting !== '') log?.note(toDeltaLine(waiting));
+    waiting = '';
+  };
+  const stop = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+  };
+  const write = (): void => {
+    timer = waiting === '' ? null : setTimeout(write, pauseMs).unref();
+    take();
+  };
+  return {
+    openLog: (origin) => {
+      stop();
+      const own = open(origin);
+      log = own;
+      waiting = '';
+      room = callLogBounds.bytes;
+      const flush = (): void => {
+        stop();
+        take();
+        own.flush();
+      };
+      return { note: own.note, flush };
+    },
+    note: (delta) => {
+      const { index, content } = readDelta(delta);
+      const text = index === 0 ? (content ?? '').slice(0, room) : '';
+      room -= text.length;
+      waiting += text;
+      if (timer === null) write();
     },
   };
 }
@@ -118,8 +175,8 @@ export async function callForStep<Waited = never>(
   if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const told = { ...control, onProgress: progress.note };
-  const openLog: CallRequest['openLog'] = (origin) => ctx.callLogs.open(key, origin);
-  const call = { ...toCall(work, settings, told), openLog };
+  const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
+  const call = { ...toCall(work, settings, told), openLog: text.openLog, onDelta: text.note };
   const end = await ctx.callCapability(call).finally(progress.stop);
   // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
   if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);

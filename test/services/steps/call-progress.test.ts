@@ -1,8 +1,12 @@
 /** Progress that an instance tells while it works: in the log of the run, for whoever executes the step, and no more. */
+
+import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
+import type { StepLogData } from '../../../src/contracts/event.ts';
+import { type CallLogLine, callLogBounds } from '../../../src/core/call/log-lines.ts';
 import type { CallProgress } from '../../../src/core/call/outcome.ts';
 import { insertProgressNote } from '../../../src/db/step/step-progress.ts';
-import { createCallProgressLog } from '../../../src/services/steps/call.ts';
+import { createCallProgressLog, createCallTextLog } from '../../../src/services/steps/call.ts';
 import { aRun } from '../../support/factories.ts';
 import type { Handler } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';
@@ -61,6 +65,69 @@ test('is written at most twice a second, the last one always, and not after the 
   log.stop();
   log.note({ progress: 1 });
   expect((await notes()).length).toBe(2);
+});
+
+/** The text of each attempt, by its lines. */
+async function textsOf(runId: string): Promise<{ attempt: number; data: StepLogData }[]> {
+  const rows = world.db('event').where({ type: 'step.log', run_id: runId }).orderBy('id');
+  return rows.select('attempt', 'data');
+}
+
+test('a text that comes in parts grows in the log, anew in each attempt, and the result is whole', async () => {
+  const instance = await world.register({ name: 'writer' });
+  const run = await aRun(world.db, {
+    project_id: world.projectId(),
+    definition: {
+      pipeline: 'p',
+      version: '1',
+      steps: [{ id: 'a', capability: 'writer', input: {}, retry: { max: 1 } }],
+    },
+  });
+  const write = (response: ServerResponse, line: object) => response.write(`${JSON.stringify(line)}\n`);
+  instance.handle = async ({ headers }, response) => {
+    const attempt = Number(headers['x-attempt']);
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    write(response, { delta: { content: 'Hello,' } });
+    await waitFor('it to be written', async () =>
+      (await textsOf(run.run_id)).some((line) => line.attempt === attempt),
+    );
+    write(response, { delta: ' wor\u001b[31mld' });
+    write(response, { delta: { index: 1, content: 'another choice' } });
+    write(response, { delta: { tool_calls: [] } });
+    if (attempt === 1) response.socket?.end();
+    else response.end('{"ok":true,"output":{"text":"Hello, world"}}\n');
+  };
+  const worker = world.newWorker();
+  const first = await worker.execute(run, 'a');
+  const end = first.kind === 'retry' ? await worker.execute(run, { step_id: 'a', round: 2 }) : first;
+  expect(end).toMatchObject({ kind: 'succeeded', output: { text: 'Hello, world' } });
+  expect(instance.execs.map(({ headers }) => headers['x-stream'])).toEqual(['delta', 'delta']);
+  const lines = await waitFor('all lines', async () => {
+    const written = await textsOf(run.run_id);
+    return written.length >= 4 ? written : undefined;
+  });
+  const line = (attempt: number, message: string) => ({
+    attempt,
+    data: { level: 'debug', message, delta: true, endpoint: instance.endpoint },
+  });
+  expect(lines).toEqual([1, 2].flatMap((at) => [line(at, 'Hello,'), line(at, ' world')]));
+  await instance.stop();
+});
+
+test('a text is written at most twice a second and up to a limit, its rest at the end', async () => {
+  const lines: CallLogLine[] = [];
+  const own = { note: (line: CallLogLine) => lines.push(line) > 0, flush: () => undefined };
+  const log = createCallTextLog(() => own);
+  const { flush } = log.openLog({ attempt: 1, endpoint: 'http://a' });
+  for (let n = 0; n < 100; n++) log.note({ content: `${n} ` });
+  expect(lines.map(({ message }) => message)).toEqual(['0 ']);
+  await waitFor('the second line', () => lines.length === 2);
+  log.note('x'.repeat(callLogBounds.bytes));
+  flush();
+  log.note('beyond');
+  flush();
+  expect(lines.length).toBe(3);
+  expect(lines.map(({ message }) => message).join('').length).toBe(callLogBounds.bytes);
 });
 
 test('of a step that has ended nothing is written any more', async () => {

@@ -1,6 +1,6 @@
 /**
- * OpenAI's chat completions and embeddings in the form of calls of `model.…` and `embed.…`, and back. Fields that the caller leaves out stay out, so
- * that the schema of an instance refuses only what was asked of it.
+ * OpenAI's chat completions and embeddings in the form of calls of `model.…` and `embed.…`, and back. Fields that the
+ * caller leaves out stay out, so that the schema of an instance refuses only what was asked of it.
  */
 import type {
   ChatCompletion,
@@ -10,10 +10,19 @@ import type {
   EmbeddingsAnswer,
   EmbeddingsRequest,
   FinishReason,
+  ModelChoice,
   ModelResult,
-} from '../contracts/openai.ts';
-import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { isPlainObject } from './json/values.ts';
+} from '../../contracts/openai.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import {
+  type AnswerWriter,
+  choicesOf,
+  contentOf,
+  finishOf,
+  readDelta,
+  toEvent,
+  withoutAbsent,
+} from './model-answer.ts';
 
 /** Fields of an answer that programs send back with the conversation, and that say nothing when they are empty. */
 const echoed: ReadonlySet<string> = new Set(['refusal', 'annotations', 'audio', 'function_call', 'name']);
@@ -42,7 +51,7 @@ function choiceOf({ tool_choice: choice }: ChatRequest): Json | undefined {
 /** The input of a call of `model.…`. */
 export function toModelInput(request: ChatRequest): JsonObject {
   const { stop, tools } = request;
-  const fields: Record<string, Json | null | undefined> = {
+  return withoutAbsent({
     messages: request.messages.map(withoutEmpty),
     response_schema: schemaOf(request),
     tools: tools?.map(({ function: { strict: _, ...tool } }) => tool as JsonObject),
@@ -54,28 +63,9 @@ export function toModelInput(request: ChatRequest): JsonObject {
     frequency_penalty: request.frequency_penalty,
     stop: typeof stop === 'string' ? [stop] : stop,
     seed: request.seed,
-  };
-  return Object.fromEntries(
-    Object.entries(fields).filter(
-      (field): field is [string, Json] => field[1] !== undefined && field[1] !== null,
-    ),
-  );
-}
-
-/** The text of an answer: JSON where the caller asked for it. Null: the model calls tools and says nothing. */
-function contentOf({ text, json }: ModelResult): string | null {
-  return text ?? (json === undefined ? null : JSON.stringify(json));
-}
-
-function finishOf({ finish_reason, tool_calls }: ModelResult): FinishReason {
-  switch (finish_reason) {
-    case 'length':
-    case 'content_filter':
-    case 'tool_calls':
-      return finish_reason;
-    default:
-      return tool_calls === undefined ? 'stop' : 'tool_calls';
-  }
+    // One answer is the default, which schemas without the field serve too.
+    n: request.n === 1 ? undefined : request.n,
+  });
 }
 
 /** @param costUsd what the call cost */
@@ -99,68 +89,75 @@ export interface ChatHead {
   readonly model: string;
 }
 
-export function toCompletion(head: ChatHead, result: ModelResult, costUsd: number): ChatCompletion {
-  const { tool_calls } = result;
+function toChoice(choice: ModelChoice, index: number): ChatCompletion['choices'][number] {
+  const { tool_calls } = choice;
   const message = {
     role: 'assistant' as const,
-    content: contentOf(result),
+    content: contentOf(choice),
     refusal: null,
     ...(tool_calls === undefined ? {} : { tool_calls }),
   };
-  const choice = { index: 0, message, logprobs: null, finish_reason: finishOf(result) };
+  return { index, message, logprobs: null, finish_reason: finishOf(choice) };
+}
+
+export function toCompletion(head: ChatHead, result: ModelResult, costUsd: number): ChatCompletion {
   return {
     ...head,
     object: 'chat.completion',
     model: result.model ?? head.model,
-    choices: [choice],
+    choices: choicesOf(result).map(toChoice),
     usage: usageOf(result, costUsd),
   };
 }
 
-function toChunk(head: ChatHead, delta: JsonObject, finish: FinishReason | null = null): JsonObject {
-  const choice = { index: 0, delta, logprobs: null, finish_reason: finish };
-  return { ...head, object: 'chat.completion.chunk', choices: [choice] };
+interface ChatPart {
+  /** Of the choice. */
+  readonly index: number;
+  readonly delta: JsonObject;
+  readonly finish?: FinishReason;
 }
 
-/** The first chunk of a stream, before the answer begins. */
-export function openingChunk(head: ChatHead): JsonObject {
-  return toChunk(head, { role: 'assistant', content: '' });
+function toChunk(head: ChatHead, { index, delta, finish }: ChatPart): string {
+  const choice = { index, delta, logprobs: null, finish_reason: finish ?? null };
+  return toEvent({ ...head, object: 'chat.completion.chunk', choices: [choice] });
 }
 
-/** @param delta as an instance passes it on; null when it says nothing that OpenAI's stream has a place for */
-export function deltaChunk(head: ChatHead, delta: Json): JsonObject | null {
-  if (typeof delta === 'string') return toChunk(head, { content: delta });
-  if (!isPlainObject(delta)) return null;
-  const { content, tool_calls } = delta;
+function toChatDelta(delta: Json): ChatPart | null {
+  const { index, content, toolCalls } = readDelta(delta);
   const known = {
-    ...(typeof content === 'string' ? { content } : {}),
-    ...(Array.isArray(tool_calls) ? { tool_calls } : {}),
-  };
-  return Object.keys(known).length === 0 ? null : toChunk(head, known);
-}
-
-/** The whole answer as one delta, of an instance that passed on no part of it. */
-export function wholeDelta(result: ModelResult): JsonObject {
-  const { tool_calls } = result;
-  const content = contentOf(result);
-  return {
     ...(content === null ? {} : { content }),
-    ...(tool_calls === undefined
-      ? {}
-      : { tool_calls: tool_calls.map((call, index) => ({ index, ...call })) }),
+    ...(toolCalls.length === 0 ? {} : { tool_calls: [...toolCalls] }),
   };
+  return Object.keys(known).length === 0 ? null : { index, delta: known };
 }
 
-/** The last chunks of a stream. @param includesUsage the caller asked for usage */
-export function closingChunks(
+/**
+ * Writes a stream of chunks.
+ * @param wish `includesUsage`: a chunk with usage and cost comes last. `choices`: how many answers are asked for
+ */
+export function createChatWriter(
   head: ChatHead,
-  result: ModelResult,
-  { costUsd, includesUsage }: { readonly costUsd: number; readonly includesUsage: boolean },
-): JsonObject[] {
-  const last = toChunk(head, {}, finishOf(result));
-  if (!includesUsage) return [last];
-  const usage = { ...usageOf(result, costUsd) };
-  return [last, { ...head, object: 'chat.completion.chunk', choices: [], usage }];
+  { includesUsage, choices }: { readonly includesUsage: boolean; readonly choices: number },
+): AnswerWriter {
+  return {
+    open: () =>
+      Array.from({ length: choices }, (_, index) =>
+        toChunk(head, { index, delta: { role: 'assistant', content: '' } }),
+      ),
+    part: (delta) => {
+      const part = toChatDelta(delta);
+      return part === null ? [] : [toChunk(head, part)];
+    },
+    close: (result, costUsd) => {
+      const ends = choicesOf(result).map((choice, index) =>
+        toChunk(head, { index, delta: {}, finish: finishOf(choice) }),
+      );
+      const usage = { ...usageOf(result, costUsd) };
+      const last = { ...head, object: 'chat.completion.chunk', choices: [], usage };
+      return [...ends, ...(includesUsage ? [toEvent(last)] : []), 'data: [DONE]\n\n'];
+    },
+    fail: (error) => [toEvent(error)],
+  };
 }
 
 /** The input of a call of `embed.…`. */

@@ -1,0 +1,183 @@
+/**
+ * Calls of models for the protocols that programs speak: each is an ordinary direct call, with its routing, budget and
+ * decision. A stream is answered from the first part on, so until then a call may still fail over to another instance,
+ * and its error has a status of its own.
+ */
+import { Readable } from 'node:stream';
+import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
+import { type ModelChoice, ModelResult } from '../../contracts/openai.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { type AnswerWriter, choicesOf, wholeDeltas } from '../../core/model-protocols/model-answer.ts';
+import { AppError, toAppError } from '../../errors/app-error.ts';
+import type { Idempotency } from '../idempotency.ts';
+import { type CallCtx, type CallingKey, makeDirectCall } from './call-service.ts';
+
+export interface CallTerms {
+  readonly caller: CallingKey;
+  /** Key, user and labels (core/money/scoped-budget.ts). */
+  readonly scopes: readonly string[];
+  /** Receives the tokens that the model reports. */
+  readonly usedTokens: (tokens: number) => void;
+  /** The constraints of the route, as headers give them. */
+  readonly constraints: Omit<ExecRequest, 'input'>;
+  readonly idempotency: Idempotency | null;
+  /** Aborts when the client disconnects; the call is cancelled then. */
+  readonly signal: CancelSignal;
+}
+
+interface NamedCall {
+  readonly capability: string;
+  readonly input: JsonObject;
+  readonly onDelta?: ((delta: Json) => void) | undefined;
+}
+
+interface AnsweredCall {
+  readonly output: ExecAnswer['output'];
+  readonly routing: ExecAnswer['routing'];
+  readonly isReplayed: boolean;
+}
+
+/** An instance that let `n` pass without reading it would answer once. */
+function declaredIn({ n }: JsonObject): readonly string[] {
+  return n === undefined ? [] : ['n'];
+}
+
+/** @throws AppError of a direct call */
+export async function callModel(
+  ctx: CallCtx,
+  { caller, scopes, usedTokens, constraints, idempotency, signal }: CallTerms,
+  { capability, input, onDelta }: NamedCall,
+): Promise<AnsweredCall> {
+  const request: ExecRequest = { ...constraints, input };
+  const declaredFields = declaredIn(input);
+  const order = { caller, scopes, usedTokens, idempotency, signal };
+  const { answer, isReplayed } = await makeDirectCall(ctx, {
+    ...order,
+    capability,
+    request,
+    onDelta,
+    declaredFields,
+  });
+  if (answer instanceof AppError) throw answer;
+  return { output: answer.output, routing: answer.routing, isReplayed };
+}
+
+function isAnswer({ text, json, tool_calls }: ModelChoice): boolean {
+  return (text ?? json ?? tool_calls) !== undefined;
+}
+
+/** @throws AppError `output_invalid` */
+function readResult(output: Json, { capability, input: { n } }: NamedCall): ModelResult {
+  const { success, data } = ModelResult.safeParse(output);
+  const answers = success ? choicesOf(data) : [];
+  const wanted = typeof n === 'number' ? n : 1;
+  if (success && answers.length === wanted && answers.every(isAnswer)) return data;
+  const made = wanted === 1 ? 'text, json or tool_calls' : `${wanted} choices with text, json or tool_calls`;
+  throw new AppError(
+    'output_invalid',
+    `${capability} answered without ${made}, which an answer of a model is made of`,
+  );
+}
+
+export interface AskedModel extends Omit<AnsweredCall, 'output'> {
+  readonly result: ModelResult;
+}
+
+/** @throws AppError of a direct call, `output_invalid` */
+export async function askModel(ctx: CallCtx, terms: CallTerms, call: NamedCall): Promise<AskedModel> {
+  const { output, ...facts } = await callModel(ctx, terms, call);
+  return { result: readResult(output, call), ...facts };
+}
+
+/** A client that reads slower than the model writes is cut off when this much of the answer waits for it. */
+const mostUnreadBytes = 1_048_576;
+
+interface AnswerEvents {
+  readonly events: Readable;
+  /** Resolves with the first event: the answer has begun. */
+  readonly begun: Promise<void>;
+  hasBegun(): boolean;
+  /** Sends events of the answer; the first ones after those that open it. */
+  send(events: readonly string[]): void;
+  /** Sends what ends the stream. */
+  close(last: readonly string[]): void;
+}
+
+/** @param onLeft the client reads no more */
+function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerEvents {
+  const events = new Readable({
+    read: () => undefined,
+    destroy: (error, done) => {
+      onLeft();
+      done(error);
+    },
+  });
+  let begin: () => void = () => undefined;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  let hasBegun = false;
+  const push = (event: string): void => {
+    if (events.destroyed) return;
+    events.push(event);
+    if (events.readableLength > mostUnreadBytes) events.destroy();
+  };
+  const pushAll = (some: readonly string[]): void => {
+    for (const event of some) push(event);
+  };
+  return {
+    events,
+    begun,
+    hasBegun: () => hasBegun,
+    send: (some) => {
+      if (some.length === 0) return;
+      if (!hasBegun) pushAll(open());
+      hasBegun = true;
+      begin();
+      pushAll(some);
+    },
+    close: (last) => {
+      pushAll(last);
+      if (!events.destroyed) events.push(null);
+    },
+  };
+}
+
+interface StreamedCall extends Omit<NamedCall, 'onDelta'> {
+  readonly writer: AnswerWriter;
+  /** The body of an error that ends the stream. */
+  readonly toError: (error: AppError) => JsonObject;
+}
+
+/**
+ * @returns server-sent events, once the answer has begun
+ * @throws AppError as `askModel`, until then
+ */
+export async function streamModel(
+  ctx: CallCtx,
+  terms: CallTerms,
+  { writer, toError, ...call }: StreamedCall,
+): Promise<Readable> {
+  const stop = new CancelSource();
+  onCancel(terms.signal, () => stop.abort(terms.signal.reason));
+  const { events, begun, hasBegun, send, close } = createAnswerEvents(writer, () => stop.abort('cancelled'));
+  const onDelta = (delta: Json): void => send(writer.part(delta));
+  const ended = askModel(ctx, { ...terms, idempotency: null, signal: stop }, { ...call, onDelta }).then(
+    ({ result, routing }) => {
+      if (!hasBegun()) for (const delta of wholeDeltas(result)) onDelta(delta);
+      const last = writer.close(result, routing.settled_usd ?? 0);
+      if (hasBegun()) close(last);
+      else {
+        send(last);
+        close([]);
+      }
+    },
+    (error: unknown) => {
+      if (!hasBegun()) throw error;
+      close(writer.fail(toError(toAppError(error))));
+    },
+  );
+  await Promise.race([begun, ended]);
+  return events;
+}
