@@ -258,7 +258,8 @@ function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): st
 }
 
 /** A short description of the step's kind. */
-function describeKind({ capability, pipeline, wait, review }: StepDetail): string {
+function describeKind({ capability, pipeline, wait, review, set }: StepDetail): string {
+  if (set !== undefined) return `set ${set}`;
   return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
 }
 

@@ -76,7 +76,7 @@ function typeIn(text: string, types: Readonly<Record<string, ValueType>>) {
 function meetsEmptyList(x: Json, y: Json, calls: readonly string[]): boolean {
   return calls.some((_, count) => {
     const before = ['job.x', ...calls.slice(0, count)].join(' | ');
-    const given = evaluateIn(`{{ ${before} }}`, aJob({ x, y }));
+    const given = evaluateIn(`{{ (${before}) ?? null }}`, aJob({ x, y }));
     return Array.isArray(given) && given.length === 0;
   });
 }
