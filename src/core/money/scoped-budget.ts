@@ -7,7 +7,7 @@ import type { BudgetRefusal, ScopeAndPeriod } from '../../contracts/money.ts';
 
 export const mostScopedBudgets = 100;
 /** The most that one call is charged to. */
-export const mostMatched = 8;
+const mostMatched = 8;
 
 /** `key`, `capability`, `user`, or `label:team`: a call has one value of it. */
 function dimensionOf(scope: string): string {
