@@ -70,7 +70,7 @@ export function settle(
       ? toNanoUsd(price.rate_usd)
       : perSecond(price.rate_usd, durationMs);
   const isKnown = price.cost_type === 'per_second' || isAmount(reportedUsd);
-  const most = isKnown && declared > reserved ? declared : reserved;
+  const most = isKnown ? declared : reserved;
   return { amount: amount < most ? amount : most, certainty: 'exact' };
 }
 

@@ -8,15 +8,17 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from '../expression/evaluate.ts';
 import { inputDialect } from '../expression/filters.ts';
 import { ExpressionError, ExpressionSyntaxError } from '../expression/language.ts';
-import { type CompiledTemplate, compileTemplate } from '../expression/template.ts';
+import { type CompiledTemplate, readTemplate } from '../expression/template.ts';
 import type { CallBound, InstanceSnapshot, RouteRequest } from './types.ts';
 
-/** @throws ExpressionSyntaxError when the text is not one expression over `input` */
-export function compileCost(text: string, pointer = ''): CompiledTemplate {
-  const compiled = compileTemplate(text, pointer, inputDialect);
-  if (compiled.root.kind === 'expression') return compiled;
+/** The one expression over `input` that is the text, or why it is none. */
+function parseCost(text: string): CompiledTemplate | ExpressionSyntaxError {
+  const { template, errors } = readTemplate(text, '', inputDialect);
+  const [error] = errors;
+  if (error !== undefined) return error;
+  if (template.root.kind === 'expression') return template;
   const message = 'one {{ }} is the whole text, such as {{ (input | tokens) * 0.000003 }}';
-  throw new ExpressionSyntaxError({ code: 'expression_syntax', pointer, offset: 0, message });
+  return new ExpressionSyntaxError({ code: 'expression_syntax', pointer: '', offset: 0, message });
 }
 
 /** What is wrong with the expressions of a price. */
@@ -34,25 +36,21 @@ export function findCostFaults({
 }
 
 function findSyntaxFault(text: string): string | null {
-  try {
-    compileCost(text);
-    return null;
-  } catch (error) {
-    if (!(error instanceof ExpressionSyntaxError)) throw error;
-    const { message, offset, suggestion } = error;
-    return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
-  }
+  const parsed = parseCost(text);
+  if (!(parsed instanceof ExpressionSyntaxError)) return null;
+  const { message, offset, suggestion } = parsed;
+  return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
 }
 
 /** Each spec version has its own text, and parsing takes longer than evaluating. */
-const known = new Map<string, CompiledTemplate>();
+const known = new Map<string, ReturnType<typeof parseCost>>();
 const maxKnown = 500;
 
-function readCost(text: string): CompiledTemplate {
+function readCost(text: string): ReturnType<typeof parseCost> {
   let compiled = known.get(text);
   if (compiled === undefined) {
     if (known.size >= maxKnown) known.clear();
-    compiled = compileCost(text);
+    compiled = parseCost(text);
     known.set(text, compiled);
   }
   return compiled;
@@ -86,14 +84,15 @@ export function createCostOfInput(input: JsonObject): CostOfInput {
 }
 
 function evaluateCost(text: string, input: JsonObject): number | CostFault {
+  const compiled = readCost(text);
+  if (compiled instanceof ExpressionSyntaxError) return { fault: compiled.message };
   try {
-    const value = evaluateTemplate(readCost(text), { input, match: {} });
+    const value = evaluateTemplate(compiled, { input, match: {} });
     if (typeof value !== 'number') return { fault: 'it is no number' };
-    return value < 0 ? { fault: 'it is below 0' } : Math.max(leastUsd, Number(value.toFixed(rateDecimals)));
+    if (value < 0) return { fault: 'it is below 0' };
+    return Math.max(leastUsd, Number(value.toFixed(rateDecimals)));
   } catch (error) {
-    if (error instanceof ExpressionError || error instanceof ExpressionSyntaxError) {
-      return { fault: error.message };
-    }
+    if (error instanceof ExpressionError) return { fault: error.message };
     throw error;
   }
 }

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { CostModel } from '../../../src/contracts/capability.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { createClaimSearch } from '../../../src/core/call/claim-search.ts';
 import { toNanoUsd } from '../../../src/core/money/nano-usd.ts';
 import {
   boundsOf,
-  compileCost,
   createCostOfInput,
+  findCostFaults,
   isDeclaring,
 } from '../../../src/core/routing/call-bound.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
@@ -68,12 +69,27 @@ describe('the cost of an input', () => {
     });
   });
 
-  it.each(['0.01', '{{ job.n }}', '{{ input.n }} USD', '{{ input.n', 'about {{ input.n }}'])(
-    'is no expression: %s',
-    (text) => {
-      expect(() => compileCost(text)).toThrow();
-    },
-  );
+  it('has as many decimals as a rate, so that no error of a double is reserved', () => {
+    expect(createCostOfInput({})('{{ 1.0000000000004 }}')).toBe(1);
+    expect(createCostOfInput({})('{{ 0.1 + 0.2 }}')).toBe(0.3);
+  });
+
+  it('of a text that was never seen before is found, and of one that is none, the fault', () => {
+    const text = `{{ ${Math.random()} * 0 + 2 }}`;
+    expect([createCostOfInput({})(text), createCostOfInput({})(text)]).toEqual([2, 2]);
+    expect(createCostOfInput({})(`${Math.random()}`)).toEqual({
+      fault: expect.stringContaining('one {{ }}'),
+    });
+  });
+
+  it('fails with the errors that are not of the language', () => {
+    const input = {
+      get n(): number {
+        throw new RangeError('no n');
+      },
+    };
+    expect(() => createCostOfInput(input)('{{ input.n }}')).toThrow(RangeError);
+  });
 
   it('is evaluated once for a call, however many instances and choices', () => {
     let reads = 0;
@@ -95,6 +111,56 @@ describe('the cost of an input', () => {
     });
     for (let n = 0; n < 3; n++) search.choose(fleet, { waiting: 0 });
     expect(reads).toBe(1);
+  });
+});
+
+describe('the faults of a price by the input', () => {
+  const none = '{{ input.n }}';
+
+  it.each<
+    [
+      name: string,
+      cost_model: Partial<CostModel>,
+      settle: 'computed' | 'reported',
+      faults: [string, string][],
+    ]
+  >([
+    ['none without expressions', { type: 'per_call' }, 'computed', []],
+    ['none with two', { type: 'per_call', worst_case: none, expected: none }, 'reported', []],
+    ['none with a price per second', { type: 'per_second', worst_case: none }, 'computed', []],
+    ['none with an expectation only', { type: 'per_call', expected: none }, 'computed', []],
+    [
+      'a text that is more than an expression',
+      { type: 'per_second', worst_case: '{{ input.n }} USD' },
+      'computed',
+      [
+        [
+          'worst_case',
+          'at character 1: one {{ }} is the whole text, such as {{ (input | tokens) * 0.000003 }}',
+        ],
+      ],
+    ],
+    [
+      'the place of an error, and a suggestion',
+      { type: 'per_second', expected: '{{ input.n -1 }}' },
+      'computed',
+      [['expected', 'at character 12: - between two values needs white space on both sides; write a - b']],
+    ],
+    [
+      'the place of an error without a suggestion',
+      { type: 'per_second', worst_case: '{{ input.n * }}' },
+      'computed',
+      [['worst_case', 'at character 14: expected a path, a value or (, found "}}"']],
+    ],
+    [
+      'a price per call without a report',
+      { type: 'per_call', worst_case: none },
+      'computed',
+      [['worst_case', 'needs settle: "reported", because each call costs the whole rate otherwise']],
+    ],
+  ])('are %s', (_, cost_model, settle, faults) => {
+    const found = findCostFaults({ cost_model: { type: 'free', rate_usd: 1, ...cost_model }, settle });
+    expect(found.map(({ field, message }) => [field, message])).toEqual(faults);
   });
 });
 
@@ -123,6 +189,9 @@ describe('a choice by the input', () => {
       const { reason, candidates } = explainChoice('d', request, choose([model], request, 1), true);
       return [reason, candidates[0]?.worst_case_usd, candidates[0]?.worst_case_fault];
     };
+    const known = aRequest({ bounds: boundsFor(ask('x'), model) });
+    const [shown] = explainChoice('d', known, choose([model], known, 1), true).candidates;
+    expect(shown).not.toHaveProperty('worst_case_fault');
     expect(explainWith(ask('x', 1_000), null)).toEqual([
       'http://10.0.0.1/model has the best price and time (about 0.0151 USD, done in about 1.0 s); this input costs at most 0.0151 USD',
       0.015_051,
@@ -161,6 +230,30 @@ describe('the expected cost', () => {
     expect(expected({ mean_cost_usd: 0.0002 })).toBe(0.0002);
     expect(expected({ settle: 'computed', mean_cost_usd: 0.0002 })).toBeCloseTo(0.001_551, 12);
     expect(expected({ expected_cost: '{{ input.none }}' })).toBeCloseTo(0.001_551, 12);
+  });
+
+  it('of a price per second may exceed the rate of one second', () => {
+    const slow = { cost_type: 'per_second', rate_usd: 0.001, worst_case: null } as const;
+    expect(expected({ ...slow, expected_cost: '{{ 0.05 }}' })).toBe(0.05);
+  });
+
+  it('evaluates the declared texts only', () => {
+    const texts: string[] = [];
+    const costOf = (text: string) => {
+      texts.push(text);
+      return 0.5;
+    };
+    const declaring = [
+      aPaid('worst', 1, { worst_case: 'w' }),
+      aPaid('expected', 1, { expected_cost: 'e', worst_case: null }),
+      aPaid('none', 1, { worst_case: null, expected_cost: null }),
+    ];
+    expect([...(boundsOf({ declaring }, costOf, now) ?? [])]).toEqual([
+      ['worst', { worstUsd: 0.5, expectedUsd: null }],
+      ['expected', { worstUsd: null, expectedUsd: 0.5 }],
+      ['none', { worstUsd: null, expectedUsd: null }],
+    ]);
+    expect(texts).toEqual(['w', 'e']);
   });
 
   it('is the worst case at most, and the rate at most', () => {

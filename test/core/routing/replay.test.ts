@@ -75,6 +75,12 @@ describe('what a decision was made from', () => {
     expect({ request, seed }).toEqual({ request: full, seed: 7 });
   });
 
+  it('holds no costs by the input where there are none', () => {
+    const stored = store([anInstance('free')], aRequest(), 7);
+    expect(stored.request).not.toHaveProperty('bounds');
+    expect(readInputs(stored).request.bounds).toBeUndefined();
+  });
+
   it('holds of an instance whatever is chosen by', () => {
     const instance = aPaid('paid', 0.05, {
       version: '2.0.0',
