@@ -29,6 +29,11 @@ const held = fileURLToPath(new URL('../support/held_capability.py', import.meta.
 const driver = fileURLToPath(new URL('../support/drive_capstan.py', import.meta.url));
 const exampleDriver = fileURLToPath(new URL('../support/drive_example.py', import.meta.url));
 
+/** Other test files use the name `shout` on the common Capstan. */
+function rename(text: string): string {
+  return text.replace('"shout"', '"python.shout"');
+}
+
 async function runPython(args: readonly string[], environment: NodeJS.ProcessEnv = {}): Promise<string> {
   const env = pythonEnvironment(environment);
   const { stdout } = await promisify(execFile)(python.path ?? '', args, { cwd: sdk, env }).catch((error) => {
@@ -110,23 +115,26 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
   });
 
   test('a capability of ten lines keeps the contract, is called, also by the client of the page, and deregisters', async () => {
-    const instance = await start(join(sdk, 'samples/shout.py'));
+    const sample = await readFile(join(sdk, 'samples/shout.py'), 'utf8');
+    const script = join(folder, 'shout.py');
+    await writeFile(script, rename(sample));
+    const instance = await start(script);
     const { shell, seen } = aShell();
     const check = ['capability', 'check', instance.endpoint, '--input', '{"text": "ahoy"}'];
     await runCapstan(check, shell);
     expect(seen.stdout).toContain('13 checks, all passed');
-    await waitFor('the instance', async () => (await stateOf('shout', instance.endpoint)) === 'up');
-    const run = await capstan.submit([{ id: 'a', capability: 'shout', input: { text: 'ahoy' } }]);
+    await waitFor('the instance', async () => (await stateOf('python.shout', instance.endpoint)) === 'up');
+    const run = await capstan.submit([{ id: 'a', capability: 'python.shout', input: { text: 'ahoy' } }]);
     expect(await capstan.ended(run.run_id)).toMatchObject({
       state: 'succeeded',
       output: { a: { text: 'AHOY' } },
     });
     const [, client] = listCodeBlocks('docs/python.md').filter(({ language }) => language === 'python');
     const access = { CAPSTAN_URL: capstan.url, CAPSTAN_API_KEY: capstan.key };
-    expect(await runPython(['-c', client?.text ?? ''], access)).toBe("{'a': {'text': 'AHOY'}} 0\n");
+    expect(await runPython(['-c', rename(client?.text ?? '')], access)).toBe("{'a': {'text': 'AHOY'}} 0\n");
     expect(await instance.end('SIGTERM')).toBe(0);
     expect(instance.lines).toEqual(expect.arrayContaining(['stop: deregistered', 'stop: stopped']));
-    expect(await stateOf('shout', instance.endpoint)).toBe('deregistered');
+    expect(await stateOf('python.shout', instance.endpoint)).toBe('deregistered');
   });
 
   test('the client starts, follows, plans, calls, decides and cancels', async () => {
