@@ -13,9 +13,10 @@ import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
-import type { KeptAnswer } from '../../db/idempotency.ts';
+import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import { type Caller, requireName } from '../access/caller.ts';
+import { type AnswerCacheCtx, throughAnswerCache } from '../cache/cached-answers.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
 import type { Idempotency } from '../idempotency.ts';
@@ -176,10 +177,7 @@ interface CallOrder {
   readonly onDelta?: ((delta: Json) => void) | undefined;
 }
 
-export type CallCtx = Pick<
-  ServerCtx,
-  'db' | 'fleet' | 'callCapability' | 'logger' | 'openCalls' | 'keyRenewer'
->;
+export type CallCtx = AnswerCacheCtx & Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer'>;
 
 /** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
@@ -188,7 +186,18 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
-/** @throws AppError of the routing table, `forbidden` for a name that the key may not call; an answer stored under an Idempotency-Key is returned as an outcome */
+/** A cached answer is stored under the Idempotency-Key here; the end of a call that is made stores its own. */
+async function execThroughCache(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
+  const answer = await throughAnswerCache(ctx, call, () => execCapability(ctx, call));
+  const kept = answer.routing.cached === undefined ? null : (call.keeps?.(answer) ?? null);
+  if (kept !== null) await answerKey(ctx.db, kept);
+  return answer;
+}
+
+/**
+ * @throws AppError of the routing table, `forbidden` for a name that the key may not call; an answer stored under an
+ * Idempotency-Key is returned as an outcome
+ */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
   const { caller, capability, request, signal, idempotency, onDelta } = order;
   const { project_id: projectId } = caller;
@@ -197,7 +206,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { projectId, capability, request, key: null, signal: stop, onDelta }),
+      execThroughCache(ctx, { projectId, capability, request, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }
@@ -212,7 +221,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
   return openCalls.run(null, (stop) =>
     callOnce(ctx, stored, ({ lost, keeps }) => {
       const { attemptKey: key } = stored;
-      return execCapability(ctx, {
+      return execThroughCache(ctx, {
         projectId,
         capability,
         request,
