@@ -161,19 +161,19 @@ def check_llm():
 
     folder = tempfile.mkdtemp()
     os.environ["LLM_USER_PATH"] = folder
+    own = {"api_base": BASE, "api_key_name": "capstan"}
     models = [
-        {"model_id": "capstan", "model_name": "fast", "api_base": BASE, "supports_tools": True, "vision": True},
-        {"model_id": "capstan-wrong", "model_name": "fats", "api_base": BASE},
+        {"model_id": "capstan", "model_name": "fast", "supports_tools": True, "vision": True, **own},
+        {"model_id": "capstan-wrong", "model_name": "fats", **own},
     ]
-    with open(os.path.join(folder, "extra-openai-models.yaml"), "w", encoding="utf-8") as file:
-        json.dump(models, file)  # JSON is YAML
+    # JSON is YAML.
+    for name, content in {"extra-openai-models.yaml": models, "keys.json": {"capstan": KEY}}.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            json.dump(content, file)
     import llm
     import openai
 
-    model = llm.get_model("capstan")
-    model.key = KEY
-    wrong = llm.get_model("capstan-wrong")
-    wrong.key = KEY
+    model, wrong = llm.get_model("capstan"), llm.get_model("capstan-wrong")
 
     def weather(place: str) -> str:
         """The weather of a place."""
