@@ -13,7 +13,7 @@ import { mostValues } from '../contracts/bounds.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { JsonLimits } from '../core/json/scan.ts';
 import { createTally } from '../core/tally.ts';
-import { AppError } from '../errors/app-error.ts';
+import { AppError, refuseField } from '../errors/app-error.ts';
 import type { KeyHolder } from '../services/access/caller.ts';
 import type { BodySize } from './input.ts';
 
@@ -22,6 +22,9 @@ export type ApiConfig = RateConfig &
     Config,
     | 'BODIES_BYTES'
     | 'BODY_LIMIT_BYTES'
+    | 'CHAT_LIMIT_BYTES'
+    | 'CHAT_MESSAGES'
+    | 'CHAT_TOOLS'
     | 'DEFINITION_LIMIT_BYTES'
     | 'MEDIA_LIMIT_BYTES'
     | 'OPEN_RUNS_PER_PROJECT'
@@ -34,7 +37,6 @@ export interface BodyLimits extends JsonLimits {
 }
 
 const stringBytes = 262_144;
-const chatBytes = 8_388_608;
 
 export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
   const wide = { depth: 100, keys: mostValues, values: mostValues, stringBytes };
@@ -47,7 +49,7 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
       return { bytes: config.BODY_LIMIT_BYTES, ...wide };
     case 'chat': {
       // Pictures and recordings come as text.
-      const bytes = Math.max(config.BODY_LIMIT_BYTES, chatBytes);
+      const bytes = Math.max(config.BODY_LIMIT_BYTES, config.CHAT_LIMIT_BYTES);
       return { ...wide, bytes, stringBytes: bytes };
     }
     case 'definition':
@@ -300,6 +302,24 @@ export function createRateLimits(config: RateConfig, now: () => number): RateLim
     sawWrongKey: (address) => take('wrong_key', address, `too many wrong keys from ${address}`),
     sawOpenBody: (address) => take('open_body', address, `too many requests without a key from ${address}`),
   };
+}
+
+interface ChatParts {
+  readonly messages: readonly unknown[];
+  readonly tools?: readonly unknown[] | undefined;
+}
+
+/** @throws AppError `request_invalid` for more messages or tools than are allowed */
+export function requireSmallChat(
+  { messages, tools = [] }: ChatParts,
+  { CHAT_MESSAGES, CHAT_TOOLS }: Pick<ApiConfig, 'CHAT_MESSAGES' | 'CHAT_TOOLS'>,
+): void {
+  const refuse = (field: string, count: number, most: string): AppError =>
+    refuseField(`/${field}`, `${count} ${field}; at most ${most}`);
+  if (messages.length > CHAT_MESSAGES)
+    throw refuse('messages', messages.length, `${CHAT_MESSAGES} are allowed (CHAT_MESSAGES)`);
+  if (tools.length > CHAT_TOOLS)
+    throw refuse('tools', tools.length, `${CHAT_TOOLS} are allowed (CHAT_TOOLS)`);
 }
 
 /** Checks the size of a job inside a larger body: the limit is that of a job that is sent by itself. */

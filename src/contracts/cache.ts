@@ -40,4 +40,16 @@ export type CacheQuery = z.infer<typeof CacheQuery>;
 export const CacheRemoval = z.strictObject({ key: CacheKey.optional(), ...which });
 export type CacheRemoval = z.infer<typeof CacheRemoval>;
 
+/** The wish of a direct call to take the answer of an equal one. */
+export const AnswerCache = z
+  .strictObject({
+    ttl_seconds: z.number().int().min(1).max(7_776_000).meta({
+      description: 'The highest age of an answer, at most 90 days.',
+    }),
+    insist: z.boolean().optional().meta({
+      description: 'Whether answers are reused if the spec is not marked deterministic. Default false.',
+    }),
+  })
+  .meta({ id: 'AnswerCache' });
+
 export const CacheRemoved = z.strictObject({ removed: z.number().int() }).meta({ id: 'CacheRemoved' });

@@ -3,6 +3,7 @@
  * calls from a queue, or the worker of the run makes them inline.
  */
 import { z } from 'zod';
+import { AnswerCache } from './cache.ts';
 import {
   CapabilityName,
   Instant,
@@ -64,6 +65,9 @@ export const Decision = z
     candidates: z.array(Candidate).max(20),
     reserved_usd: z.number(),
     settled_usd: z.number().nullable(),
+    cached: z.strictObject({ decision_id: z.string(), saved_usd: z.number() }).optional().meta({
+      description: 'Of a direct call that took a cached answer: the decision of the original call.',
+    }),
   })
   .meta({ id: 'Decision' });
 export type Decision = z.infer<typeof Decision>;
@@ -87,7 +91,9 @@ export const RouteRequestBody = z
 export type RouteRequestBody = z.infer<typeof RouteRequestBody>;
 
 /** Body of `POST /v1/capabilities/{name}/exec`. */
-export const ExecRequest = z.strictObject({ input: JsonObject, ...routeFields }).meta({ id: 'ExecRequest' });
+export const ExecRequest = z
+  .strictObject({ input: JsonObject, ...routeFields, cache: AnswerCache.optional() })
+  .meta({ id: 'ExecRequest' });
 export type ExecRequest = z.infer<typeof ExecRequest>;
 
 export const ExecAnswer = z

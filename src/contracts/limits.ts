@@ -18,6 +18,10 @@ export const Limits = z
     request: BodyLimits,
     /** A body that carries a job or another input. */
     data: BodyLimits,
+    /** A request in OpenAI's form. */
+    chat: BodyLimits,
+    chat_messages: Count,
+    chat_tools: Count,
     definition: BodyLimits,
     media_bytes: Count,
     header_bytes: Count,

@@ -28,7 +28,7 @@ export const AliasName = z
 
 export const ModelAliasRequest = z
   .strictObject({
-    capability: CapabilityName.refine(isModelName, {
+    capability: z.string().regex(/^(model|embed)\.[A-Za-z0-9_.-]{1,122}$/, {
       error: 'an alias leads to a capability model.NAME or embed.NAME',
     }),
   })

@@ -3,6 +3,7 @@
  * `model.…` by changing their address and key. Source: the reference of the Chat Completions API, 2025.
  */
 import { z } from 'zod';
+import { AnswerCache } from './cache.ts';
 import { JsonObject, Priority, Tags, Usd } from './primitives.ts';
 
 const ToolName = z.string().regex(/^[\w-]{1,64}$/, { error: '1 to 64 letters, digits, _ or -' });
@@ -55,7 +56,7 @@ export const ChatRequest = z
     model: z.string().min(1).max(128).meta({
       description: 'A capability `model.NAME`, with or without `model.`, or an alias of the project',
     }),
-    messages: z.array(JsonObject).min(1).max(1_000),
+    messages: z.array(JsonObject).min(1),
     stream: z.boolean().nullish(),
     stream_options: z
       .strictObject({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
@@ -72,7 +73,7 @@ export const ChatRequest = z
       description: 'Answers to choose from; they are one call with one cost.',
     }),
     response_format: ResponseFormat.optional(),
-    tools: z.array(ChatTool).max(128).optional(),
+    tools: z.array(ChatTool).optional(),
     tool_choice: ToolChoice.optional(),
     logprobs: z.literal(false, { error: 'log probabilities are not served' }).nullish(),
     user: EndUser,
@@ -90,6 +91,10 @@ export type ChatRequest = z.infer<typeof ChatRequest>;
 export const ChatHeaders = z.object({
   'x-capstan-ceiling-usd': z.coerce.number().pipe(Usd).optional().meta({
     description: 'The most that the call may cost, USD.',
+  }),
+  'x-capstan-cache': z.coerce.number().pipe(AnswerCache.shape.ttl_seconds).optional().meta({
+    description:
+      'Seconds for which an equal call of the project gets the same answer, at no cost. The answer has the same header: `hit` or `miss`; not with `stream`.',
   }),
   'x-capstan-priority': Priority.optional(),
   'x-capstan-tags': z

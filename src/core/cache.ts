@@ -15,7 +15,7 @@ import { canonicalJson, extendPointer } from './json/values.ts';
 import { mentionsMedia, outputPathKey } from './media.ts';
 
 /** The boundary within which equal calls share a result. */
-type CacheScope =
+export type CacheScope =
   | readonly ['project']
   | readonly ['pipeline', pipeline: string]
   | readonly ['run', runId: string];

@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
 import { purgeSessions } from '../db/access/session.ts';
 import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
+import { purgeCachedAnswers } from '../db/attempt/cached-answer.ts';
 import { purgeResults } from '../db/attempt/cached-result.ts';
 import { type Db, holdLock, type LockHold } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
@@ -257,6 +258,7 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
     repair('orphaned reviews', minuteMs, () => cancelOrphanedReviews(db)),
     { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
     routine('old results', purgeMs, () => purgeResults(db)),
+    routine('old answers', purgeMs, () => purgeCachedAnswers(db)),
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => parts.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
     routine('parts of tables', 60 * minuteMs, () => addParts(db)),

@@ -1,6 +1,4 @@
 /** OpenAI's own library, changed in nothing but address and key, on models behind the real router. */
-import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { streamText } from 'ai';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
@@ -17,7 +15,6 @@ let client: OpenAI;
 let models: ReturnType<typeof createServedModels>;
 
 beforeAll(async () => {
-  globalThis.AI_SDK_LOG_WARNINGS = false;
   [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
   models = createServedModels(api, provider);
   client = new OpenAI({ baseURL: `${api.url}/openai/v1`, apiKey: api.apiKey, maxRetries: 0 });
@@ -264,17 +261,6 @@ describe('a stream', () => {
     await expect(asking).rejects.toThrow();
     await waitFor('the request to be cancelled', () => lastRequest().isAborted);
   });
-});
-
-test("the AI SDK's provider streams through it as well", async () => {
-  const capstan = createOpenAICompatible({
-    name: 'capstan',
-    baseURL: `${api.url}/openai/v1`,
-    apiKey: api.apiKey,
-    includeUsage: true,
-  });
-  const result = streamText({ model: capstan('fast'), prompt: 'Hi' });
-  expect([await result.text, (await result.usage).totalTokens]).toEqual(['Hello, world', 1_500]);
 });
 
 describe('an error', () => {

@@ -165,6 +165,22 @@ create table budget (
 CREATE INDEX budget_by_day ON public.budget USING btree (window_start) WHERE (window_start > '-infinity'::date);
 CREATE INDEX budget_unannounced ON public.budget USING btree (announced) WHERE (((reached_50_at IS NOT NULL) AND (announced < 50)) OR ((reached_80_at IS NOT NULL) AND (announced < 80)) OR ((reached_100_at IS NOT NULL) AND (announced < 100)));
 
+create table cached_answer (
+  project_id text not null,
+  key bytea not null,
+  capability text not null,
+  attempt_id text not null,
+  instance_id text not null,
+  endpoint text not null,
+  cost_nano bigint not null,
+  output json not null,
+  stored_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint cached_answer_pkey PRIMARY KEY (project_id, key),
+  constraint cached_answer_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX cached_answer_expired ON public.cached_answer USING btree (expires_at);
+
 create table cached_result (
   project_id text not null,
   key bytea not null,

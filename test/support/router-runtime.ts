@@ -14,7 +14,7 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
   return {
     ctx,
     /** The context of direct calls. */
-    calls: { db, fleet, callCapability, logger, openCalls, keyRenewer },
+    calls: { ...ctx, logger, openCalls, keyRenewer },
     callCapability,
     fleet,
     registry: registryOf(ctx),

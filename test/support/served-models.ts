@@ -15,7 +15,10 @@ interface ServedModels {
   stop(): Promise<void>;
 }
 
-export function createServedModels(api: TestApi, provider: ModelServer): ServedModels {
+export function createServedModels(
+  api: Pick<TestApi, 'url' | 'apiKey' | 'call'>,
+  provider: ModelServer,
+): ServedModels {
   const instances: RunningInstance[] = [];
   return {
     start: async (name, more = {}) => {

@@ -3,6 +3,7 @@ import { MessagesRequest, ModelMessage } from '../../contracts/anthropic.ts';
 import { createMessage, streamMessage } from '../../services/calls/anthropic-service.ts';
 import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
+import { requireSmallChat } from '../limits.ts';
 import { toAnthropicError } from '../model-errors.ts';
 import { type Route, route } from '../route.ts';
 import { callErrors } from './calls.ts';
@@ -24,6 +25,7 @@ export const anthropicRoutes: readonly Route[] = [
     errors: [...callErrors, 'not_found'],
     handle: async (ctx, call) => {
       const { body } = call;
+      requireSmallChat({ messages: body.messages, tools: body.tools ?? [] }, ctx.config);
       const order = toOrder(call, body, body.metadata?.user_id);
       if (body.stream !== true) return { status: 200, body: answerOf(call, await createMessage(ctx, order)) };
       refuseKeptStream(order);

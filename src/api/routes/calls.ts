@@ -30,6 +30,11 @@ const ExecHeaders = z.object({
   }),
 });
 
+/** Whether a call that asked for the cache took an answer from it. */
+export function cacheWordOf({ routing }: Pick<ExecAnswer, 'routing'>): 'hit' | 'miss' {
+  return routing.cached === undefined ? 'miss' : 'hit';
+}
+
 /** The errors of a routed call. */
 export const callErrors = [
   ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
@@ -45,7 +50,7 @@ export const callRoutes: readonly Route[] = [
     tag: 'calls',
     summary: 'Call a capability on the best instance, without a pipeline',
     description:
-      'Answers when the call has ended, after up to three instances. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
+      'Answers when the call has ended, after up to three instances. With `cache`, an equal call of the project within `ttl_seconds` gets the same answer at no cost, and `X-Capstan-Cache` is `hit`. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
     usesTokens: true,
     scope: 'capability:call',
@@ -66,6 +71,7 @@ export const callRoutes: readonly Route[] = [
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');
       if (answer instanceof AppError) throw answer;
+      if (body.cache !== undefined) setHeader('X-Capstan-Cache', cacheWordOf(answer));
       return { status: 200, body: answer };
     },
   }),
@@ -121,6 +127,7 @@ export const cacheRoutes: readonly Route[] = [
     operation: 'list_cached',
     tag: 'runs',
     summary: 'List the results in the cache of steps, newest first',
+    description: 'Cached answers of direct calls are not listed.',
     scope: 'run:read',
     query: CacheQuery,
     responses: { 200: CacheList },
@@ -131,7 +138,8 @@ export const cacheRoutes: readonly Route[] = [
     tag: 'runs',
     summary:
       'Delete results from the cache: one, those of a capability, pipeline or run, or all of the project',
-    description: 'Steps that used a result keep it. Files stay.',
+    description:
+      'Answers of direct calls are deleted too, unless the request names a pipeline or a run. Steps that used a result keep it. Files stay.',
     scope: 'run:write',
     query: CacheRemoval,
     responses: { 200: CacheRemoved },

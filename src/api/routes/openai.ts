@@ -31,10 +31,11 @@ import {
 } from '../../services/calls/openai-service.ts';
 import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
+import { requireSmallChat } from '../limits.ts';
 import { toOpenAiError } from '../model-errors.ts';
 import { IdempotencyKey, LabelsHeader, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
-import { callErrors } from './calls.ts';
+import { cacheWordOf, callErrors } from './calls.ts';
 
 export const ModelHeaders = ChatHeaders.extend({
   'x-capstan-labels': LabelsHeader,
@@ -59,9 +60,12 @@ function toConstraints({
   'x-capstan-ceiling-usd': ceiling,
   'x-capstan-priority': priority = 'interactive',
   'x-capstan-tags': tags = [],
+  'x-capstan-cache': ttl,
 }: ChatHeaders): Omit<ExecRequest, 'input'> {
   const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
-  return { priority, tags, timeout_ms: timeoutMs, ...limit };
+  // Models never call themselves deterministic: who sends the header wants the answer all the same.
+  const cache = ttl === undefined ? {} : { cache: { ttl_seconds: ttl, insist: true } };
+  return { priority, tags, timeout_ms: timeoutMs, ...limit, ...cache };
 }
 
 /** @param user whose call it is, by the protocol's own field */
@@ -90,11 +94,12 @@ export function refuseKeptStream({ idempotency }: Pick<OpenAiOrder<unknown>, 'id
 
 /** Sets the headers that explain an answer. @returns its body */
 export function answerOf<Body>(
-  { setHeader }: OpenAiCall,
+  { setHeader, headers }: OpenAiCall,
   { body, routing, isReplayed }: OpenAiAnswer<Body>,
 ): Body {
   setHeader('X-Capstan-Decision', routing.decision_id);
   setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
+  if (headers['x-capstan-cache'] !== undefined) setHeader('X-Capstan-Cache', cacheWordOf({ routing }));
   if (isReplayed) setHeader('Idempotent-Replayed', 'true');
   return body;
 }
@@ -115,6 +120,7 @@ export const openAiRoutes: readonly Route[] = [
     errors: [...callErrors, 'not_found'],
     handle: async (ctx, call) => {
       const { body } = call;
+      requireSmallChat(body, ctx.config);
       const order = toOrder(call, body, body.user);
       if (body.stream !== true) return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
       refuseKeptStream(order);

@@ -39,6 +39,9 @@ function showLimits(config: ApiConfig): Limits {
   return {
     request: show(bodyLimits(config, 'request')),
     data: show(bodyLimits(config, 'data')),
+    chat: show(bodyLimits(config, 'chat')),
+    chat_messages: config.CHAT_MESSAGES,
+    chat_tools: config.CHAT_TOOLS,
     definition: show(bodyLimits(config, 'definition')),
     media_bytes: config.MEDIA_LIMIT_BYTES,
     header_bytes: httpLimits.headerBytes,

@@ -154,6 +154,7 @@ const words: Readonly<Record<string, string>> = {
   escalation: 'escalations',
   review: 'reviews',
   cached_result: 'cached results',
+  cached_answer: 'cached answers of direct calls',
   budget: 'budgets of runs',
   job: 'jobs',
   media_file: 'media files',

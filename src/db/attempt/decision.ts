@@ -24,7 +24,7 @@ export function findDecision(
   return db('attempt')
     .join('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
     .where({ project_id, 'attempt.attempt_id': attempt_id })
-    .whereNot({ state: 'cached' })
+    .whereRaw(`(state <> 'cached' or run_id is null)`)
     .first(
       ...(['attempt.attempt_id', 'capability', 'run_id', 'step_id'] as const),
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),

@@ -97,6 +97,27 @@ create index cached_result_listed on cached_result (project_id, stored_at desc, 
 create index cached_result_expired on cached_result (expires_at); -- purge
 `;
 
+/**
+ * Cached answers of direct calls. The output is here, since such a call has no step; the attempt may be deleted before
+ * the answer expires.
+ */
+export const cachedAnswerTable = `
+create table cached_answer (
+  project_id text not null references project,
+  key bytea not null, -- SHA-256 of what makes the call the same
+  capability text not null,
+  attempt_id text not null, -- of the original call
+  instance_id text not null,
+  endpoint text not null,
+  cost_nano bigint not null,
+  output json not null,
+  stored_at timestamptz not null,
+  expires_at timestamptz not null,
+  primary key (project_id, key)
+);
+create index cached_answer_expired on cached_answer (expires_at); -- purge
+`;
+
 /** The requests of claims and the ends of attempts, as `db/attempt/attempt.ts` sends them. */
 export const attemptTypes = `
 create type claim_request as (

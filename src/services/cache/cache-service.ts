@@ -5,6 +5,7 @@ import type { CacheEntry, CacheQuery, CacheRemoval } from '../../contracts/cache
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { resolveCache } from '../../core/definition/step-settings.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { removeCachedAnswers } from '../../db/attempt/cached-answer.ts';
 import {
   type CachedResultRow,
   type ListedResultRow,
@@ -52,7 +53,10 @@ export async function removeCachedResults(
   { project_id }: Caller,
   which: CacheRemoval,
 ): Promise<{ removed: number }> {
-  return { removed: await removeResults(db, project_id, which) };
+  const { pipeline, run_id } = which;
+  const isOfSteps = pipeline !== undefined || run_id !== undefined;
+  const answers = isOfSteps ? 0 : await removeCachedAnswers(db, project_id, which);
+  return { removed: answers + (await removeResults(db, project_id, which)) };
 }
 
 interface PlannedStepCall extends Omit<CallToKey, 'policy'> {

@@ -5,6 +5,7 @@ import { parseMediaReference } from '../../contracts/media.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import {
+  type CacheScope,
   cacheKeyText,
   findMediaPlaces,
   type KeyedSpec,
@@ -59,19 +60,39 @@ export interface CallKeys {
 /** Versions in service at the same time; more would slow down every lookup. */
 const mostSpecs = 8;
 
+interface InputToKey {
+  readonly projectId: string;
+  /** A job that is known to be the project's. */
+  readonly jobId?: string;
+  readonly scope: CacheScope;
+  readonly target: SpecTarget;
+  readonly input: JsonObject;
+  /** Also keys the specs that do not call themselves deterministic. */
+  readonly insists: boolean;
+}
+
 /** @returns null when the call cannot use the cache, because of its input, its capability or its files */
-export async function keyCall(ctx: CallKeyParts, call: CallToKey): Promise<CallKeys | null> {
-  const { projectId, run, step, input, policy } = call;
-  const target = specTargetOf(step);
+export async function keyInput(ctx: CallKeyParts, call: InputToKey): Promise<CallKeys | null> {
+  const { projectId, jobId, scope, target, input, insists } = call;
   const { capability, tags } = target;
-  const specs = await listKeyedSpecs(ctx, target, policy);
+  const specs = await listKeyedSpecs(ctx, target, { insists });
   const places = specs.length === 0 ? null : findMediaPlaces(input);
-  if (places === null || (await ctx.ownMedia.findForeign(projectId, input, run.job_id)) !== null) return null;
+  if (places === null || (await ctx.ownMedia.findForeign(projectId, input, jobId)) !== null) return null;
   const digests = await readDigests(ctx, Object.values(places.sources));
   if (digests === null) return null;
-  const keyed = { projectId, scope: scopeOf(policy, run), capability, tags, input, places, digests };
+  const keyed = { projectId, scope, capability, tags, input, places, digests };
   const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
   return { keys: new Map(keys), places, digests };
+}
+
+/** The keys of a step's call. */
+export function keyCall(
+  ctx: CallKeyParts,
+  { projectId, run, step, input, policy }: CallToKey,
+): Promise<CallKeys | null> {
+  const { insists } = policy;
+  const [scope, target] = [scopeOf(policy, run), specTargetOf(step)];
+  return keyInput(ctx, { projectId, jobId: run.job_id, scope, target, input, insists });
 }
 
 function sha256(text: string): string {

@@ -13,9 +13,10 @@ import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
-import type { KeptAnswer } from '../../db/idempotency.ts';
+import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import { type Caller, requireName } from '../access/caller.ts';
+import { type AnswerCacheCtx, throughAnswerCache } from '../cache/cached-answers.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
 import type { Idempotency } from '../idempotency.ts';
@@ -186,16 +187,21 @@ interface CallOrder {
   readonly declaredFields?: readonly string[] | undefined;
 }
 
-export type CallCtx = Pick<
-  ServerCtx,
-  'db' | 'fleet' | 'callCapability' | 'logger' | 'openCalls' | 'keyRenewer'
->;
+export type CallCtx = AnswerCacheCtx & Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer'>;
 
 /** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   const stop = new CancelSource();
   for (const signal of [one, other]) onCancel(signal, () => stop.abort(signal.reason));
   return stop;
+}
+
+/** A cached answer is stored under the Idempotency-Key here; the end of a call that is made stores its own. */
+async function execThroughCache(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
+  const answer = await throughAnswerCache(ctx, call, () => execCapability(ctx, call));
+  const kept = answer.routing.cached === undefined ? null : (call.keeps?.(answer) ?? null);
+  if (kept !== null) await answerKey(ctx.db, kept);
+  return answer;
 }
 
 /** The tokens of a model's answer, as it reports them; 0: it is none. */
@@ -226,7 +232,7 @@ async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execCapability(ctx, { ...call, key: null, signal: stop, onDelta }),
+      execThroughCache(ctx, { ...call, key: null, signal: stop, onDelta }),
     );
     return { answer, isReplayed: false };
   }
@@ -241,7 +247,7 @@ async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome
   return openCalls.run(null, (stop) =>
     callOnce(ctx, stored, ({ lost, keeps }) => {
       const { attemptKey: key } = stored;
-      return execCapability(ctx, { ...call, key, keeps, signal: stopWith(stop, lost) });
+      return execThroughCache(ctx, { ...call, key, keeps, signal: stopWith(stop, lost) });
     }),
   );
 }

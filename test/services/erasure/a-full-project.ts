@@ -167,6 +167,18 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     data: { projects: [project_id, other] },
   });
   await db('model_alias').insert({ project_id, name: mark, capability: 'model.fast', set_by: mark });
+  await db('cached_answer').insert({
+    project_id,
+    key: Buffer.from(mark),
+    capability: mark,
+    attempt_id: mark,
+    instance_id: mark,
+    endpoint: mark,
+    cost_nano: 1,
+    output: { mark },
+    stored_at: new Date(),
+    expires_at: new Date(),
+  });
   await db('idempotency').insert({
     project_id,
     request: 'POST /x',

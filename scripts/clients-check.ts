@@ -1,0 +1,155 @@
+/**
+ * `npm run clients:check`: client libraries of Python, changed in nothing but address and key, use a server with models
+ * on a provider that this script plays. The libraries are installed into a temporary folder, from the index that pip
+ * is set up for. It prints a table of clients and features, as docs/models.md has it.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createTemporaryFolder } from '../src/dev/data-folder.ts';
+import { choosePort } from '../src/dev/ports.ts';
+import { createPrinter } from '../src/dev/progress.ts';
+import { createSupervisor } from '../src/dev/supervisor/supervisor.ts';
+import { type ModelReply, type ModelRequest, startModelServer } from '../test/support/model-server.ts';
+import { createServedModels } from '../test/support/served-models.ts';
+import { waitFor } from '../test/support/wait.ts';
+import { startBacking } from './package/backing.ts';
+import { runCommand } from './package/run-command.ts';
+
+const packages = ['openai==3.57.0', 'langchain-openai==1.7.4', 'llm==0.36'];
+const checkout = join(import.meta.dirname, '..');
+const root = createTemporaryFolder('capstan clients ');
+const printer = createPrinter(process.stdout);
+const supervisor = createSupervisor({ report: printer.report, temporaryFolder: root });
+
+interface Finding {
+  readonly client: string;
+  readonly feature: string;
+  /** Null: it works. */
+  readonly fault: string | null;
+}
+
+/** @returns the program of an environment that has the packages @throws Error that says what is missing */
+async function installClients(): Promise<string> {
+  const folder = join(root, 'venv');
+  const explain = (words: string) => (error: unknown) => {
+    throw new Error(words, { cause: error });
+  };
+  await runCommand(['python3', '-m', 'venv', folder], { cwd: root }).catch(
+    explain('this check needs Python 3 with venv on the PATH (python3 -m venv)'),
+  );
+  const python = join(folder, 'bin', 'python');
+  await runCommand([python, '-m', 'pip', 'install', '--quiet', ...packages], { cwd: root }).catch(
+    explain(`pip could not install ${packages.join(', ')}: is the package index in reach?`),
+  );
+  return python;
+}
+
+function askedText({ body }: ModelRequest): string {
+  return JSON.stringify(body.messages ?? []); // of embeddings there are none
+}
+
+function reply(request: ModelRequest): ModelReply {
+  if (request.path.endsWith('/embeddings')) return { vectors: (text) => [text.length, 0.5], tokens: 7 };
+  const asked = askedText(request);
+  if (asked.includes('hang')) return 'hang';
+  if (asked.includes('image_url')) return { text: 'I see a picture' };
+  if (request.body.messages.some(({ role }) => role === 'tool')) return { text: 'Rain in Oslo' };
+  if (request.body.tools === undefined) return { text: 'Hello, world' };
+  const call = { id: 'call_1', name: 'weather', arguments: '{"place":"Oslo"}' };
+  return { text: '', toolCalls: [call], finish: 'tool_calls' };
+}
+
+async function startServer(): Promise<{ url: string; apiKey: string }> {
+  const backing = await startBacking(supervisor, root, printer.report);
+  const port = await choosePort([]);
+  const keyFile = join(root, 'api-key');
+  const logFile = join(root, 'server.log');
+  const program = join(checkout, 'bin', 'capstan.mjs');
+  const env = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    DATABASE_URL: backing.databaseUrl,
+    TEMPORAL_ADDRESS: backing.temporalAddress,
+    MEDIA_URL: pathToFileURL(join(root, 'media')).href,
+    PORT: String(port),
+  };
+  await runCommand([process.execPath, program, 'migrate', '--api-key-file', keyFile], {
+    cwd: checkout,
+    environment: env,
+  });
+  await supervisor.start({
+    name: 'server',
+    command: process.execPath,
+    args: [program, 'server'],
+    cwd: checkout,
+    env,
+    account: null,
+    logFile,
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 40_000,
+    readyTimeoutMs: 120_000,
+    isReady: async () => (await readFile(logFile, 'utf8')).includes('server is ready'),
+  });
+  return { url: `http://127.0.0.1:${port}`, apiKey: (await readFile(keyFile, 'utf8')).trim() };
+}
+
+function toTable(findings: readonly Finding[]): string {
+  const features = [...new Set(findings.map(({ feature }) => feature))];
+  const clients = [...new Set(findings.map(({ client }) => client))];
+  const cell = (client: string, feature: string): string => {
+    const found = findings.find((one) => one.client === client && one.feature === feature);
+    if (found === undefined) return '?';
+    if (found.fault === null) return 'works';
+    return found.fault === 'not offered' ? '–' : '**fails**';
+  };
+  const rows = clients.map((client) => [client, ...features.map((feature) => cell(client, feature))]);
+  const lines = [['client', ...features], features.concat('').map(() => '---'), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+async function checkClients(): Promise<readonly Finding[]> {
+  const python = await installClients();
+  const provider = await startModelServer();
+  provider.answer(reply);
+  const { url, apiKey } = await startServer();
+  const call = (path: string, { body }: { readonly body?: unknown } = {}): Promise<Response> =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const models = createServedModels({ url, apiKey, call }, provider);
+  try {
+    for (const name of ['model.fast', 'embed.small']) await models.start(name);
+    const environment = { PATH: process.env.PATH, CAPSTAN_BASE: `${url}/openai/v1`, CAPSTAN_KEY: apiKey };
+    const findings: Finding[] = [];
+    for (const name of packages.map((pinned) => pinned.split('==')[0] ?? '')) {
+      const script = join(import.meta.dirname, 'clients', 'check.py');
+      const printed = await runCommand([python, script, name], { cwd: root, environment });
+      const lines = printed.split('\n').filter((line) => line.startsWith('{"client"'));
+      findings.push(...lines.map((line) => JSON.parse(line) as Finding));
+    }
+    const hung = provider.requests.filter((request) => askedText(request).includes('hang'));
+    await waitFor('the provider to see that clients have gone', () => hung.every((one) => one.isAborted));
+    return findings;
+  } finally {
+    await models.stop();
+    await provider.close();
+  }
+}
+
+try {
+  const findings = await checkClients();
+  console.log(toTable(findings));
+  const faults = findings.filter(({ fault }) => fault !== null && fault !== 'not offered');
+  for (const { client, feature, fault } of faults) console.error(`${client}, ${feature}: ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  if (error instanceof Error && error.cause instanceof Error) console.error(error.cause.message);
+  process.exitCode = 1;
+} finally {
+  await supervisor.stop();
+  printer.close();
+}
