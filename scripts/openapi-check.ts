@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { toGeneratorDocument } from '../src/api/generator-document.ts';
-import { createOpenApi } from '../src/api/openapi.ts';
+import { toGeneratorDocument } from '../src/api/documents/generator-document.ts';
+import { createOpenApi } from '../src/api/documents/openapi.ts';
 import { declaredRoutes } from './docs/declared-routes.ts';
 import { runCommand } from './package/run-command.ts';
 import { ensureGoProgram, ensurePythonProgram } from './tools/ensure-program.ts';

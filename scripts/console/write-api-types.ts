@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import openapiTS, { astToString } from 'openapi-typescript';
 import ts from 'typescript';
-import { createOpenApi } from '../../src/api/openapi.ts';
+import { createOpenApi } from '../../src/api/documents/openapi.ts';
 import { declaredRoutes } from '../docs/declared-routes.ts';
 
 const target = new URL('../../src/client/api-types.d.ts', import.meta.url);

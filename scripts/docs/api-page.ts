@@ -1,5 +1,5 @@
 /** The list of routes, from the declarations that are mounted. */
-import { toDocumentedPath } from '../../src/api/openapi.ts';
+import { toDocumentedPath } from '../../src/api/documents/openapi.ts';
 import type { Route } from '../../src/api/route.ts';
 import { declaredRoutes } from './declared-routes.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';

@@ -10,7 +10,7 @@ import { extname, join } from 'node:path';
 import { z } from 'zod';
 import { AppError } from '../errors/app-error.ts';
 import { acceptedEncoding } from './answer.ts';
-import { missingConsolePage } from './docs.ts';
+import { missingConsolePage } from './documents/docs.ts';
 import { contentPolicy } from './middleware.ts';
 import { type Answer, type Route, route } from './route.ts';
 

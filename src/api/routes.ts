@@ -1,5 +1,5 @@
 import { type ConsoleFiles, consoleRoutes } from './console.ts';
-import { docsRoutes, documentRoutes } from './docs.ts';
+import { docsRoutes, documentRoutes } from './documents/docs.ts';
 import type { ApiConfig } from './limits.ts';
 import type { Route } from './route.ts';
 import { accessRoutes, auditRoutes } from './routes/access.ts';

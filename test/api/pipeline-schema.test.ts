@@ -1,6 +1,6 @@
 import Ajv from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { createPipelineSchema } from '../../src/api/docs.ts';
+import { createPipelineSchema } from '../../src/api/documents/docs.ts';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
 

@@ -1,5 +1,5 @@
 /** The OpenAPI document as a list of operations, with every reference at hand. */
-import { createOpenApi } from '../../../src/api/openapi.ts';
+import { createOpenApi } from '../../../src/api/documents/openapi.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { ConfigSchema } from '../../../src/config.ts';
 

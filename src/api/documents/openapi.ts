@@ -6,14 +6,14 @@ import {
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import { type ErrorCode, errorTable } from '../contracts/errors.ts';
-import { PipelineDefinition } from '../contracts/pipeline.ts';
-import { JsonObject } from '../contracts/primitives.ts';
-import { Problem } from '../contracts/problem.ts';
-import type { BodyKind } from './input.ts';
-import { httpLimits } from './limits.ts';
-import { findErrorForm } from './model-errors.ts';
-import type { Route } from './route.ts';
+import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
+import { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { JsonObject } from '../../contracts/primitives.ts';
+import { Problem } from '../../contracts/problem.ts';
+import type { BodyKind } from '../input.ts';
+import { httpLimits } from '../limits.ts';
+import { findErrorForm } from '../model-errors.ts';
+import type { Route } from '../route.ts';
 
 const bodyErrors: readonly ErrorCode[] = ['request_timeout', 'body_too_large', 'unsupported_media_type'];
 const textErrors: readonly ErrorCode[] = ['malformed_json', 'json_too_deep', 'proto_key'];

@@ -10,13 +10,13 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { errorTable } from '../contracts/errors.ts';
-import { PipelineDefinition } from '../contracts/pipeline.ts';
-import { Json, JsonObject } from '../contracts/primitives.ts';
+import { errorTable } from '../../contracts/errors.ts';
+import { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { ApiConfig } from '../limits.ts';
+import { type Route, route } from '../route.ts';
 import { toGeneratorDocument } from './generator-document.ts';
-import type { ApiConfig } from './limits.ts';
 import { createOpenApi } from './openapi.ts';
-import { type Route, route } from './route.ts';
 
 /** A page of the server itself: no inline script or style, nothing from another origin. */
 function page(title: string, head: string, body: string): string {
