@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { parseCidr } from './clients/address-policy.ts';
-import { findLevelFaults } from './core/ladder/levels.ts';
+import { findLevelFaults } from './core/ladder/level-models.ts';
 import { engineVersion } from './core/workflow-payloads.ts';
 import { ConfigurationError } from './errors/start-errors.ts';
 

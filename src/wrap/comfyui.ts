@@ -16,7 +16,7 @@ import { Json, JsonObject } from '../contracts/primitives.ts';
 import { isList } from '../core/json/values.ts';
 import { createNameSuggester } from '../core/nearest-name.ts';
 import { openAsBlob } from './call-files.ts';
-import { askJson, type Exchange, providerFailure } from './exchange.ts';
+import { askJson, type Exchange, providerFailure, withoutSlashes } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields } from './poll-job.ts';
 import { asObject } from './templates.ts';
 import {
@@ -282,7 +282,7 @@ export const comfyui = defineKind({
       workflow,
       host,
     );
-    const base = part.base_url.replace(/\/+$/, '');
+    const base = withoutSlashes(part.base_url);
     const headers: Record<string, string> =
       part.token === undefined ? {} : { authorization: `Bearer ${part.token}` };
     const ask: Ask = (method, path, request) =>

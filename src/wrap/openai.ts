@@ -12,7 +12,14 @@ import { compileSchema } from '../capability/schema.ts';
 import { type Json, JsonObject } from '../contracts/primitives.ts';
 import { isList } from '../core/json/values.ts';
 import { contentTypeOf, openAsBlob } from './call-files.ts';
-import { askJson, type Exchange, openExchange, providerFailure, readBytes } from './exchange.ts';
+import {
+  askJson,
+  type Exchange,
+  openExchange,
+  providerFailure,
+  readBytes,
+  withoutSlashes,
+} from './exchange.ts';
 import { asObject } from './templates.ts';
 import {
   BaseAddress,
@@ -328,7 +335,7 @@ export const openai = defineKind({
     const { perform, ...defaults } = endpoints[part.endpoint];
     const headers: Record<string, string> =
       part.token === undefined ? {} : { authorization: `Bearer ${part.token}` };
-    const base = part.base_url.replace(/\/+$/, '');
+    const base = withoutSlashes(part.base_url);
     const send: Send = (path, content, signal) => ({
       method: 'POST',
       url: `${base}${path}`,

@@ -93,7 +93,7 @@ describe('a message', () => {
     });
     expect(response.headers.get('x-capstan-cost-usd')).toBe('0.002');
     const decision = await api.call(`/v1/decisions/${response.headers.get('x-capstan-decision')}`);
-    expect(await decision.json()).toMatchObject({ capability: 'model.claude-large', reserved_usd: 0.1 });
+    expect(await decision.json()).toMatchObject({ capability: 'model.claude-large', reserved_usd: 0.000172 });
     expect(lastBody()).toMatchObject({
       messages: [{ role: 'system', content: 'Be brief.' }, ...hi],
       temperature: 0,

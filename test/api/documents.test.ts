@@ -40,6 +40,9 @@ describe('the OpenAPI document', () => {
         .sort(),
     ).toEqual(
       [
+        'DELETE /v1/aliases/{name}',
+        'GET /v1/aliases',
+        'PUT /v1/aliases/{name}',
         'DELETE /v1/cache',
         'GET /v1/runs/count',
         'GET /v1/runs/export',

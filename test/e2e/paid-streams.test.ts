@@ -22,6 +22,8 @@ const streams = Number(process.env.STREAMS ?? 25);
 const admitted = Math.floor(streams / 5);
 const slowReaders = Math.min(5, Math.floor(admitted / 2));
 const rateUsd = 0.1;
+/** Of one call, by its input: the messages have the same length. */
+let reservedUsd = 0;
 const costUsd = 0.002;
 /** A key may have so many requests open, and more a second. */
 const streamsPerKey = 100;
@@ -121,7 +123,7 @@ interface Project {
 
 /** A project whose day admits exactly so many calls. */
 async function aProject(): Promise<Project> {
-  const daily_limit_usd = Number((admitted * rateUsd).toFixed(6));
+  const daily_limit_usd = Number((admitted * reservedUsd).toFixed(9));
   const { body } = await capstan.request<{ project_id: string }>('POST', '/v1/projects', {
     name: 'streams',
     daily_limit_usd,
@@ -135,7 +137,12 @@ async function aProject(): Promise<Project> {
 
 async function knowInstance(): Promise<void> {
   await waitFor('the router to know the instance', async () => {
-    const { body } = await capstan.request<Decision>('POST', '/v1/route', { capability: 'model.crowded' });
+    const input = { messages: [{ role: 'user', content: 'hush' }] };
+    const { body } = await capstan.request<Decision>('POST', '/v1/route', {
+      capability: 'model.crowded',
+      input,
+    });
+    reservedUsd = body.candidates[0]?.worst_case_usd ?? 0;
     return body.chosen === instance.endpoint;
   });
 }
@@ -190,7 +197,7 @@ async function play({ name, slow = 0, during }: Fault): Promise<Played> {
     const keyOf = (index: number): string => keys[index % keys.length] ?? '';
     return Promise.all(Array.from({ length: count }, (_, index) => openStream(keyOf(index), content)));
   };
-  const opened = [...(await openAll(slow, 'long')), ...(await openAll(streams - slow, 'Hi'))];
+  const opened = [...(await openAll(slow, 'long')), ...(await openAll(streams - slow, 'hush'))];
   const begun = opened.filter(({ status }) => status === 200);
   const refused = opened.filter(({ status }) => status !== 200);
   const codes = new Set(
@@ -210,7 +217,7 @@ async function play({ name, slow = 0, during }: Fault): Promise<Played> {
   const { charged_nano: charged } = figures;
   expect(figures).toMatchObject({ reserved_nano: '0', ledger_nano: charged, spent_nano: charged });
   expect(figures.attempts).toBe(admitted);
-  expect(BigInt(charged)).toBeLessThanOrEqual(BigInt(Math.round(admitted * rateUsd * 1e9)));
+  expect(BigInt(charged)).toBeLessThanOrEqual(BigInt(Math.round(admitted * reservedUsd * 1e9)));
   expect(asked.length - before).toBe(admitted);
   return { bodies, figures };
 }
@@ -241,7 +248,7 @@ test(
       },
     });
     for (const body of bodies) expect(body).toMatch(/^broken|(?<!DONE\]\n\n)$/);
-    expect(figures).toMatchObject({ charged_nano: nano(admitted * rateUsd), estimated: admitted });
+    expect(figures).toMatchObject({ charged_nano: nano(admitted * reservedUsd), estimated: admitted });
   },
   limitMs,
 );

@@ -116,6 +116,19 @@ function csrfOf({ method, scope }: Route): readonly ErrorCode[] {
   return scope === null || method === 'GET' || method === 'HEAD' ? [] : ['csrf_refused'];
 }
 
+/** A status may have a form of its own beside that of errors. */
+function joinResponses(
+  own: ZodOpenApiResponsesObject,
+  problems: ZodOpenApiResponsesObject,
+): ZodOpenApiResponsesObject {
+  const ofOwn = new Map(Object.entries(own));
+  const joined = Object.entries(problems).map(([status, problem]) => {
+    const content = { ...ofOwn.get(status)?.content, ...problem.content };
+    return [status, Object.keys(content).length === 0 ? problem : { ...problem, content }];
+  });
+  return { ...own, ...Object.fromEntries(joined) };
+}
+
 function toOperation(route: Route): ZodOpenApiOperationObject {
   const { params, headers, scope } = route;
   const body = requestBody(route.body);
@@ -132,7 +145,7 @@ function toOperation(route: Route): ZodOpenApiOperationObject {
       ...(isEmptyShape(headers) ? {} : { header: headers }),
     },
     ...(body === undefined ? {} : { requestBody: body }),
-    responses: { ...successResponses(route), ...problemResponses(route) },
+    responses: joinResponses(successResponses(route), problemResponses(route)),
   };
 }
 

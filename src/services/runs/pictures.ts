@@ -9,7 +9,7 @@ import {
   timelinePage,
 } from '../../contracts/run-picture.ts';
 import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
-import { type LevelModels, levelOfModel, readLevelModels } from '../../core/ladder/levels.ts';
+import { type LevelModels, levelOfModel, readLevelModels } from '../../core/ladder/level-models.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import {

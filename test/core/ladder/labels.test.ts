@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import {
   findLevelFaults,
-  labelOf,
   levelOfModel,
   modelOf,
   readLevelModels,
-} from '../../../src/core/ladder/levels.ts';
+} from '../../../src/core/ladder/level-models.ts';
+import { labelOf } from '../../../src/core/ladder/levels.ts';
 
 const usual = readLevelModels('');
 const own = readLevelModels('fast=model.local, top = model.claude');

@@ -10,7 +10,7 @@ import { parseJson } from '../../../core/json/text.ts';
 import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
-import { modelOf, readLevelModels } from '../../../core/ladder/levels.ts';
+import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
 import type { Ctx } from '../../context.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
