@@ -119,6 +119,14 @@ test('three reviews decided alike in two runs are enough: the next run repairs i
   const input = { type: 'object', properties: { gain_db: { type: 'number' } }, additionalProperties: false };
   const gainer = await startInstance(capstan, { name: 'gainer', input });
   gainer.handle = echo;
+  // An unknown schema refuses nothing.
+  await waitFor('the worker to know the schema', async () => {
+    const input = { gain_db: 'loud' };
+    const { run_id } = await capstan.submit([
+      { id: 'a', capability: 'gainer', input, escalate: { enabled: false } },
+    ]);
+    return (await capstan.ended(run_id)).state === 'failed';
+  });
   const submit = (job: Readonly<Record<string, string>>) => {
     const steps = Object.keys(job).map((id) => ({
       id,

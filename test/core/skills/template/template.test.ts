@@ -49,7 +49,7 @@ describe('parseTemplate', () => {
     expect(parseTemplate(text)).toEqual({ ok: false, message: expect.stringMatching(message) });
   });
 
-  it.each(['{{ input.a }}', '{{ match.g1 }}', '{{ job.a | even }}', '{{ job.a | default("x") }}'])(
+  it.each(['{{ input.a }}', '{{ match.g1 }}', '{{ job.a | even }}'])(
     'leaves %s refused in a pipeline definition',
     (text) => {
       expect(readTemplate(text).errors).toHaveLength(1);
