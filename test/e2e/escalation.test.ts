@@ -128,10 +128,12 @@ test('three reviews decided alike in two runs are enough: the next run repairs i
     return (await capstan.ended(run_id)).state === 'failed';
   });
   const submit = (job: Readonly<Record<string, string>>) => {
-    const steps = Object.keys(job).map((id) => ({
+    // One after the other: of two ladders with the same failure, one waits for the other.
+    const steps = Object.keys(job).map((id, index, ids) => ({
       id,
       capability: 'gainer',
       input: { gain_db: `{{ job.${id} }}` },
+      depends_on: ids.slice(Math.max(0, index - 1), index),
     }));
     return capstan.submit(steps, job);
   };
