@@ -141,7 +141,8 @@ function parseAnswer<Value>(url: string, schema: z.ZodType<Value>, text: string)
   );
 }
 
-function withQuery(path: string, query: Query = {}): string {
+/** Absent values are left out. */
+export function withQuery(path: string, query: Query = {}): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined) parameters.set(name, String(value));

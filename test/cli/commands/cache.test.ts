@@ -1,20 +1,6 @@
 import { expect, it } from 'vitest';
-import { runCapstan } from '../../../src/cli/program.ts';
 import type { CacheEntry } from '../../../src/contracts/cache.ts';
-import { serve } from '../support/http-server.ts';
-import { aShell } from '../support/shell.ts';
-
-/** Runs a command against an API that gives this answer. @returns what was printed and asked */
-async function capstan(words: readonly string[], answer: object) {
-  const asked: string[] = [];
-  const url = await serve((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    response.end(JSON.stringify(answer));
-  });
-  const { shell, seen } = aShell();
-  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
-  return { ...seen, asked };
-}
+import { capstan } from '../support/capstan.ts';
 
 const entry: CacheEntry = {
   key: 'a'.repeat(64),

@@ -1,22 +1,6 @@
 import { expect, it } from 'vitest';
-import { runCapstan } from '../../../src/cli/program.ts';
 import type { Budget, CostSummary, LedgerEntry, ScopedBudget } from '../../../src/contracts/money.ts';
-import { serve } from '../support/http-server.ts';
-import { aShell } from '../support/shell.ts';
-
-/** Runs a command against an API that gives this answer. @returns what was printed and asked */
-async function capstan(words: readonly string[], answer: object | string) {
-  const asked: string[] = [];
-  const url = await serve(async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += chunk;
-    asked.push(`${request.method} ${request.url}${body === '' ? '' : ` ${body}`}`);
-    response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
-  });
-  const { shell, seen } = aShell();
-  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
-  return { ...seen, asked };
-}
+import { capstan } from '../support/capstan.ts';
 
 const costs: CostSummary = {
   today_spend_usd: 1.25,

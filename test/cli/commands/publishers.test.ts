@@ -1,21 +1,5 @@
 import { expect, it } from 'vitest';
-import { runCapstan } from '../../../src/cli/program.ts';
-import { serve } from '../support/http-server.ts';
-import { aShell } from '../support/shell.ts';
-
-/** Runs a command against an API that gives this answer. @returns what was printed and asked */
-async function capstan(words: readonly string[], answer: object) {
-  const asked: string[] = [];
-  const url = await serve(async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += chunk;
-    asked.push(`${request.method} ${request.url}${body === '' ? '' : ` ${body}`}`);
-    response.end(JSON.stringify(answer));
-  });
-  const { shell, seen } = aShell();
-  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
-  return { ...seen, asked };
-}
+import { capstan } from '../support/capstan.ts';
 
 const publisher = { name: 'concat', projects: ['prj_1', 'prj_2'], updated_at: '2026-01-09T00:00:00.000Z' };
 

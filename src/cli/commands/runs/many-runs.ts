@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type RunState, terminalRunStates } from '../../../contracts/run.ts';
 import { RunActs, RunCount } from '../../../contracts/run-control.ts';
-import { type ApiAnswer, download, jsonBody } from '../../client/api-client.ts';
+import { type ApiAnswer, download, jsonBody, withQuery } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
 import { command, procedure } from '../../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../../errors.ts';
@@ -80,10 +80,8 @@ export async function changeMany(session: Session, request: ManyRequest): Promis
   let [all, refused] = [0, 0];
   let cursor: string | null = null;
   do {
-    const query = new URLSearchParams({ limit: String(pageSize) });
-    const filter = { ...toRunFilter(given), cursor: cursor ?? undefined };
-    for (const [name, value] of Object.entries(filter)) if (value !== undefined) query.set(name, value);
-    const to = `/v1/runs/bulk/${act}?${query}`;
+    const query = { limit: pageSize, ...toRunFilter(given), cursor: cursor ?? undefined };
+    const to = withQuery(`/v1/runs/bulk/${act}`, query);
     const answer: ApiAnswer<RunActs> = await client.post(to, RunActs, jsonBody(body, idempotencyKey));
     all += answer.value.items.length;
     refused += answer.value.items.filter(({ error }) => error !== undefined).length;
