@@ -78,7 +78,11 @@ function sentencesOf(start: string, dialect: keyof typeof dialects): fc.Arbitrar
             : fc.oneof({ depthIdentifier: 'phrase', maxDepth: 6 }, ...shortestFirst(part.parts).map(write));
         case 'repeated':
           return fc
-            .array(write(part.part), { maxLength: 2, depthIdentifier: 'phrase' })
+            .oneof(
+              { depthIdentifier: 'phrase', maxDepth: 6 },
+              fc.constant([]),
+              fc.array(write(part.part), { minLength: 1, maxLength: 2 }),
+            )
             .map((parts) => parts.flat());
       }
     };
