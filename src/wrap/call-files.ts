@@ -223,7 +223,8 @@ function unexpected(message: string): CallFailure {
 function decode(source: string): { readonly bytes: Buffer; readonly type: string | undefined } {
   const [head = '', type] = dataUri.exec(source) ?? [];
   const written = source.slice(head.length);
-  if (/^[A-Za-z0-9+/_\s-]+=*\s*$/.test(written)) return { bytes: Buffer.from(written, 'base64'), type };
+  if (/^[A-Za-z0-9+/_\s-]+=*$/.test(written.trimEnd()))
+    return { bytes: Buffer.from(written, 'base64'), type };
   throw unexpected(
     '`from` yields a text that is no address, data URI or base64; write `as: text` to store it',
   );

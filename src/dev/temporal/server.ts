@@ -10,6 +10,7 @@ import { Connection } from '@temporalio/client';
 import { addMissingSearchAttributes } from '../../clients/temporal/search-attributes.ts';
 import { searchAttributes } from '../../core/workflow-names.ts';
 import { isPortAnswered } from '../ports.ts';
+import type { ChildSpec } from '../supervisor/child-process.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';
 import { withoutTemporal } from './environment.ts';
 
@@ -91,13 +92,25 @@ async function removeHalfMade(databaseFile: string, marker: string): Promise<voi
   for (const suffix of ['', '-wal', '-shm']) await rm(`${databaseFile}${suffix}`, { force: true });
 }
 
+/** The server picks one port by itself, for HTTP. Another process may take that port before the server opens it. */
+const portTaken = /failed listening for HTTP API on .*: address already in use/;
+
+async function startOnFreePort(supervisor: Supervisor, spec: ChildSpec, starts = 3): Promise<void> {
+  try {
+    await supervisor.start(spec);
+  } catch (error) {
+    if (starts === 1 || !portTaken.test(String(error))) throw error;
+    await startOnFreePort(supervisor, spec, starts - 1);
+  }
+}
+
 /** Resolves when the server answers. @returns its address @throws Error with the end of its log */
 export async function startTemporal(supervisor: Supervisor, options: TemporalOptions): Promise<string> {
   const folder = join(options.dataDir, 'temporal');
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const databaseFile = join(folder, 'state.sqlite');
   const marker = `${databaseFile}.complete`;
-  await supervisor.start({
+  await startOnFreePort(supervisor, {
     name: 'Temporal',
     command: options.program,
     args: serverArguments(options, { databaseFile, ephemeral: options.ephemeral }),
