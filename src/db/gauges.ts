@@ -94,8 +94,10 @@ interface HeldCount {
 }
 
 export function countHeldSlots(db: Db): Promise<readonly HeldCount[]> {
-  return query<HeldCount>(db).all(`select i.name as capability, count(*)::int as count
-     from attempt a join instance i using (instance_id) where a.state in ('reserved', 'dispatched') group by 1`);
+  return query<HeldCount>(db).all(`select i.name as capability, sum(h.slots)::int as count from (
+       select instance_id, count(*) as slots from attempt where state in ('reserved', 'dispatched') group by 1
+       union all select instance_id, slots from slot_lease where expires_at > now()) h
+     join instance i using (instance_id) group by 1`);
 }
 
 interface BreakerState {

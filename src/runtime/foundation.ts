@@ -40,9 +40,10 @@ import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { vetInstance } from '../services/registry/vetting.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../services/routing/breakers.ts';
-import { createCallRouter } from '../services/routing/call.ts';
+import { createCallCapability } from '../services/routing/call.ts';
 import { createWaitQueue } from '../services/routing/claim.ts';
 import type { Claimed, RoutingCtx } from '../services/routing/routed-call.ts';
+import { createSlotLeases } from '../services/routing/slot-leases.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
@@ -168,6 +169,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   const parts: RoutingCtx = {
     ...own,
     ...routing,
+    slotLeases: createSlotLeases({ ...base, ...routing }),
     specs: createPresentSpecs({ db, fleet, validator: routing.validator }),
     skillMatcher: createSkillMatcher({ db }),
     contexts: createRunContexts(db),
@@ -176,8 +178,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     checked: createCheckedDefinitions(),
     media,
   };
-  const calls = createCallRouter(parts);
-  const ctx: Ctx = { ...parts, callCapability: calls.callCapability };
+  const ctx: Ctx = { ...parts, callCapability: createCallCapability(parts) };
   return {
     ctx,
     directMedia,
@@ -185,7 +186,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     /** From now on, calls that end wait for the database for some seconds at most. */
     finish: attemptWriter.finish,
     close: async (): Promise<void> => {
-      await calls.close();
+      await parts.slotLeases.close();
       await closeRouting(routing);
       await registering.close();
       await db.destroy();

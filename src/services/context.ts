@@ -38,6 +38,7 @@ import type { Breakers, HalfOpenProbes } from './routing/breakers.ts';
 import type { AttemptSpans } from './routing/call-telemetry.ts';
 import type { WaitQueue } from './routing/claim.ts';
 import type { CallCapability } from './routing/routed-call.ts';
+import type { SlotLeases } from './routing/slot-leases.ts';
 import type { RunContexts } from './run-data/run-context.ts';
 import type { StepResults } from './run-data/step-results.ts';
 import type { KnownDefinitions } from './runs/definitions.ts';
@@ -82,6 +83,8 @@ export interface Ctx {
   readonly callLogs: CallLogWriter;
   /** Renews the leases of open attempts. */
   readonly leases: LeaseRenewer<Claim>;
+  /** Leased slots of free instances. */
+  readonly slotLeases: SlotLeases;
   readonly breakers: Breakers;
   /** Lets one call through to an instance whose breaker is half open. */
   readonly halfOpenProbes: HalfOpenProbes;

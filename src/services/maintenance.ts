@@ -9,6 +9,7 @@ import { purgeSessions } from '../db/access/session.ts';
 import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
 import { purgeCachedAnswers } from '../db/attempt/cached-answer.ts';
 import { purgeResults } from '../db/attempt/cached-result.ts';
+import { deleteDeadLeases } from '../db/attempt/slot-lease.ts';
 import { type Db, holdLock, type LockHold } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
 import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
@@ -242,6 +243,7 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
     })),
     { name: 'due reviews', everyMs: 0, work: () => expireDueReviews(ctx) },
     repair('leases', 0, () => loseExpiredAttempts(db)),
+    routine('leases of dead processes', minuteMs, () => deleteDeadLeases(db)),
     routine('probes', 0, (isStopping) => probeWhatIsDue(parts, isStopping)),
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     repair('lost runs', 10_000, () => parts.reconcileRuns()),

@@ -92,7 +92,6 @@ test('a claim whose answer was lost is given back, also when it is made only aft
   });
   expect(attempt.settled_nano).toBe('0');
   expect(instance.execs.length).toBe(before);
-  // A short call has claims made ahead of the next one, which are given back when none comes.
   await waitFor('nothing to be reserved', async () => {
     const reserved = await api.db('budget').sum('reserved_nano as nano').first();
     return reserved?.nano === '0';

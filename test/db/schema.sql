@@ -17,6 +17,28 @@ create type attempt_end as (
   keeps json
 );
 
+create type call_record as (
+  attempt_id text,
+  token uuid,
+  key text,
+  project_id text,
+  capability text,
+  instance_id text,
+  endpoint text,
+  holder uuid,
+  lease_ms integer,
+  state text,
+  ambiguity text,
+  counted boolean,
+  has_failed boolean,
+  duration_ms double precision,
+  error jsonb,
+  began_ms_ago double precision,
+  ended_ms_ago double precision,
+  decision json,
+  inputs json
+);
+
 create type claim_request as (
   attempt_id text,
   token uuid,
@@ -32,7 +54,6 @@ create type claim_request as (
   capability text,
   instance_id text,
   must_be_idle boolean,
-  is_prefetch boolean,
   cost_type text,
   rate_usd numeric,
   lease_ms integer,
@@ -779,6 +800,17 @@ create table skill_version (
 );
 CREATE TRIGGER skill_version_append_only BEFORE DELETE OR UPDATE ON public.skill_version FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
+create table slot_lease (
+  instance_id text not null,
+  holder uuid not null,
+  slots integer not null,
+  expires_at timestamp with time zone not null,
+  is_wanted boolean not null default false,
+  constraint slot_lease_instance_id_fkey FOREIGN KEY (instance_id) REFERENCES instance(instance_id) ON DELETE CASCADE,
+  constraint slot_lease_pkey PRIMARY KEY (instance_id, holder),
+  constraint slot_lease_slots_check CHECK ((slots >= 0))
+);
+
 create table step (
   run_id text not null,
   step_id text not null,
@@ -1114,8 +1146,9 @@ begin
     select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
-    select count(*) into v_held from attempt a where a.instance_id = v_instance
-      and a.state in ('reserved', 'dispatched');
+    select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched'))
+      + (select coalesce(sum(l.slots), 0) from slot_lease l where l.instance_id = v_instance
+        and l.expires_at > clock_timestamp()) into v_held;
     at := 0;
     foreach c in array p_claims loop
       at := at + 1;
@@ -1129,7 +1162,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -1331,16 +1364,6 @@ AS $function$
     from attempt a where a.key = p_key and a.has_failed group by a.instance_id) f
 $function$;
 
-CREATE OR REPLACE FUNCTION public.is_tight(p_claim claim_request, p_now timestamp with time zone)
- RETURNS boolean
- LANGUAGE sql
-AS $function$
-  select p_claim.reserved_nano > 0 and exists (
-    select 1 from budget_demand(array[p_claim], p_now) d
-    join budget b on b.scope = d.scope and b.window_start = d.window_start
-    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
-$function$;
-
 CREATE OR REPLACE FUNCTION public.keep_answers(p_ends attempt_end[], p_outputs json[])
  RETURNS void
  LANGUAGE sql
@@ -1356,6 +1379,43 @@ AS $function$
   update idempotency i set status = h.status, answer = h.output, created_at = clock_timestamp()
   from held h where i.project_id = h.project_id and i.request = h.request and i.key = h.key
 $function$;
+
+CREATE OR REPLACE FUNCTION public.lease_slots(p_instance text, p_holder uuid, p_slots integer, p_in_use integer, p_lease_ms integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_declared int;
+  v_own int;
+  v_others int;
+  v_granted int := 0;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  select case when x.state = 'up' and x.breaker_until is null and x.cost_type = 'free' and x.max_concurrency >= 8
+      then x.max_concurrency end into v_declared
+    from instance x where x.instance_id = p_instance for no key update;
+  if not found then
+    return 0;
+  end if;
+  delete from slot_lease l where l.instance_id = p_instance and l.expires_at <= clock_timestamp();
+  select (select count(*) from attempt a where a.instance_id = p_instance and a.state in ('reserved', 'dispatched'))
+      + coalesce(sum(l.slots) filter (where l.holder <> p_holder), 0),
+      coalesce(sum(l.slots) filter (where l.holder = p_holder), 0)
+    into v_others, v_own from slot_lease l where l.instance_id = p_instance;
+  if v_declared is not null then
+    v_granted := least(p_slots, (v_declared - v_others) * 3 / 4);
+  end if;
+  v_granted := greatest(v_granted, least(p_in_use, v_own), 0);
+  if v_granted = 0 then
+    delete from slot_lease l where l.instance_id = p_instance and l.holder = p_holder;
+  else
+    insert into slot_lease (instance_id, holder, slots, expires_at)
+    values (p_instance, p_holder, v_granted, clock_timestamp() + p_lease_ms * interval '1 millisecond')
+    on conflict (instance_id, holder) do update
+      set slots = excluded.slots, expires_at = excluded.expires_at, is_wanted = false;
+  end if;
+  return v_granted;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamp with time zone)
  RETURNS void
@@ -1476,6 +1536,69 @@ begin
   get diagnostics v_deleted = row_count;
   perform set_config('capstan.erases', '', true);
   return v_deleted;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.record_calls(p_calls json)
+ RETURNS text[]
+ LANGUAGE plpgsql
+AS $function$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_calls call_record[];
+  v_open text[];
+  v_lost text[] := '{}';
+  v_leased int;
+  v_room int;
+  o record;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  select array_agg(r order by r.attempt_id), array_agg(r.attempt_id) filter (where r.state = 'dispatched')
+    into v_calls, v_open from json_populate_recordset(null::call_record, p_calls) r;
+  if v_open is not null then
+    for o in select r.instance_id, r.holder, array_agg(r.attempt_id) as ids, count(*)::int as calls from unnest(v_calls) r
+      where r.state = 'dispatched' and not exists (select from attempt a where a.attempt_id = r.attempt_id)
+      group by 1, 2 order by 1, 2
+    loop
+      perform 1 from instance x where x.instance_id = o.instance_id for no key update;
+      select l.slots into v_leased from slot_lease l where l.instance_id = o.instance_id and l.holder = o.holder
+        and l.expires_at > clock_timestamp() for update;
+      v_room := least(coalesce(v_leased, 0), o.calls);
+      if v_room > 0 then
+        update slot_lease l set slots = l.slots - v_room where l.instance_id = o.instance_id and l.holder = o.holder;
+      end if;
+      if v_room < o.calls then
+        v_room := v_room + greatest(0, least(o.calls - v_room, coalesce((select x.max_concurrency - v_room
+            - (select count(*) from attempt a where a.instance_id = x.instance_id and a.state in ('reserved', 'dispatched'))
+            - (select coalesce(sum(l.slots), 0) from slot_lease l
+              where l.instance_id = x.instance_id and l.expires_at > clock_timestamp())
+          from instance x where x.instance_id = o.instance_id), 0)));
+        v_lost := v_lost || o.ids[v_room + 1:];
+      end if;
+    end loop;
+  end if;
+
+  with made as (
+    insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
+      lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, counted, has_failed,
+      duration_ms, error, started_at, finished_at)
+    select r.attempt_id, r.project_id, r.key, 1, r.capability, r.instance_id, r.endpoint,
+      case when l.is_lost then 'lost' else r.state end, r.token, v_now + r.lease_ms * interval '1 millisecond', 'free',
+      0, 0, case when l.is_open then null else 0 end, case when l.is_open then null when l.is_lost then 'estimated' else 'exact' end,
+      case when l.is_lost then 'ambiguous' else r.ambiguity end, coalesce(r.counted, l.is_lost),
+      coalesce(r.has_failed, l.is_lost), r.duration_ms,
+      case when l.is_lost then '{"code": "contact_lost", "message": "the lease of its slot had ended, and no slot was free"}'
+        else r.error end,
+      v_now - r.began_ms_ago * interval '1 millisecond',
+      case when not l.is_open then v_now - coalesce(r.ended_ms_ago, 0) * interval '1 millisecond' end
+    from unnest(v_calls) r
+    cross join lateral (select r.attempt_id = any (v_lost) as is_lost,
+      r.state = 'dispatched' and r.attempt_id <> all (v_lost) as is_open) l
+    on conflict (attempt_id) do nothing returning attempt_id
+  )
+  insert into attempt_choice (attempt_id, decision, inputs)
+  select r.attempt_id, r.decision, r.inputs from unnest(v_calls) r join made using (attempt_id);
+  return array(select a.attempt_id from attempt a
+    where a.attempt_id = any (v_open) and a.state not in ('reserved', 'dispatched'));
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.refuse_change()

@@ -9,8 +9,7 @@ export interface Account {
 }
 
 /**
- * Waits until nothing is reserved. A router that is called again within a moment claims for the next calls too, also
- * after the last one, and releases these claims 50 ms later.
+ * Waits until nothing is reserved: an answer may come before its end is written.
  */
 export function readAccount(db: Db, projectId: string): Promise<Account> {
   return waitFor('all reservations to be released', async () => {

@@ -3,6 +3,7 @@ import { useDatabase } from '../support/database.ts';
 import { askWithOneKey } from './ask-with-one-key.ts';
 import { crowdRouters } from './crowd-the-routers.ts';
 import { doWithoutMoney } from './do-without-money.ts';
+import { killHolders, leaseOfEach, lowerConcurrency, pauseHolders } from './lease-slots.ts';
 import { loseMostOfFleet } from './lose-most-of-a-fleet.ts';
 import { breakFreeInstance, killFreeInstance } from './lose-the-free-instance.ts';
 import { moveIntoPort } from './move-into-a-port.ts';
@@ -189,5 +190,39 @@ test('four routers with 64 callers each serve all of them without a deadlock', a
   expect(deadlocks).toBe(0);
   expect(paidCalls).toBeGreaterThan(0);
   expect(spentUsd).toBe(paidCalls);
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test.each([
+  [1, 'none is leased'],
+  [500, 'routers lease some'],
+])('four routers share %i slots of a free instance: %s', async (slots) => {
+  const { ends, most, leases } = shown(await leaseOfEach(stage, { slots, rounds: 2 * times }));
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(most).toBeLessThanOrEqual(slots);
+  if (slots === 1) expect(leases).toBe(0);
+  else expect(leases).toBeGreaterThan(1);
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('routers that are paused for longer than their lease put no call too many on an instance', async () => {
+  const { ends, most } = shown(await pauseHolders(stage, { rounds: 2 * times }));
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(most).toBeLessThanOrEqual(16);
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('the slots of killed routers are free again, and no call of others fails', async () => {
+  const { ends, most, kills } = shown(await killHolders(stage, { rounds: 2 * times }));
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(kills).toBe(2 * times);
+  expect(most).toBeLessThanOrEqual(16);
+  expect(await stage.findViolations()).toEqual([]);
+});
+
+test('an instance that lowers its concurrency under load gets no more than that', async () => {
+  const { ends, afterwards } = shown(await lowerConcurrency(stage));
+  expect(ends).toEqual({ succeeded: total(ends) });
+  expect(afterwards).toBeLessThanOrEqual(9);
   expect(await stage.findViolations()).toEqual([]);
 });

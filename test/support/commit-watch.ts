@@ -22,8 +22,15 @@ create function watch_slots() returns trigger language plpgsql as $$
 declare
   v_held int;
 begin
-  select count(*) into v_held from attempt where instance_id = new.instance_id
-    and state in ('reserved', 'dispatched') and lease_until > clock_timestamp();
+  -- A call that takes its slot out of a lease adds none.
+  if tg_table_name = 'attempt' and tg_op = 'INSERT'
+      and (to_jsonb(new) ->> 'started_at')::timestamptz < clock_timestamp() - interval '20 milliseconds' then
+    return null;
+  end if;
+  select (select count(*) from attempt where instance_id = new.instance_id
+      and state in ('reserved', 'dispatched') and lease_until > clock_timestamp())
+    + (select coalesce(sum(slots), 0) from slot_lease where instance_id = new.instance_id
+      and expires_at > clock_timestamp()) into v_held;
   insert into breach (what)
     select format('%s holds %s calls of %s (%s)', endpoint, v_held, max_concurrency, tg_op) from instance
     where instance_id = new.instance_id and v_held > max_concurrency;
@@ -31,6 +38,11 @@ begin
 end $$;
 create constraint trigger watch_slots after insert or update of lease_until on attempt deferrable initially deferred
   for each row execute function watch_slots();
+
+create constraint trigger watch_leases after insert on slot_lease deferrable initially deferred
+  for each row execute function watch_slots();
+create constraint trigger watch_larger_leases after update on slot_lease deferrable initially deferred
+  for each row when (new.slots > old.slots) execute function watch_slots();
 
 create table trial (attempt_id text, begun_at timestamptz);
 
@@ -43,11 +55,14 @@ begin
 end $$;
 create trigger watch_trials after insert on attempt for each row execute function watch_trials();
 
+-- A call on a leased slot is recorded after it began: by then its instance may have gone, and no more than a second ago.
 create function watch_state() returns trigger language plpgsql as $$
 begin
   insert into breach (what)
     select format('%s was given %s while %s', endpoint, new.attempt_id, state) from instance
-    where instance_id = new.instance_id and state not in ('up', 'suspect');
+    where instance_id = new.instance_id and state not in ('up', 'suspect')
+      and not (new.started_at < clock_timestamp() - interval '20 milliseconds'
+        and new.started_at < coalesce(down_since, clock_timestamp()) + interval '1 second');
   return null;
 end $$;
 create constraint trigger watch_state after insert on attempt deferrable initially deferred

@@ -52,7 +52,6 @@ import {
   chargeBudgets,
   dayStart,
   drawBudgets,
-  isTight,
   ledgerEntryTable,
   moveBudgets,
   nameOfBudget,
@@ -88,6 +87,7 @@ import {
   skillUseTable,
   skillVersionTable,
 } from '../../src/db/sql/skills.sql.ts';
+import { callRecordType, leaseSlots, recordCalls, slotLeaseTable } from '../../src/db/sql/slot-leases.sql.ts';
 
 const triggerFunctions = [refuseChange, refuseErased, refuseShrinking, touchInstance];
 
@@ -104,6 +104,7 @@ const tables = [
   instanceTable,
   publisherTable,
   modelAliasTable,
+  slotLeaseTable,
   definitionTable,
   pipelineVersionTable,
   pipelineAliasTable,
@@ -137,6 +138,7 @@ const tables = [
 
 const functions = [
   attemptTypes,
+  callRecordType,
   dayStart,
   withRunsBelow,
   costBelow,
@@ -146,7 +148,6 @@ const functions = [
   runScopes,
   drawBudgets,
   budgetDemand,
-  isTight,
   nameOfBudget,
   openBudget,
   applyBudgets,
@@ -162,6 +163,8 @@ const functions = [
   claimSlots,
   claimOneByOne,
   settleAndClaim,
+  leaseSlots,
+  recordCalls,
   purgeBooks,
   eraseAttempts,
   eraseUser,

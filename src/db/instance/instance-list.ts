@@ -69,11 +69,17 @@ export function listChangedInstances(db: Db, since: string, ids: readonly string
   );
 }
 
-/** Counts the calls in flight of each instance; instances without calls are absent. */
+/** Held slots: open attempts, and leased slots (except those of `holder`). Leases past their end hold nothing. */
+const heldSlots = `(select instance_id, sum(slots)::int as held from (
+    select instance_id, count(*) as slots from attempt where state in ('reserved', 'dispatched') group by 1
+    union all select instance_id, slots from slot_lease where expires_at > now() and holder is distinct from ?::uuid) s
+  group by 1)`;
+
+/** Counts the held slots of each instance; instances without them are absent. */
 export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number>> {
-  const rows = await query<{ instance_id: string; held: number }>(db).all(
-    `select instance_id, count(*)::int as held from attempt where state in ('reserved', 'dispatched') group by 1`,
-  );
+  const rows = await query<{ instance_id: string; held: number }>(db).all(`select * from ${heldSlots} h`, [
+    null,
+  ]);
   return new Map(rows.map(({ instance_id, held }) => [instance_id, held]));
 }
 
@@ -92,12 +98,14 @@ export interface FeedPoll {
   readonly horizon: string;
   readonly now_ms: number;
   readonly instances: readonly FeedRow[];
-  /** Open attempts by instance; absent = 0. */
+  /** Held slots by instance, except those of the holder's leases; absent = 0. */
   readonly held: Readonly<Record<string, number>>;
+  /** Instances for whose leased slots of the holder another router waits. */
+  readonly wanted: readonly string[];
 }
 
-/** @param since the last poll's horizon; `0` reads all */
-export function pollInstances(db: Db, since: string): Promise<FeedPoll> {
+/** @param since the last poll's horizon; `0` reads all @param holder the process that polls */
+export function pollInstances(db: Db, since: string, holder: string | null = null): Promise<FeedPoll> {
   return query<FeedPoll>(db).one(
     `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
        extract(epoch from now())::double precision * 1000 as now_ms,
@@ -109,9 +117,8 @@ export function pollInstances(db: Db, since: string): Promise<FeedPoll> {
            extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms,
            extract(epoch from ${boundLostUntil})::double precision * 1000 as bound_lost_until_ms
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
-       coalesce((select json_object_agg(instance_id, calls) from (
-         select instance_id, count(*) as calls from attempt
-         where state in ('reserved', 'dispatched') group by 1) open), '{}') as held`,
-    [since],
+       coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
+       coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as wanted`,
+    [since, holder, holder],
   );
 }

@@ -61,7 +61,7 @@ export interface InstanceColumns {
 
 /** A row with the facts that depend on the current time. */
 export interface InstanceRow extends InstanceColumns {
-  /** Open attempts of all routers. */
+  /** Held slots: open attempts of all routers, and slots that they have leased. */
   readonly in_flight: number;
   readonly is_silent: boolean;
   /** Down for so long that it is hidden and no longer probed. */
@@ -136,8 +136,9 @@ interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_pro
 
 const silence = `interval '${silenceMs} milliseconds'`;
 
-const openAttempts = `(select count(*)::int from attempt a where a.instance_id = i.instance_id
-  and a.state in ('reserved', 'dispatched'))`;
+const heldSlots = `((select count(*)::int from attempt a where a.instance_id = i.instance_id
+    and a.state in ('reserved', 'dispatched'))
+  + (select coalesce(sum(l.slots), 0)::int from slot_lease l where l.instance_id = i.instance_id and l.expires_at > now()))`;
 
 function ageMs(column: string): string {
   return `extract(epoch from now() - ${column})::double precision * 1000`;
@@ -148,7 +149,7 @@ export const boundLostUntil = `case when overran_at[3] > overran_at[1] - interva
   and overran_at[1] > now() - interval '1 hour' then overran_at[1] + interval '1 hour' end`;
 
 /** Columns of InstanceRow, for `instance i`. */
-export const instanceColumns = `i.*, ${openAttempts} as in_flight,
+export const instanceColumns = `i.*, ${heldSlots} as in_flight,
   i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at,
   coalesce(i.state = 'down' and i.down_since < now() - interval '${evictedAfterMs} milliseconds', false) as is_evicted,
   coalesce(i.breaker_until > now(), false) as is_breaker_open, ${boundLostUntil} as bound_lost_until,
@@ -259,7 +260,7 @@ export async function recordHeartbeat(db: Db, instanceId: string): Promise<void>
 /** @param queueDepth reported by the instance, stored with our number of open calls at this time */
 export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: number): Promise<void> {
   await db.raw(
-    `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${openAttempts}
+    `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${heldSlots}
      where i.instance_id = ?`,
     [queueDepth, instanceId],
   );

@@ -230,8 +230,9 @@ begin
     select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
-    select count(*) into v_held from attempt a where a.instance_id = v_instance
-      and a.state in ('reserved', 'dispatched');
+    select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched'))
+      + (select coalesce(sum(l.slots), 0) from slot_lease l where l.instance_id = v_instance
+        and l.expires_at > clock_timestamp()) into v_held;
     at := 0;
     foreach c in array p_claims loop
       at := at + 1;
@@ -245,7 +246,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';

@@ -13,6 +13,7 @@ import type { Db } from '../../db/connect.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { pollInstances } from '../../db/instance/instance-list.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { newToken } from '../ids.ts';
 import { createFleetView, type FleetView } from './fleet-view.ts';
 
 interface SlotWaiters {
@@ -72,7 +73,7 @@ interface PollLoop {
 interface PollLoopOptions {
   readonly poll: () => Promise<void>;
   readonly intervalMs: number;
-  readonly onError: (error: unknown) => void;
+  readonly logger: Logger;
 }
 
 /** Polls never overlap: a refresh during one waits for the next. */
@@ -106,13 +107,15 @@ function createSinglePoll(poll: () => Promise<void>) {
   };
 }
 
-function createPollLoop({ poll, intervalMs, onError }: PollLoopOptions): PollLoop {
+function createPollLoop({ poll, intervalMs, logger }: PollLoopOptions): PollLoop {
   const { refresh, settled } = createSinglePoll(poll);
   let timer: NodeJS.Timeout | null = null;
   let isStarted = false;
 
   const repeat = async (): Promise<void> => {
-    await refresh().catch(onError);
+    await refresh().catch((error: unknown) =>
+      logger.warn({ err: error }, 'instances could not be polled; routing uses the last known state'),
+    );
     if (isStarted) timer = setTimeout(repeat, intervalMs).unref();
   };
 
@@ -131,6 +134,8 @@ function createPollLoop({ poll, intervalMs, onError }: PollLoopOptions): PollLoo
 }
 
 export interface FleetPoller {
+  /** This process, as its leases of slots name it. */
+  readonly holder: string;
   /** Reads all instances, then keeps polling. Resolves after the first poll, also when it failed. */
   start(): Promise<void>;
   stop(): Promise<void>;
@@ -146,6 +151,12 @@ export interface FleetPoller {
   noteClaim(instanceId: string): () => void;
   /** Counts calls that have ended and whose end is written with the next claim. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
+  /** Counts calls on leased slots of this process, which polls leave out. */
+  noteLeased(instanceId: string, by: 1 | -1): void;
+  /** Whether another router waits for a slot that this process has leased; true once for each poll. */
+  takeWanted(instanceId: string): boolean;
+  /** How long ago the last poll began. */
+  ageMs(): number;
   /** Counts a call less. */
   noteRelease(instanceId: string): void;
   /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
@@ -169,7 +180,12 @@ function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   }
 }
 
+function readingsOf({ of, find, nowMs, noteClaim, takeWanted, ageMs }: FleetView) {
+  return { of, find, nowMs, noteClaim, takeWanted, ageMs };
+}
+
 export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {
+  const holder = newToken();
   const view = createFleetView();
   const waiters = createSlotWaiters();
 
@@ -181,7 +197,7 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
   const poll = async (): Promise<void> => {
     const since = view.beginPoll();
     try {
-      view.acceptPoll(await pollInstances(db, since));
+      view.acceptPoll(await pollInstances(db, since, holder));
       wakeWhereRoomIs(view, waiters);
     } catch (error) {
       view.dropPoll();
@@ -189,15 +205,14 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
     }
   };
 
-  const onError = (error: unknown): void =>
-    logger.warn({ err: error }, 'instances could not be polled; routing uses the last known state');
-
   return {
-    ...createPollLoop({ poll, intervalMs, onError }),
-    of: view.of,
-    find: view.find,
-    nowMs: view.nowMs,
-    noteClaim: view.noteClaim,
+    ...createPollLoop({ poll, intervalMs, logger }),
+    ...readingsOf(view),
+    holder,
+    noteLeased: (instanceId, by) => {
+      view.noteLeased(instanceId, by);
+      if (by === -1) wakeFor(instanceId);
+    },
     noteLeaving: (instanceId, by) => {
       view.noteLeaving(instanceId, by);
       if (by === 1) wakeFor(instanceId);

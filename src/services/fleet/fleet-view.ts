@@ -19,6 +19,12 @@ export interface FleetView {
   note(instanceId: string, by: 1 | -1): void;
   /** Counts a call more. @returns reverts it, unless a poll has counted it by then */
   noteClaim(instanceId: string): () => void;
+  /** Counts calls on leased slots of this process, which polls leave out. */
+  noteLeased(instanceId: string, by: 1 | -1): void;
+  /** Whether another router waits for a slot that this process has leased, by the last poll; true once for each poll. */
+  takeWanted(instanceId: string): boolean;
+  /** How long ago the last accepted poll began. */
+  ageMs(): number;
   /** Calls that have ended and whose end is not written yet. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
   /** Where the next poll starts. */
@@ -37,6 +43,8 @@ interface Entry {
   /** Claims minus releases since the open poll began, and between the last accepted poll and that. */
   notes: number;
   notesBeforePoll: number;
+  /** Calls on leased slots of this process. */
+  leased: number;
   /** Counted in the database, but not for the next claim of this process, whose statement writes their ends. */
   leaving: number;
 }
@@ -44,7 +52,10 @@ interface Entry {
 const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
 
 function count(entry: Entry): void {
-  entry.snapshot.held = Math.max(0, entry.polledHeld + entry.notes + entry.notesBeforePoll - entry.leaving);
+  entry.snapshot.held = Math.max(
+    0,
+    entry.polledHeld + entry.notes + entry.notesBeforePoll + entry.leased - entry.leaving,
+  );
 }
 
 export function createFleetView(): FleetView {
@@ -55,6 +66,8 @@ export function createFleetView(): FleetView {
   let begun = 0;
   let accepted = 0;
   let clock = { databaseMs: Date.now(), ownMs: performance.now() };
+  let wanted = new Set<string>();
+  const readAt = { begun: Number.NEGATIVE_INFINITY, accepted: Number.NEGATIVE_INFINITY };
 
   const accept = (row: FeedRow): void => {
     const { reported_at_ms, down_since_ms, ...fields } = row;
@@ -68,6 +81,7 @@ export function createFleetView(): FleetView {
         polledHeld: 0,
         notes: 0,
         notesBeforePoll: 0,
+        leased: 0,
         leaving: 0,
       });
     } else {
@@ -127,6 +141,14 @@ export function createFleetView(): FleetView {
         count(entry);
       };
     },
+    noteLeased: (instanceId, by) => {
+      const entry = entries.get(instanceId);
+      if (entry === undefined) return;
+      entry.leased = Math.max(0, entry.leased + by);
+      count(entry);
+    },
+    takeWanted: (instanceId) => wanted.delete(instanceId),
+    ageMs: () => performance.now() - readAt.accepted,
     noteLeaving: (instanceId, by) => {
       const entry = entries.get(instanceId);
       if (entry === undefined) return;
@@ -135,6 +157,7 @@ export function createFleetView(): FleetView {
     },
     beginPoll: () => {
       begun += 1;
+      readAt.begun = performance.now();
       for (const entry of entries.values()) {
         entry.notesBeforePoll += entry.notes;
         entry.notes = 0;
@@ -143,6 +166,8 @@ export function createFleetView(): FleetView {
     },
     acceptPoll: ({ instances, held, now_ms, ...poll }) => {
       accepted = begun;
+      readAt.accepted = readAt.begun;
+      wanted = new Set(poll.wanted);
       horizon = poll.horizon;
       clock = { databaseMs: now_ms, ownMs: performance.now() };
       for (const row of instances) accept(row);

@@ -1,7 +1,8 @@
 /**
- * Writes the claims and ends of attempts of one process, by two batch writers. A durable write waits for the disk; a
+ * Writes the claims and ends of attempts of one process, by batch writers. A durable write waits for the disk; a
  * relaxed one, for a slot on a free instance, does not and may be lost in a crash. Each statement first writes the
- * ends, then the claims. Ends are retried until they are written; each is reported once.
+ * ends, then the claims. Calls on leased slots are written after them, by a writer of their own. Ends are retried until
+ * they are written; each is reported once.
  */
 import type { Logger } from 'pino';
 import {
@@ -12,13 +13,14 @@ import {
   preventClaim,
   settleAndClaim,
 } from '../../db/attempt/attempt.ts';
+import { type LeasedCall, recordCalls } from '../../db/attempt/slot-lease.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Ctx } from '../context.ts';
 
 /**
  * Writes items to the database in micro-batches: items of one turn of the event loop go out together, and items that
- * arrive during a statement wait for its end. So a lone caller does not wait, and batches grow with the load. A patient
- * item goes out with the next one, or alone after `patienceMs`. A batch that fails because of one item is repeated item
+ * arrive during a statement wait for its end. So a lone caller does not wait, and batches grow with the load. Patient
+ * items go out with the next one, or without it after `patienceMs`. A batch that fails because of one item is repeated item
  * by item, so that a bad item does not fail the others.
  */
 interface BatchWriterOptions<Item, Result> {
@@ -67,22 +69,26 @@ export function createBatchWriter<Item, Result>(
   const { maxItems, patienceMs } = options;
   const queue: QueuedItem<Item, Result>[] = [];
   let isBusy = false;
+  let isDue = false; // an item waits that is not patient, or whose patience is over
   let patience: NodeJS.Timeout | null = null;
 
   const work = async (): Promise<void> => {
     let tell = (): void => undefined;
-    while (queue.length > 0) {
+    while (queue.length > 0 && (isDue || queue.length >= maxItems)) {
       const written = writeBatch(options, queue.splice(0, maxItems));
+      isDue &&= queue.length > 0;
       setImmediate(tell); // after the next batch is sent: the database works while these items continue
       tell = await written;
     }
     isBusy = false;
+    if (queue.length > 0) patience ??= setTimeout(start, patienceMs);
     tell();
   };
 
   const start = (): void => {
     if (patience !== null) clearTimeout(patience);
     patience = null;
+    isDue = true;
     if (isBusy) return;
     isBusy = true;
     setImmediate(work);
@@ -92,7 +98,7 @@ export function createBatchWriter<Item, Result>(
     push: (item, isPatient = false) =>
       new Promise((resolve, reject) => {
         queue.push({ item, resolve, reject });
-        if (!isPatient) start();
+        if (!isPatient || queue.length >= maxItems) start();
         else if (!isBusy) patience ??= setTimeout(start, patienceMs);
       }),
   };
@@ -181,6 +187,12 @@ export interface AttemptWriter {
   settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
   /** Retried until it is stored. A claim whose response was lost is prevented, or ended if it was made. */
   withdraw(claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void>;
+  /**
+   * Writes a call on a leased slot, open or ended. Retried until it is stored.
+   * @param isPatient no caller waits for it: it is written within 50 ms
+   * @returns false: the call is open and has no slot any more
+   */
+  record(call: LeasedCall, isPatient: boolean): Promise<boolean>;
   /** Starts the shutdown: a write that does not succeed within some seconds is given up. */
   finish(): void;
   /** Resolves when everything is written, or given up at shutdown. */
@@ -189,6 +201,9 @@ export interface AttemptWriter {
 
 const maxItems = 64;
 const patienceMs = 10;
+const recordPatienceMs = 20;
+/** A record is small beside a claim. */
+const maxRecords = 256;
 /** A longer output, in characters, is written alone. */
 const largeOutput = 65_536;
 
@@ -222,6 +237,19 @@ async function send(
   );
 }
 
+/** Its results say whether an open call has a slot. */
+function createRecordWriter(db: Db): BatchWriter<LeasedCall, boolean> {
+  return createBatchWriter({
+    send: async (calls) => {
+      const lost = await recordCalls(db, calls);
+      return calls.map(({ claim }) => !lost.has(claim.attempt_id));
+    },
+    maxItems: maxRecords,
+    patienceMs: recordPatienceMs,
+    isItemsFault,
+  });
+}
+
 export function createAttemptWriter({ db, logger }: Pick<Ctx, 'db' | 'logger'>): AttemptWriter {
   const { retryUntilStored, finish, settled } = createStoreRetries({ isItemsFault, logger });
   const createWriter = (isDurable: boolean) =>
@@ -232,6 +260,7 @@ export function createAttemptWriter({ db, logger }: Pick<Ctx, 'db' | 'logger'>):
       isItemsFault,
     });
   const writers = { durable: createWriter(true), relaxed: createWriter(false) };
+  const records = createRecordWriter(db);
   const writerOf = (isDurable: boolean) => (isDurable ? writers.durable : writers.relaxed);
   const settle = async (end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult> => {
     const item: Item = { kind: 'end', end };
@@ -249,6 +278,7 @@ export function createAttemptWriter({ db, logger }: Pick<Ctx, 'db' | 'logger'>):
       retryUntilStored(async () => {
         if (!(await preventClaim(db, claim))) await settle(end, isDurable, false);
       }),
+    record: (call, isPatient) => retryUntilStored(() => records.push(call, isPatient)),
     finish,
     settled,
   };

@@ -1,6 +1,6 @@
 /**
  * Makes routed calls: the driver of calls over the database and HTTP, with one statement before the request and one
- * after it. A call that it cannot finish is returned as `retry`, so that the owner of the clock (Temporal for steps)
+ * after it, or with a leased slot and a record behind the answer. A call that it cannot finish is returned as `retry`, so that the owner of the clock (Temporal for steps)
  * schedules the retry.
  *
  * A claimed call is sent once; its answer is checked against the instance's own schema.
@@ -17,9 +17,8 @@ import { describeForeign } from '../jobs.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
-import { createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
 import { settleCall } from './reservation.ts';
-import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call.ts';
+import type { CallCapability, CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /**
  * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows
@@ -81,7 +80,7 @@ async function checkOutput(
 function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   return {
     claim: (target, tried) => observeClaim(ctx, target, () => claimInstance(ctx, target, tried)),
-    hold: ({ claim }, lost) => ctx.leases.hold(claim, lost),
+    hold: ({ claim, slot }, lost) => slot?.hold(lost) ?? ctx.leases.hold(claim, lost),
     deliver: (request, claimed, signal) => {
       const traceparent = beginAttemptSpan(ctx, request, claimed);
       return deliverCall(ctx, { request, claimed, traceparent }, signal);
@@ -100,29 +99,9 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   };
 }
 
-export function createCallRouter(ctx: RoutingCtx): CallRouter {
+export function createCallCapability(ctx: RoutingCtx): CallCapability {
   const ports = createCallPorts(ctx);
-  const { fleet, validator } = ctx;
-  const prefetch = createClaimPrefetch({
-    fleet,
-    validator,
-    claim: (like) => prefetchClaim(ctx, like),
-    giveBack: (claimed) => giveBack(ctx, claimed),
-  });
-  const callCapability = async (request: CallRequest): Promise<CallEnd> => {
-    const refused = await refuseForeignMedia(ctx, request);
-    if (refused !== null) return refused;
-    const stream = prefetch.enter(request);
-    if (stream === null) return driveCall(ports, request);
-    const claim: typeof ports.claim = async (target, tried) =>
-      (tried.size === 0 ? await stream.take() : null) ?? ports.claim(target, tried);
-    try {
-      return await driveCall({ ...ports, claim }, request);
-    } finally {
-      stream.leave();
-    }
-  };
-  return { callCapability, close: prefetch.close };
+  return async (request) => (await refuseForeignMedia(ctx, request)) ?? driveCall(ports, request);
 }
 
 /** The input is here as the instance would get it, whatever its origin. */

@@ -80,23 +80,20 @@ async function waitAndSearch(
   ctx: RoutingCtx,
   { target, search, tried, deadline }: HopefulSearch,
 ): Promise<SearchEnd | null> {
-  const { fleet, waitQueue } = ctx;
+  const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
   while (performance.now() < deadline && !signal.aborted) {
     search.forgetMoment();
     const end = await searchOnce(ctx, { target, search }, waitQueue.count(route.capability) - 1);
     if (!isHopeful(end, tried)) return end;
+    if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
     await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
   }
   return null;
 }
 
 /** One pass over the instances, without waiting. */
-export function searchOnce(
-  ctx: RoutingCtx,
-  { target, search }: OwnSearch,
-  waiting: number,
-): Promise<SearchEnd> {
+function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: number): Promise<SearchEnd> {
   const { fleet, halfOpenProbes } = ctx;
   const ports = {
     fleet,
@@ -104,8 +101,7 @@ export function searchOnce(
     fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
     claim: (chosen: Chosen) => claimChosen(ctx, target, chosen),
   };
-  const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
-  const facts = mayTry ? { waiting, findDue: halfOpenProbes.findDue } : { waiting };
+  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: halfOpenProbes.findDue };
   return searchInstance<Found>(ports, search, facts);
 }
 

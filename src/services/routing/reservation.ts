@@ -14,20 +14,11 @@ import type { Shortage } from '../../core/money/reservation.ts';
 import { declaredNano, enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
-import type { AttemptEnd, BudgetShortage, Claim } from '../../db/attempt/attempt.ts';
+import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import type { Ctx } from '../context.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
 import { hasDurableEnd } from './attempt-writer.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
-
-/** Releases a claim. */
-export async function releaseClaim(
-  { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
-  claim: Claim,
-  why: string,
-): Promise<void> {
-  await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
-}
 
 /** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
 async function withdrawClaim(
@@ -66,25 +57,35 @@ export async function claimBest(
   target: CallRequest,
   chosen: Chosen & { readonly isTrial: boolean },
 ): Promise<ClaimBestEnd> {
-  const { attemptWriter, fleet, config } = ctx;
   const { instance, isTrial } = chosen;
   const timeoutMs = enforcedTimeout(instance, chosen.request);
   const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
   const declared = chosen.request.bounds === undefined ? undefined : declaredNano(instance, chosen.request);
-  const claim = toClaim(target, chosen, { reserved, leaseMs: config.LEASE_MS });
-  const takeBack = fleet.noteClaim(instance.instance_id);
+  const claim = toClaim(target, chosen, { reserved, leaseMs: ctx.config.LEASE_MS });
+  const { decision } = claim;
+  const facts = { claim, instance, timeoutMs, decision, isTrial, reserved, declared };
+  const slot = mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null;
+  if (slot !== null) return { kind: 'claimed', ...facts, number: 1, counted: 0, slot };
+  return claimSlot(ctx, target, facts);
+}
+
+async function claimSlot(
+  ctx: RoutingCtx,
+  target: CallRequest,
+  facts: Omit<Claimed, 'kind' | 'number' | 'counted' | 'slot'>,
+): Promise<ClaimBestEnd> {
+  const { claim, instance, reserved } = facts;
+  const takeBack = ctx.fleet.noteClaim(instance.instance_id);
   // A claim that follows unstored answers is sent with them, and steps end durably.
   const isDurable = reserved > 0n || target.isAtMostOnce || (target.batch?.stored ?? null) !== null;
-  const result = await attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
+  const result = await ctx.attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
     takeBack();
     void withdrawClaim(ctx, claim, 'the claim was not answered'); // it may have been made nevertheless
     throw error;
   });
   if (result.outcome === 'claimed') {
     const { number, counted } = result;
-    const { decision } = claim;
-    const money = { reserved, declared };
-    return { kind: 'claimed', claim, instance, number, counted, timeoutMs, decision, isTrial, ...money };
+    return { kind: 'claimed', ...facts, number, counted, slot: null };
   }
   takeBack();
   switch (result.outcome) {
@@ -97,6 +98,12 @@ export async function claimBest(
     default:
       return { kind: result.outcome };
   }
+}
+
+/** Free, without a run, and no caller reads its row: it is recorded behind its answer. */
+function mayLease({ isAtMostOnce, keeps }: CallRequest, claim: Claim, isTrial: boolean): boolean {
+  const isPlain = claim.is_first && claim.run_id === null && claim.cost_type === 'free' && !isTrial;
+  return isPlain && claim.reserved_nano === 0n && !isAtMostOnce && keeps === undefined;
 }
 
 /** Whether this call itself has made an attempt. */
@@ -125,7 +132,6 @@ function toClaim(
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
-    is_prefetch: target.isPrefetch === true,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,
@@ -171,24 +177,37 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
 
 /** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
 export async function settleCall(
-  { attemptWriter, fleet, logger }: RoutingCtx,
+  ctx: RoutingCtx,
   { request, claimed }: SettledCall,
   ending: AttemptEnding,
 ): Promise<boolean> {
-  const { claim } = claimed;
-  const { instance_id } = claimed.instance;
+  const { verdict } = ending.delivery;
   const end = toAttemptEnd({ request, claimed }, ending);
-  const isDurable = hasDurableEnd(claim) || end.keeps !== null;
-  const isPatient = mayAnswerFirst(claim, ending.delivery.verdict);
-  if (isPatient) fleet.noteLeaving(instance_id, 1);
-  const settling = attemptWriter.settle(end, isDurable, isPatient).finally(() => {
-    if (isPatient) fleet.noteLeaving(instance_id, -1);
-    fleet.noteRelease(instance_id);
-  });
+  const isPatient = mayAnswerFirst(claimed.claim, verdict);
+  if (verdict.trips) ctx.slotLeases.giveUp(claimed.instance.instance_id);
+  const settling = claimed.slot?.end(end, isPatient) ?? writeEnd(ctx, claimed.claim, { end, isPatient });
+  const { logger } = ctx;
   settling.catch((error: unknown) =>
     logger.error({ err: error }, 'the end of a call was not stored; its lease expires'),
   );
   return isPatient || (await settling) === 'settled';
+}
+
+/** The slot of a claim is free when its end is written. */
+async function writeEnd(
+  { attemptWriter, fleet }: RoutingCtx,
+  claim: Claim,
+  { end, isPatient }: { readonly end: AttemptEnd; readonly isPatient: boolean },
+): Promise<EndResult> {
+  const { instance_id } = claim;
+  const isDurable = hasDurableEnd(claim) || end.keeps !== null;
+  if (isPatient) fleet.noteLeaving(instance_id, 1);
+  try {
+    return await attemptWriter.settle(end, isDurable, isPatient);
+  } finally {
+    if (isPatient) fleet.noteLeaving(instance_id, -1);
+    fleet.noteRelease(instance_id);
+  }
 }
 
 function toAttemptEnd(

@@ -7,6 +7,7 @@ import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts'
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
 import type { Ctx } from '../context.ts';
+import type { SlotUse } from './slot-leases.ts';
 
 export interface CallRequest extends RoutedCall {
   readonly projectId: string;
@@ -28,8 +29,6 @@ export interface CallRequest extends RoutedCall {
   readonly jobId?: string;
   /** Sent at most once, so the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
-  /** The claim is for a call that is only expected. */
-  readonly isPrefetch?: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
   /** Failures, and the cancel, that leave the step open. Default: none. */
@@ -54,6 +53,8 @@ export interface Claimed extends ClaimedCall {
   readonly claim: Claim;
   /** The one call that a half-open breaker lets through. */
   readonly isTrial: boolean;
+  /** Null: the claim is a row of its own. */
+  readonly slot: SlotUse | null;
 }
 
 /** The parts of a process that a routed call needs. */
@@ -61,10 +62,3 @@ export type RoutingCtx = Omit<Ctx, 'callCapability'>;
 
 /** Makes one routed call. */
 export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
-
-/** The routed calls of one process. */
-export interface CallRouter {
-  readonly callCapability: CallCapability;
-  /** Stops prefetching claims. Resolves when no prefetch is in flight. */
-  close(): Promise<void>;
-}
