@@ -34,7 +34,7 @@ const ModelInput = z.object({
 });
 
 const ModelOutput = z.object({
-  json: z.unknown().optional(),
+  json: z.unknown(),
   model: z.string(),
   finish_reason: z.enum(['stop']),
   usage: z.object({ input_tokens: z.number().int(), output_tokens: z.number().int() }),

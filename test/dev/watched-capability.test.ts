@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { findWatchedFolders, type WatchedCapability, watchCapability } from '../../src/dev/capabilities.ts';
@@ -98,6 +98,13 @@ describe.skipIf(!hasPython)('a capability under work', () => {
     expect(status).toBe('ready');
     expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
   });
+});
+
+it('a folder without a capability means the capabilities in its folders', () => {
+  const names = (path: string) => findWatchedFolders(path).map((folder) => basename(folder));
+  expect(names(`${root}examples/documents/stand-ins`).sort()).toEqual(['large', 'medium', 'small']);
+  expect(names(`${root}templates/init/shout`)).toEqual(['shout']);
+  expect(names(`${root}docs/pictures`)).toEqual(['pictures']);
 });
 
 it('a folder that is not there is named', () => {

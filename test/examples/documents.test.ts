@@ -93,7 +93,7 @@ test('three models read all documents, and the large one only the hard cases, at
   expect(costs['model.small']).toBeCloseTo(small, 9);
   expect(costs['model.medium']).toBeCloseTo(medium, 9);
   expect(costs['model.large']).toBeCloseTo(large, 9);
-  await keepExamplePicture(example.capstan, `/runs/${run.run_id}`, 'example-documents');
+  await keepExamplePicture(example.capstan, { path: `/runs/${run.run_id}`, name: 'example-documents' });
 });
 
 test('a batch above its ceiling ends within it, and names the documents that are left', async () => {
@@ -119,5 +119,5 @@ test('a ceiling of nothing leaves every document, and costs nothing', async () =
 });
 
 test('its wrap file serves a step of the pipeline instead of a stand-in', async () => {
-  expect(await findingsOfSwap(example)).toEqual({ swapped: ['model.small'], errors: [] });
+  expect(await findingsOfSwap(example)).toEqual({ before: [], swapped: ['model.small'], errors: [] });
 });

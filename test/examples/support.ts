@@ -109,22 +109,26 @@ async function listWrapped(folder: string): Promise<readonly Capability[]> {
 }
 
 /**
- * What a check of the pipeline finds where the capabilities of its wrap files do all the work that they can, and
- * stand-ins the rest.
+ * The findings of a check of the pipeline: all of them with the stand-ins (`before`), and the errors where the wrap files
+ * do all the work that they can, and stand-ins the rest.
  */
 export async function findingsOfSwap({ folder, read }: Example) {
-  const wrapped = await listWrapped(folder);
+  const text = await read('pipeline.yaml');
+  const [standIns, wrapped] = await Promise.all([listStandIns(folder), listWrapped(folder)]);
   const taken = new Set(wrapped.map(({ spec }) => spec.name));
-  const others = (await listStandIns(folder)).filter(({ spec }) => !taken.has(spec.name));
-  const forms = createInputForms();
-  const specs = new Map(
-    [...wrapped, ...others].map(({ spec }) => [spec.name, forms.addSpec(spec.name, spec)] as const),
-  );
-  const facts = {
-    knownCapabilities: new Set(specs.keys()),
-    strict: true,
-    specsOf: ({ capability = '' }) => [specs.get(capability) ?? []].flat(),
+  const check = (capabilities: readonly Capability[]) => {
+    const forms = createInputForms();
+    const specs = new Map(
+      capabilities.map(({ spec }) => [spec.name, forms.addSpec(spec.name, spec)] as const),
+    );
+    const specsOf = ({ capability = '' }) => [specs.get(capability) ?? []].flat();
+    const facts = { knownCapabilities: new Set(specs.keys()), strict: true, specsOf };
+    return readDefinition({ text, contentType: null }, facts).findings;
   };
-  const { findings } = readDefinition({ text: await read('pipeline.yaml'), contentType: null }, facts);
-  return { swapped: [...taken].sort(), errors: findings.filter(({ severity }) => severity === 'error') };
+  const after = check([...wrapped, ...standIns.filter(({ spec }) => !taken.has(spec.name))]);
+  return {
+    before: check(standIns),
+    swapped: [...taken].sort(),
+    errors: after.filter(({ severity }) => severity === 'error'),
+  };
 }
