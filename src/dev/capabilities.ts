@@ -9,7 +9,7 @@
  * affect.
  */
 
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { watch } from 'chokidar';
@@ -94,11 +94,21 @@ interface WatchHost {
 /** Editors write a file in several steps, and tools write several files. */
 const quietMs = 200;
 
-/** @throws Error when it is not a folder */
-export function findWatchedFolder(path: string): string {
+const entries = ['package.json', 'index.ts', 'index.js'];
+
+function isCapability(folder: string): boolean {
+  return entries.some((entry) => existsSync(join(folder, entry)));
+}
+
+/** The folder, or the folders of capabilities in it. @throws Error when it is not a folder */
+export function findWatchedFolders(path: string): readonly string[] {
   const folder = resolve(path);
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return folder;
-  throw new Error(`--watch ${path}: there is no such folder`);
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw new Error(`--watch ${path}: there is no such folder`);
+  }
+  const inside = readdirSync(folder).map((name) => join(folder, name));
+  const capabilities = isCapability(folder) ? [] : inside.filter(isCapability);
+  return capabilities.length === 0 ? [folder] : capabilities;
 }
 
 /** Ignores dependencies, and files that a running capability writes. */

@@ -6,7 +6,7 @@ import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { StackFile } from '../contracts/stack.ts';
-import { findWatchedFolder, type WatchedCapability, watchCapability } from './capabilities.ts';
+import { findWatchedFolders, type WatchedCapability, watchCapability } from './capabilities.ts';
 import {
   createDataFolder,
   createTemporaryFolder,
@@ -117,7 +117,7 @@ function watchFolders(
 ): WatchedCapability[] {
   const { api_url: apiUrl, api_key: apiKey, media_url: mediaUrl } = info;
   const access = { dataDir, environment, apiUrl, apiKey, mediaUrl };
-  const folders = watch.map(findWatchedFolder);
+  const folders = watch.flatMap(findWatchedFolders);
   return folders.map((folder) => watchCapability(folder, { access, supervisor, report }));
 }
 
@@ -128,7 +128,7 @@ function watchFolders(
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
   // Validated before anything is started.
-  (options.watch ?? []).forEach(findWatchedFolder);
+  (options.watch ?? []).forEach(findWatchedFolders);
   const held = await holdFolder(options);
   const { dataDir, supervisor, lock } = held;
   let watching: readonly WatchedCapability[] = [];

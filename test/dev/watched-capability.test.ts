@@ -2,10 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
-import { findWatchedFolder, type WatchedCapability, watchCapability } from '../../src/dev/capabilities.ts';
+import { findWatchedFolders, type WatchedCapability, watchCapability } from '../../src/dev/capabilities.ts';
 import type { ProgressEvent } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
 import { root } from '../docs/documents.ts';
@@ -33,7 +33,11 @@ beforeAll(async () => {
     mediaUrl: capstan.mediaUrl,
     environment: process.env,
   };
-  watched = watchCapability(findWatchedFolder(join(folder, 'shout')), { access, supervisor, report });
+  watched = watchCapability(findWatchedFolders(join(folder, 'shout'))[0] ?? '', {
+    access,
+    supervisor,
+    report,
+  });
   await watched.started;
 });
 afterAll(async () => {
@@ -96,6 +100,13 @@ describe.skipIf(!hasPython)('a capability under work', () => {
   });
 });
 
+it('a folder without a capability means the capabilities in its folders', () => {
+  const names = (path: string) => findWatchedFolders(path).map((folder) => basename(folder));
+  expect(names(`${root}examples/documents/stand-ins`).sort()).toEqual(['large', 'medium', 'small']);
+  expect(names(`${root}templates/init/shout`)).toEqual(['shout']);
+  expect(names(`${root}docs/pictures`)).toEqual(['pictures']);
+});
+
 it('a folder that is not there is named', () => {
-  expect(() => findWatchedFolder('no/such')).toThrow('--watch no/such: there is no such folder');
+  expect(() => findWatchedFolders('no/such')).toThrow('--watch no/such: there is no such folder');
 });

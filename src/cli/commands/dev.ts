@@ -97,7 +97,7 @@ export const registerDevCommand = local('dev', {
     '--ephemeral': usually('keep the data in a temporary folder and remove it at the end', false),
     '--no-samples': 'start no sample capabilities',
     '--watch <folder>': parsed(
-      'start the capability in a folder too, and again when its files change (repeatable)',
+      'start the capability in a folder too, or all in its folders, and again when files change (repeatable)',
       collectText,
     ),
     '--json': usually('print the content of stack.json as one line when ready', false),
