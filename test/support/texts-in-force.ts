@@ -11,6 +11,7 @@ import {
   personTable,
   projectTable,
   scopedBudgetTable,
+  secretTable,
   sessionTable,
 } from '../../src/db/sql/access.sql.ts';
 import {
@@ -104,6 +105,7 @@ const tables = [
   instanceTable,
   publisherTable,
   modelAliasTable,
+  secretTable,
   definitionTable,
   pipelineVersionTable,
   pipelineAliasTable,
