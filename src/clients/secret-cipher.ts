@@ -12,7 +12,7 @@ export interface SecretOwner {
   readonly name: string;
 }
 
-interface Sealed {
+interface SealedSecret {
   readonly sealed: Buffer;
   readonly key_id: string;
 }
@@ -20,9 +20,9 @@ interface Sealed {
 export interface SecretCipher {
   /** The id of the key that seals. */
   readonly keyId: string;
-  seal(owner: SecretOwner, value: string): Sealed;
+  seal(owner: SecretOwner, value: string): SealedSecret;
   /** @throws Error that names the missing key */
-  open(owner: SecretOwner, sealed: Sealed): string;
+  open(owner: SecretOwner, sealed: SealedSecret): string;
 }
 
 /** @param setting `PAYLOAD_KEYS` @returns null without keys */
