@@ -111,10 +111,13 @@ function retryAfter(value: string | string[] | undefined): number | null {
 /** Takes secrets out of an answer, before anything of it is cut off or quoted. */
 export function redactAnswer(answer: InstanceAnswer, redactor: Redactor): InstanceAnswer {
   const { headers, body } = answer;
-  const code = headers['x-error-code'];
+  const shown = Object.entries(headers).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? redactor.text(value) : value?.map(redactor.text),
+  ]);
   return {
     ...answer,
-    headers: typeof code === 'string' ? { ...headers, 'x-error-code': redactor.text(code) } : headers,
+    headers: Object.fromEntries(shown),
     body: body === null ? null : redactBody(body, redactor),
   };
 }

@@ -16,7 +16,7 @@ import type { CompiledTemplate, TemplateNode } from '../expression/template.ts';
 import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 
 /** The name of the secret that an expression is; null: it is anything else. */
-export function secretNamedBy(expression: Expression): string | null {
+function secretNamedBy(expression: Expression): string | null {
   if (expression.kind !== 'path' || expression.root !== 'secrets') return null;
   const [name, ...others] = expression.segments;
   return typeof name === 'string' && others.length === 0 ? name : null;

@@ -99,6 +99,18 @@ describe('a step with a secret', () => {
     expect(JSON.stringify(end) + (await rowsOf(run))).not.toContain('token_in_a_code');
   });
 
+  it.each([200, 502])('hides the value in a header that an error quotes (HTTP %i)', async (status) => {
+    await set({ value: 'token_in_a_header' });
+    instance.handle = (_, response) => {
+      response.writeHead(status, { 'content-type': 'text/token_in_a_header', location: 'token_in_a_header' });
+      response.end('token_in_a_header');
+    };
+    const run = await aSecretRun();
+    const end = await worker.execute(run, 'a');
+    expect(end.kind).toBe('retry');
+    expect(JSON.stringify(end) + (await rowsOf(run))).not.toContain('token_in_a_header');
+  });
+
   it('may get an answer of 4 MiB, in which the value is searched, and no larger one', async () => {
     instance.handle = (_, response) =>
       answer(response, 200, { ok: true, output: { text: `${value}${'x'.repeat(4_000_000)}` } });
