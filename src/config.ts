@@ -97,7 +97,7 @@ export const ConfigSchema = z
     TASK_QUEUE: z.string().default('capstan').meta({ description: 'Temporal task queue.' }),
     PAYLOAD_KEYS: z.string().min(1).optional().meta({
       description:
-        'Keys that encrypt the data in Temporal: ID:BASE64 of 32 bytes each, separated by commas, the newest first. Or the path of a file that holds them. Server and worker need the same; see docs/operate/encryption.md.',
+        'Keys that encrypt the data in Temporal, and secrets: ID:BASE64 of 32 bytes each, separated by commas, the newest first. Or the path of a file that holds them. Server and worker need the same; see docs/operate/encryption.md.',
     }),
     TEMPORAL_UI_URL: z
       .url()

@@ -25,6 +25,7 @@ export const settingsTabs = [
   'sessions',
   'projects',
   'webhooks',
+  'secrets',
   'audit',
   'limits',
   'theme',

@@ -82,6 +82,10 @@ const roots = formatTable(
     [runFields.map((field) => code(`run.${field}`)).join(', '), 'facts of the run'],
     ['`item`, `item.…`', 'inside `for_each`: the item'],
     ['`index`', 'inside `for_each`: the index of the item, from 0'],
+    [
+      '`secrets.<name>`',
+      'in the input of a step with `capability`, alone in its `{{ }}`: a [secret](../operate/secrets.md) of the project',
+    ],
   ],
 );
 

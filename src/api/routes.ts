@@ -18,6 +18,7 @@ import { reviewRoutes } from './routes/reviews.ts';
 import { runControlRoutes } from './routes/run-control.ts';
 import { runPictureRoutes, runRoutes } from './routes/runs.ts';
 import { scheduleRoutes } from './routes/schedules.ts';
+import { secretRoutes } from './routes/secrets.ts';
 import { serviceRoutes } from './routes/service.ts';
 import { sessionAdminRoutes, sessionRoutes } from './routes/sessions.ts';
 import { signInRoutes } from './routes/sign-in.ts';
@@ -57,6 +58,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...accessRoutes,
     ...auditRoutes,
     ...webhookRoutes,
+    ...secretRoutes,
     ...serviceRoutes,
   ];
   return [...documented, ...documentRoutes(documented, config), ...docsRoutes(), ...consoleRoutes(console)];

@@ -45,6 +45,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   budgets: async () => (await import('./commands/money.ts')).registerBudgetsCommand,
   skills: async () => (await import('./commands/skills.ts')).registerSkillsCommand,
   aliases: async () => (await import('./commands/aliases.ts')).registerAliasesCommand,
+  secrets: async () => (await import('./commands/secrets.ts')).registerSecretsCommand,
   publishers: async () => (await import('./commands/capabilities.ts')).registerPublishersCommand,
   webhooks: async () => (await import('./commands/webhooks.ts')).registerWebhooksCommand,
   recover: async () => (await import('./commands/programs.ts')).registerRecoverCommand,

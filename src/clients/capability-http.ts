@@ -13,8 +13,9 @@ import type { CallLog } from '../core/call/log-lines.ts';
 import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
+import type { Redactor } from '../core/secrets/redaction.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
-import { answerLimit, isProgressive, readAnswer, toOrdinaryAnswer } from './read-answer.ts';
+import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
 import { createToldLines, type ToldLines } from './told-lines.ts';
 
@@ -34,6 +35,8 @@ export interface CapabilityCall {
   readonly log?: CallLog | undefined;
   /** Receives parts of the result as they are made; the instance is asked for them. Default: it is not. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
+  /** Takes secrets out of all that the instance answers. Default: there is none. */
+  readonly redactor?: Redactor | undefined;
   /** Its place in a trace, as W3C Trace Context writes it. Default: it is in none. */
   readonly traceparent?: string | undefined;
 }
@@ -102,16 +105,17 @@ async function exec(
   const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
   let told = null as ToldLines | null; // most answers are one piece
   try {
-    const limitBytes = options.answerLimitBytes;
+    const limitBytes = limitOf(call, options);
     const answer = await sendRequest(agent, toRequest(url, call), {
       signal: stop,
       limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
       linesOf: (head) => {
-        told = isProgressive(head) ? createToldLines(call) : null;
+        told = isProgressive(head) ? createToldLines(call, toldLimitOf(call)) : null;
         return told;
       },
     });
-    const ordinary = isProgressive(answer) ? toOrdinaryAnswer(answer) : answer;
+    const shown = call.redactor === undefined ? answer : redactAnswer(answer, call.redactor);
+    const ordinary = isProgressive(shown) ? toOrdinaryAnswer(shown) : shown;
     if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
     return readAnswer(ordinary, limitBytes);
   } catch (error) {
@@ -122,6 +126,17 @@ async function exec(
     liveness.stop();
     stopListening();
   }
+}
+
+/** An answer in which secrets are searched, which takes some milliseconds for each mebibyte. */
+const mostSearchedBytes = 4 * 1_048_576;
+
+function limitOf({ redactor }: CapabilityCall, { answerLimitBytes }: CapabilityClientOptions): number {
+  return redactor === undefined ? answerLimitBytes : Math.min(answerLimitBytes, mostSearchedBytes);
+}
+
+function toldLimitOf({ redactor }: CapabilityCall): number | undefined {
+  return redactor === undefined ? undefined : 2 * mostSearchedBytes;
 }
 
 function toRequest(url: URL, call: CapabilityCall): Dispatcher.DispatchOptions {

@@ -6,11 +6,13 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { mostValues } from '../contracts/bounds.ts';
+import type { Json } from '../contracts/primitives.ts';
 import { type CallOutcome, findAnswerFault, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
 import { findJsonFault, type JsonLimits } from '../core/json/scan.ts';
 import { isPlainObject } from '../core/json/values.ts';
 import { largeTextBytes } from '../core/pacing.ts';
+import type { Redactor } from '../core/secrets/redaction.ts';
 import type { InstanceAnswer, InstanceAnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;
@@ -104,6 +106,34 @@ function retryAfter(value: string | string[] | undefined): number | null {
   const seconds = Number(value);
   const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(value) - Date.now();
   return Number.isFinite(ms) && ms >= 0 ? ms : null;
+}
+
+/** Takes secrets out of an answer, before anything of it is cut off or quoted. */
+export function redactAnswer(answer: InstanceAnswer, redactor: Redactor): InstanceAnswer {
+  const { headers, body } = answer;
+  const shown = Object.entries(headers).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? redactor.text(value) : value?.map(redactor.text),
+  ]);
+  return {
+    ...answer,
+    headers: Object.fromEntries(shown),
+    body: body === null ? null : redactBody(body, redactor),
+  };
+}
+
+/** Strings are searched as they are meant, not as JSON writes them; a text that is no JSON as it stands. */
+function redactBody(body: Buffer, { text, json }: Redactor): Buffer {
+  const shown = body.toString('utf8');
+  let value: Json;
+  try {
+    value = JSON.parse(shown) as Json;
+  } catch {
+    const rest = text(shown);
+    return rest === shown ? body : Buffer.from(rest);
+  }
+  const rest = json(value);
+  return rest === value ? body : Buffer.from(JSON.stringify(rest));
 }
 
 export function isProgressive({ status, headers }: InstanceAnswerHead): boolean {

@@ -13,12 +13,15 @@ import {
   readLogLine,
 } from '../core/call/log-lines.ts';
 import { type CallProgress, isDeltaLine, isProgressLine, readProgress } from '../core/call/outcome.ts';
+import type { Redactor } from '../core/secrets/redaction.ts';
 import type { LineFilter } from './send-request.ts';
 
 export interface ToldListener {
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Default: lines are read and left out. */
   readonly log?: CallLog | undefined;
+  /** Takes secrets out of each line. Default: there is none. */
+  readonly redactor?: Redactor | undefined;
   /** Receives parts of the result. Default: the instance was not asked for them, so no line is one. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
 }
@@ -64,7 +67,10 @@ interface LineReader {
   end(): void;
 }
 
-function createLineReader({ onProgress, log, onDelta }: ToldListener, now: () => number): LineReader {
+function createLineReader(
+  { onProgress, log, onDelta, redactor }: ToldListener,
+  now: () => number,
+): LineReader {
   const isAllowed = createLogAllowance();
   const dropped = { beyond: 0, wrong: 0 };
   const noteLine = (value: Readonly<Record<string, unknown>>): void => {
@@ -75,7 +81,8 @@ function createLineReader({ onProgress, log, onDelta }: ToldListener, now: () =>
   };
   return {
     read: (line) => {
-      const value = parseLine(line);
+      const told = parseLine(line);
+      const value = redactor === undefined || told === undefined ? told : redactor.json(told as Json);
       if (onDelta !== undefined && isDeltaLine(value)) {
         onDelta(value.delta);
         return true;

@@ -21,6 +21,7 @@ export const Scope = z
     'review:decide',
     'cost:read',
     'budget:write',
+    'secrets:write',
     'admin',
     'operator',
   ])

@@ -25,6 +25,7 @@ export const Verdict = z
     'lost_claim',
     'wrong_version',
     'tag_mismatch',
+    'secret_not_allowed',
     'draining',
     'down',
     'quarantined',

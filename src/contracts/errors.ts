@@ -56,10 +56,15 @@ export const errorTable = {
     false,
     'The request changes an object that others may change too. Send If-Match with the version that you read.',
   ),
+  encryption_required: row(
+    409,
+    false,
+    'A secret is stored encrypted, and the server has no key. Set PAYLOAD_KEYS for every server and worker.',
+  ),
   limit_reached: row(
     409,
     false,
-    'The project has reached its limit of instances or webhooks. Delete some first.',
+    'The project has reached its limit of instances, webhooks or secrets. Delete some first.',
   ),
   already_there: row(412, false, 'The request has If-None-Match: *, and the file exists already.'),
   digest_mismatch: row(
@@ -153,6 +158,12 @@ export const errorTable = {
     'The answer of the instance is not a JSON object: it is HTML, a redirect or empty.',
   ),
   // Steps
+  secret_unknown: row(422, false, 'A step names a secret that the project does not have.'),
+  secret_not_allowed: row(
+    422,
+    false,
+    'A step names a secret that its capability may not receive. Set the secret with this capability.',
+  ),
   expression_unresolved: row(
     422,
     false,
@@ -178,7 +189,7 @@ export const errorTable = {
   change_refused: row(
     422,
     false,
-    'A corrected input changes a destination, URL or media reference. Corrections must keep these.',
+    'A corrected input changes a destination, URL, media reference or secret. Corrections must keep these.',
   ),
   ladder_exhausted: row(
     422,

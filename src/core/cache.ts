@@ -41,6 +41,8 @@ export interface KeyedCall {
   /** Tags that an instance must have, in any order. */
   readonly tags: readonly string[];
   readonly input: JsonObject;
+  /** The places and versions of its secrets. */
+  readonly secrets?: readonly string[] | undefined;
   readonly places: MediaPlaces;
   /** SHA-256 of each input file, by its reference. */
   readonly digests: ReadonlyMap<string, string>;
@@ -54,7 +56,7 @@ export interface KeyedSpec {
 
 /** The text that is hashed to the key. */
 export function cacheKeyText(call: KeyedCall, spec: KeyedSpec): string {
-  const { projectId, scope, capability, tags, input, places, digests } = call;
+  const { projectId, scope, capability, tags, input, secrets, places, digests } = call;
   const files = Object.entries(places.sources).map(([pointer, reference]) => {
     const digest = digests.get(reference);
     if (digest === undefined) throw new RangeError(`no digest of ${reference}`);
@@ -70,6 +72,7 @@ export function cacheKeyText(call: KeyedCall, spec: KeyedSpec): string {
     input: withoutFiles(input, '', places),
     files: Object.fromEntries(files),
     targets: describeTargets(places),
+    ...(secrets === undefined ? {} : { secrets: [...secrets] }),
   });
 }
 

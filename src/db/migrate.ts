@@ -17,6 +17,7 @@ import { costByInput } from './migrations/0004-cost-by-input.ts';
 import { scopeBudgets } from './migrations/0005-scope-budgets.ts';
 import { addModelAliases } from './migrations/0006-model-aliases.ts';
 import { leaseSlotsOfInstances } from './migrations/0007-slot-leases.ts';
+import { addSecrets } from './migrations/0008-secrets.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -36,6 +37,7 @@ const migrations: readonly Migration[] = [
   scopeBudgets,
   addModelAliases,
   leaseSlotsOfInstances,
+  addSecrets,
 ];
 
 /** In the order of application. */

@@ -10,6 +10,7 @@ import { createCapabilityClient } from '../clients/capability-http.ts';
 import { createCapabilityProbe } from '../clients/capability-probe.ts';
 import { createDialGuard } from '../clients/guarded-dial.ts';
 import { createMediaStore } from '../clients/media/create-media-store.ts';
+import { createSecretCipher } from '../clients/secret-cipher.ts';
 import {
   connectionOf,
   createBoundedCalls,
@@ -162,7 +163,8 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
   logAudits(db, logger);
   const base: ProcessParts = { config, logger, telemetry, db };
   const registering = createRegistering(base);
-  const own = { ...base, ...registering.parts, ownMedia: createOwnMedia(db) };
+  const secretCipher = createSecretCipher(config.PAYLOAD_KEYS);
+  const own = { ...base, ...registering.parts, secretCipher, ownMedia: createOwnMedia(db) };
   const routing = createRouting(own);
   const { attemptWriter, fleet } = routing;
   const { library: media, direct: directMedia } = await createMedia(config, db);

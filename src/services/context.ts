@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { AddressPolicy } from '../clients/address-policy.ts';
 import type { CapabilityClient } from '../clients/capability-http.ts';
 import type { DialGuard } from '../clients/guarded-dial.ts';
+import type { SecretCipher } from '../clients/secret-cipher.ts';
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../clients/temporal/schedules.ts';
 import type { WebhookSender } from '../clients/webhook-sender.ts';
@@ -63,6 +64,8 @@ export interface Ctx {
   readonly policy: AddressPolicy;
   /** Connects to those addresses alone. */
   readonly guard: DialGuard;
+  /** Seals the values of secrets; null: no key is configured. */
+  readonly secretCipher: SecretCipher | null;
   /** Checks untrusted schemas in a thread of its own. */
   readonly vetter: SchemaVetter;
   /** Checks inputs and outputs by the schemas of capabilities. */

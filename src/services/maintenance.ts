@@ -168,6 +168,8 @@ export interface DutyParts {
   readonly media: Pick<MediaLibrary, 'sweep'>;
   /** Deletes data whose retention is over. */
   readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
+  /** Seals secrets again after a rotation. */
+  readonly resealSecrets: () => Promise<number>;
   /** Continues erasures of projects. */
   readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
 }
@@ -264,6 +266,7 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
     { name: 'abandoned uploads', everyMs: purgeMs, work: () => parts.media.sweep(abandonedMs) },
     { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
     routine('parts of tables', 60 * minuteMs, () => addParts(db)),
+    { name: 'secrets under former keys', everyMs: 10_000, work: parts.resealSecrets },
     routine('erasures', 1_000, parts.eraseProjects),
     routine('retention', purgeMs, parts.purgeOld),
   ];

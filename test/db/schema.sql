@@ -719,6 +719,23 @@ create table scoped_budget (
   constraint scoped_budget_soft_check CHECK (((soft > (0)::numeric) AND (soft < (1)::numeric)))
 );
 
+create table secret (
+  project_id text not null,
+  name text not null,
+  version integer not null default 1,
+  capabilities text[] not null,
+  hosts text[] not null,
+  sealed bytea not null,
+  key_id text not null,
+  set_by text not null,
+  set_at timestamp with time zone not null default clock_timestamp(),
+  last_used_at timestamp with time zone,
+  constraint secret_pkey PRIMARY KEY (project_id, name),
+  constraint secret_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
+);
+CREATE INDEX secret_by_key ON public.secret USING btree (key_id);
+CREATE TRIGGER secret_refuse_erased BEFORE INSERT ON public.secret FOR EACH ROW EXECUTE FUNCTION refuse_erased();
+
 create table session (
   secret_sha256 bytea not null,
   session_id text not null,

@@ -9,6 +9,7 @@ import { createDataConverter } from '../../src/clients/temporal/payload-codec.ts
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule } from '../../src/contracts/schedule.ts';
+import { connectDatabase } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { echo, type Instance, startInstance } from '../support/fleet.ts';
 import { decide } from '../support/reviews.ts';
@@ -91,7 +92,17 @@ async function waitForKey({ schedule_id }: Schedule, key: string | undefined): P
   await connection.close();
 }
 
+/** Until the server has encrypted it by this key. */
+async function waitForSecretUnder(keyId: string): Promise<void> {
+  const db = connectDatabase(capstan.databaseUrl, 1);
+  await waitFor('the secret under the new key', async () => {
+    const rows = await db('secret').select('key_id');
+    return rows.length > 0 && rows.every(({ key_id }) => key_id === keyId);
+  }).finally(() => db.destroy());
+}
+
 let schedule: Schedule;
+const secret = { value: word, capabilities: ['echo'] };
 
 test('histories hold no value in plain text, and a run goes on over a rotation', async () => {
   const run: Run = await capstan.submit(
@@ -103,6 +114,7 @@ test('histories hold no value in plain text, and a run goes on over a rotation',
     { said: word },
   );
   const review = await openReview(run.run_id);
+  expect((await capstan.request('PUT', '/v1/secrets/word', secret)).status).toBe(200);
   schedule = await addSchedule(); // for the next test: a rotation costs two starts
   await waitForKey(schedule, older);
   await restart(`${newer},${older}`);
@@ -118,6 +130,7 @@ test('histories hold no value in plain text, and a run goes on over a rotation',
 
 test('a schedule starts its runs when the key is gone under which it was made', async () => {
   await waitForKey(schedule, newer);
+  await waitForSecretUnder('k1');
   await restart(`${newer}`);
   expect((await capstan.request('POST', `/v1/schedules/${schedule.schedule_id}/trigger`)).status).toBe(202);
   const run = await waitFor('the run', async () => {
@@ -125,6 +138,17 @@ test('a schedule starts its runs when the key is gone under which it was made', 
     return body.items[0];
   });
   expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
+});
+
+test('a secret is encrypted by the new key, and sent when the former one is gone', async () => {
+  const { run_id } = await capstan.submit([
+    { id: 'a', capability: 'echo', input: { v: '{{ secrets.word }}' } },
+  ]);
+  expect(await capstan.ended(run_id, 60_000)).toMatchObject({
+    state: 'succeeded',
+    output: { a: { v: '[secret word]' } },
+  });
+  expect(instance.execs.at(-1)?.input).toEqual({ v: word });
 });
 
 test('without the key that a run needs its worker says which, and goes on when it is there', async () => {

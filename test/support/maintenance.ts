@@ -11,6 +11,7 @@ export const idleParts: Omit<DutyParts, 'budgets'> = {
   webhooks: { deliverDue: async () => 0 },
   purgeOld: nothing,
   eraseProjects: nothing,
+  resealSecrets: nothing,
   media: { sweep: async () => 0 },
   probeDue: nothing,
 };

@@ -84,7 +84,7 @@ const escalates: OpenForStep = () => Promise.reject(new Error('no step of these 
 export const pastCache: ThroughCache = (_stepCall, { remainingMs }, call) => call(remainingMs);
 
 /** Exists from before the first test of the file until after the last. */
-export function useSteps(): StepWorld {
+export function useSteps(settings: Readonly<Record<string, string>> = {}): StepWorld {
   const { db, url } = useDatabase(6);
   const instances: Instance[] = [];
   let router: Awaited<ReturnType<typeof createRouterRuntime>>;
@@ -92,7 +92,7 @@ export function useSteps(): StepWorld {
   let folder = '';
   let media: MediaLibrary;
   beforeAll(async () => {
-    const config = ConfigSchema.parse({ DATABASE_URL: url, LOG_LEVEL: 'silent' });
+    const config = ConfigSchema.parse({ DATABASE_URL: url, LOG_LEVEL: 'silent', ...settings });
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
     folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));

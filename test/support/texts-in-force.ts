@@ -11,6 +11,7 @@ import {
   personTable,
   projectTable,
   scopedBudgetTable,
+  secretTable,
   sessionTable,
 } from '../../src/db/sql/access.sql.ts';
 import {
@@ -105,6 +106,7 @@ const tables = [
   publisherTable,
   modelAliasTable,
   slotLeaseTable,
+  secretTable,
   definitionTable,
   pipelineVersionTable,
   pipelineAliasTable,

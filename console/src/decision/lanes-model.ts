@@ -43,6 +43,7 @@ const words: Readonly<Record<Verdict, string>> = {
   wait: 'best, but full: the call waits for it',
   lost_claim: 'another call took its last slot',
   wrong_version: 'another version than was asked for',
+  secret_not_allowed: 'may not receive the secrets of the step',
   tag_mismatch: 'lacks a tag that was asked for',
   draining: 'is about to leave',
   down: 'is down',

@@ -25,7 +25,7 @@ import {
   type WrapScope,
 } from './evaluation.ts';
 import { knownFilters } from './filters.ts';
-import { expressionLimits } from './language.ts';
+import { expressionLimits, secretReference } from './language.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
 /** @throws ExpressionError when a path is missing or a value has the wrong type for its place */
@@ -53,19 +53,30 @@ function evaluateNode(node: TemplateNode, scope: Evaluation['scope'], budget: Ev
   }
 }
 
+/** Evaluates the parts of one string, each to its text. @throws ExpressionError */
+export function evaluateParts(
+  parts: readonly (string | Expression)[],
+  scope: ExpressionScope,
+  pointer: string,
+): readonly string[] {
+  return textsOf(parts, { scope, pointer, budget: { left: expressionLimits.built } });
+}
+
 function evaluateWhole(expression: Expression, evaluation: Evaluation): Json {
   return copyValue(evaluateToValue(expression, evaluation), evaluation);
 }
 
 function evaluateText(parts: readonly (string | Expression)[], evaluation: Evaluation): string {
+  return textsOf(parts, evaluation).join('');
+}
+
+function textsOf(parts: readonly (string | Expression)[], evaluation: Evaluation): readonly string[] {
   const isBlankAround = parts.every((part) => typeof part !== 'string' || part.trim() === '');
-  return parts
-    .map((part) => {
-      const text = typeof part === 'string' ? part : embeddedText(part, evaluation, isBlankAround);
-      spend(evaluation, text.length);
-      return text;
-    })
-    .join('');
+  return parts.map((part) => {
+    const text = typeof part === 'string' ? part : embeddedText(part, evaluation, isBlankAround);
+    spend(evaluation, text.length);
+    return text;
+  });
 }
 
 function embeddedText(expression: Expression, evaluation: Evaluation, isBlankAround: boolean): string {
@@ -191,6 +202,7 @@ interface ValueWalk {
  * is an error that `??` does not cover.
  */
 function resolvePath(path: Path, evaluation: Evaluation): Outcome {
+  if (path.root === 'secrets') return found(secretReference(String(path.segments[0])));
   const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
   if (value === undefined) return missing(() => ({ message: `${path.root} has no value here` }));
   return follow({ value, trail: [] }, { path, evaluation });

@@ -37,7 +37,7 @@ export const signs: readonly string[] = [
 ].sort((a, b) => b.length - a.length);
 
 /** Roots of paths, and the fields below the roots whose shape Capstan owns. */
-export const rootNames = ['job', 'steps', 'run', 'item', 'index'] as const;
+export const rootNames = ['job', 'steps', 'run', 'item', 'index', 'secrets'] as const;
 export type RootName = (typeof rootNames)[number];
 
 /** `steps.<id>.<field>` */
@@ -60,6 +60,11 @@ export const tokenEstimate = { bytesPerToken: 2, mediaPart: 4_096 } as const;
 export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] as const;
 
 export type AnyRootName = RootName | SkillRootName | (typeof wrapRootNames)[number];
+
+/** The text that a secret evaluates to, and that stands wherever its value would. */
+export function secretReference(name: string): string {
+  return `[secret ${name}]`;
+}
 
 /** Bounds that keep every expression cheap to evaluate. */
 export const expressionLimits = {

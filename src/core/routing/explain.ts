@@ -69,6 +69,7 @@ const words: Record<Verdict, string> = {
   lost_claim: 'taken by others a moment ago',
   wrong_version: 'of another version',
   tag_mismatch: 'without the tags',
+  secret_not_allowed: 'that may not receive the secrets of the step',
   draining: 'deregistered',
   down: 'down',
   quarantined: 'quarantined',

@@ -125,6 +125,7 @@ export function excludeInstance(instance: InstanceSnapshot, filter: Filter, cost
   const byRoute = excludeByRoute(instance, filter);
   if (byRoute !== null) return byRoute;
   const { request, ruledOut, hasLimit } = filter;
+  if (request.mayReceive?.(instance) === false) return 'secret_not_allowed';
   const byCaller = ruledOut?.get(instance.instance_id);
   if (byCaller !== undefined) return byCaller;
   const byPrice = hasLimit && instance.rate_usd > 0 ? refuseByPrice(instance, request, costUsd) : null;

@@ -37,6 +37,8 @@ export interface InstanceSnapshot {
   readonly bound_lost_until_ms?: number | null;
   /** When its breaker allows a trial call, by the database's clock; null = closed. */
   readonly breaker_until_ms: number | null;
+  /** The project that registered it. */
+  readonly owner_project?: string;
   /** Has the tag `local`, or a loopback endpoint. */
   readonly is_local: boolean;
 }
@@ -86,6 +88,8 @@ export interface RouteRequest {
   readonly failedBefore?: ReadonlyMap<string, number>;
   /** By instance, for those that declare the cost of a call by its input; absent = none does, or it is unknown. */
   readonly bounds?: ReadonlyMap<string, CallBound> | undefined;
+  /** Whether an instance may receive the secrets of the call; absent = the call has none. */
+  readonly mayReceive?: ((instance: InstanceSnapshot) => boolean) | undefined;
   /** Other queued calls of the capability; default 0. */
   readonly waiting?: number;
 }
@@ -93,7 +97,14 @@ export interface RouteRequest {
 /** The caller's constraints on the instance. */
 export type RouteConstraints = Pick<
   RouteRequest,
-  'capability' | 'versionRange' | 'tags' | 'priority' | 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs'
+  | 'capability'
+  | 'versionRange'
+  | 'tags'
+  | 'priority'
+  | 'ceilingUsd'
+  | 'runCeilingUsd'
+  | 'timeoutMs'
+  | 'mayReceive'
 >;
 
 /** An instance that could take the call. */

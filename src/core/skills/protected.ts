@@ -1,5 +1,5 @@
 /**
- * The values that no correction may change, from any source: output paths, fetched URLs, and contacted hosts. A failing
+ * The values that no correction may change, from any source: output paths, fetched URLs, contacted hosts, and secrets. A failing
  * input may be repaired, but not redirected.
  */
 import type { Json } from '../../contracts/primitives.ts';
@@ -18,6 +18,9 @@ const authority = /(?:(?:https?|wss?|ftp):[\\/]*|(?<![\\/])[\\/]{2,})([^\s\\/?#"
 const address = /(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])/g;
 const withPort =
   /(?<![\w.-])(?:\[[0-9a-f:.]+\]|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*|localhost):\d{1,5}(?!\d)/gi;
+
+/** `[secret NAME]`, in place of a value. */
+const namesSecret = /\[secret [a-z][a-z0-9_-]*\]/;
 
 /** Includes `media://` references. */
 function isUrl(text: string): boolean {
@@ -84,6 +87,8 @@ function explainChange(
   if (sides.some(({ value }) => typeof value === 'string' && isUrl(value))) {
     return 'is a URL or media reference, which stays as it is';
   }
+  if (sides.some(({ value }) => typeof value === 'string' && namesSecret.test(value)))
+    return 'names a secret, which stays where it is';
   const stranger = after === undefined ? undefined : hostsOf(after).find((host) => !hosts.has(host));
   return stranger === undefined ? null : `names the host ${stranger.slice(0, 100)}, which the input did not`;
 }

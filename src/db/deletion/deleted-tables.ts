@@ -175,6 +175,7 @@ export const deletedTables: readonly DeletedTable[] = [
     ofProject: byProject,
   },
   { table: 'model_alias', ofProject: byProject },
+  { table: 'secret', ofProject: byProject },
   { table: 'cached_answer', ofProject: byProject },
   { table: 'skill_use', ofProject: 'skill_id in (select skill_id from skill where project_id = :projectId)' },
   { table: 'pipeline_version', ofProject: eraseVersions },

@@ -93,6 +93,7 @@ const registeredColumns = [
 /** Columns that routers poll unchanged. */
 export const polledColumns = [
   'instance_id',
+  'owner_project',
   'name',
   'version',
   'endpoint',

@@ -135,3 +135,23 @@ create table idempotency (
 );
 create index idempotency_created_at on idempotency (created_at); -- purge after 24 h
 `;
+
+/** Secrets of a project. The primary key serves the reads of steps and the list. */
+export const secretTable = `
+create table secret (
+  project_id text not null references project,
+  name text not null,
+  version integer not null default 1, -- grows with each new value
+  capabilities text[] not null, -- names, or beginnings of names with * at the end
+  hosts text[] not null, -- whose instances receive it; empty: those of the project
+  sealed bytea not null, -- the value, encrypted
+  key_id text not null, -- of the key that encrypted it
+  set_by text not null, -- the key or person
+  set_at timestamptz not null default clock_timestamp(),
+  last_used_at timestamptz,
+  primary key (project_id, name)
+);
+create index secret_by_key on secret (key_id); -- sealed again after a rotation
+create trigger secret_refuse_erased before insert on secret
+  for each row execute function refuse_erased();
+`;

@@ -69,10 +69,17 @@ export function createCachedCalls(parts: CacheParts): CachedCalls {
 /** A failed lookup does not prevent the call, unless the failure of the database is transient. */
 async function readKeys(
   ctx: CacheParts,
-  { context, step, key, input }: StepCall,
+  { context, step, key, input, secrets }: StepCall,
   policy: ResolvedCache,
 ): Promise<CallKeys | null> {
-  const call = { projectId: context.project_id, run: context, step: step.definition, input, policy };
+  const call = {
+    projectId: context.project_id,
+    run: context,
+    step: step.definition,
+    input,
+    secrets: secrets?.cacheKey,
+    policy,
+  };
   try {
     return await keyCall(ctx, call);
   } catch (error) {

@@ -39,6 +39,7 @@ export interface CallToKey {
   readonly run: RunOfCall;
   readonly step: StepDefinition;
   readonly input: JsonObject;
+  readonly secrets?: readonly string[] | undefined;
   readonly policy: ResolvedCache;
 }
 
@@ -67,20 +68,21 @@ interface InputToKey {
   readonly scope: CacheScope;
   readonly target: SpecTarget;
   readonly input: JsonObject;
+  readonly secrets?: readonly string[] | undefined;
   /** Also keys the specs that do not call themselves deterministic. */
   readonly insists: boolean;
 }
 
 /** @returns null when the call cannot use the cache, because of its input, its capability or its files */
 export async function keyInput(ctx: CallKeyParts, call: InputToKey): Promise<CallKeys | null> {
-  const { projectId, jobId, scope, target, input, insists } = call;
+  const { projectId, jobId, scope, target, input, secrets, insists } = call;
   const { capability, tags } = target;
   const specs = await listKeyedSpecs(ctx, target, { insists });
   const places = specs.length === 0 ? null : findMediaPlaces(input);
   if (places === null || (await ctx.ownMedia.findForeign(projectId, input, jobId)) !== null) return null;
   const digests = await readDigests(ctx, Object.values(places.sources));
   if (digests === null) return null;
-  const keyed = { projectId, scope, capability, tags, input, places, digests };
+  const keyed = { projectId, scope, capability, tags, input, secrets, places, digests };
   const keys = specs.map((spec) => [spec.digest, sha256(cacheKeyText(keyed, spec))] as const);
   return { keys: new Map(keys), places, digests };
 }
@@ -88,11 +90,11 @@ export async function keyInput(ctx: CallKeyParts, call: InputToKey): Promise<Cal
 /** The keys of a step's call. */
 export function keyCall(
   ctx: CallKeyParts,
-  { projectId, run, step, input, policy }: CallToKey,
+  { projectId, run, step, input, secrets, policy }: CallToKey,
 ): Promise<CallKeys | null> {
   const { insists } = policy;
   const [scope, target] = [scopeOf(policy, run), specTargetOf(step)];
-  return keyInput(ctx, { projectId, jobId: run.job_id, scope, target, input, insists });
+  return keyInput(ctx, { projectId, jobId: run.job_id, scope, target, input, secrets, insists });
 }
 
 function sha256(text: string): string {

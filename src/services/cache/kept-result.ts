@@ -27,6 +27,7 @@ import { endCachedStep } from '../../db/attempt/cached-step.ts';
 import { isUnavailable } from '../../errors/app-error.ts';
 import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';
 import type { RunContext } from '../run-data/run-context.ts';
+import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { type CacheParts, type CallKeys, digestOf } from './call-key.ts';
 
 /**
@@ -221,6 +222,7 @@ export interface StepCall {
   readonly step: CompiledStep;
   readonly key: StepKey;
   readonly input: JsonObject;
+  readonly secrets?: Pick<CallSecrets, 'cacheKey'> | null;
 }
 
 export type SucceededCall = Extract<CallEnd, { kind: 'succeeded' }>;

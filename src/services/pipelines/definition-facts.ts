@@ -16,6 +16,7 @@ import {
 } from '../../core/definition/checks/check-availability.ts';
 import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../../core/definition/checks/finding.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
+import { listSecrets } from '../../db/access/secret.ts';
 import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { findSpecs, listKnownSpecs } from '../../db/instance/capability-spec.ts';
@@ -257,6 +258,8 @@ interface PresentFacts {
 interface Asked {
   readonly names: readonly string[];
   readonly calls: Calls;
+  /** It may name secrets. */
+  readonly namesSecrets: boolean;
 }
 
 /** The memory of definitions that this process has checked. */
@@ -275,7 +278,8 @@ function readAsked({ asked }: CheckedDefinitions, definition: PipelineDefinition
   const before = asked.get(definition);
   if (before !== undefined) return before;
   const names = [...new Set(definition.steps.flatMap(({ capability }) => capability ?? []))];
-  const read = { names, calls: listCalls(definition) };
+  const namesSecrets = JSON.stringify(definition.steps).includes('secrets');
+  const read = { names, calls: listCalls(definition), namesSecrets };
   asked.set(definition, read);
   return read;
 }
@@ -287,13 +291,15 @@ export async function gatherFacts(
 ): Promise<PresentFacts> {
   const { forms } = checked;
   const { definition } = subject;
-  const { names, calls } = readAsked(checked, definition);
+  const { names, calls, namesSecrets } = readAsked(checked, definition);
   const digests = await findSpecDigests({ db, fleet }, calls);
   const pipelines = await findPipelineForms({ db, forms }, projectId, subject);
   const knownCapabilities = await findRegistered({ db, fleet }, names);
   const unknown = names.filter((name) => !knownCapabilities.has(name));
+  const secrets = namesSecrets ? await listSecrets(db, projectId) : [];
+  const receivers = secrets.map(({ name, capabilities }) => [name, capabilities]);
   return {
-    key: JSON.stringify([[...digests.byCall.values()], pipelines.digests, unknown]),
+    key: JSON.stringify([[...digests.byCall.values()], pipelines.digests, unknown, receivers]),
     specs: digests.byCapability,
     knownCapabilities,
     read: async () => ({
@@ -301,6 +307,7 @@ export async function gatherFacts(
       strict: false,
       specsOf: await readSpecForms({ db, forms }, digests),
       pipelineOf: (reference) => pipelines.forms.get(reference),
+      secrets: new Map(secrets.map((secret) => [secret.name, secret])),
       schemaFaultOf: await vetOwnSchemas(vetter.vet, definition),
     }),
   };

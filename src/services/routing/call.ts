@@ -42,21 +42,35 @@ async function deliverCall(
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
+  const revealed = await reveal(ctx, request, claimed);
+  if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const startedAt = performance.now();
   const outcome = await ctx.client.call({
     endpoint: instance.endpoint,
-    input: request.input,
+    input: revealed?.input ?? request.input,
+    redactor: revealed?.redactor,
     idempotencyKey: toOpaqueKey(claim.key),
     attempt: number,
     timeoutMs,
     signal,
     onProgress: request.onProgress,
-    onDelta: request.onDelta,
+    // A secret may be split over several parts, which nothing could find.
+    onDelta: revealed === null ? request.onDelta : undefined,
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     traceparent,
   });
   const durationMs = performance.now() - startedAt;
   return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
+}
+
+/** A secret is not sent unless its use is on record. @returns null for a call without secrets */
+async function reveal({ logger }: RoutingCtx, { secrets = null }: CallRequest, claimed: Claimed) {
+  try {
+    return secrets === null ? null : await secrets.reveal(claimed);
+  } catch (error) {
+    logger.warn({ err: error, ...claimed.claim.step }, 'a call is not made: its secrets are not available');
+    return 'unrecorded';
+  }
 }
 
 async function checkOutput(

@@ -7,6 +7,7 @@ import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts'
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
 import type { Ctx } from '../context.ts';
+import type { CallSecrets } from '../secrets/step-secrets.ts';
 import type { SlotUse } from './slot-leases.ts';
 
 export interface CallRequest extends RoutedCall {
@@ -22,7 +23,10 @@ export interface CallRequest extends RoutedCall {
   readonly runId?: string | null;
   /** Key, user and labels of a call without a run, for their budgets and costs. */
   readonly scopes?: readonly string[];
+  /** With references in place of secrets. */
   readonly input: JsonObject;
+  /** The secrets of the input. Default: it has none. */
+  readonly secrets?: CallSecrets | null;
   /** Fields of the input that the instance's schema must declare: one that only lets them pass would ignore them. */
   readonly declaredFields?: readonly string[];
   /** The job whose files the call may name; it belongs to the project. */

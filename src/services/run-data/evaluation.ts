@@ -8,6 +8,7 @@ import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
 import { type Evaluated, evaluateSafely, readList } from '../../core/run/step-rules.ts';
+import { findSecretPlaces, type SecretPlace } from '../../core/secrets/secret-places.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
@@ -57,7 +58,14 @@ export function stepOf(context: RunContext, stepId: string): CompiledStep {
   return step;
 }
 
-type ResolvedInput = { readonly input: JsonObject } | { readonly error: Failure };
+type ResolvedInput =
+  | {
+      /** With references in place of secrets. */
+      readonly input: JsonObject;
+      /** Where the definition names secrets. */
+      readonly places: readonly SecretPlace[];
+    }
+  | { readonly error: Failure };
 
 /** The input that a step's expressions give, or why they give none. @param item 0 = the step as a whole */
 export async function resolveInput(
@@ -67,8 +75,13 @@ export async function resolveInput(
 ): Promise<ResolvedInput> {
   const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
   if ('error' in own) return own;
-  const evaluated = await evaluateInRun(values, step.input, evaluateTemplate, own.value);
-  return 'error' in evaluated ? evaluated : { input: evaluated.value as JsonObject };
+  const evaluated = await evaluateInRun(values, step.input, evaluateInput, own.value);
+  return 'error' in evaluated ? evaluated : evaluated.value;
+}
+
+function evaluateInput(template: CompiledTemplate, scope: ExpressionScope) {
+  const input = evaluateTemplate(template, scope) as JsonObject;
+  return { input, places: findSecretPlaces(template, scope) };
 }
 
 async function readItem(

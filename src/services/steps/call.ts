@@ -24,6 +24,7 @@ import type { Ctx } from '../context.ts';
 import type { CallRequest } from '../routing/routed-call.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import type { AnswersAhead, StepResults } from '../run-data/step-results.ts';
+import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { readEnd, type StepExecution } from './step-end.ts';
 
 interface CallProgressLog {
@@ -149,7 +150,9 @@ export interface StepWork<Waited> {
   readonly context: RunContext;
   readonly step: CompiledStep;
   readonly key: StepKey;
+  /** With references in place of secrets. */
   readonly input: JsonObject;
+  readonly secrets: CallSecrets | null;
   /** Failures that leave the step open. */
   readonly holds: (code: ErrorCode) => boolean;
   /** B3: this process knows of no earlier execution of the step. */
@@ -262,7 +265,7 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 }
 
 function toCall(
-  { context, step: { definition }, key, input, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
+  { context, step: { definition }, key, input, secrets, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
   { round, remainingMs, signal, onProgress, batch }: StepControl,
 ): CallRequest {
@@ -274,12 +277,16 @@ function toCall(
     beginsStep,
     isAtMostOnce: settings.retry.max === 0,
     input,
+    secrets,
     jobId: context.job_id,
-    route: routeOfStep(definition, settings, {
-      priority: context.priority,
-      ceilingUsd: context.ceilingUsd,
-      remainingMs,
-    }),
+    route: {
+      ...routeOfStep(definition, settings, {
+        priority: context.priority,
+        ceilingUsd: context.ceilingUsd,
+        remainingMs,
+      }),
+      mayReceive: secrets?.mayReceive,
+    },
     resendsWithinMs: remainingMs,
     retry: settings.retry,
     round,

@@ -28,6 +28,7 @@ import type { Ctx, WorkerCtx } from '../context.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';
 import type { RunContext } from '../run-data/run-context.ts';
 import { withAnswers } from '../run-data/step-results.ts';
+import { resolveCallInput } from '../secrets/step-secrets.ts';
 import { endStepSpan, scopeOfStep } from '../telemetry/run-spans.ts';
 import { callForStep, callKeyOf, isOfStored, type StepCallCtx, type StepControl } from './call.ts';
 import { waitForHolder } from './in-flight-steps.ts';
@@ -174,9 +175,10 @@ async function setValues(
 
 async function executeCall(
   ctx: WorkerCtx,
-  { context, step, key }: StepUnit,
+  unit: StepUnit,
   { request, control }: AskedStep,
 ): Promise<StepEnd> {
+  const { context, step, key } = unit;
   const { db, results } = ctx;
   const { escalates = false, resumed = false, again = false } = request;
   const mayHaveBegun = control.round > 1 || resumed || again;
@@ -186,18 +188,18 @@ async function executeCall(
   if (ended !== null) return ended; // before the choice: there may be no instance for it any more
   const { batch } = control;
   const known = batch === undefined ? results : withAnswers(results, batch.answers);
-  const resolved = await resolveInput({ context, results: known }, step, key.item);
+  const resolved = await resolveCallInput(ctx, { unit, results: known });
   if ('error' in resolved) {
     return (await isOfStored(control)) ? failStep(db, key, resolved.error) : readEnd(db, key);
   }
-  const { input } = resolved;
+  const { input, secrets } = resolved;
   const isKept = resolveCache(context.definition, step.definition) !== null; // a hit must not precede its dependencies
   if (isKept && !(await isOfStored(control))) return readEnd(db, key);
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
     const wait = (error: Failure) => waitForCall(db, { context, step, key }, error);
-    const work = { context, step, key, input, holds, wait, beginsStep: !mayHaveBegun };
+    const work = { context, step, key, input, secrets, holds, wait, beginsStep: !mayHaveBegun };
     const call = (remainingMs: number) =>
       callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
     const end = await ctx.resultCache.throughCache(work, control, call);
@@ -210,7 +212,7 @@ async function executeCall(
   return { kind: 'escalated', error: failure, place };
 }
 
-export type RevisionCtx = StepCallCtx & Pick<Ctx, 'contexts'>;
+export type RevisionCtx = StepCallCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;
 
 interface RevisionRequest extends StepKey {
   /** 0 = the definition's own input once more. */
@@ -232,15 +234,13 @@ export async function executeRevision(
   const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
   const step = stepOf(context, step_id);
   const key: StepKey = { run_id, step_id, item, revision };
-  const resolved =
-    revision === 0
-      ? await resolveInput({ context, results }, step, item)
-      : { input: await readRevisionInput(db, key) };
+  const corrected = revision === 0 ? undefined : await readRevisionInput(db, key);
+  const resolved = await resolveCallInput(ctx, { unit: { context, step, key }, results }, corrected);
   if ('error' in resolved) return { kind: 'failed', error: resolved.error };
   const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
   if (known !== undefined) return { kind: 'failed', error: known };
   const open = { holds: () => true, wait: () => Promise.resolve(null), beginsStep: false };
-  return callForStep<never>(ctx, { context, step, key, input: resolved.input, ...open }, control);
+  return callForStep<never>(ctx, { context, step, key, ...resolved, ...open }, control);
 }
 
 /** A worker that was killed after the failure was stored left the step open; the call is not sent again. */

@@ -31,6 +31,7 @@ function listPages(): readonly (readonly [name: string, path: string, complete?:
     ['schedules', '/schedules'],
     ['settings', '/settings'],
     ['webhooks', '/settings?tab=webhooks'],
+    ['secrets', '/settings?tab=secrets'],
     ['nowhere', '/nothing/at/all'],
   ];
 }

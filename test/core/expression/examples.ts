@@ -152,7 +152,7 @@ export const brokenExamples: readonly BrokenExample[] = [
   {
     template: '{{ title }}',
     found: 'submission',
-    error: '"title" is no root; there are job, steps, run, item, index',
+    error: '"title" is no root; there are job, steps, run, item, index, secrets',
   },
   {
     template: '{{ job.tags | size }}',

@@ -197,6 +197,7 @@ const excluded: [verdict: string, Partial<InstanceSnapshot>, Partial<RouteReques
   ['quarantined', { state: 'quarantined' }, {}],
   ['wrong_version', {}, { versionRange: '^2.0.0' }],
   ['tag_mismatch', { tags: ['local', 'gpu'] }, { tags: ['gpu', 'eu'] }],
+  ['secret_not_allowed', {}, { mayReceive: () => false }],
   ['already_tried', {}, ruling('already_tried', 'a')],
   ['input_invalid', {}, ruling('input_invalid', 'a')],
   ['lost_claim', {}, ruling('lost_claim', 'a')],

@@ -171,6 +171,7 @@ describe('explainChoice', () => {
     ['lost_claim', 'taken by others a moment ago'],
     ['wrong_version', 'of another version'],
     ['tag_mismatch', 'without the tags'],
+    ['secret_not_allowed', 'that may not receive the secrets of the step'],
     ['draining', 'deregistered'],
     ['quarantined', 'quarantined'],
     ['input_invalid', 'that refuse the input'],

@@ -166,6 +166,15 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     project_id: other,
     data: { projects: [project_id, other] },
   });
+  await db('secret').insert({
+    project_id,
+    name: mark,
+    capabilities: ['*'],
+    hosts: [],
+    sealed: Buffer.from(mark),
+    key_id: mark,
+    set_by: mark,
+  });
   await db('model_alias').insert({ project_id, name: mark, capability: 'model.fast', set_by: mark });
   await db('cached_answer').insert({
     project_id,

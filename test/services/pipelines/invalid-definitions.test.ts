@@ -75,6 +75,7 @@ const facts: DefinitionFacts = {
     const spec = specs[capability];
     return spec === undefined ? [] : [forms.ofSpec(capability) ?? forms.addSpec(capability, spec)];
   },
+  secrets: new Map([['token', { capabilities: ['concat'] }]]),
   pipelineOf: (reference) => (reference === 'many@1' ? many : (judge(reference) ?? undefined)),
 };
 
@@ -184,6 +185,12 @@ const rows: Readonly<Record<string, Row>> = {
     `${steps('- {id: a, capability: open}')}job_schema: {$ref: "http://x"}\n`,
     '5:13 /job_schema',
   ],
+  secret_misplaced: [second('capability: open', 'when: secrets.token == "x"'), '9:11 /steps/1/when'],
+  secret_not_allowed: [
+    second('capability: open', 'input: {x: "{{ secrets.token }}"}'),
+    '9:20 /steps/1/input/x',
+  ],
+  secret_unknown: [second('capability: open', 'input: {x: "{{ secrets.tokn }}"}'), '9:20 /steps/1/input/x'],
   semver_range_invalid: [
     second('capability: open', 'capability_version: newest'),
     '9:25 /steps/1/capability_version',

@@ -7,6 +7,7 @@ import { AuditTab } from './audit-tab.tsx';
 import { KeysTab } from './keys-tab.tsx';
 import { LimitsTab } from './limits-tab.tsx';
 import { ProjectsTab } from './projects-tab.tsx';
+import { SecretsTab } from './secrets-tab.tsx';
 import { SessionsTab } from './sessions-tab.tsx';
 import { ThemeTab } from './theme-tab.tsx';
 import { WebhooksTab } from './webhooks-tab.tsx';
@@ -18,6 +19,7 @@ const tabs: readonly Tab<SettingsTab>[] = [
   { name: 'sessions', label: 'Sessions' },
   { name: 'projects', label: 'Projects' },
   { name: 'webhooks', label: 'Webhooks' },
+  { name: 'secrets', label: 'Secrets' },
   { name: 'audit', label: 'Audit' },
   { name: 'limits', label: 'Limits' },
   { name: 'theme', label: 'Theme' },
@@ -28,6 +30,7 @@ const views: Readonly<Record<SettingsTab, () => ReactElement>> = {
   sessions: SessionsTab,
   projects: ProjectsTab,
   webhooks: WebhooksTab,
+  secrets: SecretsTab,
   audit: AuditTab,
   limits: LimitsTab,
   theme: ThemeTab,

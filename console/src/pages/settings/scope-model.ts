@@ -15,6 +15,7 @@ export const scopeWords: Readonly<Record<Scope, string>> = {
   'skill:read': 'See skills and what they saved.',
   'skill:write': 'Edit, flag and retire skills.',
   'cost:read': 'See costs, the ledger and budgets.',
+  'secrets:write': 'List, set and delete the secrets of the project.',
   'budget:write': 'Change the daily limit and the budgets of runs.',
   escalate: 'Ask the escalation ladder for advice, without a run.',
   admin: 'Everything in the project, including keys, webhooks and the audit log.',

@@ -10,6 +10,7 @@ import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../compile.ts';
 import { checkCache, checkCapabilities, checkPipelines } from './check-availability.ts';
 import { checkExpressions } from './check-expressions.ts';
+import { checkSecrets } from './check-secrets.ts';
 import { checkEscalation, checkKinds, checkSettings } from './check-settings.ts';
 import { checkSchemas, checkTypes } from './check-types.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
@@ -29,6 +30,7 @@ export function checkDefinition(
     ...checkKinds(definition),
     ...checkStepNames(definition, suggestStep),
     ...checkExpressions(definition, templates, suggestStep),
+    ...checkSecrets(definition, templates, facts),
     ...checkCycles(definition, graph),
     ...checkOrder(definition, graph),
     ...checkSettings(definition),

@@ -76,6 +76,7 @@ interface ReferenceContext {
 }
 
 function checkReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
+  if (reference.root === 'secrets') return []; // check-secrets.ts
   const { isPerItem = false, isBeforeRun = false } = context.place;
   if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
     const message = `${reference.root} has no value before a run; use job or run`;

@@ -6,6 +6,7 @@ import type { StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Finding } from '../../../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { Effort, ValueType } from '../../schema-types/value-type.ts';
+import type { SecretReceivers } from '../../secrets/receivers.ts';
 
 export const findingCodes = [
   'cache_unused',
@@ -46,6 +47,9 @@ export const findingCodes = [
   'root_unknown',
   'run_if_unused',
   'schema_invalid',
+  'secret_misplaced',
+  'secret_not_allowed',
+  'secret_unknown',
   'semver_range_invalid',
   'step_duplicate',
   'step_may_be_skipped',
@@ -82,6 +86,8 @@ export interface DefinitionFacts {
   readonly specsOf?: (step: StepDefinition) => readonly CapabilityForm[];
   /** Undefined = the reference was not looked up. */
   readonly pipelineOf?: (reference: string) => PipelineForm | undefined;
+  /** The secrets of the project, by name; undefined skips the check. */
+  readonly secrets?: ReadonlyMap<string, Pick<SecretReceivers, 'capabilities'>> | undefined;
   /** The fault of a schema in the definition, beyond what core/registry finds; null = none. */
   readonly schemaFaultOf?: (schema: JsonObject) => string | null;
 }

@@ -45,6 +45,8 @@ export function startOf(path: Path, scope: TypeScope): PathStart | null {
       return scope.item === null ? null : { type: scope.item, missing: 'no', length: 0 };
     case 'index':
       return scope.item === null ? null : { type: integerType, missing: 'no', length: 0 };
+    case 'secrets':
+      return path.segments.length === 1 ? { type: stringType, missing: 'no', length: 1 } : null;
     case 'steps':
       return startOfStep(path, scope);
     default:

@@ -72,6 +72,7 @@ describe('candidates', () => {
     expect(fleet.of('whole').instances).toEqual([
       {
         instance_id,
+        owner_project: 'prj_one',
         name: 'whole',
         version: '1.0.0',
         endpoint,
