@@ -13,7 +13,7 @@ import {
 import type { ModelSettings } from './configuration.ts';
 import { modelFailure } from './faults.ts';
 import { createJsonReader, type JsonReader } from './json-answer.ts';
-import { Message, mostTokens, systemOf, ToolCall, toModelMessages } from './messages.ts';
+import { Message, mostTokens, systemOf, ToolCall, toPrompt } from './messages.ts';
 import { createLanguageModel } from './provider.ts';
 import {
   askInTime,
@@ -120,6 +120,7 @@ async function askTimes<Answer>(
   signal: AbortSignal,
   ask: (stop: AbortSignal, index: number) => Promise<Answer>,
 ): Promise<Answer[]> {
+  if (times === 1) return [await ask(signal, 0)];
   const left = new AbortController();
   const stop = AbortSignal.any([signal, left.signal]);
   setMaxListeners(0, stop);
@@ -139,7 +140,7 @@ function countTokens({ MODEL_IMAGE_TOKENS }: ModelSettings, input: Input): numbe
 /** A delta has at most 16 kB; a provider that does not stream writes all at once. */
 function cutDelta(piece: AnswerDelta): readonly JsonObject[] {
   const { content } = piece;
-  if (content === undefined) return [piece as unknown as JsonObject];
+  if (content === undefined || content.length <= 1_000) return [piece as unknown as JsonObject];
   return (content.match(/[\s\S]{1,1000}/gu) ?? []).map((part) => ({ content: part }));
 }
 
@@ -164,9 +165,9 @@ function toQuestion(settings: ModelSettings, input: Input, schema: JsonObject | 
   }
   return {
     system: system.join('\n\n'),
-    messages: toModelMessages(input.messages),
+    messages: toPrompt(input.messages),
     tools: tools as readonly OfferedTool[],
-    toolChoice: typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : choice,
+    toolChoice: toToolChoice(choice),
     json: schema === undefined || way === 'prompt' ? undefined : { schema },
     maxOutputTokens: Math.min(input.max_output_tokens ?? limit, limit),
     temperature: input.temperature,
@@ -176,6 +177,11 @@ function toQuestion(settings: ModelSettings, input: Input, schema: JsonObject | 
     stopSequences: input.stop,
     seed: input.seed,
   };
+}
+
+function toToolChoice(choice: Input['tool_choice']): Question['toolChoice'] {
+  if (choice === undefined) return undefined;
+  return typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : { type: choice };
 }
 
 /** @throws CallFailure `model_answer_invalid` when there is none */
