@@ -118,13 +118,10 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
     begin = resolve;
   });
   let hasBegun = false;
-  const push = (event: string): void => {
-    if (events.destroyed) return;
-    events.push(event);
+  const push = (some: readonly string[]): void => {
+    if (events.destroyed || some.length === 0) return;
+    events.push(some.length === 1 ? some[0] : some.join(''));
     if (events.readableLength > mostUnreadBytes) events.destroy();
-  };
-  const pushAll = (some: readonly string[]): void => {
-    for (const event of some) push(event);
   };
   return {
     events,
@@ -132,13 +129,12 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
     hasBegun: () => hasBegun,
     send: (some) => {
       if (some.length === 0) return;
-      if (!hasBegun) pushAll(open());
+      push(hasBegun ? some : [...open(), ...some]);
       hasBegun = true;
       begin();
-      pushAll(some);
     },
     close: (last) => {
-      pushAll(last);
+      push(last);
       if (!events.destroyed) events.push(null);
     },
   };
