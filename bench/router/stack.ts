@@ -3,10 +3,11 @@
  * time; Postgres, the upstream and the load share the second.
  */
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ensurePythonProgram } from '../../scripts/tools/ensure-program.ts';
 import { findProgram } from '../../src/dev/programs.ts';
 import { describeServer, heapFlags } from '../../src/dev/service-processes.ts';
@@ -16,7 +17,7 @@ import { buildProgram, type Checkout, startOtherServer } from '../shared/other-c
 import type { Place } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
-import type { Addresses, CapstanServer, Group } from './systems.ts';
+import type { Addresses, CapstanServer, GatewayWithKey, Group } from './systems.ts';
 
 export interface Stack extends Addresses {
   processes(): ReadonlyMap<string, number>;
@@ -92,21 +93,25 @@ export function startUpstream(place: Place): Promise<string> {
   return startPart(place, 'upstream', { toProgram, ready: '/bench/health' });
 }
 
-/** The proxy of LiteLLM as its guide starts it, with one model and nothing that it would store or count. */
-async function describeLitellm(dataDir: string, upstream: string): Promise<(port: number) => Program> {
+/** The proxy of LiteLLM as its guide starts it, with one model and a key. It stores nothing. */
+async function startLitellm(place: Place, upstream: string): Promise<GatewayWithKey> {
   const command = await ensurePythonProgram(litellmPackage, 'litellm');
-  const config = join(dataDir, 'litellm.json'); // JSON is YAML
+  const config = join(place.dataDir, 'litellm.json'); // JSON is YAML
+  const apiKey = `sk-${randomBytes(32).toString('hex')}`;
   const litellm_params = { model: 'openai/bench', api_base: `${upstream}/v1`, api_key: 'none' };
   writeFileSync(config, JSON.stringify({ model_list: [{ model_name: 'bench', litellm_params }] }));
   const environment = {
+    LITELLM_MASTER_KEY: apiKey,
     LITELLM_MODE: 'PRODUCTION',
     LITELLM_LOG: 'ERROR',
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   };
-  return (port) => {
+  const toProgram = (port: number): Program => {
     const args = ['--config', config, '--host', '127.0.0.1', '--port', String(port), '--telemetry', 'False'];
     return { command, args, environment };
   };
+  const url = await startPart(place, 'LiteLLM', { toProgram, ready: '/health/liveliness' });
+  return { url, apiKey };
 }
 
 /** Starts the upstream, then the rivals in front of it. @returns where each is */
@@ -125,11 +130,15 @@ async function startPrograms(
     koa: await start('Koa relay', relay('relay-koa.mjs')),
     httpProxy: await start('http-proxy', relay('relay-http-proxy.mjs')),
     portkey: await start('Portkey', (port) =>
-      node(join(rivals, portkeyServer), '--headless', `--port=${port}`),
+      node(
+        '--import',
+        pathToFileURL(join(benchFolder, 'router/portkey-streams.mjs')).href,
+        join(rivals, portkeyServer),
+        '--headless',
+        `--port=${port}`,
+      ),
     ),
-    litellm: withLitellm
-      ? await start('LiteLLM', await describeLitellm(place.dataDir, upstream), '/health/liveliness')
-      : null,
+    litellm: withLitellm ? await startLitellm(place, upstream) : null,
   };
 }
 

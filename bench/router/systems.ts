@@ -24,15 +24,18 @@ export interface Addresses {
   readonly httpProxy: string;
   readonly portkey: string;
   /** Null where no row needs it. */
-  readonly litellm: string | null;
+  readonly litellm: GatewayWithKey | null;
   readonly capstan: CapstanServer;
   /** Null where no other checkout takes part. */
   readonly beside: CapstanServer | null;
 }
 
-export interface CapstanServer {
+export interface GatewayWithKey {
   readonly url: string;
   readonly apiKey: string;
+}
+
+export interface CapstanServer extends GatewayWithKey {
   /** Name of its process in the stack. */
   readonly part: string;
 }
@@ -93,6 +96,11 @@ function portkey({ portkey, upstream }: Addresses): Place {
   };
 }
 
+function litellmPlace({ url, apiKey }: GatewayWithKey): Place {
+  const headers = { ...json, authorization: `Bearer ${apiKey}` };
+  return { name: 'LiteLLM', origin: url, part: 'LiteLLM', path: '/v1/chat/completions', headers };
+}
+
 function placeOf({ url, apiKey, part }: CapstanServer): Omit<Place, 'name'> {
   return {
     origin: url,
@@ -129,9 +137,7 @@ function describeChats(group: 'chat' | 'stream', at: Addresses): readonly System
   return [
     describeChat(group, 'bench', direct),
     describeChat(group, 'bench', portkey(at)),
-    ...(litellm === null
-      ? []
-      : [describeChat(group, 'bench', { ...direct, name: 'LiteLLM', origin: litellm, part: 'LiteLLM' })]),
+    ...(litellm === null ? [] : [describeChat(group, 'bench', litellmPlace(litellm))]),
     ...describeCapstanChats(group, at.capstan, ''),
     ...(beside === null ? [] : describeCapstanChats(group, beside, besideMark)),
   ];
