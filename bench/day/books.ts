@@ -30,7 +30,7 @@ export interface DayBooks {
 const relations = `
 select coalesce(top.relname, c.relname) as name, c.relkind = 'i' as "isIndex",
   sum(case when c.relkind = 'i' then pg_relation_size(c.oid) else pg_table_size(c.oid) end)::float8 as bytes,
-  array_agg(c.relname) filter (where c.relkind = 'r') as tables
+  array_agg(c.relname::text) filter (where c.relkind = 'r') as tables
 from pg_class c left join pg_inherits i on i.inhrelid = c.oid left join pg_class top on top.oid = i.inhparent
 where c.relkind in ('r', 'i') and c.relnamespace = 'public'::regnamespace
 group by 1, 2`;

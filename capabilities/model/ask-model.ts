@@ -4,8 +4,8 @@
  * aborts.
  */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { ToolCall } from './messages.ts';
-import type { Prompt, ProviderModel, StreamOptions, StreamPart } from './provider.ts';
+import { type Message, type ToolCall, toPrompt } from './messages.ts';
+import type { ProviderModel, StreamOptions, StreamPart } from './provider.ts';
 
 /** A function that the model may call; the caller executes it. */
 export interface OfferedTool {
@@ -18,9 +18,9 @@ export interface OfferedTool {
 export interface Question {
   readonly system: string;
   /** Without the system message. */
-  readonly messages: Prompt;
+  readonly messages: readonly Message[];
   readonly tools: readonly OfferedTool[];
-  readonly toolChoice?: StreamOptions['toolChoice'];
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   /** Asks the provider for JSON of this schema. */
   readonly json?: { readonly schema: JsonObject } | undefined;
   readonly maxOutputTokens: number;
@@ -64,35 +64,42 @@ function toFunctions(tools: readonly OfferedTool[]): FunctionTool[] | undefined 
   });
 }
 
+function toChoice(choice: Question['toolChoice'] = 'auto'): StreamOptions['toolChoice'] {
+  return typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : { type: choice };
+}
+
 /** A list without a tool has no choice. */
 function toOptions({ system, messages, json, tools, toolChoice, ...settings }: Question): StreamOptions {
   return {
     ...settings,
-    prompt: [...(system === '' ? [] : [{ role: 'system' as const, content: system }]), ...messages],
+    prompt: [...(system === '' ? [] : [{ role: 'system' as const, content: system }]), ...toPrompt(messages)],
     responseFormat:
       json === undefined ? undefined : { type: 'json', schema: json.schema as FunctionTool['inputSchema'] },
     tools: toFunctions(tools),
-    toolChoice: tools.length === 0 ? undefined : (toolChoice ?? { type: 'auto' }),
-    // Strict mode of OpenAI refuses most schemas; the answer is checked here anyway.
-    providerOptions: { openaiCompatible: { strictJsonSchema: false } },
+    toolChoice: tools.length === 0 ? undefined : toChoice(toolChoice),
   };
 }
 
-/**
- * @param onDelta receives each piece of the answer when it comes
- * @throws whatever the provider or the connection did, as the AI SDK reports it
- */
+export interface Asking {
+  readonly signal: AbortSignal;
+  /** Receives each piece of the answer when it comes. */
+  readonly onDelta: (delta: AnswerDelta) => void;
+}
+
+/** @throws whatever the provider or the connection did, as the AI SDK reports it */
+export type Ask = (question: Question, asking: Asking) => Promise<ModelAnswer>;
+
 export async function askModel(
   model: ProviderModel,
   question: Question,
-  { signal, onDelta }: { readonly signal: AbortSignal; readonly onDelta: (delta: AnswerDelta) => void },
+  { signal, onDelta }: Asking,
 ): Promise<ModelAnswer> {
   const { stream } = await model.doStream({ ...toOptions(question), abortSignal: signal });
   return collect(stream, model.modelId, onDelta);
 }
 
 /** Puts the calls of tools together from the pieces in which they come, and passes the pieces on. */
-function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
+export function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
   const calls = new Map<string, ToolCall>();
   return {
     begin: (id: string, name: string): void => {

@@ -3,18 +3,12 @@ import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import {
-  type AnswerDelta,
-  askModel,
-  type ModelAnswer,
-  type OfferedTool,
-  type Question,
-} from './ask-model.ts';
+import type { AnswerDelta, ModelAnswer, OfferedTool, Question } from './ask-model.ts';
 import type { ModelSettings } from './configuration.ts';
 import { modelFailure } from './faults.ts';
 import { createJsonReader, type JsonReader } from './json-answer.ts';
-import { Message, mostTokens, systemOf, ToolCall, toPrompt } from './messages.ts';
-import { createLanguageModel } from './provider.ts';
+import { Message, mostTokens, systemOf, ToolCall } from './messages.ts';
+import { createAsk } from './provider.ts';
 import {
   askInTime,
   type CountedTokens,
@@ -85,7 +79,7 @@ const ModelOutput = AnswerChoice.extend({
 type ModelOutput = z.infer<typeof ModelOutput>;
 
 export function defineModel(settings: ModelSettings): Capability {
-  const model = createLanguageModel(settings);
+  const ask = createAsk(settings);
   const exec = async (input: Input, context: ExecContext): Promise<ModelOutput> => {
     const schema = input.response_schema as JsonObject | undefined;
     const readJson = schema === undefined ? null : createJsonReader(schema, hideKey(settings));
@@ -98,7 +92,7 @@ export function defineModel(settings: ModelSettings): Capability {
     };
     const answers = await askInTime(settings, context, (signal) =>
       askTimes(n, signal, (stop, index) =>
-        askModel(model, question, { signal: stop, onDelta: (piece) => onDelta(piece, index) }),
+        ask(question, { signal: stop, onDelta: (piece) => onDelta(piece, index) }),
       ),
     );
     const choices = answers.map((answer) => readChoice(answer, readJson));
@@ -165,9 +159,9 @@ function toQuestion(settings: ModelSettings, input: Input, schema: JsonObject | 
   }
   return {
     system: system.join('\n\n'),
-    messages: toPrompt(input.messages),
+    messages: input.messages,
     tools: tools as readonly OfferedTool[],
-    toolChoice: toToolChoice(choice),
+    toolChoice: choice,
     json: schema === undefined || way === 'prompt' ? undefined : { schema },
     maxOutputTokens: Math.min(input.max_output_tokens ?? limit, limit),
     temperature: input.temperature,
@@ -177,11 +171,6 @@ function toQuestion(settings: ModelSettings, input: Input, schema: JsonObject | 
     stopSequences: input.stop,
     seed: input.seed,
   };
-}
-
-function toToolChoice(choice: Input['tool_choice']): Question['toolChoice'] {
-  if (choice === undefined) return undefined;
-  return typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : { type: choice };
 }
 
 /** @throws CallFailure `model_answer_invalid` when there is none */

@@ -69,7 +69,7 @@ export const Message = z.discriminatedUnion('role', [
 ]);
 export type Message = z.infer<typeof Message>;
 
-function textOf(content: string | readonly { readonly text: string }[] | null | undefined): string {
+export function textOf(content: string | readonly { readonly text: string }[] | null | undefined): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map(({ text }) => text).join('');
 }

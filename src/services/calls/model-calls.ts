@@ -118,10 +118,17 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
     begin = resolve;
   });
   let hasBegun = false;
-  const push = (some: readonly string[]): void => {
-    if (events.destroyed || some.length === 0) return;
-    events.push(some.length === 1 ? some[0] : some.join(''));
+  let waiting = '';
+  const flush = (): void => {
+    if (events.destroyed || waiting === '') return;
+    events.push(waiting);
+    waiting = '';
     if (events.readableLength > mostUnreadBytes) events.destroy();
+  };
+  /** Parts that come together are sent together. */
+  const write = (some: readonly string[]): void => {
+    if (waiting === '') queueMicrotask(flush);
+    for (const event of some) waiting += event;
   };
   return {
     events,
@@ -129,12 +136,14 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
     hasBegun: () => hasBegun,
     send: (some) => {
       if (some.length === 0) return;
-      push(hasBegun ? some : [...open(), ...some]);
+      if (!hasBegun) write(open());
+      write(some);
       hasBegun = true;
       begin();
     },
     close: (last) => {
-      push(last);
+      write(last);
+      flush();
       if (!events.destroyed) events.push(null);
     },
   };
