@@ -18,7 +18,7 @@ import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { type DayBooks, openDayBooks } from './books.ts';
 import { type Day, type Purged, type Stretch, toTable } from './result.ts';
-import { openStatementCost } from './statement-cost.ts';
+import { measureStatement } from './statement-cost.ts';
 import { callSteadily } from './steady-calls.ts';
 
 const { values: options } = parseArgs({
@@ -109,8 +109,7 @@ async function purgeLater(db: Db, books: DayBooks): Promise<readonly Purged[]> {
 
 async function measureDay(sources: Sources, databaseUrl: string): Promise<Day> {
   const { books } = sources;
-  const cost = await openStatementCost(databaseUrl);
-  const costBefore = await cost.measure();
+  const costBefore = await measureStatement(databaseUrl);
   const before = await books.holdings();
   const stretches: Stretch[] = [];
   for (let tenth = 0; tenth < tenths; tenth++) {
@@ -118,8 +117,7 @@ async function measureDay(sources: Sources, databaseUrl: string): Promise<Day> {
     stretches.push(await playStretch(sources));
   }
   const after = await books.holdings();
-  const costAfter = await cost.measure();
-  await cost.close();
+  const costAfter = await measureStatement(databaseUrl);
   const { run, choice, ledger } = defaultDays();
   return {
     calls: stretches.reduce((sum, stretch) => sum + stretch.calls, 0),

@@ -62,7 +62,7 @@ function sumOf<Item>(list: readonly Item[], value: (item: Item) => number): numb
 }
 
 function line(first: string, ...cells: readonly string[]): string {
-  return (first.padEnd(40) + cells.map((cell) => cell.padStart(14)).join('')).trimEnd();
+  return (first.padEnd(52) + cells.map((cell) => cell.padStart(14)).join('')).trimEnd();
 }
 
 function describeGrowth(day: Day): string[] {

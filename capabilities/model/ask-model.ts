@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { type Message, type ToolCall, toPrompt } from './messages.ts';
-import type { ProviderModel, StreamOptions, StreamPart } from './provider.ts';
+import type { ProviderModel, ProviderOptions, StreamPart } from './provider.ts';
 
 /** A function that the model may call; the caller executes it. */
 export interface OfferedTool {
@@ -54,7 +54,7 @@ export interface AnswerDelta {
   }[];
 }
 
-type FunctionTool = Extract<NonNullable<StreamOptions['tools']>[number], { type: 'function' }>;
+type FunctionTool = Extract<NonNullable<ProviderOptions['tools']>[number], { type: 'function' }>;
 
 function toFunctions(tools: readonly OfferedTool[]): FunctionTool[] | undefined {
   if (tools.length === 0) return undefined;
@@ -64,12 +64,12 @@ function toFunctions(tools: readonly OfferedTool[]): FunctionTool[] | undefined 
   });
 }
 
-function toChoice(choice: Question['toolChoice'] = 'auto'): StreamOptions['toolChoice'] {
+function toChoice(choice: Question['toolChoice'] = 'auto'): ProviderOptions['toolChoice'] {
   return typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : { type: choice };
 }
 
 /** A list without a tool has no choice. */
-function toOptions({ system, messages, json, tools, toolChoice, ...settings }: Question): StreamOptions {
+function toOptions({ system, messages, json, tools, toolChoice, ...settings }: Question): ProviderOptions {
   return {
     ...settings,
     prompt: [...(system === '' ? [] : [{ role: 'system' as const, content: system }]), ...toPrompt(messages)],
@@ -80,19 +80,19 @@ function toOptions({ system, messages, json, tools, toolChoice, ...settings }: Q
   };
 }
 
-export interface Asking {
+export interface QuestionTerms {
   readonly signal: AbortSignal;
   /** Receives each piece of the answer when it comes. */
   readonly onDelta: (delta: AnswerDelta) => void;
 }
 
 /** @throws whatever the provider or the connection did, as the AI SDK reports it */
-export type Ask = (question: Question, asking: Asking) => Promise<ModelAnswer>;
+export type AskProvider = (question: Question, asking: QuestionTerms) => Promise<ModelAnswer>;
 
 export async function askModel(
   model: ProviderModel,
   question: Question,
-  { signal, onDelta }: Asking,
+  { signal, onDelta }: QuestionTerms,
 ): Promise<ModelAnswer> {
   const { stream } = await model.doStream({ ...toOptions(question), abortSignal: signal });
   return collect(stream, model.modelId, onDelta);
@@ -117,6 +117,10 @@ export function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
     has: (id: string): boolean => calls.has(id),
     list: (): ToolCall[] => [...calls.values()],
   };
+}
+
+function countsOf({ inputTokens, outputTokens }: Extract<StreamPart, { type: 'finish' }>['usage']) {
+  return { inputTokens: inputTokens.total ?? null, outputTokens: outputTokens.total ?? null };
 }
 
 async function collect(
@@ -151,12 +155,9 @@ async function collect(
         calls.grow(part.toolCallId, part.input);
         break;
       case 'finish': {
-        const { finishReason, usage } = part;
-        if (finishReason.raw === undefined) break;
-        const { total: inputTokens = null } = usage.inputTokens;
-        const { total: outputTokens = null } = usage.outputTokens;
-        const toolCalls = calls.list();
-        return { text, toolCalls, model, finishReason: finishReason.unified, inputTokens, outputTokens };
+        const { raw, unified: finishReason } = part.finishReason;
+        if (raw === undefined) break;
+        return { text, toolCalls: calls.list(), model, finishReason, ...countsOf(part.usage) };
       }
     }
   }

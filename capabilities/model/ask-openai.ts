@@ -6,7 +6,7 @@
 import { APICallError } from 'ai';
 import { Agent, type Dispatcher, interceptors } from 'undici';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import type { Ask, ModelAnswer, OfferedTool, Question } from './ask-model.ts';
+import type { AskProvider, ModelAnswer, OfferedTool, Question } from './ask-model.ts';
 import type { ModelSettings } from './configuration.ts';
 import { describeAnswer } from './faults.ts';
 import { type Message, textOf } from './messages.ts';
@@ -79,9 +79,7 @@ function toBody(settings: ModelSettings, question: Question): string {
   });
 }
 
-type Body = Dispatcher.ResponseData['body'];
-
-function readText(body: Body, take: (text: string) => void): Promise<void> {
+function readText(body: Dispatcher.ResponseData['body'], take: (text: string) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     body.setEncoding('utf8');
     body.once('end', resolve).once('error', reject);
@@ -149,7 +147,7 @@ async function readAnswer(
   return answer.end();
 }
 
-export function createOpenAiAsk(settings: ModelSettings): Ask {
+export function createOpenAiAsk(settings: ModelSettings): AskProvider {
   const { MODEL_BASE_URL = '', MODEL_API_KEY: key, MODEL_NAME } = settings;
   const url = new URL(`${MODEL_BASE_URL.replace(/\/$/, '')}/chat/completions`);
   const headers = {

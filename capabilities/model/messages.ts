@@ -6,9 +6,9 @@ import { z } from 'zod';
 import type { Json } from '../../src/contracts/primitives.ts';
 import type { Prompt } from './provider.ts';
 
-type PromptMessage = Prompt[number];
-type UserContent = Extract<PromptMessage, { role: 'user' }>['content'];
-type AssistantContent = Extract<PromptMessage, { role: 'assistant' }>['content'];
+type ProviderMessage = Prompt[number];
+type UserContent = Extract<ProviderMessage, { role: 'user' }>['content'];
+type AssistantContent = Extract<ProviderMessage, { role: 'assistant' }>['content'];
 
 const Text = z.string().min(1);
 const TextPart = z.strictObject({ type: z.literal('text'), text: z.string() });
@@ -90,7 +90,7 @@ export function toPrompt(messages: readonly Message[]): Prompt {
   return messages.flatMap((message) => toPromptMessage(message, toolNames) ?? []);
 }
 
-function toPromptMessage(message: Message, toolNames: ReadonlyMap<string, string>): PromptMessage | null {
+function toPromptMessage(message: Message, toolNames: ReadonlyMap<string, string>): ProviderMessage | null {
   switch (message.role) {
     case 'system':
     case 'developer':

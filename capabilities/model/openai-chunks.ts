@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { type Asking, createToolCalls, type ModelAnswer } from './ask-model.ts';
+import { createToolCalls, type ModelAnswer, type QuestionTerms } from './ask-model.ts';
 
 export function fieldOf(value: Json | undefined, name: string): Json | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -36,8 +36,20 @@ interface OpenCall {
   waiting: string;
 }
 
+type ToolCalls = ReturnType<typeof createToolCalls>;
+
+/** Passes on what is new. */
+function tell(calls: ToolCalls, call: OpenCall): void {
+  if (call.id === null) {
+    call.id = call.wireId || `call_${randomUUID()}`;
+    calls.begin(call.id, call.name);
+  }
+  if (call.waiting !== '') calls.grow(call.id, call.waiting);
+  call.waiting = '';
+}
+
 /** Finds the call that each piece belongs to. */
-function createPieces(calls: ReturnType<typeof createToolCalls>) {
+function createPieces(calls: ToolCalls) {
   const all: OpenCall[] = [];
   const byIndex = new Map<number, OpenCall>();
   const find = (index: Json | undefined, wireId: string, name: string): OpenCall | undefined => {
@@ -65,13 +77,7 @@ function createPieces(calls: ReturnType<typeof createToolCalls>) {
       call.wireId ||= wireId;
       call.name ||= name;
       call.waiting += textField(called, 'arguments');
-      if (call.name === '') return;
-      if (call.id === null) {
-        call.id = call.wireId || `call_${randomUUID()}`;
-        calls.begin(call.id, call.name);
-      }
-      if (call.waiting !== '') calls.grow(call.id, call.waiting);
-      call.waiting = '';
+      if (call.name !== '') tell(calls, call);
     },
     /** @throws Error for a call without a name */
     end: (): void => {
@@ -101,7 +107,7 @@ export interface ChatAnswer {
 }
 
 /** Puts an answer together from its chunks. */
-export function createChatAnswer(askedModel: string, onDelta: Asking['onDelta']): ChatAnswer {
+export function createChatAnswer(askedModel: string, onDelta: QuestionTerms['onDelta']): ChatAnswer {
   const calls = createToolCalls(onDelta);
   const pieces = createPieces(calls);
   let text = '';

@@ -1,7 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import type { EmbeddingModel } from 'ai';
-import { type Ask, askModel } from './ask-model.ts';
+import { type AskProvider, askModel } from './ask-model.ts';
 import { createOpenAiAsk } from './ask-openai.ts';
 import type { ModelSettings } from './configuration.ts';
 import { hideKey } from './terms.ts';
@@ -9,15 +9,15 @@ import { createAnthropicFetch } from './whole-answers.ts';
 
 /** A language model of a provider, as the AI SDK has it below its own functions. */
 export type ProviderModel = ReturnType<ReturnType<typeof createAnthropic>>;
-export type StreamOptions = Parameters<ProviderModel['doStream']>[0];
-export type Prompt = StreamOptions['prompt'];
+export type ProviderOptions = Parameters<ProviderModel['doStream']>[0];
+export type Prompt = ProviderOptions['prompt'];
 export type StreamPart =
   Awaited<ReturnType<ProviderModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
 const anthropicUrl = 'https://api.anthropic.com/v1';
 
 /** Everything is passed explicitly: the AI SDK would read keys and addresses from variables of its own. */
-export function createAsk(settings: ModelSettings): Ask {
+export function createAsk(settings: ModelSettings): AskProvider {
   if (settings.MODEL_PROVIDER === 'openai-compatible') return createOpenAiAsk(settings);
   const { MODEL_BASE_URL: baseURL = anthropicUrl, MODEL_API_KEY: apiKey, MODEL_NAME } = settings;
   const provider = createAnthropic({ baseURL, apiKey, fetch: createAnthropicFetch(hideKey(settings)) });
