@@ -1,6 +1,7 @@
 /**
  * What routing costs, against gateways that only pass on: `npm run bench:router [-- --quick] [-- --json]
- * [-- --rounds N] [-- --beside PATH]`. `--beside` adds another checkout of Capstan. Exit code 1 when a bar is missed.
+ * [-- --rounds N] [-- --only exec,chat,stream] [-- --beside PATH]`. `--beside` adds another checkout of Capstan. Exit
+ * code 1 when a bar is missed.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -8,16 +9,17 @@ import { readProcessorTime } from '../engine/processor-time.ts';
 import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Measured, measure } from './load.ts';
-import { registerUpstreams } from './register.ts';
+import { registerUpstreams, startPackagedModel } from './register.ts';
 import { type Round, summarize, toTable } from './result.ts';
-import { type Stack, startStack } from './stack.ts';
-import { describeSystems, type System } from './systems.ts';
+import { type Measuring, type Stack, startStack } from './stack.ts';
+import { describeSystems, type Group, groups, type System } from './systems.ts';
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     rounds: { type: 'string' },
+    only: { type: 'string', default: groups.join() },
     beside: { type: 'string' },
   },
 });
@@ -41,11 +43,12 @@ function rotate<Item>(list: readonly Item[], by: number): Item[] {
   return [...list.slice(by % list.length), ...list.slice(0, by % list.length)];
 }
 
-async function bench(place: Place, beside: Checkout | null): Promise<boolean> {
-  say('starting Postgres, Temporal, upstreams, rivals and the server');
-  const stack = await startStack(place, beside);
+async function bench(place: Place, measuring: Measuring): Promise<boolean> {
+  say('starting Postgres, Temporal, the upstream, rivals and the server');
+  const stack = await startStack(place, measuring);
   await registerUpstreams(stack);
-  const systems = describeSystems(stack);
+  if (stack.litellm !== null) await startPackagedModel(place, stack);
+  const systems = describeSystems(stack, measuring.groups);
   say('warming up');
   for (const system of systems) await measure(system, 32, 1_500);
   const rounds: Round[] = [];
@@ -60,5 +63,14 @@ async function bench(place: Place, beside: Checkout | null): Promise<boolean> {
   return result.passed;
 }
 
-const beside = options.beside === undefined ? null : findCheckout(options.beside);
-await runBench((place) => bench(place, beside));
+/** @throws Error for a group that does not exist */
+function readGroups(list: string): readonly Group[] {
+  const named = list.split(',').filter((name) => name !== '');
+  const unknown = named.find((name) => !groups.some((group) => group === name));
+  if (unknown !== undefined) throw new Error(`--only takes ${groups.join(', ')}; there is no ${unknown}`);
+  return groups.filter((group) => named.includes(group));
+}
+
+const beside: Checkout | null = options.beside === undefined ? null : findCheckout(options.beside);
+const measured = readGroups(options.only);
+await runBench((place) => bench(place, { beside, groups: measured }));

@@ -1,9 +1,26 @@
-/** Two instances, one free and one with a price and a budget; each takes as many calls at once as there are callers. */
+/**
+ * Instances for calls and for chats, a free one of each and one with a price and a budget, each for as many calls at
+ * once as there are callers; and the packaged capability `model` in front of the upstream.
+ */
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Stack } from './stack.ts';
-import { type CapstanServer, freeCapability, paidCapability } from './systems.ts';
+import { fileURLToPath } from 'node:url';
+import type { Place } from '../shared/run-bench.ts';
+import { pin, type Stack } from './stack.ts';
+import {
+  type CapstanServer,
+  freeCapability,
+  freeModel,
+  packagedModel,
+  paidCapability,
+  paidModel,
+} from './systems.ts';
 
-async function request(
+const root = fileURLToPath(new URL('../..', import.meta.url));
+/** At once; there are fewer callers. */
+const places = 64;
+
+export async function request(
   { url, apiKey }: CapstanServer,
   method: string,
   path: string,
@@ -21,8 +38,9 @@ async function request(
 function register(
   server: CapstanServer,
   name: string,
-  { endpoint, rate_usd }: { readonly endpoint: string; readonly rate_usd: number },
+  { upstream, rate_usd }: { readonly upstream: string; readonly rate_usd: number },
 ): Promise<Response> {
+  const endpoint = `${upstream}/${name}`;
   return request(server, 'POST', '/v1/capabilities', {
     name,
     version: '1.0.0',
@@ -31,23 +49,75 @@ function register(
     health_url: `${endpoint}/health`,
     cost_model: { type: rate_usd === 0 ? 'free' : 'per_call', rate_usd },
     tags: ['local'],
-    max_concurrency: 64,
+    max_concurrency: places,
   });
 }
 
 async function isVetted(server: CapstanServer, name: string): Promise<boolean> {
   const answer = await request(server, 'GET', `/v1/capabilities/${name}`);
   const { instances } = (await answer.json()) as { instances: { spec_digest: string | null }[] };
-  return instances.every(({ spec_digest }) => spec_digest !== null);
+  return instances.some(({ spec_digest }) => spec_digest !== null);
 }
 
-/** Registers both with every server that is measured. */
-export async function registerUpstreams({ capstan, beside, upstream, paidUpstream }: Stack): Promise<void> {
-  for (const server of beside === null ? [capstan] : [capstan, beside]) {
-    await request(server, 'PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 1_000 });
-    await register(server, freeCapability, { endpoint: upstream, rate_usd: 0 });
-    await register(server, paidCapability, { endpoint: paidUpstream, rate_usd: 0.000_1 });
-    for (const name of [freeCapability, paidCapability])
-      while (!(await isVetted(server, name))) await pause(50);
-  }
+/** @returns once the server knows their schemas */
+async function registerAll(
+  server: CapstanServer,
+  upstream: string,
+  rates: Readonly<Record<string, number>>,
+): Promise<void> {
+  await request(server, 'PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 1_000 });
+  for (const [name, rate_usd] of Object.entries(rates)) await register(server, name, { upstream, rate_usd });
+  for (const name of Object.keys(rates)) while (!(await isVetted(server, name))) await pause(50);
+}
+
+const priceUsd = 0.000_1;
+
+/** Registers them with every server that is measured. */
+export async function registerUpstreams({ capstan, beside, upstream }: Stack): Promise<void> {
+  const rates = {
+    [freeCapability]: 0,
+    [paidCapability]: priceUsd,
+    [freeModel]: 0,
+    [paidModel]: priceUsd,
+  };
+  for (const server of beside === null ? [capstan] : [capstan, beside])
+    await registerAll(server, upstream, rates);
+}
+
+/** Registers the model with a price alone; the project has a budget of the day. */
+export function registerPaidModel(capstan: CapstanServer, upstream: string): Promise<void> {
+  return registerAll(capstan, upstream, { [paidModel]: priceUsd });
+}
+
+/** Starts an instance of the packaged capability, as a user does; it registers itself. */
+export async function startPackagedModel(
+  { supervisor, dataDir, nextPort }: Place,
+  { capstan, upstream }: Stack,
+): Promise<void> {
+  const port = await nextPort();
+  const name = 'packaged model';
+  await supervisor.start({
+    name,
+    command: process.execPath,
+    args: [join(root, 'bin/capstan.mjs'), 'capability', 'start', join(root, 'capabilities/model')],
+    cwd: dataDir,
+    env: {
+      ...process.env,
+      ROUTER_URL: capstan.url,
+      ROUTER_TOKEN: capstan.apiKey,
+      PORT: String(port),
+      MODEL_CAPABILITY: packagedModel,
+      MODEL_PROVIDER: 'openai-compatible',
+      MODEL_BASE_URL: `${upstream}/v1`,
+      MODEL_NAME: 'bench',
+      MODEL_MAX_CONCURRENCY: String(places),
+    },
+    account: null,
+    logFile: join(dataDir, 'logs', 'packaged-model.log'),
+    stopSignal: 'SIGTERM',
+    stopGraceMs: 5_000,
+    readyTimeoutMs: 120_000,
+    isReady: () => isVetted(capstan, packagedModel),
+  });
+  for (const child of supervisor.processes()) if (child.name === name) pin(child.pid, 0);
 }

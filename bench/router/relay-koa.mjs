@@ -10,7 +10,7 @@ app.use(async (ctx) => {
   for await (const chunk of ctx.req) chunks.push(chunk);
   const answer = await agent.request({
     origin: upstream,
-    path: '/exec',
+    path: ctx.path,
     method: 'POST',
     body: Buffer.concat(chunks),
     headers: { 'content-type': 'application/json' },

@@ -1,50 +1,88 @@
 /**
- * What everybody calls in the end: a capability (`/exec`, `/health`, `/spec`) and a chat model, which answer at once
- * and with the same 200 characters.
+ * What everybody calls in the end: capabilities (`/NAME/exec`, `/NAME/health`, `/NAME/spec`) and a chat model, which
+ * answer at once and with the same 200 characters. A stream brings them in twenty pieces, each written on its own.
  */
-import { createServer } from 'node:http';
-import { answerText } from './payload.ts';
+import { createServer, type ServerResponse } from 'node:http';
+import { answerPieces, answerText } from './payload.ts';
 
-const [name = '', port = ''] = process.argv.slice(2);
+const [port = ''] = process.argv.slice(2);
 const version = '1.0.0';
-const schema = { type: 'object', required: ['text'], properties: { text: { type: 'string' } } };
-const documents: Readonly<Record<string, () => object>> = {
-  '/health': () => ({ status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 }),
-  '/spec': () => ({
+
+function describe(name: string): object {
+  const [field, type] = name.startsWith('model.') ? ['messages', 'array'] : ['text', 'string'];
+  return {
     name,
     version,
     description: 'answers at once',
-    input: schema,
-    output: schema,
+    input: { type: 'object', required: [field], properties: { [field]: { type } } },
+    output: { type: 'object', required: ['text'], properties: { text: { type: 'string' } } },
     cost_model: { type: 'free', rate_usd: 0 },
-  }),
-};
-const execAnswer = JSON.stringify({ ok: true, output: { text: answerText } });
+  };
+}
+
+const execAnswer = JSON.stringify({
+  ok: true,
+  output: { text: answerText, usage: { input_tokens: 50, output_tokens: 50 } },
+});
 const message = { role: 'assistant', content: answerText };
+const usage = { prompt_tokens: 50, completion_tokens: 50, total_tokens: 100 };
+const head = { id: 'chat-1', created: 1, model: 'bench' };
 const chatAnswer = JSON.stringify({
-  id: 'chat-1',
+  ...head,
   object: 'chat.completion',
-  created: 1,
-  model: 'bench',
   choices: [{ index: 0, message, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 50, completion_tokens: 50, total_tokens: 100 },
+  usage,
 });
 
+function toChunk(delta: object, finish_reason: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason }];
+  return `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices })}\n\n`;
+}
+
+const lastChunk = JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: [], usage });
+const chatStream: readonly string[] = [
+  ...answerPieces.map((content, at) => toChunk(at === 0 ? { role: 'assistant', content } : { content })),
+  `${toChunk({}, 'stop')}data: ${lastChunk}\n\ndata: [DONE]\n\n`,
+];
+const execStream: readonly string[] = [
+  ...answerPieces.map((content) => `${JSON.stringify({ delta: { content } })}\n`),
+  `${execAnswer}\n`,
+];
+
+function send(response: ServerResponse, body: string): void {
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  });
+  response.end(body);
+}
+
+function stream(response: ServerResponse, type: string, pieces: readonly string[]): void {
+  response.writeHead(200, { 'content-type': type });
+  const write = (at: number): void => {
+    if (at === pieces.length - 1) return void response.end(pieces[at]);
+    response.write(pieces[at] ?? '');
+    setImmediate(write, at + 1);
+  };
+  write(0);
+}
+
 const server = createServer((request, response) => {
-  request.resume().on('end', () => {
-    const { url = '' } = request;
-    const document = documents[url];
-    const body =
-      document === undefined
-        ? url.endsWith('/chat/completions')
-          ? chatAnswer
-          : execAnswer
-        : JSON.stringify(document());
-    response.writeHead(200, {
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-    });
-    response.end(body);
+  const { url = '', headers } = request;
+  let body = '';
+  request.setEncoding('utf8').on('data', (text) => {
+    body += text;
+  });
+  request.on('end', () => {
+    const [, name = '', document] = /^\/([^/]+)\/(health|spec)$/.exec(url) ?? [];
+    if (document === 'spec') return send(response, JSON.stringify(describe(name)));
+    if (document === 'health')
+      return send(response, JSON.stringify({ status: 'ok', name, version, uptime_ms: 1 }));
+    if (!url.endsWith('/chat/completions')) {
+      if (headers['x-stream'] === 'delta') stream(response, 'application/x-ndjson', execStream);
+      else send(response, execAnswer);
+    } else if (/"stream":\s*true/.test(body)) stream(response, 'text/event-stream', chatStream);
+    else send(response, chatAnswer);
   });
 });
 server.keepAliveTimeout = 60_000;

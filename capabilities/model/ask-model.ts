@@ -1,18 +1,11 @@
 /**
- * One streamed question to a provider, never repeated: retries belong to Capstan. The connection is closed when the
- * signal aborts, and in any case when this function is left.
+ * One streamed question to a provider, never repeated: retries belong to Capstan. The provider's own stream is read:
+ * what the AI SDK puts around it takes several times as long as the call. The connection is closed when the signal
+ * aborts.
  */
-import {
-  jsonSchema,
-  type LanguageModel,
-  type ModelMessage,
-  Output,
-  streamText,
-  type ToolChoice,
-  type ToolSet,
-} from 'ai';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { ToolCall } from './messages.ts';
+import { type Message, type ToolCall, toPrompt } from './messages.ts';
+import type { ProviderModel, ProviderOptions, StreamPart } from './provider.ts';
 
 /** A function that the model may call; the caller executes it. */
 export interface OfferedTool {
@@ -24,9 +17,10 @@ export interface OfferedTool {
 
 export interface Question {
   readonly system: string;
-  readonly messages: readonly ModelMessage[];
+  /** Without the system message. */
+  readonly messages: readonly Message[];
   readonly tools: readonly OfferedTool[];
-  readonly toolChoice?: ToolChoice<ToolSet> | undefined;
+  readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly name: string } | undefined;
   /** Asks the provider for JSON of this schema. */
   readonly json?: { readonly schema: JsonObject } | undefined;
   readonly maxOutputTokens: number;
@@ -60,60 +54,52 @@ export interface AnswerDelta {
   }[];
 }
 
-/** Only the request: what comes back is read as text, and parsed once, when it is complete. */
-function askForJson(schema: JsonObject) {
+type FunctionTool = Extract<NonNullable<ProviderOptions['tools']>[number], { type: 'function' }>;
+
+function toFunctions(tools: readonly OfferedTool[]): FunctionTool[] | undefined {
+  if (tools.length === 0) return undefined;
+  return tools.map(({ name, description, parameters }) => {
+    const inputSchema = (parameters ?? { type: 'object', properties: {} }) as FunctionTool['inputSchema'];
+    return { type: 'function', name, inputSchema, ...(description === undefined ? {} : { description }) };
+  });
+}
+
+function toChoice(choice: Question['toolChoice'] = 'auto'): ProviderOptions['toolChoice'] {
+  return typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : { type: choice };
+}
+
+/** A list without a tool has no choice. */
+function toOptions({ system, messages, json, tools, toolChoice, ...settings }: Question): ProviderOptions {
   return {
-    ...Output.object({ schema: jsonSchema(schema) }),
-    parseCompleteOutput: async () => null,
-    parsePartialOutput: async () => undefined,
+    ...settings,
+    prompt: [...(system === '' ? [] : [{ role: 'system' as const, content: system }]), ...toPrompt(messages)],
+    responseFormat:
+      json === undefined ? undefined : { type: 'json', schema: json.schema as FunctionTool['inputSchema'] },
+    tools: toFunctions(tools),
+    toolChoice: tools.length === 0 ? undefined : toChoice(toolChoice),
   };
 }
 
-function toToolSet(tools: readonly OfferedTool[]): ToolSet {
-  return Object.fromEntries(
-    tools.map(({ name, description, parameters }) => {
-      const inputSchema = jsonSchema(parameters ?? { type: 'object', properties: {} });
-      return [name, { inputSchema, ...(description === undefined ? {} : { description }) }];
-    }),
-  );
+export interface QuestionTerms {
+  readonly signal: AbortSignal;
+  /** Receives each piece of the answer when it comes. */
+  readonly onDelta: (delta: AnswerDelta) => void;
 }
 
-/**
- * @param onDelta receives each piece of the answer when it comes
- * @throws whatever the provider or the connection did, as the AI SDK reports it
- */
+/** @throws whatever the provider or the connection did, as the AI SDK reports it */
+export type AskProvider = (question: Question, asking: QuestionTerms) => Promise<ModelAnswer>;
+
 export async function askModel(
-  model: LanguageModel,
+  model: ProviderModel,
   question: Question,
-  { signal, onDelta }: { readonly signal: AbortSignal; readonly onDelta: (delta: AnswerDelta) => void },
+  { signal, onDelta }: QuestionTerms,
 ): Promise<ModelAnswer> {
-  const left = new AbortController();
-  const { system, messages, json, tools, toolChoice, ...settings } = question;
-  const { fullStream } = streamText({
-    model,
-    ...(system === '' ? {} : { system }),
-    messages: [...messages],
-    ...(json === undefined ? {} : { output: askForJson(json.schema) }),
-    ...(tools.length === 0 ? {} : { tools: toToolSet(tools) }),
-    ...(toolChoice === undefined ? {} : { toolChoice }),
-    ...settings,
-    // An address is the provider's to read: this process would reach other networks than the caller.
-    experimental_download: async (files) => files.map(() => null),
-    maxRetries: 0,
-    abortSignal: AbortSignal.any([signal, left.signal]),
-    // Strict mode of OpenAI refuses most schemas; the answer is checked here anyway.
-    providerOptions: { openaiCompatible: { strictJsonSchema: false } },
-    onError: () => {}, // read from the stream below; the default prints it
-  });
-  try {
-    return await collect(fullStream, onDelta);
-  } finally {
-    left.abort();
-  }
+  const { stream } = await model.doStream({ ...toOptions(question), abortSignal: signal });
+  return collect(stream, model.modelId, onDelta);
 }
 
 /** Puts the calls of tools together from the pieces in which they come, and passes the pieces on. */
-function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
+export function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
   const calls = new Map<string, ToolCall>();
   return {
     begin: (id: string, name: string): void => {
@@ -133,19 +119,28 @@ function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
   };
 }
 
+function countsOf({ inputTokens, outputTokens }: Extract<StreamPart, { type: 'finish' }>['usage']) {
+  return { inputTokens: inputTokens.total ?? null, outputTokens: outputTokens.total ?? null };
+}
+
 async function collect(
-  stream: ReturnType<typeof streamText>['fullStream'],
+  stream: ReadableStream<StreamPart>,
+  askedModel: string,
   onDelta: (delta: AnswerDelta) => void,
 ): Promise<ModelAnswer> {
   let text = '';
+  let model = askedModel;
   const calls = createToolCalls(onDelta);
   for await (const part of stream) {
     switch (part.type) {
       case 'error':
         throw part.error;
+      case 'response-metadata':
+        model = part.modelId ?? model;
+        break;
       case 'text-delta':
-        text += part.text;
-        if (part.text !== '') onDelta({ content: part.text });
+        text += part.delta;
+        if (part.delta !== '') onDelta({ content: part.delta });
         break;
       case 'tool-input-start':
         calls.begin(part.id, part.toolName);
@@ -157,14 +152,12 @@ async function collect(
         if (calls.has(part.toolCallId)) break;
         // Some providers write the arguments at once.
         calls.begin(part.toolCallId, part.toolName);
-        calls.grow(part.toolCallId, JSON.stringify(part.input ?? {}));
+        calls.grow(part.toolCallId, part.input);
         break;
-      case 'finish-step': {
-        const { response, finishReason, rawFinishReason, usage } = part;
-        if (rawFinishReason === undefined) break;
-        const { inputTokens = null, outputTokens = null } = usage;
-        const toolCalls = calls.list();
-        return { text, toolCalls, model: response.modelId, finishReason, inputTokens, outputTokens };
+      case 'finish': {
+        const { raw, unified: finishReason } = part.finishReason;
+        if (raw === undefined) break;
+        return { text, toolCalls: calls.list(), model, finishReason, ...countsOf(part.usage) };
       }
     }
   }

@@ -3,18 +3,12 @@ import { setMaxListeners } from 'node:events';
 import { z } from 'zod';
 import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
-import {
-  type AnswerDelta,
-  askModel,
-  type ModelAnswer,
-  type OfferedTool,
-  type Question,
-} from './ask-model.ts';
+import type { AnswerDelta, ModelAnswer, OfferedTool, Question } from './ask-model.ts';
 import type { ModelSettings } from './configuration.ts';
 import { modelFailure } from './faults.ts';
 import { createJsonReader, type JsonReader } from './json-answer.ts';
-import { Message, mostTokens, systemOf, ToolCall, toModelMessages } from './messages.ts';
-import { createLanguageModel } from './provider.ts';
+import { Message, mostTokens, systemOf, ToolCall } from './messages.ts';
+import { createAsk } from './provider.ts';
 import {
   askInTime,
   type CountedTokens,
@@ -85,7 +79,7 @@ const ModelOutput = AnswerChoice.extend({
 type ModelOutput = z.infer<typeof ModelOutput>;
 
 export function defineModel(settings: ModelSettings): Capability {
-  const model = createLanguageModel(settings);
+  const ask = createAsk(settings);
   const exec = async (input: Input, context: ExecContext): Promise<ModelOutput> => {
     const schema = input.response_schema as JsonObject | undefined;
     const readJson = schema === undefined ? null : createJsonReader(schema, hideKey(settings));
@@ -98,7 +92,7 @@ export function defineModel(settings: ModelSettings): Capability {
     };
     const answers = await askInTime(settings, context, (signal) =>
       askTimes(n, signal, (stop, index) =>
-        askModel(model, question, { signal: stop, onDelta: (piece) => onDelta(piece, index) }),
+        ask(question, { signal: stop, onDelta: (piece) => onDelta(piece, index) }),
       ),
     );
     const choices = answers.map((answer) => readChoice(answer, readJson));
@@ -120,6 +114,7 @@ async function askTimes<Answer>(
   signal: AbortSignal,
   ask: (stop: AbortSignal, index: number) => Promise<Answer>,
 ): Promise<Answer[]> {
+  if (times === 1) return [await ask(signal, 0)];
   const left = new AbortController();
   const stop = AbortSignal.any([signal, left.signal]);
   setMaxListeners(0, stop);
@@ -139,7 +134,7 @@ function countTokens({ MODEL_IMAGE_TOKENS }: ModelSettings, input: Input): numbe
 /** A delta has at most 16 kB; a provider that does not stream writes all at once. */
 function cutDelta(piece: AnswerDelta): readonly JsonObject[] {
   const { content } = piece;
-  if (content === undefined) return [piece as unknown as JsonObject];
+  if (content === undefined || content.length <= 1_000) return [piece as unknown as JsonObject];
   return (content.match(/[\s\S]{1,1000}/gu) ?? []).map((part) => ({ content: part }));
 }
 
@@ -164,9 +159,9 @@ function toQuestion(settings: ModelSettings, input: Input, schema: JsonObject | 
   }
   return {
     system: system.join('\n\n'),
-    messages: toModelMessages(input.messages),
+    messages: input.messages,
     tools: tools as readonly OfferedTool[],
-    toolChoice: typeof choice === 'object' ? { type: 'tool', toolName: choice.name } : choice,
+    toolChoice: choice,
     json: schema === undefined || way === 'prompt' ? undefined : { schema },
     maxOutputTokens: Math.min(input.max_output_tokens ?? limit, limit),
     temperature: input.temperature,

@@ -58,7 +58,7 @@ function field(value: unknown, name: string): unknown {
 function describe(error: unknown): string {
   const message = field(error, 'message');
   if (typeof message === 'string' && message !== '') return message;
-  if (error instanceof Error) return 'no message';
+  if (error instanceof Error) return String(field(error, 'code') ?? 'no message');
   return typeof error === 'string' ? error : (JSON.stringify(error) ?? 'no message');
 }
 

@@ -2,9 +2,13 @@
  * The conversation in a call of a model: messages in the form of OpenAI's chat completions, which most programs write,
  * and their translation for the providers.
  */
-import type { AssistantContent, ModelMessage, UserContent } from 'ai';
 import { z } from 'zod';
 import type { Json } from '../../src/contracts/primitives.ts';
+import type { Prompt } from './provider.ts';
+
+type ProviderMessage = Prompt[number];
+type UserContent = Extract<ProviderMessage, { role: 'user' }>['content'];
+type AssistantContent = Extract<ProviderMessage, { role: 'assistant' }>['content'];
 
 const Text = z.string().min(1);
 const TextPart = z.strictObject({ type: z.literal('text'), text: z.string() });
@@ -65,7 +69,7 @@ export const Message = z.discriminatedUnion('role', [
 ]);
 export type Message = z.infer<typeof Message>;
 
-function textOf(content: string | readonly { readonly text: string }[] | null | undefined): string {
+export function textOf(content: string | readonly { readonly text: string }[] | null | undefined): string {
   if (typeof content === 'string') return content;
   return (content ?? []).map(({ text }) => text).join('');
 }
@@ -78,15 +82,15 @@ export function systemOf(messages: readonly Message[]): string[] {
 }
 
 /** The other messages; an answer of a tool is named after the call that it belongs to. */
-export function toModelMessages(messages: readonly Message[]): ModelMessage[] {
+export function toPrompt(messages: readonly Message[]): Prompt {
   const calls = messages.flatMap((message) =>
     message.role === 'assistant' ? (message.tool_calls ?? []) : [],
   );
   const toolNames = new Map(calls.map(({ id, function: { name } }) => [id, name]));
-  return messages.flatMap((message) => toModelMessage(message, toolNames) ?? []);
+  return messages.flatMap((message) => toPromptMessage(message, toolNames) ?? []);
 }
 
-function toModelMessage(message: Message, toolNames: ReadonlyMap<string, string>): ModelMessage | null {
+function toPromptMessage(message: Message, toolNames: ReadonlyMap<string, string>): ProviderMessage | null {
   switch (message.role) {
     case 'system':
     case 'developer':
@@ -105,18 +109,19 @@ function toModelMessage(message: Message, toolNames: ReadonlyMap<string, string>
 }
 
 function toUserContent(content: string | readonly ContentPart[]): UserContent {
-  return typeof content === 'string' ? content : content.map(toUserPart);
+  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  return content.filter((part) => part.type !== 'text' || part.text !== '').map(toUserPart);
 }
 
-function toUserPart(part: ContentPart): Exclude<UserContent, string>[number] {
+function toUserPart(part: ContentPart): UserContent[number] {
   switch (part.type) {
     case 'text':
       return part;
     case 'image_url': {
       const [, mediaType, data] = dataUrl.exec(part.image_url.url) ?? [];
       if (data === undefined || mediaType === undefined)
-        return { type: 'image', image: new URL(part.image_url.url), mediaType: 'image/*' };
-      return { type: 'image', image: data, mediaType };
+        return { type: 'file', data: new URL(part.image_url.url), mediaType: 'image/*' };
+      return { type: 'file', data, mediaType };
     }
     case 'input_audio':
       return { type: 'file', data: part.input_audio.data, mediaType: `audio/${part.input_audio.format}` };
@@ -131,7 +136,7 @@ function toUserPart(part: ContentPart): Exclude<UserContent, string>[number] {
 function toAssistantContent(message: Extract<Message, { role: 'assistant' }>): AssistantContent {
   const text = textOf(message.content);
   const { tool_calls = [] } = message;
-  if (tool_calls.length === 0) return text;
+  if (tool_calls.length === 0) return [{ type: 'text', text }];
   return [
     ...(text === '' ? [] : [{ type: 'text' as const, text }]),
     ...tool_calls.map(({ id, function: { name: toolName, arguments: written } }) => ({

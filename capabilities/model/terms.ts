@@ -59,22 +59,35 @@ export function hideKey({ MODEL_API_KEY: key }: ModelSettings): (text: string) =
 }
 
 /**
- * Asks the provider within the time that the call has.
+ * Asks the provider within the time that the call has. The signal aborts whenever the question has failed, so that no
+ * connection stays open.
  * @throws CallFailure that says who can help
  */
 export async function askInTime<Answer>(
   settings: ModelSettings,
-  call: { readonly signal: AbortSignal; readonly deadline?: Date | undefined },
+  { signal, deadline }: { readonly signal: AbortSignal; readonly deadline?: Date | undefined },
   ask: (stop: AbortSignal) => Promise<Answer>,
 ): Promise<Answer> {
-  const limitMs = timeLimit(settings, call.deadline);
-  const late = AbortSignal.timeout(limitMs);
+  const limitMs = timeLimit(settings, deadline);
+  const stop = new AbortController();
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    stop.abort();
+  }, limitMs);
+  const leave = (): void => stop.abort(signal.reason);
+  signal.addEventListener('abort', leave);
   try {
-    return await ask(AbortSignal.any([call.signal, late]));
+    signal.throwIfAborted();
+    return await ask(stop.signal);
   } catch (error) {
-    call.signal.throwIfAborted();
-    if (late.aborted) throw modelFailure('model_unavailable', `no whole answer within ${limitMs} ms`);
+    stop.abort();
+    signal.throwIfAborted();
+    if (isLate) throw modelFailure('model_unavailable', `no whole answer within ${limitMs} ms`);
     throw explainProviderError(error, hideKey(settings));
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', leave);
   }
 }
 

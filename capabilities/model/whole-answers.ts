@@ -11,10 +11,11 @@ type Fetch = typeof fetch;
 /** Events of a whole answer; null when it is none. */
 type ReadWhole = (answer: JsonObject) => readonly JsonObject[] | null;
 
-/** The longest name of a field of an event, with its colon. */
-const decisiveLength = 6;
+/** The longest name of a field of an event, with its colon: as much of an answer says what it is. */
+export const decisiveLength = 6;
 
-function isStream(beginning: string): boolean {
+/** @param beginning without leading spaces */
+export function isStream(beginning: string): boolean {
   return /^(?:data|event|id|retry)?:/.test(beginning);
 }
 
@@ -51,7 +52,8 @@ async function peek(source: ReadableStream<Uint8Array>): Promise<PeekedBody> {
   return { beginning, body };
 }
 
-function parse(text: string): JsonObject | null {
+/** Null: it is no object. */
+export function parseObject(text: string): JsonObject | null {
   try {
     const value = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
@@ -80,7 +82,7 @@ function createStreamFetch(readWhole: ReadWhole, hide: (text: string) => string)
     const headers = { 'content-type': 'text/event-stream' };
     if (isStream(beginning)) return new Response(body, { headers });
     const text = await new Response(body).text();
-    const answer = parse(text);
+    const answer = parseObject(text);
     const events = answer === null ? null : readWhole(answer);
     if (events !== null) return new Response(toEvents(events), { headers });
     const type = response.headers.get('content-type');
@@ -94,8 +96,8 @@ function isError({ error = null }: JsonObject): boolean {
   return typeof error === 'object' && error !== null && typeof Reflect.get(error, 'message') === 'string';
 }
 
-/** OpenAI: a completion becomes a chunk, whose calls of tools are numbered. */
-function readCompletion(answer: JsonObject): readonly JsonObject[] | null {
+/** OpenAI: a completion becomes a chunk, whose calls of tools are numbered. Null: it is none. */
+export function readCompletion(answer: JsonObject): readonly JsonObject[] | null {
   if (isError(answer)) return [answer];
   const { choices = null } = answer;
   if (!Array.isArray(choices)) return null;
@@ -137,11 +139,6 @@ function readBlock({ type, text = '', input = {}, ...block }: JsonObject): Grown
   if (type !== 'tool_use') return null;
   const partial_json = JSON.stringify(input);
   return { content_block: { ...block, type, input: {} }, delta: { type: 'input_json_delta', partial_json } };
-}
-
-/** @param hide takes secrets out of a text */
-export function createOpenAiFetch(hide: (text: string) => string): Fetch {
-  return createStreamFetch(readCompletion, hide);
 }
 
 /** @param hide takes secrets out of a text */

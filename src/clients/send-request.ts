@@ -107,7 +107,7 @@ class WholeReader implements Dispatcher.DispatchHandler {
     const chunk = this.#lines === null ? data : this.#lines.take(data);
     this.#size += chunk?.length ?? 0;
     if (chunk === null || this.#size > this.#limit) this.#refuse(controller);
-    else this.#chunks.push(chunk);
+    else if (chunk.length > 0) this.#chunks.push(chunk);
   }
 
   onResponseEnd(): void {

@@ -146,9 +146,11 @@ export function createToldLines(
   };
   return {
     take: (chunk) => {
-      const { lines, rest } = cutLines(Buffer.concat([pending, chunk]));
-      const kept = [...lines.map((line) => endLine(line)), holdLine(rest)];
-      return toldBytes > mostBytes ? null : Buffer.concat(kept);
+      const { lines, rest } = cutLines(pending.length === 0 ? chunk : Buffer.concat([pending, chunk]));
+      const kept: Buffer[] = [];
+      for (const line of lines) if (endLine(line) === line) kept.push(line);
+      kept.push(holdLine(rest));
+      return toldBytes > mostBytes ? null : kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept);
     },
     rest: () => endLine(pending),
     end: reader.end,

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
+import { explainProviderError } from '../../capabilities/model/faults.ts';
 import { exec, post, serve } from '../capability/support/capabilities.ts';
 import type { ModelReply } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
@@ -132,6 +133,11 @@ describe('a provider that fails', () => {
     await other.stop();
     expect([status, body.error]).toEqual([502, expect.stringMatching(/^model_unavailable: .*ECONNREFUSED/)]);
   });
+});
+
+it('that says nothing is told by its code, as where each address of a name refuses', () => {
+  const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
+  expect(explainProviderError(refused, (text) => text).message).toBe('model_unavailable: ECONNREFUSED');
 });
 
 describe('a call that nobody waits for', () => {

@@ -10,6 +10,7 @@ import type { RunningInstance } from '../../src/capability/lifecycle/start-insta
 import { startFakeRouter } from '../capability/support/fake-router.ts';
 import { aFolder } from '../capability/support/folders.ts';
 import { findCompiled } from '../support/compiled.ts';
+import { startModelServer } from '../support/model-server.ts';
 import { anthropicMessage, chatChunks, chatCompletion, type WrittenAnswer } from '../support/model-wire.ts';
 import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
 
@@ -128,6 +129,86 @@ describe('an answer', () => {
       finish_reason: 'stop',
       usage: { input_tokens: null, output_tokens: null },
     });
+  });
+});
+
+describe('chunks of a stream', () => {
+  const weather = { name: 'weather', arguments: '{"place":"Oslo"}' };
+  const call = (id: string, called = weather) => ({ id, type: 'function', function: called });
+  const written = (...deltas: object[]): string =>
+    [...deltas.map((delta) => ({ delta })), { delta: {}, finish_reason: 'stop' }]
+      .map((choice) => `data: ${JSON.stringify({ model: 'small', choices: [choice] })}\n\n`)
+      .join('');
+  const tools = (...pieces: object[]) => ({ tool_calls: pieces });
+
+  it.each<[string, string, object]>([
+    [
+      'have their content in parts',
+      written({ content: [{ type: 'text', text: 'he' }, { type: 'thinking' }] }, { content: 'llo' }),
+      { text: 'hello' },
+    ],
+    [
+      'say what the model thinks',
+      written({ reasoning_content: 'hm' }, { content: 'hello' }),
+      { text: 'hello' },
+    ],
+    ['end their lines with CR', written({ content: 'hello' }).replaceAll('\n', '\r\n'), { text: 'hello' }],
+    [
+      'lay out their JSON on several lines',
+      `data: {"choices": [\ndata: {"delta": {"content": "hello"}, "finish_reason": "stop"}]}\n\n`,
+      { text: 'hello' },
+    ],
+    ['end without a blank line', written({ content: 'hello' }).trimEnd(), { text: 'hello' }],
+    [
+      'bring a call of a tool at once, without an index',
+      written(tools({ id: 'a', function: weather }, { id: 'b', function: weather })),
+      { tool_calls: [call('a'), call('b')] },
+    ],
+    [
+      'give all calls one index',
+      written(
+        tools({ index: 0, id: 'a', function: weather }),
+        tools({ index: 0, id: 'b', function: { ...weather, arguments: '' } }),
+        tools({ index: 0, function: { arguments: '{}' } }),
+      ),
+      { tool_calls: [call('a'), call('b', { name: 'weather', arguments: '{}' })] },
+    ],
+    [
+      'name a tool after its first arguments',
+      written(
+        tools({ index: 0, id: 'a', function: { arguments: '{"place"' } }),
+        tools({ index: 0, function: { name: 'weather', arguments: ':"Oslo"}' } }),
+      ),
+      { tool_calls: [call('a')] },
+    ],
+    [
+      'repeat the id and the name in each',
+      written(
+        tools({ index: 0, id: 'a', function: { name: 'weather', arguments: '{"place"' } }),
+        tools({ index: 0, id: 'a', function: { name: 'weather', arguments: ':"Oslo"}' } }),
+      ),
+      { tool_calls: [call('a')] },
+    ],
+    [
+      'give a call no id',
+      written(tools({ index: 0, function: weather })),
+      { tool_calls: [call(expect.stringMatching(/^./))] },
+    ],
+  ])('may %s', async (_name, garbage, output) => {
+    const { status, body } = await ask({ ...user('a'), tools: [{ name: 'weather' }] }, { garbage });
+    expect([status, body]).toMatchObject([200, { output }]);
+  });
+
+  it('may come from another address, where the provider has moved', async () => {
+    const moved = await startModelServer(() => ({
+      status: 308,
+      headers: { location: `${level.provider.url}/chat/completions` },
+    }));
+    const other = await level.start({ MODEL_BASE_URL: moved.url });
+    const { body } = await ask(user('a'), { text: 'from there' }, other);
+    await other.stop();
+    await moved.close();
+    expect(body.output).toMatchObject({ text: 'from there' });
   });
 });
 

@@ -140,6 +140,7 @@ describe('refusals of /exec', () => {
     ['what is not UTF-8', anEcho(), Buffer.from([0x22, 0xff, 0x22]), /not JSON/],
     ['an array', anEcho(), '[]', /not a JSON object/],
     ['a __proto__ key', anEcho(), '{"text":"a","__proto__":{"b":1}}', /__proto__/],
+    ['a __proto__ key with an escape', anEcho(), '{"text":"a","\\u005f_proto__":{"b":1}}', /__proto__/],
     ['100,000 open brackets', anEcho(), `{"text":${'['.repeat(100_000)}`, /deeper/],
   ])('answers 422 for %s', async (_name, capability, body, error) => {
     const response = await post(`${(await start(capability)).endpoint}/exec`, body);

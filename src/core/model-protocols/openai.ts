@@ -117,9 +117,11 @@ interface ChatPart {
   readonly finish?: FinishReason;
 }
 
-function toChunk(head: ChatHead, { index, delta, finish }: ChatPart): string {
-  const choice = { index, delta, logprobs: null, finish_reason: finish ?? null };
-  return toEvent({ ...head, object: 'chat.completion.chunk', choices: [choice] });
+/** Writes chunks; all of one answer begin alike, so that is written once. */
+function createChunks(head: ChatHead): (part: ChatPart) => string {
+  const beginning = JSON.stringify({ ...head, object: 'chat.completion.chunk' }).slice(0, -1);
+  return ({ index, delta, finish = null }) =>
+    `data: ${beginning},"choices":[{"index":${index},"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finish)}}]}\n\n`;
 }
 
 function toChatDelta(delta: Json): ChatPart | null {
@@ -139,18 +141,19 @@ export function createChatWriter(
   head: ChatHead,
   { includesUsage, choices }: { readonly includesUsage: boolean; readonly choices: number },
 ): AnswerWriter {
+  const toChunk = createChunks(head);
   return {
     open: () =>
       Array.from({ length: choices }, (_, index) =>
-        toChunk(head, { index, delta: { role: 'assistant', content: '' } }),
+        toChunk({ index, delta: { role: 'assistant', content: '' } }),
       ),
     part: (delta) => {
       const part = toChatDelta(delta);
-      return part === null ? [] : [toChunk(head, part)];
+      return part === null ? [] : [toChunk(part)];
     },
     close: (result, costUsd) => {
       const ends = choicesOf(result).map((choice, index) =>
-        toChunk(head, { index, delta: {}, finish: finishOf(choice) }),
+        toChunk({ index, delta: {}, finish: finishOf(choice) }),
       );
       const usage = { ...usageOf(result, costUsd) };
       const last = { ...head, object: 'chat.completion.chunk', choices: [], usage };

@@ -104,6 +104,22 @@ interface AnswerEvents {
   close(last: readonly string[]): void;
 }
 
+/** Sends parts; those that come together are sent together. */
+function createJoin(events: Readable) {
+  let waiting = '';
+  const flush = (): void => {
+    if (events.destroyed || waiting === '') return;
+    events.push(waiting);
+    waiting = '';
+    if (events.readableLength > mostUnreadBytes) events.destroy();
+  };
+  const write = (some: readonly string[]): void => {
+    if (waiting === '') queueMicrotask(flush);
+    for (const event of some) waiting += event;
+  };
+  return { write, flush };
+}
+
 /** @param onLeft the client reads no more */
 function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerEvents {
   const events = new Readable({
@@ -113,32 +129,26 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
       done(error);
     },
   });
+  const { write, flush } = createJoin(events);
   let begin: () => void = () => undefined;
   const begun = new Promise<void>((resolve) => {
     begin = resolve;
   });
   let hasBegun = false;
-  const push = (event: string): void => {
-    if (events.destroyed) return;
-    events.push(event);
-    if (events.readableLength > mostUnreadBytes) events.destroy();
-  };
-  const pushAll = (some: readonly string[]): void => {
-    for (const event of some) push(event);
-  };
   return {
     events,
     begun,
     hasBegun: () => hasBegun,
     send: (some) => {
       if (some.length === 0) return;
-      if (!hasBegun) pushAll(open());
+      if (!hasBegun) write(open());
+      write(some);
       hasBegun = true;
       begin();
-      pushAll(some);
     },
     close: (last) => {
-      pushAll(last);
+      write(last);
+      flush();
       if (!events.destroyed) events.push(null);
     },
   };
