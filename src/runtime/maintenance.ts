@@ -28,6 +28,7 @@ import {
   recover,
 } from '../services/recovery/recover.ts';
 import { probeDueInstances } from '../services/registry/vetting.ts';
+import { beginWarmUps } from '../services/registry/warm-up.ts';
 import {
   createPurgeExport,
   type DeletedCounts,
@@ -113,6 +114,7 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
     webhooks,
     media,
     probeDue: (limit) => probeDueInstances(ctx, limit),
+    beginWarmUps: () => beginWarmUps(ctx),
     purgeOld: (isStopping) => purgeOld(ctx, isStopping),
     eraseProjects: (isStopping) => eraseProjects(ctx, isStopping),
     recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : personChecks?.begin,

@@ -13,4 +13,5 @@ export const idleParts: Omit<DutyParts, 'budgets'> = {
   eraseProjects: nothing,
   media: { sweep: async () => 0 },
   probeDue: nothing,
+  beginWarmUps: nothing,
 };
