@@ -52,6 +52,10 @@ type Capability[In, Out any] struct {
 	MaxConcurrency int
 	// Deterministic means that equal inputs have equivalent results, so steps may cache them.
 	Deterministic bool
+	// WarmUp is an input that the router sends once before other calls, after each start; nil: none.
+	// Only for a free capability. WarmUpTimeout is a minute by default.
+	WarmUp        *In
+	WarmUpTimeout time.Duration
 	// Exec does the work. Its context ends when the caller leaves or the instance has to stop.
 	// A Failure chooses the status of the answer; any other error is answered 422.
 	Exec func(ctx context.Context, call *Call, in In) (Out, error)
@@ -539,6 +543,9 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 		"spec_url": endpoint + "/spec", "health_url": endpoint + "/health",
 		"cost_model": i.cost(), "tags": i.Tags, "max_concurrency": i.MaxConcurrency,
 	}
+	if i.WarmUp != nil {
+		facts["warm_up"] = i.warmUp()
+	}
 	if err := r.register(ctx, facts); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -552,6 +559,14 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 		logger.Print("stop: deregistered")
 	}
 	return nil
+}
+
+func (c Capability[In, Out]) warmUp() map[string]any {
+	warmUp := map[string]any{"input": c.WarmUp}
+	if c.WarmUpTimeout > 0 {
+		warmUp["timeout_s"] = math.Ceil(c.WarmUpTimeout.Seconds())
+	}
+	return warmUp
 }
 
 // listen opens the given port, else a random free one of 8100 to 8200.

@@ -56,6 +56,14 @@ func post(t *testing.T, url, body, accept string) (*http.Response, string) {
 
 func count(_ context.Context, _ *Call, in order) (receipt, error) { return receipt{len(in.Parts)}, nil }
 
+func TestTheWarmUpIsAnInputWithALimit(t *testing.T) {
+	c := Capability[order, receipt]{WarmUp: &order{Parts: []part{}}, WarmUpTimeout: 1500 * time.Millisecond}
+	text, _ := json.Marshal(c.warmUp())
+	if string(text) != `{"input":{"parts":[]},"timeout_s":2}` {
+		t.Error(string(text))
+	}
+}
+
 func TestTypesAreSchemas(t *testing.T) {
 	text, _ := json.Marshal(schemaOf(reflect.TypeFor[order]()))
 	want := `{"additionalProperties":false,"properties":{` +

@@ -3,7 +3,7 @@
  * It is plain so that a bootstrap can run a capability that was defined with another copy of this package.
  */
 import { z } from 'zod';
-import { CapabilitySpec, CostModel, type Registration } from '../contracts/capability.ts';
+import { CapabilitySpec, CostModel, type Registration, WarmUp } from '../contracts/capability.ts';
 import { type Json, type JsonObject, Tags } from '../contracts/primitives.ts';
 import { findCostFaults } from '../core/routing/call-bound.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
@@ -87,6 +87,11 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
    * most the reserved price.
    */
   readonly settle?: Registration['settle'];
+  /**
+   * An input that the router sends once before other calls, after each start: the instance loads its model then.
+   * Only with a rate of 0. `timeout_s` is 60 by default.
+   */
+  readonly warm_up?: z.input<typeof WarmUp>;
   /** True: equal inputs, with files of equal bytes, give equivalent results, so steps may cache them. Default false. */
   readonly deterministic?: boolean;
   /** Programs and models that the instance needs; checked, and installed if possible, before it listens. */
@@ -109,6 +114,7 @@ export interface Capability {
   readonly max_concurrency: number;
   /** Absent in definitions by an older copy of this package: computed. */
   readonly settle?: Registration['settle'];
+  readonly warm_up?: Registration['warm_up'];
   readonly prerequisites: readonly Prerequisite[];
   checkInput(value: unknown): Promise<Checked>;
   checkOutput(value: unknown): Promise<Checked>;
@@ -120,6 +126,7 @@ const Declared = z.object({
   cost_model: CostModel,
   tags: Tags,
   max_concurrency: z.number().int().min(1).max(10_000),
+  warm_up: WarmUp.optional(),
 });
 
 /**
@@ -142,7 +149,15 @@ const Declared = z.object({
 export function defineCapability<I extends Schema, O extends Schema>(
   definition: CapabilityDefinition<I, O>,
 ): Capability {
-  const { name, cost_model, tags, max_concurrency = 1, settle = 'computed', prerequisites = [] } = definition;
+  const {
+    name,
+    cost_model,
+    tags,
+    max_concurrency = 1,
+    settle = 'computed',
+    prerequisites = [],
+    warm_up,
+  } = definition;
   const input = compileSchema(definition.input, 'input');
   const output = compileSchema(definition.output, 'output');
   const declared = Declared.safeParse({
@@ -150,6 +165,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     cost_model,
     tags,
     max_concurrency,
+    warm_up,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
   const [fault] = findCostFaults({ cost_model, settle });

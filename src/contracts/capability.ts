@@ -43,6 +43,18 @@ const HttpUrl = z
       'http or https without user, query and fragment, where `ALLOWED_CIDRS` lets instances be; those of one instance have one origin.',
   });
 
+export const WarmUp = z
+  .object({
+    input: JsonObject,
+    timeout_s: z.number().int().min(1).max(3_600).default(60),
+  })
+  .meta({
+    id: 'WarmUp',
+    description:
+      'A call that the router makes before others: after each registration, a restart and the end of a drain. Until it succeeds, the instance is `warming` and a last resort. Only for an instance whose rate is 0, because nobody pays for it.',
+  });
+export type WarmUp = z.infer<typeof WarmUp>;
+
 /** Body of `POST /v1/capabilities`. Unknown fields are ignored. */
 export const Registration = z
   .object({
@@ -59,6 +71,7 @@ export const Registration = z
     queue_depth: z.number().int().min(0).max(1_000_000).optional(),
     /** reported: a success costs the `cost_usd` of its output, at most its price by the rate. */
     settle: z.enum(['computed', 'reported']).default('computed'),
+    warm_up: WarmUp.optional(),
   })
   .meta({ id: 'Registration' });
 export type Registration = z.infer<typeof Registration>;
@@ -96,6 +109,22 @@ export const DeregisterAnswer = z
   .meta({ id: 'DeregisterAnswer' });
 export type DeregisterAnswer = z.infer<typeof DeregisterAnswer>;
 
+/** Body of `POST /v1/capabilities/{name}/undrain` and `…/warm`. */
+export const EndpointRequest = z.strictObject({ endpoint: HttpUrl }).meta({ id: 'EndpointRequest' });
+export type EndpointRequest = z.infer<typeof EndpointRequest>;
+
+/** Body of `POST /v1/capabilities/{name}/drain`. */
+export const DrainRequest = z
+  .strictObject({
+    endpoint: HttpUrl,
+    reason: z.string().min(1).max(1_000).optional(),
+    until: Instant.optional().meta({
+      description: 'The drain ends by itself then; absent: by `undrain` alone.',
+    }),
+  })
+  .meta({ id: 'DrainRequest' });
+export type DrainRequest = z.infer<typeof DrainRequest>;
+
 /** Answer of `GET /spec`. */
 export const CapabilitySpec = z
   .object({
@@ -124,9 +153,18 @@ export const Health = z
 export type Health = z.infer<typeof Health>;
 
 export const InstanceState = z
-  .enum(['up', 'suspect', 'down', 'evicted', 'quarantined', 'draining', 'deregistered'])
+  .enum(['up', 'warming', 'suspect', 'down', 'evicted', 'quarantined', 'draining', 'deregistered'])
   .meta({ id: 'InstanceState' });
 export type InstanceState = z.infer<typeof InstanceState>;
+
+/**
+ * Three states are derived: `draining` (deregistered with open calls, or drained by a person), `warming` (up, and its
+ * warm-up call has not succeeded yet) and `evicted` (down for long).
+ */
+export type StoredState = Exclude<InstanceState, 'draining' | 'warming' | 'evicted'>;
+
+/** The state that the router acts on. */
+export type RoutedState = Exclude<InstanceState, 'evicted'>;
 
 /** open: no calls until `until`. half_open: one trial call is allowed. */
 export const Breaker = z
@@ -143,6 +181,17 @@ const Overruns = z
   })
   .meta({ id: 'Overruns' });
 
+/** A person's decision that an instance gets no new calls. Heartbeats and registrations do not end it. */
+const Drain = z
+  .strictObject({
+    /** The key or person. */
+    by: z.string(),
+    reason: z.string().optional(),
+    since: Instant,
+    until: Instant.nullable(),
+  })
+  .meta({ id: 'Drain' });
+
 /** A registered instance as the registry shows it. */
 export const Instance = z
   .strictObject({
@@ -155,7 +204,7 @@ export const Instance = z
     tags: z.array(Tag),
     max_concurrency: z.number().int(),
     state: InstanceState,
-    /** The reason for quarantined, down or suspect; absent when up. */
+    /** The reason for quarantined, down, suspect or warming; absent when up. */
     reason: z.string().optional(),
     generation: z.number().int(),
     in_flight: z.number().int(),
@@ -167,6 +216,8 @@ export const Instance = z
     /** The calls behind that share; older ones weigh less. */
     recent_calls: z.strictObject({ succeeded: z.number(), failed: z.number() }),
     breaker: Breaker,
+    /** Absent: it is not drained. */
+    drain: Drain.optional(),
     settle: z.enum(['computed', 'reported']),
     /** Calls that cost more than the declared worst case; absent without any. */
     overruns: Overruns.optional(),

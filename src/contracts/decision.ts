@@ -41,7 +41,7 @@ export type Verdict = z.infer<typeof Verdict>;
 export const Candidate = z
   .strictObject({
     endpoint: z.string(),
-    /** 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open breaker; null when ruled out. */
+    /** 0 = free, local, up and idle; 1 = up; 2 = suspect or warming; 3 = half-open breaker; null when ruled out. */
     tier: z.number().int().nullable(),
     cost_usd: z.number().nullable(),
     /** Expected time until the call would end on this instance. */

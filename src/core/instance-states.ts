@@ -5,10 +5,28 @@
  * means that the event changes nothing.
  */
 import { silenceMs } from '../contracts/bounds.ts';
-import type { InstanceState } from '../contracts/capability.ts';
+import type { Instance, InstanceState, RoutedState, StoredState } from '../contracts/capability.ts';
 
-/** Two states appear on the wire only: `draining` (deregistered with open calls) and `evicted` (down for long). */
-export type StoredState = Exclude<InstanceState, 'draining' | 'evicted'>;
+/** A drain stands beside the state and hides only states that allow calls, so that no event of the instance ends it. */
+export function routedState(
+  state: StoredState,
+  { isDrained, isWarming }: { readonly isDrained: boolean; readonly isWarming: boolean },
+): RoutedState {
+  if (!isRoutable(state)) return state;
+  if (isDrained) return 'draining';
+  return state === 'up' && isWarming ? 'warming' : state;
+}
+
+/** `drained by key_1: new driver, until 2026-01-31T08:00:00.000Z`. */
+export function describeDrain({ by, reason, until }: NonNullable<Instance['drain']>): string {
+  const why = reason === undefined ? '' : `: ${reason}`;
+  return `drained by ${by}${why}${until === null ? '' : `, until ${until}`}`;
+}
+
+/** Whether the router may send it calls. */
+export function isRoutable(state: InstanceState): boolean {
+  return state === 'up' || state === 'suspect' || state === 'warming';
+}
 
 export interface InstanceFacts {
   readonly state: StoredState;
@@ -20,7 +38,7 @@ export interface InstanceFacts {
   readonly isSilent: boolean;
   /** It was down so long that its return is unlikely; its next heartbeat revives it. */
   readonly isEvicted: boolean;
-  /** It has open calls from Capstan; a single-threaded capability answers nothing else meanwhile. */
+  /** It has open calls or its first warm-up; a single-threaded capability answers nothing else meanwhile. */
   readonly holdsCalls: boolean;
 }
 

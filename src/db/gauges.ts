@@ -7,6 +7,7 @@ import type { InstanceState } from '../contracts/capability.ts';
 import type { RunState } from '../contracts/run.ts';
 import type { Awaiting } from '../contracts/run-step.ts';
 import type { Db } from './connect.ts';
+import { routedState } from './instance/instance.ts';
 import { dailyLimitNano } from './money/budget.ts';
 import { query } from './statements.ts';
 
@@ -83,7 +84,7 @@ interface InstanceCount {
 export function countInstances(db: Db): Promise<readonly InstanceCount[]> {
   return query<InstanceCount>(
     db,
-  ).all(`select name as capability, state, case when rate_usd = 0 then 'free' else 'paid' end as price,
+  ).all(`select name as capability, ${routedState} as state, case when rate_usd = 0 then 'free' else 'paid' end as price,
        count(*)::int as count, sum(max_concurrency)::int as slots
      from instance where state <> 'deregistered' group by 1, 2, 3`);
 }

@@ -18,6 +18,7 @@ import { scopeBudgets } from './migrations/0005-scope-budgets.ts';
 import { addModelAliases } from './migrations/0006-model-aliases.ts';
 import { leaseSlotsOfInstances } from './migrations/0007-slot-leases.ts';
 import { addSecrets } from './migrations/0008-secrets.ts';
+import { drainInstances } from './migrations/0009-drain-instances.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -38,6 +39,7 @@ const migrations: readonly Migration[] = [
   addModelAliases,
   leaseSlotsOfInstances,
   addSecrets,
+  drainInstances,
 ];
 
 /** In the order of application. */

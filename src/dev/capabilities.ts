@@ -14,6 +14,7 @@ import { basename, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { watch } from 'chokidar';
 import { CapabilityDetail, Health } from '../contracts/capability.ts';
+import { isRoutable } from '../core/instance-states.ts';
 import { choosePort } from './ports.ts';
 import { findProgram } from './programs.ts';
 import { createPartReport, type Report } from './progress.ts';
@@ -46,7 +47,7 @@ async function isRegistered(
   const { instances } = CapabilityDetail.parse(await response.json());
   const since = startedAt.getTime() - clockSkewMs;
   return instances.some(
-    ({ state, last_heartbeat_at }) => state === 'up' && new Date(last_heartbeat_at).getTime() >= since,
+    ({ state, last_heartbeat_at }) => isRoutable(state) && new Date(last_heartbeat_at).getTime() >= since,
   );
 }
 

@@ -28,6 +28,7 @@ import {
   recover,
 } from '../services/recovery/recover.ts';
 import { probeDueInstances } from '../services/registry/vetting.ts';
+import { beginWarmUps } from '../services/registry/warm-up.ts';
 import {
   createPurgeExport,
   type DeletedCounts,
@@ -114,6 +115,7 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
     webhooks,
     media,
     probeDue: (limit) => probeDueInstances(ctx, limit),
+    beginWarmUps: () => beginWarmUps(ctx),
     purgeOld: (isStopping) => purgeOld(ctx, isStopping),
     resealSecrets: () => resealSecrets(ctx),
     eraseProjects: (isStopping) => eraseProjects(ctx, isStopping),

@@ -21,6 +21,7 @@ import { type DeliveryCtx, type DeliveryKind, deliverDue, restartForgotten } fro
 import { ladderStarts } from './escalation/ladder/delivery.ts';
 import type { MediaLibrary } from './media/media-library.ts';
 import type { BudgetKeeper } from './money/budget-keeper.ts';
+import { endDrains } from './registry/drain.ts';
 import { endedReviews, expireDueReviews } from './reviews/delivery.ts';
 import { runCancels, runControls, runStarts, unmarkedStarts } from './runs/delivery.ts';
 import { watchCapabilities } from './runs/due-work.ts';
@@ -161,6 +162,8 @@ export interface DutyParts {
   readonly reconcileRuns: () => Promise<number>;
   /** Probes due instances; returns how many. */
   readonly probeDue: (limit: number) => Promise<number>;
+  /** Begins due warm-ups of instances; returns how many. */
+  readonly beginWarmUps: () => Promise<number>;
   readonly budgets: BudgetKeeper;
   readonly webhooks: WebhookDuty;
   /** Begins to check signed-in people with the provider; absent: there is none. */
@@ -247,6 +250,8 @@ export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[
     repair('leases', 0, () => loseExpiredAttempts(db)),
     routine('leases of dead processes', minuteMs, () => deleteDeadLeases(db)),
     routine('probes', 0, (isStopping) => probeWhatIsDue(parts, isStopping)),
+    routine('drains', 0, () => endDrains(ctx)),
+    routine('warm ups', 0, () => parts.beginWarmUps()),
     { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
     repair('lost runs', 10_000, () => parts.reconcileRuns()),
     ...Object.entries(forgettable).map(([name, kind]) =>

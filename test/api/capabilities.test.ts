@@ -6,6 +6,7 @@ import type {
   Instance,
 } from '../../src/contracts/capability.ts';
 import type { Validation } from '../../src/contracts/pipeline-answers.ts';
+import type { Problem } from '../../src/contracts/problem.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
@@ -51,6 +52,9 @@ describe('a registration', () => {
     [{ endpoint: 'ftp://x' }, '/endpoint'],
     [{ tags: 'local' }, '/tags'],
     [{ settle: 'later' }, '/settle'],
+    [{ warm_up: { input: 1 } }, '/warm_up/input'],
+    [{ warm_up: { input: {}, timeout_s: 0 } }, '/warm_up/timeout_s'],
+    [{ warm_up: { input: {} }, cost_model: { type: 'per_call', rate_usd: 0.1 } }, '/warm_up'],
     [{ cost_model: { type: 'per_call' } }, '/cost_model/rate_usd'],
     [{ cost_model: { type: 'per_second', rate_usd: -0.001 } }, '/cost_model/rate_usd'],
     [{ cost_model: { type: 'per_second', rate_usd: 10_000.01 } }, '/cost_model/rate_usd'],
@@ -125,5 +129,39 @@ describe('a registration', () => {
     const body = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'knwon' }] };
     const [, { findings }] = await readJson<Validation>(api.call('/v1/pipelines/validate', { body }));
     expect(findings).toMatchObject([{ code: 'capability_unknown', suggestion: 'did you mean "known"?' }]);
+  });
+});
+
+describe('a drain', () => {
+  const act = (path: string, body: object, headers = {}) =>
+    readJson<Instance & Problem>(api.call(`/v1/capabilities/drained${path}`, { body, headers }));
+
+  test('is shown with person and reason, survives a registration, and ends', async () => {
+    const body = registration({ name: 'drained' });
+    await api.call('/v1/capabilities', { body });
+    const [status, instance] = await act('/drain', { endpoint, reason: 'new driver' });
+    expect([status, instance.state, instance.drain]).toMatchObject([
+      200,
+      'draining',
+      { reason: 'new driver' },
+    ]);
+    await api.call('/v1/capabilities', { body });
+    const [, list] = await readJson<{ items: CapabilitySummary[] }>(
+      api.call('/v1/capabilities?state=draining'),
+    );
+    expect(list.items.map(({ name }) => name)).toEqual(['drained']);
+    const [, undrained] = await act('/undrain', { endpoint });
+    expect([['up', 'suspect'].includes(undrained.state), undrained.drain]).toEqual([true, undefined]);
+    expect((await act('/warm', { endpoint }))[0]).toBe(409);
+  });
+
+  test('needs the right to register the name, in the project that did', async () => {
+    await api.call('/v1/capabilities', { body: registration({ name: 'drained' }) });
+    const other = await api.createProject('other');
+    const keys = [await api.createKey({ scopes: ['capability:register:other'] }), other.apiKey];
+    for (const key of keys) {
+      const [status, problem] = await act('/drain', { endpoint }, { authorization: `Bearer ${key}` });
+      expect([status, problem.code]).toEqual([403, 'forbidden']);
+    }
   });
 });

@@ -160,6 +160,20 @@ describe('the key', () => {
     expect(after.content.state).toBe('open');
   });
 
+  test('for some names sees and calls these alone', async () => {
+    const client = await connect({ scopes: ['capability:call:video.*'] });
+    expect(await toolNames(client)).toEqual(['call_video__join']);
+    const own = await useTool(client, 'call_video__join', { clips: [] });
+    expect(own.isError).toBe(false);
+    const { tools } = await (await connect()).listTools();
+    const other = tools.find(({ title }) => title === 'video_.join')?.name ?? '';
+    const before = instances[1]?.execs.length;
+    const { content, isError } = await useTool<Problem>(client, other);
+    expect([isError, content.code, content.status]).toEqual([true, 'forbidden', 403]);
+    expect(content.detail).toMatch(/may not call video_\.join, only by capability:call:video\.\*$/);
+    expect(instances[1]?.execs.length).toBe(before);
+  });
+
   test('pays from its own budget, and a refusal names scope, limit and what was spent', async () => {
     const { headers } = await aLimitedProject(api, 0.3);
     const key = headers.authorization?.replace('Bearer ', '') ?? '';

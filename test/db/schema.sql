@@ -381,6 +381,13 @@ create table instance (
   expected_cost text,
   overruns integer not null default 0,
   overran_at timestamp with time zone[] not null default '{}'::timestamp with time zone[],
+  drained_by text,
+  drained_at timestamp with time zone,
+  drain_reason text,
+  drain_until timestamp with time zone,
+  warm_up jsonb,
+  warm_due_at timestamp with time zone,
+  warm_error text,
   constraint instance_check CHECK (((cost_type <> 'free'::text) OR (rate_usd = (0)::numeric))),
   constraint instance_cost_type_check CHECK ((cost_type = ANY (ARRAY['per_second'::text, 'per_call'::text, 'free'::text]))),
   constraint instance_max_concurrency_check CHECK ((max_concurrency > 0)),
@@ -393,9 +400,11 @@ create table instance (
 );
 CREATE INDEX instance_changed_xid ON public.instance USING btree (changed_xid);
 CREATE INDEX instance_down_since ON public.instance USING btree (down_since) WHERE (down_since IS NOT NULL);
+CREATE INDEX instance_drain_until ON public.instance USING btree (drain_until) WHERE (drain_until IS NOT NULL);
 CREATE INDEX instance_endpoint ON public.instance USING btree (endpoint);
 CREATE INDEX instance_next_probe_at ON public.instance USING btree (next_probe_at) WHERE (next_probe_at IS NOT NULL);
 CREATE INDEX instance_owner_project ON public.instance USING btree (owner_project);
+CREATE INDEX instance_warm_due_at ON public.instance USING btree (warm_due_at) WHERE (warm_due_at IS NOT NULL);
 CREATE TRIGGER instance_touch BEFORE UPDATE ON public.instance FOR EACH ROW EXECUTE FUNCTION touch_instance();
 
 create table job (
@@ -1160,7 +1169,7 @@ begin
     v_instances := array(select distinct x.instance_id from unnest(p_claims) x order by 1);
   end if;
   foreach v_instance in array v_instances loop
-    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency into i
+    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency, x.drained_by into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
     select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched'))
@@ -1176,7 +1185,7 @@ begin
       elsif p_refusal is not null and c.reserved_nano > 0 then
         outcomes[at] := 'over_budget';
         outputs[at] := p_refusal::json;
-      elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
+      elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
       elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then

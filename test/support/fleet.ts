@@ -32,6 +32,7 @@ export interface InstanceOptions {
   readonly output?: object;
   readonly deterministic?: boolean;
   readonly description?: string;
+  readonly warm_up?: { readonly input: object };
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
@@ -103,6 +104,7 @@ export async function startInstance(
     tags,
     max_concurrency: options.max_concurrency ?? 16,
     settle: options.settle,
+    warm_up: options.warm_up,
   });
   if (status >= 300) throw new Error(`registration: ${status} ${JSON.stringify(body)}`);
   return instance;

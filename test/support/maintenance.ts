@@ -14,4 +14,5 @@ export const idleParts: Omit<DutyParts, 'budgets'> = {
   resealSecrets: nothing,
   media: { sweep: async () => 0 },
   probeDue: nothing,
+  beginWarmUps: nothing,
 };

@@ -1,5 +1,10 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { CallsSummary, CapabilityDetail, CapabilitySummary } from '../../../src/contracts/capability.ts';
+import type {
+  CallsSummary,
+  CapabilityDetail,
+  CapabilitySummary,
+  Instance,
+} from '../../../src/contracts/capability.ts';
 import type {
   Decision,
   DecisionDetail,
@@ -38,6 +43,20 @@ export function capabilityQuery(name: string) {
     queryKey: ['capability', name],
     queryFn: () => askPlainly<CapabilityDetail>(`/v1/capabilities/${name}`),
   });
+}
+
+export interface DrainChange {
+  readonly act: 'drain' | 'undrain';
+  /** Empty: none. */
+  readonly reason?: string;
+}
+
+export function changeDrain(
+  { name, endpoint }: Instance,
+  { act, reason = '' }: DrainChange,
+): Promise<Instance> {
+  const body = reason === '' ? { endpoint } : { endpoint, reason };
+  return askPlainly(`/v1/capabilities/${name}/${act}`, { method: 'POST', body });
 }
 
 export function decisionQuery(decisionId: string) {

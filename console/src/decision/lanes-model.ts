@@ -17,7 +17,7 @@ export interface Lanes {
 const tierNames: readonly string[] = [
   'free, local, up and idle',
   'up',
-  'suspect',
+  'suspect or warming up',
   'half-open: one call at a time',
 ];
 
@@ -45,7 +45,7 @@ const words: Readonly<Record<Verdict, string>> = {
   wrong_version: 'another version than was asked for',
   secret_not_allowed: 'may not receive the secrets of the step',
   tag_mismatch: 'lacks a tag that was asked for',
-  draining: 'is about to leave',
+  draining: 'is draining',
   down: 'is down',
   quarantined: 'is quarantined',
   breaker_open: 'failed too often; its breaker is open',

@@ -1,5 +1,6 @@
 /** The content of an instance's tile. */
 import type { Instance } from '../../../src/contracts/capability.ts';
+import { describeDrain } from '../../../src/core/instance-states.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 
 export function describePrice({ cost_model: { type, rate_usd, worst_case } }: Instance): string {
@@ -39,9 +40,10 @@ export function heartbeatLeft({ last_heartbeat_at, expires_at }: Instance, now: 
 
 /** The reason why it takes no calls or only some; null when it is healthy. */
 export function whatIsWrong(
-  { state, reason, breaker, in_flight, max_concurrency }: Instance,
+  { state, reason, drain, breaker, in_flight, max_concurrency }: Instance,
   now: number,
 ): string | null {
+  if (drain !== undefined) return `No new calls: ${describeDrain(drain)}`;
   if (breaker.state === 'open') {
     const left = breaker.until === null ? 0 : Date.parse(breaker.until) - now;
     return `Too many failures: no calls${left > 0 ? ` for ${formatDuration(left)}` : ''}`;

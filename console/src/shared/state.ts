@@ -37,6 +37,7 @@ export const stateLooks: Readonly<Record<ShownState, StateLook>> = {
   cancelled: look('ban', 'cancelled', 'quiet'),
   reused: look('recycle', 'reused', 'done'),
   up: look('circle-check', 'up', 'done'),
+  warming: look('loader-circle', 'warming up', 'waiting'),
   suspect: look('circle-question-mark', 'suspect', 'waiting'),
   down: look('circle-x', 'down', 'failed'),
   evicted: look('circle-slash', 'evicted', 'quiet'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -46,6 +46,7 @@ class Capability(Generic[Given, Result]):
         setup: Callable[[], Any] | None = None,
         deterministic: bool = False,
         settle: Literal["computed", "reported"] = "computed",
+        warm_up: Mapping[str, Any] | None = None,
     ) -> None:
         """See `capability`."""
         if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", name) is None:
@@ -60,6 +61,7 @@ class Capability(Generic[Given, Result]):
         self.timeout = timeout
         self.setup = setup
         self.settle = settle
+        self.warm_up = warm_up
         self.is_async = inspect.iscoroutinefunction(work)
         kind, rate = ("free", 0.0) if cost == "free" else cost
         self.cost_model = {"type": kind, "rate_usd": rate}
@@ -125,6 +127,7 @@ def capability(
     setup: Callable[[], Any] | None = None,
     deterministic: bool = False,
     settle: Literal["computed", "reported"] = "computed",
+    warm_up: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[Given, Result]], Capability[Given, Result]]:
     """Make a capability of a function `(job: In, call: Call) -> Out`; `call` may be left out.
 
@@ -139,6 +142,7 @@ def capability(
     :param setup: runs once, before the registration; `call.state` is its result
     :param deterministic: equal inputs have equivalent results, so steps may cache them
     :param settle: ``reported``: a success costs the `cost_usd` of its output
+    :param warm_up: ``{"input": …, "timeout_s": 60}``: a call that the router makes before others
     """
 
     def decorate(work: Callable[Given, Result]) -> Capability[Given, Result]:
@@ -154,6 +158,7 @@ def capability(
             setup=setup,
             deterministic=deterministic,
             settle=settle,
+            warm_up=warm_up,
         )
 
     return decorate

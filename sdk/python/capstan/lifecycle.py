@@ -99,6 +99,8 @@ class _Router:
             "queue_depth": self._instance.queue_depth,
             "settle": capability.settle,
         }
+        if capability.warm_up is not None:
+            body["warm_up"] = capability.warm_up
         await self._send("POST", self._url, body, 30)
 
     async def heartbeat(self) -> None:

@@ -61,6 +61,13 @@ def test_an_instance_registers_and_deregisters_with_its_facts(
         httpx.get(f"{endpoint}/health")
 
 
+def test_it_registers_its_warm_up(serve: Serve, server: FakeServer) -> None:
+    warm_up = {"input": {"seconds": 0}, "timeout_s": 300}
+    own = capability(name="rest", version="2", warm_up=warm_up)
+    serve(own(rest.work), at(server)).wait_until_ready()
+    assert server.requests[0].json()["warm_up"] == warm_up
+
+
 def test_it_is_set_up_before_it_registers(serve: Serve, server: FakeServer) -> None:
     seen: list[int] = []
     own = capability(name="rest", version="2", setup=lambda: seen.append(len(server.requests)))

@@ -6,6 +6,8 @@ import {
   CapabilityList,
   DeregisterAnswer,
   DeregisterRequest,
+  DrainRequest,
+  EndpointRequest,
   HeartbeatAnswer,
   HeartbeatRequest,
   Instance,
@@ -18,6 +20,7 @@ import {
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
 import { requireName } from '../../services/access/caller.ts';
 import { deregisterInstance } from '../../services/registry/deregistration.ts';
+import { drainInstance, requestWarmUp, undrainInstance } from '../../services/registry/drain.ts';
 import { takeHeartbeat } from '../../services/registry/heartbeat.ts';
 import { listNamePublishers, publishName } from '../../services/registry/publishers.ts';
 import { registerInstance } from '../../services/registry/registration.ts';
@@ -107,6 +110,50 @@ export const capabilityRoutes: readonly Route[] = [
     handle: async (ctx, { caller, params, body }) => {
       requireName(caller, 'capability:register', params.name);
       return { status: 200, body: await deregisterInstance(ctx, caller, { ...params, body }) };
+    },
+  }),
+  route('POST /v1/capabilities/{name}/drain', {
+    operation: 'drain_instance',
+    tag: 'capabilities',
+    summary: 'Drain an instance: it gets no new calls and finishes its open ones',
+    description:
+      'The instance stays registered and sends heartbeats. A restart or a registration does not end the drain; `undrain` does, or the time of `until`. A repeated request replaces reason and end. For the project that registered the instance, and for operators.',
+    scope: 'capability:register',
+    params: CapabilityPath,
+    body: json(DrainRequest),
+    responses: { 200: Instance },
+    result: (ctx, { caller, params, body }) => {
+      requireName(caller, 'capability:register', params.name);
+      return drainInstance(ctx, caller, { ...params, body });
+    },
+  }),
+  route('POST /v1/capabilities/{name}/undrain', {
+    operation: 'undrain_instance',
+    tag: 'capabilities',
+    summary: 'End the drain of an instance',
+    description: 'Repeatable. An instance with a `warm_up` is warmed up first.',
+    scope: 'capability:register',
+    params: CapabilityPath,
+    body: json(EndpointRequest),
+    responses: { 200: Instance },
+    result: (ctx, { caller, params, body }) => {
+      requireName(caller, 'capability:register', params.name);
+      return undrainInstance(ctx, caller, { ...params, body });
+    },
+  }),
+  route('POST /v1/capabilities/{name}/warm', {
+    operation: 'warm_instance',
+    tag: 'capabilities',
+    summary: 'Send an instance the warm-up call that it registered',
+    description: 'The instance is `warming` until the call succeeds.',
+    scope: 'capability:register',
+    params: CapabilityPath,
+    body: json(EndpointRequest),
+    responses: { 200: Instance },
+    errors: ['state_conflict'],
+    result: (ctx, { caller, params, body }) => {
+      requireName(caller, 'capability:register', params.name);
+      return requestWarmUp(ctx, caller, { ...params, body });
     },
   }),
 ];

@@ -63,6 +63,7 @@ const CapabilityManifest = z.object({
       tags: Tags.default([]),
       max_concurrency: Registration.shape.max_concurrency,
       settle: Registration.shape.settle,
+      warm_up: Registration.shape.warm_up,
     })
     .optional(),
 });

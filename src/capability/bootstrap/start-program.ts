@@ -100,7 +100,7 @@ async function stopProgram({ process, ended }: ProgramRun, limitMs: number): Pro
 }
 
 interface ProgramSource extends ProgramCommand {
-  readonly facts: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle'>;
+  readonly facts: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle' | 'warm_up'>;
 }
 
 const specTimeoutMs = 5_000;
@@ -120,8 +120,9 @@ async function findPort(host: string, port: number | undefined): Promise<number>
 async function readFacts(local: string, facts: ProgramSource['facts']): Promise<Registrable> {
   const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
   const spec = CapabilitySpec.parse(await response.json());
-  const { tags, max_concurrency, settle } = facts;
-  return { spec, cost_model: spec.cost_model, tags, max_concurrency, settle };
+  const { tags, max_concurrency, settle, warm_up } = facts;
+  const { cost_model } = spec;
+  return { spec, cost_model, tags, max_concurrency, settle, warm_up };
 }
 
 /** @returns the number of attempts until it was healthy @throws Error when it ends first, or does not answer */

@@ -37,7 +37,10 @@ function startHeartbeat(
 
 // The instance's requests to the router.
 
-export type Registrable = Pick<Capability, 'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle'>;
+export type Registrable = Pick<
+  Capability,
+  'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle' | 'warm_up'
+>;
 
 interface RouterClient {
   /** @throws Error unless the router answered 2xx, like the other methods */
@@ -81,10 +84,10 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
   };
 
   return {
-    register: ({ spec, cost_model, tags, max_concurrency, settle }, endpoint, queue_depth) => {
+    register: ({ spec, cost_model, tags, max_concurrency, settle, warm_up }, endpoint, queue_depth) => {
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
-      const body = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
+      const body = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth, warm_up };
       const sent = settle === 'reported' ? { ...body, settle } : body;
       return call('POST', base, sent, timeoutMs.register);
     },

@@ -1,11 +1,17 @@
-/** `fleet`: what each instance does now, what it has earned today, and why it gets no calls. */
+/**
+ * `fleet`: what each instance does now, what it has earned today, and why it gets no calls; `fleet drain`, `undrain` and
+ * `warm` change how the router treats an instance.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
-import { CapabilityList, type Instance } from '../../contracts/capability.ts';
+import { CapabilityDetail, CapabilityList, Instance } from '../../contracts/capability.ts';
 import { CostSeries } from '../../contracts/money.ts';
+import { describeDrain } from '../../core/instance-states.ts';
+import { type ApiAnswer, jsonBody } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
-import { procedure } from '../command.ts';
-import { UnreachableError } from '../errors.ts';
-import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
+import { parsed, procedure } from '../command.ts';
+import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
+import { readMoment } from '../input/run-filter.ts';
+import { formatDuration, formatReason, formatState, formatUsd, parseDuration } from '../render/formats.ts';
 import { type Columns, renderRows } from '../render/print.ts';
 import { createLiveBlock } from '../watch/watch-run.ts';
 
@@ -89,9 +95,136 @@ async function watchFleet(session: Session): Promise<void> {
   }
 }
 
+// Drains and warm-ups.
+
+type FleetPlace = Pick<Instance, 'name' | 'endpoint'>;
+
+interface ChosenInstances {
+  readonly instance: string;
+  readonly capability?: string | undefined;
+}
+
+/**
+ * The instances that the argument means: all at an endpoint, or the only one of a capability. With `--capability` they
+ * need not be listed: an instance that has deregistered keeps its drain.
+ */
+async function findInstances(
+  { client }: Session,
+  { instance: given, capability }: ChosenInstances,
+): Promise<readonly FleetPlace[]> {
+  if (capability !== undefined) return [{ name: capability, endpoint: given }];
+  const wanted = given.replace(/(?<!\/)\/+$/, '');
+  const { value } = await client.get('/v1/capabilities', CapabilityList, { limit: 200 });
+  const all = value.items.flatMap(({ instances }) => instances);
+  const found = all.filter(({ name, endpoint }) => name === wanted || endpoint === wanted);
+  if (found.length === 0) {
+    throw new UsageError(`${given} is no endpoint and no capability of \`capstan fleet\``);
+  }
+  if (found.length > 1 && found.some(({ endpoint }) => endpoint !== wanted)) {
+    const endpoints = found.map(({ endpoint }) => endpoint).join(', ');
+    throw new UsageError(`${given} has ${found.length} instances; give the endpoint of one: ${endpoints}`);
+  }
+  return found;
+}
+
+interface FleetAct {
+  readonly act: 'drain' | 'undrain' | 'warm';
+  readonly chosen: ChosenInstances;
+  readonly body?: object;
+}
+
+/** @returns the instances as they are afterwards */
+async function changeInstances(session: Session, { act, chosen, body = {} }: FleetAct): Promise<Instance[]> {
+  const { client, print, json } = session;
+  const changed: Instance[] = [];
+  for (const { name, endpoint } of await findInstances(session, chosen)) {
+    const answer: ApiAnswer<Instance> = await client.post(
+      `/v1/capabilities/${name}/${act}`,
+      Instance,
+      jsonBody({ endpoint, ...body }),
+    );
+    changed.push(answer.value);
+    if (json) print.json(answer.text);
+    else print.line(describeChange(answer.value, session));
+  }
+  return changed;
+}
+
+function describeChange({ name, endpoint, state, in_flight, drain }: Instance, { print }: Session): string {
+  const calls = `${in_flight} ${in_flight === 1 ? 'call' : 'calls'} open`;
+  const why = drain === undefined ? '' : `, ${describeDrain(drain)}`;
+  return `${formatState(state, print.style)}  ${name} ${endpoint}, ${calls}${why}`;
+}
+
+/** Waits until the instances have no open call. Ctrl-C ends only the waiting. */
+async function waitUntilIdle(session: Session, drained: readonly FleetPlace[]): Promise<void> {
+  const { client, print, shell } = session;
+  const stop = new AbortController();
+  const release = shell.onInterrupt(() => stop.abort());
+  const countOpen = async ({ name, endpoint }: FleetPlace): Promise<number> => {
+    const { value } = await client.get(`/v1/capabilities/${name}`, CapabilityDetail);
+    return value.instances.find((one) => one.endpoint === endpoint)?.in_flight ?? 0;
+  };
+  try {
+    while (!stop.signal.aborted) {
+      const counts = await Promise.all(drained.map(countOpen));
+      if (counts.every((open) => open === 0)) return print.remark('no call is open');
+      await delay(frameMs, undefined, { signal: stop.signal }).catch(() => undefined);
+    }
+  } finally {
+    release();
+  }
+  print.remark('calls are still open; the drain continues');
+  shell.exitWith(exitCodes.interrupted);
+}
+
+/** A moment, or a duration from now. */
+function readEnd(text: string): string {
+  const ahead = parseDuration(text);
+  return ahead === undefined ? readMoment(text) : new Date(Date.now() + ahead).toISOString();
+}
+
+const instanceArgument = { '<instance>': 'its endpoint, or a capability that has one instance' } as const;
+const capabilityOption = {
+  '--capability <name>': 'only this capability at the endpoint, also when it is not listed',
+} as const;
+
+const drainCommand = procedure('drain', {
+  about: 'send an instance no new calls; open ones continue, and a restart does not end the drain',
+  example: 'capstan fleet drain http://10.0.0.7:8100 --reason "new driver" --wait',
+  args: instanceArgument,
+  options: {
+    '-r, --reason <text>': 'why; all see it in the fleet',
+    '--until <time>': parsed('end the drain by itself: 2h (from now), a day or a moment', readEnd),
+    '--wait': 'wait until no call is open there',
+    ...capabilityOption,
+  },
+  run: async (session, { reason, until, wait, ...chosen }) => {
+    const drained = await changeInstances(session, { act: 'drain', chosen, body: { reason, until } });
+    if (wait === true) await waitUntilIdle(session, drained);
+  },
+});
+
+const undrainCommand = procedure('undrain', {
+  about: 'end the drain of an instance',
+  example: 'capstan fleet undrain http://10.0.0.7:8100',
+  args: instanceArgument,
+  options: capabilityOption,
+  run: async (session, chosen) => void (await changeInstances(session, { act: 'undrain', chosen })),
+});
+
+const warmCommand = procedure('warm', {
+  about: 'send an instance the warm-up call that it registered',
+  example: 'capstan fleet warm http://10.0.0.7:8100',
+  args: instanceArgument,
+  options: capabilityOption,
+  run: async (session, chosen) => void (await changeInstances(session, { act: 'warm', chosen })),
+});
+
 export const registerFleetCommand = procedure('fleet', {
   about: 'show what each instance does, what it cost today, and why it gets no calls',
   example: 'capstan fleet --watch',
+  inner: [drainCommand, undrainCommand, warmCommand],
   options: { '-w, --watch': 'draw it again every second, until Ctrl-C' },
   run: async (session, { watch }) => {
     const { print, json, shell } = session;

@@ -3,6 +3,7 @@ import type { Instance, InstanceState } from '../../contracts/capability.ts';
 import type { ReviewState } from '../../contracts/review.ts';
 import type { RunState, RunSummary } from '../../contracts/run.ts';
 import type { AttemptState, StepState } from '../../contracts/run-step.ts';
+import { describeDrain } from '../../core/instance-states.ts';
 import { formatUsd } from '../../core/money/nano-usd.ts';
 import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/condition.ts';
 import { countEnded, countSucceeded } from '../../core/run/ended-steps.ts';
@@ -79,6 +80,7 @@ const looks: Readonly<Record<AnyState, readonly [symbol: string, colour: Colour]
   reused: ['✓', 'dim'],
   cancelled: ['⊘', 'yellow'],
   up: ['●', 'green'],
+  warming: ['◐', 'blue'],
   suspect: ['◐', 'yellow'],
   down: ['✗', 'red'],
   evicted: ['✗', 'dim'],
@@ -186,12 +188,14 @@ export function formatCounts(counts: Readonly<Record<string, number>>, most = In
   return rows.map(([count, what]) => `  ${count.padStart(width)}  ${what}`);
 }
 
-/** Why the instance gets no calls, or only a trial call. */
+/** Why the instance gets no calls, or only some. */
 export function formatReason({
   reason,
+  drain,
   breaker: { state, until },
-}: Pick<Instance, 'reason' | 'breaker'>): string {
-  const texts = reason === undefined ? [] : [reason];
+}: Pick<Instance, 'reason' | 'breaker' | 'drain'>): string {
+  const texts = drain === undefined ? [] : [describeDrain(drain)];
+  if (reason !== undefined) texts.push(reason);
   if (state === 'open') texts.push(`breaker open until ${until}`);
   if (state === 'half_open') texts.push('breaker half-open');
   return texts.join('; ');

@@ -80,8 +80,8 @@ export function isWorthWaiting(choice: Choice, tried: ReadonlySet<string>): bool
 }
 
 /**
- * Whether a resting instance could take the call once it is back: a free one, or one whose price was checked and
- * accepted (an open breaker is the last reason that is given). It must not be known to refuse the input.
+ * Whether a resting instance could take the call once it is back: a free one, also a drained one, or one whose price was
+ * checked and accepted (an open breaker is the last reason that is given). It must not be known to refuse the input.
  */
 export function mayComeBack({ excluded }: Choice): boolean {
   const specOf = ({ name, version }: InstanceSnapshot): string => `${name} ${version}`;
@@ -91,9 +91,10 @@ export function mayComeBack({ excluded }: Choice): boolean {
   // The spec of an instance that died early was never read; the spec of its version is assumed.
   const refuses = (instance: InstanceSnapshot): boolean =>
     instance.spec_digest === null ? refusedVersions.has(specOf(instance)) : refused.has(instance.spec_digest);
+  const isAway = ({ state, rate_usd }: InstanceSnapshot): boolean =>
+    rate_usd === 0 && (state === 'down' || state === 'draining');
   return excluded.some(
-    ({ verdict, instance }) =>
-      (verdict === 'breaker_open' || (verdict === 'down' && instance.rate_usd === 0)) && !refuses(instance),
+    ({ verdict, instance }) => (verdict === 'breaker_open' || isAway(instance)) && !refuses(instance),
   );
 }
 

@@ -2,8 +2,8 @@
  * Picks the instance that should take a call, in one pass; only the shown instances are allocated. Invariants:
  * - R1: the same snapshot, request and seed give the same choice, in any order of the instances, so that a stored
  *   decision can be repeated from the instances that it shows.
- * - R2: a free, local, idle instance comes before all others; a suspect one after all that are up; a half-open one
- *   last.
+ * - R2: a free, local, idle instance comes before all others; a suspect or warming one after all that are up; a
+ *   half-open one last.
  * - R3: within a tier the lowest price of cost and waiting wins; those within 1 % are equal, and the seed decides.
  * - R4: no instance is chosen whose worst case exceeds the ceiling, or the known headroom of a budget.
  * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.

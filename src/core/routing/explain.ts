@@ -16,7 +16,8 @@ function expectation({ instance, costUsd, waitMs }: RankedInstance): string {
 /** Why the next instance comes later at any price and time: its place differs (R2, R6). */
 function describeDoubt(next: RankedInstance): string {
   if (hasFailedBefore(next)) return 'has already failed this call';
-  return next.tier === 2 ? 'has a late heartbeat' : 'failed too often a moment ago';
+  if (next.tier !== 2) return 'failed too often a moment ago';
+  return next.instance.state === 'warming' ? 'is still warming up' : 'has a late heartbeat';
 }
 
 function describeFirst(best: RankedInstance, next: RankedInstance | undefined): string {
@@ -26,6 +27,10 @@ function describeFirst(best: RankedInstance, next: RankedInstance | undefined): 
   return next.place === best.place
     ? `${endpoint} has the best price and time ${expectation(best)}, before ${other}`
     : `${endpoint} is the first choice ${expectation(best)}: ${other} ${describeDoubt(next)}`;
+}
+
+function describeLastResort({ instance: { state } }: RankedInstance): string {
+  return state === 'warming' ? 'it is still warming up' : 'its heartbeat is late';
 }
 
 function describeClaimed(best: RankedInstance, next: RankedInstance | undefined): string {
@@ -39,7 +44,7 @@ function describeClaimed(best: RankedInstance, next: RankedInstance | undefined)
     case 1:
       return describeFirst(best, next);
     case 2:
-      return `${endpoint} is the last resort ${expectation(best)}: its heartbeat is late, and no other can take the call`;
+      return `${endpoint} is the last resort ${expectation(best)}: ${describeLastResort(best)}, and no other can take the call`;
     default:
       return `${endpoint} gets one call ${expectation(best)} to see whether it works again: no other can take the call`;
   }
@@ -70,7 +75,7 @@ const words: Record<Verdict, string> = {
   wrong_version: 'of another version',
   tag_mismatch: 'without the tags',
   secret_not_allowed: 'that may not receive the secrets of the step',
-  draining: 'deregistered',
+  draining: 'draining',
   down: 'down',
   quarantined: 'quarantined',
   breaker_open: 'resting after failures',

@@ -52,8 +52,10 @@ export function isInRange({ range, parsed, answers }: RangeAnswers, version: str
 function refuseByState({ state }: InstanceSnapshot): Verdict | null {
   switch (state) {
     case 'up':
+    case 'warming':
     case 'suspect':
       return null;
+    case 'draining':
     case 'deregistered':
       return 'draining';
     case 'down':

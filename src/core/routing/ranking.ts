@@ -150,7 +150,7 @@ export function hasFailedBefore({ tier, place }: Pick<RankedInstance, 'tier' | '
 }
 
 /**
- * 0 = free, local, up and idle; 1 = up; 2 = suspect; 3 = half-open.
+ * 0 = free, local, up and idle; 1 = up; 2 = suspect or warming; 3 = half-open.
  * @param depth its current calls and reported work
  * @param trials instances that may be tried although their breaker is half-open
  */
@@ -160,6 +160,6 @@ export function tierOf(
   trials: ReadonlySet<string> | undefined,
 ): number {
   if (instance.breaker_until_ms !== null && trials?.has(instance.instance_id) !== true) return halfOpenTier;
-  if (instance.state === 'suspect') return 2;
+  if (instance.state === 'suspect' || instance.state === 'warming') return 2;
   return instance.rate_usd === 0 && depth === 0 && instance.is_local ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 /** The inputs and results of `choose`: the instances of one capability at one moment, and the caller's request. */
-import type { CostModel, InstanceState } from '../../contracts/capability.ts';
+import type { CostModel, RoutedState } from '../../contracts/capability.ts';
 import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
 
@@ -13,7 +13,7 @@ export interface InstanceSnapshot {
   readonly rate_usd: number;
   readonly tags: readonly string[];
   readonly max_concurrency: number;
-  readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
+  readonly state: RoutedState;
   /** reported: a success costs what its output reports. */
   readonly settle: 'computed' | 'reported';
   /** Digest of its vetted spec; null before it was read. */

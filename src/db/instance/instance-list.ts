@@ -5,7 +5,7 @@
  * then. That transaction and later ones write `changed_xid >= horizon`, so the next poll, which starts there, sees
  * every change at least once.
  */
-import type { InstanceState } from '../../contracts/capability.ts';
+import type { InstanceState, RoutedState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import {
@@ -14,16 +14,17 @@ import {
   type InstanceRow,
   instanceColumns,
   polledColumns,
+  routedState,
 } from './instance.ts';
 
 export interface ListedInstance extends InstanceRow {
-  /** `draining`: deregistered with calls still open. `evicted`: down for long. */
+  /** `draining`: drained, or deregistered with calls still open. `warming`: before its first success. `evicted`: down for long. */
   readonly shown_state: InstanceState;
 }
 
 const listed = `(
   select v.*, case when v.state = 'deregistered' and v.in_flight > 0 then 'draining'
-    when v.is_evicted then 'evicted' else v.state end as shown_state
+    when v.is_evicted then 'evicted' else ${routedState} end as shown_state
   from (select ${instanceColumns} from instance i) v
 )`;
 
@@ -84,6 +85,7 @@ export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number
 }
 
 export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
+  readonly state: RoutedState;
   /** Reported queue depth beyond our own calls that were open at that time. */
   readonly reported_extra: number;
   /** Unix time by the database's clock. */
@@ -110,7 +112,7 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
     `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
        extract(epoch from now())::double precision * 1000 as now_ms,
        coalesce((select json_agg(row_to_json(changed)) from (
-         select ${polledColumns.join(', ')},
+         select ${polledColumns.join(', ')}, ${routedState} as state,
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
            extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,

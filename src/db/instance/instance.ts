@@ -4,7 +4,7 @@
  * for each other.
  */
 import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
-import type { CostModel, InstanceState, Registration } from '../../contracts/capability.ts';
+import type { CostModel, Registration, StoredState, WarmUp } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { query, toJsonb } from '../statements.ts';
 import { purgePublishers } from './capability-name.ts';
@@ -25,7 +25,7 @@ export interface InstanceColumns {
   readonly tags: readonly string[];
   readonly max_concurrency: number;
   readonly settle: Registration['settle'];
-  readonly state: Exclude<InstanceState, 'draining' | 'evicted'>;
+  readonly state: StoredState;
   readonly reason: string | null;
   readonly generation: number;
   /** The registration replaced one that was not deregistered. */
@@ -57,6 +57,17 @@ export interface InstanceColumns {
   /** Calls that cost more than their worst case, and when the last three of them ended, newest first. */
   readonly overruns: number;
   readonly overran_at: readonly Date[];
+  /** The key or person that drains it; null: it is not drained. */
+  readonly drained_by: string | null;
+  readonly drained_at: Date | null;
+  readonly drain_reason: string | null;
+  /** Null: until `undrain`. */
+  readonly drain_until: Date | null;
+  readonly warm_up: WarmUp | null;
+  /** When its warm-up is tried next, or the open one is given up; null: it is warm. */
+  readonly warm_due_at: Date | null;
+  /** Why the last warm-up failed. */
+  readonly warm_error: string | null;
 }
 
 /** A row with the facts that depend on the current time. */
@@ -88,7 +99,12 @@ const registeredColumns = [
   'tags',
   'max_concurrency',
   'settle',
+  'warm_up',
 ] as const satisfies readonly (keyof InstanceColumns)[];
+
+/** The SQL of `routedState` (core/instance-states.ts). */
+export const routedState = `case when state not in ('up', 'suspect') then state when drained_by is not null then 'draining'
+  when state = 'up' and warm_due_at is not null then 'warming' else state end`;
 
 /** Columns that routers poll unchanged. */
 export const polledColumns = [
@@ -101,7 +117,6 @@ export const polledColumns = [
   'rate_usd',
   'tags',
   'max_concurrency',
-  'state',
   'spec_digest',
   'duration_ms',
   'deviation_ms',
@@ -165,6 +180,11 @@ function valuesOf({ state, reason, failed_probes, next_probe_in_ms }: StateChang
   return [state, reason, failed_probes, next_probe_in_ms];
 }
 
+/** Makes the warm-up of an instance due that has one. */
+export function warmAgain(warmUp: string): string {
+  return `warm_due_at = case when ${warmUp} is null then null else now() end, warm_error = null`;
+}
+
 /** Columns of the registration `r`, passed as JSON. */
 const fromJson = 'jsonb_populate_record(null::instance, ?::jsonb) r';
 
@@ -209,16 +229,17 @@ export function insertInstance(
   change: StateChange,
 ): Promise<boolean> {
   return query(db).some(
-    `insert into instance (${insertedColumns.join(', ')}, state, reason, failed_probes, next_probe_at)
-     select ${columnsOf('r', insertedColumns)}, ?, ?, ?, ${probeAt} from ${fromJson}
+    `insert into instance (${insertedColumns.join(', ')}, state, reason, failed_probes, next_probe_at, warm_due_at)
+     select ${columnsOf('r', insertedColumns)}, ?, ?, ?, ${probeAt},
+       case when r.warm_up is null then null else now() end from ${fromJson}
      on conflict (name, endpoint) do nothing returning 1`,
     [...valuesOf(change), toJsonb(row)],
   );
 }
 
 /**
- * Writes a repeated registration; the generation increases if it differs. Its spec will be read again. Facts about its
- * process stay until a probe shows another process.
+ * Writes a repeated registration; the generation increases if it differs. Its spec will be read again, and it is warmed
+ * up again. Facts about its process stay until a probe shows another process. A drain stays.
  */
 export async function updateRegistration(
   db: Db,
@@ -231,7 +252,7 @@ export async function updateRegistration(
          is distinct from (${columnsOf('r', registeredColumns)}))::int,
        ${registeredColumns.map((column) => `${column} = r.${column}`).join(', ')}, ${setState},
        replaces = i.state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(),
-       last_heartbeat_at = now()
+       last_heartbeat_at = now(), ${warmAgain('r.warm_up')}
      from ${fromJson} where i.instance_id = r.instance_id`,
     [...valuesOf(change), toJsonb(row)],
   );
@@ -277,12 +298,14 @@ export async function countInstancesOf(trx: Db, projectId: string): Promise<numb
   return row.count;
 }
 
-/** Another project registers in its place; deregistrations of the earlier generation become stale. */
+/** Another project registers in its place; deregistrations of the earlier generation become stale, its drain ends. */
 export async function moveInstance(trx: Db, instanceId: string, projectId: string): Promise<void> {
-  await trx.raw('update instance set owner_project = ?, generation = generation + 1 where instance_id = ?', [
-    projectId,
-    instanceId,
-  ]);
+  await trx.raw(
+    `update instance set owner_project = ?, generation = generation + 1, drained_by = null, drained_at = null,
+       drain_reason = null, drain_until = null
+     where instance_id = ?`,
+    [projectId, instanceId],
+  );
 }
 
 /** Applies `change` to every instance that is up, silent and without a scheduled probe. @returns how many */

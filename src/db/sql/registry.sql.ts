@@ -43,6 +43,13 @@ create table instance (
   expected_cost text,
   overruns int not null default 0, -- calls that cost more than their worst case
   overran_at timestamptz[] not null default '{}', -- when the last three of them ended, newest first
+  drained_by text, -- the key or person; null: not drained
+  drained_at timestamptz,
+  drain_reason text,
+  drain_until timestamptz, -- null: until a person ends it
+  warm_up jsonb, -- input and time-out of the warm-up call; null: it needs none
+  warm_due_at timestamptz, -- when it is tried, or the open one is given up; null: it is warm
+  warm_error text, -- why the last one failed
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );
@@ -51,6 +58,8 @@ create index instance_next_probe_at on instance (next_probe_at) where next_probe
 create index instance_down_since on instance (down_since) where down_since is not null; -- purge
 create index instance_owner_project on instance (owner_project); -- how many a project has
 create index instance_endpoint on instance (endpoint); -- other names of an endpoint
+create index instance_warm_due_at on instance (warm_due_at) where warm_due_at is not null; -- warm-ups
+create index instance_drain_until on instance (drain_until) where drain_until is not null; -- ends of drains
 create trigger instance_touch before update on instance for each row execute function touch_instance();
 `;
 

@@ -61,7 +61,8 @@ export async function wakeForCapabilities(db: Db, limit: number): Promise<number
   const rows = await query(db).all(
     `with due as (
        select run_id, step_id, item from step
-       where state = 'waiting' and awaited_capability in (select name from instance where state in ('up', 'suspect'))
+       where state = 'waiting' and awaited_capability in (
+         select name from instance where state in ('up', 'suspect') and drained_by is null)
        order by run_id, step_id, item limit ? for update skip locked
      )
      update step s set wake_requested_at = clock_timestamp(), awaited_capability = null from due

@@ -7,6 +7,7 @@
 import type { Logger } from 'pino';
 import type { Fleet } from '../../core/call/claim-search.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import { isRoutable } from '../../core/instance-states.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
@@ -170,7 +171,7 @@ interface FleetPollerOptions {
 }
 
 function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
-  return (state === 'up' || state === 'suspect') && held < max_concurrency;
+  return isRoutable(state) && held < max_concurrency;
 }
 
 /** Also wakes for slots that were free before: a slot that was taken and released between two polls looks the same. */

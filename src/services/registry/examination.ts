@@ -23,6 +23,7 @@ import {
   updateSpecDigest,
 } from '../../db/instance/instance.ts';
 import { forgetCalls, recordUptime } from '../../db/instance/instance-calls.ts';
+import { warmInstance } from '../../db/instance/instance-drain.ts';
 import type { Ctx } from '../context.ts';
 
 export interface ProbeFinding {
@@ -127,7 +128,7 @@ function factsOf(row: InstanceRow): InstanceFacts {
     isVetted: row.spec_digest !== null,
     isSilent: row.is_silent,
     isEvicted: row.is_evicted,
-    holdsCalls: row.in_flight > 0,
+    holdsCalls: row.in_flight > 0 || (row.warm_due_at !== null && row.warm_error === null),
   };
 }
 
@@ -211,6 +212,7 @@ async function applyHealth(
   const hasRegisteredSince = uptime_at !== null && uptime_at < registered_at;
   if (isNewProcess({ ...row, hasRegisteredSince }, uptime_ms)) {
     await forgetCalls(db, instance_id);
+    if (!hasRegisteredSince) await warmInstance(db, instance_id); // its registration has done so
     logger.info({ instance_id, capability: row.name, endpoint: row.endpoint }, 'instance is a new process');
   }
   await recordUptime(db, instance_id, uptime_ms);

@@ -1,5 +1,6 @@
 /** An instance as the registry and the stream of a project show it. */
 import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
+import { routedState } from '../../core/instance-states.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { present } from '../present.ts';
@@ -8,9 +9,23 @@ export function shownState({
   state,
   in_flight,
   is_evicted,
-}: Pick<InstanceRow, 'state' | 'in_flight' | 'is_evicted'>): InstanceState {
+  drained_by,
+  warm_due_at,
+}: Pick<InstanceRow, 'state' | 'in_flight' | 'is_evicted' | 'drained_by' | 'warm_due_at'>): InstanceState {
   if (state === 'deregistered' && in_flight > 0) return 'draining';
-  return state === 'down' && is_evicted ? 'evicted' : state;
+  if (state === 'down' && is_evicted) return 'evicted';
+  return routedState(state, { isDrained: drained_by !== null, isWarming: warm_due_at !== null });
+}
+
+function toDrain({ drained_by: by, drained_at, drain_reason: reason, drain_until }: InstanceRow) {
+  if (by === null || drained_at === null) return undefined;
+  const until = drain_until?.toISOString() ?? null;
+  return { by, ...(reason === null ? {} : { reason }), since: drained_at.toISOString(), until };
+}
+
+function reasonOf(row: InstanceRow): string | null {
+  if (row.reason !== null || shownState(row) !== 'warming') return row.reason;
+  return row.warm_error === null ? 'its warm-up has not ended' : `its warm-up failed: ${row.warm_error}`;
 }
 
 function toBreaker({ breaker_until, is_breaker_open }: InstanceRow): Breaker {
@@ -41,6 +56,8 @@ export function toInstance(row: InstanceRow): Instance {
     ...row,
     cost_model: toCostModel(row),
     overruns: toOverruns(row),
+    drain: toDrain(row),
+    reason: reasonOf(row),
     state: shownState(row),
     success_rate: expectedSuccess(row),
     recent_calls: { succeeded: row.success_count, failed: row.failure_count },

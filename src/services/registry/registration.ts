@@ -24,7 +24,7 @@ import {
   recordQueueDepth,
   updateRegistration,
 } from '../../db/instance/instance.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
 import { normaliseAddresses } from './addresses.ts';
@@ -70,6 +70,13 @@ function requireCosts(registration: Registration): void {
   });
 }
 
+/** Nobody pays for a warm-up. @throws AppError `request_invalid` */
+function requireFreeWarmUp({ warm_up, cost_model: { rate_usd } }: Registration): void {
+  if (warm_up === undefined || rate_usd === 0) return;
+  const message = `is for instances whose rate is 0, because nobody pays for that call; the rate is ${rate_usd} USD`;
+  throw refuseField('/warm_up', `warm_up ${message}`, 'not_free');
+}
+
 /** @param registration with normalised addresses @throws as registerInstance */
 export function writeRegistration(
   { db, config }: Pick<Ctx, 'config' | 'db'>,
@@ -77,6 +84,7 @@ export function writeRegistration(
   registration: Registration,
 ): Promise<RegisteredRow> {
   requireCosts(registration);
+  requireFreeWarmUp(registration);
   const most = config.INSTANCES_PER_PROJECT;
   return db.transaction(async (trx) => {
     const { instanceId, generationBefore } = await upsert(trx, { projectId, most }, registration);
@@ -114,7 +122,7 @@ export async function lockOwnInstance(
 }
 
 /** @throws AppError `forbidden` */
-function requireOwner(row: InstanceRow, projectId: string): void {
+export function requireOwner(row: InstanceRow, projectId: string): void {
   if (row.owner_project === projectId) return;
   throw new AppError(
     'forbidden',

@@ -8,6 +8,7 @@ import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
+import { isRoutable } from '../../core/instance-states.ts';
 import type { InputSpec } from '../../core/ladder/correction.ts';
 import { isInRange, readRange } from '../../core/routing/filter.ts';
 import { typeOfSchema } from '../../core/schema-types/schema-type.ts';
@@ -60,8 +61,8 @@ export async function listPresentSpecs(
 export function pickPresentSpecs(fleet: Pick<FleetPoller, 'of'>, target: SpecTarget): readonly KnownSpec[] {
   const present = new Map<string, KnownSpec>();
   for (const { state, version, spec_digest, tags } of fleet.of(target.capability).instances) {
-    const isRoutable = (state === 'up' || state === 'suspect') && isWanted(target, version);
-    if (!isRoutable || spec_digest === null || !target.tags.every((tag) => tags.includes(tag))) continue;
+    const isEligible = isRoutable(state) && isWanted(target, version);
+    if (!isEligible || spec_digest === null || !target.tags.every((tag) => tags.includes(tag))) continue;
     if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });
   }
   return [...present.values()];

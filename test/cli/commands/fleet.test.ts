@@ -82,3 +82,58 @@ test('watched on a terminal, keeps the last picture and says that contact is los
   await watching;
   expect(seen.stdout.lastIndexOf('http://desk:8000')).toBeGreaterThan(0);
 });
+
+/** A fleet whose drained instances have one open call for two questions. */
+async function serveDrains() {
+  const asked: string[] = [];
+  let open = 2;
+  const url = await serve(async (request, response) => {
+    let body = '';
+    for await (const chunk of request) body += chunk;
+    const path = request.url ?? '';
+    if (request.method === 'POST') asked.push(`${path} ${body}`);
+    const drain = { by: 'key_1', reason: 'new driver', since: at, until: null };
+    const changed = { ...busy, state: 'draining', drain, ...JSON.parse(body || '{}') };
+    const instances = [busy, { ...quarantined, endpoint: busy.endpoint, name: 'scale' }, quarantined];
+    const item = (name: string) => ({ name, versions: ['1.0.0'], description: null });
+    const items = ['upscale', 'scale'].map((name) => ({
+      ...item(name),
+      instances: instances.filter((one) => one.name === name),
+    }));
+    const detail = { name: 'upscale', specs: [], instances: [{ ...busy, in_flight: Math.max(0, open--) }] };
+    if (request.method === 'POST') response.end(JSON.stringify(changed));
+    else response.end(JSON.stringify(path.includes('?') ? { items, next_cursor: null } : detail));
+  });
+  return { url, asked };
+}
+
+test('drains every capability at an endpoint, says why, and waits until no call is open', async () => {
+  const { url, asked } = await serveDrains();
+  const { shell, seen } = aShell();
+  const words = ['fleet', 'drain', 'http://gpu:8000/', '-r', 'new driver', '--wait'];
+  await runCapstan([...words, '--url', url, '--key', 'k'], shell);
+  const body = JSON.stringify({ endpoint: 'http://gpu:8000', reason: 'new driver' });
+  expect(asked).toEqual([`/v1/capabilities/upscale/drain ${body}`, `/v1/capabilities/scale/drain ${body}`]);
+  expect(seen.stdout).toContain(
+    'draining  upscale http://gpu:8000, 2 calls open, drained by key_1: new driver',
+  );
+  expect(seen.stderr).toBe('no call is open\n');
+});
+
+test.each([
+  [['undrain', 'scale'], ['/v1/capabilities/scale/undrain {"endpoint":"http://gpu:8000"}'], 0],
+  [
+    ['undrain', 'http://gone:1', '--capability', 'upscale'],
+    ['/v1/capabilities/upscale/undrain {"endpoint":"http://gone:1"}'],
+    0,
+  ],
+  [['warm', 'http://desk:8000'], ['/v1/capabilities/upscale/warm {"endpoint":"http://desk:8000"}'], 0],
+  [['drain', 'upscale'], [], 1],
+  [['drain', 'http://nowhere'], [], 1],
+  [['drain', 'scale', '--until', 'soon'], [], 1],
+])('fleet %j asks %j', async (words, requests, exitCode) => {
+  const { url, asked } = await serveDrains();
+  const { shell, seen } = aShell();
+  await runCapstan(['fleet', ...words, '--url', url, '--key', 'k'], shell);
+  expect([asked, seen.exitCode]).toEqual([requests, exitCode]);
+});

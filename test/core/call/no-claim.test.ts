@@ -24,14 +24,18 @@ const refused = ['input_invalid', { name: 'echo', version: '1.0.0', spec_digest:
 
 test('a dead instance whose spec was never read is no hope against a refusal by its own version', () => {
   const dead = { name: 'echo', version: '1.0.0', spec_digest: null, rate_usd: 0 };
-  expect(mayComeBack(choiceOf(refused, ['down', dead]))).toBe(false);
+  expect(mayComeBack(choiceOf(refused, ['down', { ...dead, state: 'down' }]))).toBe(false);
 });
 
 test('one of another version, or with another spec, may still take what was refused', () => {
   const other = { name: 'echo', version: '2.0.0', spec_digest: null, rate_usd: 0 };
-  expect(mayComeBack(choiceOf(refused, ['down', other]))).toBe(true);
+  expect(mayComeBack(choiceOf(refused, ['down', { ...other, state: 'down' }]))).toBe(true);
+  expect(mayComeBack(choiceOf(refused, ['draining', { ...other, state: 'draining' }]))).toBe(true);
+  expect(mayComeBack(choiceOf(refused, ['draining', { ...other, state: 'deregistered' }]))).toBe(false);
   expect(mayComeBack(choiceOf(refused, ['breaker_open', { ...other, spec_digest: 'd2' }]))).toBe(true);
-  expect(mayComeBack(choiceOf(refused, ['down', { ...other, spec_digest: 'd1' }]))).toBe(false);
+  expect(mayComeBack(choiceOf(refused, ['down', { ...other, state: 'down', spec_digest: 'd1' }]))).toBe(
+    false,
+  );
 });
 
 test('the time in line grows with those who wait, shrinks with the slots, and is told up to 10 s', () => {
@@ -210,7 +214,7 @@ describe('whether to wait for a slot or an instance', () => {
 
   it('not for one that is down and costs money: its price is not looked at', () => {
     const other = { name: 'echo', version: '2.0.0', spec_digest: 'd2' };
-    expect(mayComeBack(choiceOf(refused, ['down', { ...other, rate_usd: 0.1 }]))).toBe(false);
+    expect(mayComeBack(choiceOf(refused, ['down', { ...other, rate_usd: 0.1, state: 'down' }]))).toBe(false);
     expect(mayComeBack(choiceOf(refused, ['over_ceiling', { ...other, rate_usd: 0 }]))).toBe(false);
   });
 });

@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { StoredState } from '../../../src/contracts/capability.ts';
 import {
   afterRegistration,
   type InstanceEvent,
   type InstanceFacts,
   type InstanceTransition,
+  isRoutable as mayTakeCalls,
   nextState,
-  type StoredState,
+  routedState,
 } from '../../../src/core/instance-states.ts';
 
 function facts(changes: Partial<InstanceFacts> = {}): InstanceFacts {
@@ -201,5 +203,21 @@ describe('whatever happens', () => {
         expect(gone.state).toBe('deregistered');
       }),
     );
+  });
+});
+
+describe('the state that the router acts on', () => {
+  it.each([
+    ['up', false, false, 'up', true],
+    ['up', false, true, 'warming', true],
+    ['up', true, true, 'draining', false],
+    ['suspect', false, true, 'suspect', true],
+    ['suspect', true, false, 'draining', false],
+    ['down', true, true, 'down', false],
+    ['quarantined', true, true, 'quarantined', false],
+    ['deregistered', true, true, 'deregistered', false],
+  ] as const)('%s, drained %s, warming %s: %s', (state, isDrained, isWarming, routed, takesCalls) => {
+    const seen = routedState(state, { isDrained, isWarming });
+    expect([seen, mayTakeCalls(seen)]).toEqual([routed, takesCalls]);
   });
 });

@@ -193,6 +193,7 @@ function perCall(rate_usd: number): Partial<InstanceSnapshot> {
 
 const excluded: [verdict: string, Partial<InstanceSnapshot>, Partial<RouteRequest>][] = [
   ['draining', { state: 'deregistered' }, {}],
+  ['draining', { state: 'draining' }, {}],
   ['down', { state: 'down' }, {}],
   ['quarantined', { state: 'quarantined' }, {}],
   ['wrong_version', {}, { versionRange: '^2.0.0' }],

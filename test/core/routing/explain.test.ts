@@ -126,6 +126,16 @@ const reasons: [rule: string, Story, reason: string][] = [
     { fleet: [anInstance('a', { state: 'suspect', duration_ms: 900_000 })] },
     `${at('a')} is the last resort (free, done in about 15 min): its heartbeat is late, and no other can take the call`,
   ],
+  [
+    'only one that warms up is left',
+    { fleet: [anInstance('a', { state: 'warming' })] },
+    `${at('a')} is the last resort (free, done in about 10 s): it is still warming up, and no other can take the call`,
+  ],
+  [
+    'one that warms up comes later',
+    { fleet: [paid, anInstance('a', { state: 'warming' })] },
+    `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ${at('a')} (free, done in about 10 s) is still warming up`,
+  ],
   ['nobody is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
   ['nobody is known', { fleet: [] }, 'no instance of upscale is registered'],
   [
@@ -172,7 +182,7 @@ describe('explainChoice', () => {
     ['wrong_version', 'of another version'],
     ['tag_mismatch', 'without the tags'],
     ['secret_not_allowed', 'that may not receive the secrets of the step'],
-    ['draining', 'deregistered'],
+    ['draining', 'draining'],
     ['quarantined', 'quarantined'],
     ['input_invalid', 'that refuse the input'],
   ] as const)('calls an instance with the verdict %s %s', (verdict, words) => {

@@ -10,6 +10,7 @@ const tiers: [what: string, Partial<InstanceSnapshot>, depth: number, tier: numb
   ['not free', { cost_type: 'per_call', rate_usd: 1e-9 }, 0, 1],
   ['with a call or work that it reported', { max_concurrency: 8 }, 1, 1],
   ['suspect', { state: 'suspect' }, 0, 2],
+  ['free, local and idle, but still warming up', { state: 'warming' }, 0, 2],
   ['half-open', { breaker_until_ms: now }, 0, 3],
   ['half-open and suspect', { breaker_until_ms: now, state: 'suspect' }, 0, 3],
 ];

@@ -234,6 +234,11 @@ describe('a claim is refused', () => {
     },
   );
 
+  it('with gone on a drained instance, by routers that do not know it yet', async () => {
+    const [run, instance] = [await aRun(db), await anInstance(db, { drained_by: 'key_1' })];
+    expect(await claimAttempt(db, aClaim(run, instance))).toEqual(refused('gone'));
+  });
+
   it('with gone at a price that is another one by now', async () => {
     const [run, instance] = [await aRun(db), await anInstance(db, { cost_type: 'per_call', rate_usd: 1 })];
     for (const before of [{ rate_usd: 2 }, { cost_type: 'per_second' as const }]) {

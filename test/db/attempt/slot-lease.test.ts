@@ -12,6 +12,7 @@ import {
 } from '../../../src/db/attempt/slot-lease.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { findInstance, type InstanceColumns } from '../../../src/db/instance/instance.ts';
+import { setDrain } from '../../../src/db/instance/instance-drain.ts';
 import { pollInstances } from '../../../src/db/instance/instance-list.ts';
 import { newId } from '../../../src/services/ids.ts';
 import { listBreaches, watchCommits } from '../../support/commit-watch.ts';
@@ -63,6 +64,12 @@ async function heldSlots({ instance_id }: InstanceColumns): Promise<number> {
 }
 
 describe('a lease', () => {
+  test('is not given on a drained instance', async () => {
+    const instance = await anInstance(db, { max_concurrency: 64 });
+    await setDrain(db, instance.instance_id, { by: 'ana', reason: null, until: null });
+    expect(await lease(instance, randomUUID(), 8)).toBe(0);
+  });
+
   test('gets what the pure rule grants', async () => {
     const instance = await anInstance(db, { max_concurrency: 64 });
     const small = fc.nat({ max: 80 });

@@ -24,7 +24,7 @@ export interface FakeInstance {
   /** Requests so far, as `GET /health`. */
   readonly requests: readonly string[];
   /** Replaces the answer to a path; null restores it. */
-  answer(path: '/health' | '/spec', listener: RequestListener | null): void;
+  answer(path: '/health' | '/spec' | '/exec', listener: RequestListener | null): void;
   registration(changes?: Partial<Registration>): Registration;
   /** Stops listening; connections are refused. */
   die(): Promise<void>;

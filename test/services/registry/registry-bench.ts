@@ -1,6 +1,7 @@
 /** A registry on a database of its own, with fake instances; and the rows that tests need around it. */
 import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { createCapabilityClient } from '../../../src/clients/capability-http.ts';
 import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
 import { ConfigSchema } from '../../../src/config.ts';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
@@ -8,6 +9,9 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { type InstanceRow, instanceColumns } from '../../../src/db/instance/instance.ts';
 import { createSchemaVetter } from '../../../src/schemas/schema-vetter.ts';
 import { createProbing } from '../../../src/services/registry/probing.ts';
+import type { RegistryCtx } from '../../../src/services/registry/registration.ts';
+import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
+import type { WarmUpCtx } from '../../../src/services/registry/warm-up.ts';
 import { aGuard, aPolicy } from '../../support/address-policy.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { registryOf, type TestRegistry } from '../../support/registry.ts';
@@ -22,6 +26,7 @@ export const silentLogger = pino({ level: 'silent' });
 export interface RegistryBench {
   readonly db: Db;
   readonly registry: TestRegistry;
+  readonly ctx: RegistryCtx & WarmUpCtx;
   start(spec?: CapabilitySpec): Promise<FakeInstance>;
   read(endpoint: string): Promise<InstanceRow>;
   /** Lets the times of the instance lie in the past, its next probe too. @param endpoint or a pattern of LIKE */
@@ -42,14 +47,22 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
   ]);
   const probe = createCapabilityProbe({ guard: aGuard(), deadlineMs: 1_500 });
   const vetter = createSchemaVetter();
-  const registry = registryOf({
+  const client = createCapabilityClient({
+    guard: aGuard(),
+    answerLimitBytes: 1_048_576,
+    livenessIntervalMs: 60_000,
+  });
+  const ctx = {
+    client,
+    validator: createSchemaValidator({ db }),
     config: ConfigSchema.parse({ DATABASE_URL: database.url, INSTANCES_PER_PROJECT: perProject }),
     db,
     probing: createProbing(probe),
     logger: silentLogger,
     policy: aPolicy(),
     vetter,
-  });
+  };
+  const registry = registryOf(ctx);
   const instances: FakeInstance[] = [];
 
   const read = async (endpoint: string): Promise<InstanceRow> => {
@@ -60,6 +73,7 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
   return {
     db,
     registry,
+    ctx,
     read,
     start: async (spec) => {
       const instance = await startFakeInstance(spec);
@@ -89,6 +103,7 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
     close: async () => {
       await registry.close();
       await probe.close();
+      await client.close();
       await vetter.close();
       for (const instance of instances) await instance.die().catch(() => undefined);
       await db.destroy();

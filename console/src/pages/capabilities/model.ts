@@ -27,7 +27,7 @@ const noCalls: Omit<FleetCalls, 'name'> = {
 };
 
 function isUp({ state, breaker }: Instance): boolean {
-  return state === 'up' && breaker.state !== 'open';
+  return (state === 'up' || state === 'warming') && breaker.state !== 'open';
 }
 
 /** `free`, `0.002 USD a call`, or the first and the number of further prices. */

@@ -4,6 +4,7 @@ import { type ReactElement, Suspense } from 'react';
 import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
 import { capabilityQuery } from '../../api/capabilities.ts';
 import { isStatus } from '../../api/problem-error.ts';
+import { DrainControls } from '../../fleet/drain-controls.tsx';
 import { InstanceTile } from '../../fleet/instance-tile.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { usePolling } from '../../live/live.tsx';
@@ -109,6 +110,9 @@ function Fleet({
       {instances.map((one) => (
         <div key={one.endpoint} className={one.endpoint === instance ? 'rounded-lg ring-2 ring-accent' : ''}>
           <InstanceTile instance={one} />
+          <div className="flex flex-wrap gap-2 pt-1.5">
+            <DrainControls instance={one} />
+          </div>
         </div>
       ))}
     </div>

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
+import { describeDrain } from '../../../../src/core/instance-states.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { usePolling } from '../../live/live.tsx';
@@ -37,7 +38,7 @@ export function FleetTrouble(): ReactElement {
               </p>
               {ill.length === 0 ? null : (
                 <ul className="divide-y divide-line border-t border-line">
-                  {ill.slice(0, 8).map(({ name, endpoint, state, reason, breaker }) => (
+                  {ill.slice(0, 8).map(({ name, endpoint, state, reason, drain, breaker }) => (
                     <li key={`${name} ${endpoint}`} className="px-4 py-2 text-sm">
                       <Link
                         to="/capabilities/$name"
@@ -54,7 +55,7 @@ export function FleetTrouble(): ReactElement {
                         <StateMark state={state} />
                       </Link>
                       <p className="text-xs text-muted">
-                        {reason ??
+                        {(drain === undefined ? reason : describeDrain(drain)) ??
                           (breaker.state === 'closed' ? '' : 'failed too often; its breaker is open')}
                       </p>
                     </li>

@@ -6,6 +6,7 @@ import type { Failure, Json, JsonObject, Priority } from '../../../contracts/pri
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
+import { isRoutable } from '../../../core/instance-states.ts';
 import { parseJson } from '../../../core/json/text.ts';
 import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
@@ -58,7 +59,7 @@ const answerWithinMs = 180_000;
 export function hasModel({ fleet, config }: Pick<Ctx, 'fleet' | 'config'>, level: number): boolean {
   const capability = modelOf(readLevelModels(config.LADDER_LEVELS), level);
   if (capability === null) return false;
-  return fleet.of(capability).instances.some(({ state }) => state === 'up' || state === 'suspect');
+  return fleet.of(capability).instances.some(({ state }) => isRoutable(state));
 }
 
 type AskCtx = Pick<Ctx, 'callCapability' | 'fleet' | 'config'>;
