@@ -2,19 +2,15 @@
  * The worker process: runs workflows and activities until SIGTERM or SIGINT, then gives calls SHUTDOWN_GRACE_MS to end.
  * A second signal ends it immediately.
  */
-import { setFlagsFromString } from 'node:v8';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.ts';
 import { heartbeatIntervalMs, readConfig } from './config.ts';
 import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
 import { createLogger, readDataConverter } from './runtime/foundation.ts';
 import { createWorkerRuntime } from './runtime/worker-runtime.ts';
+import { EngineWorker } from './runtime/workflow-threads.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
-
-// This affects the workflow sandboxes, which are created later: the SDK maps a stack for every promise, which costs a
-// quarter of a workflow's time. This thread's own context exists already and keeps its stack traces.
-setFlagsFromString('--stack-trace-limit=0');
 
 /** Time from the end of the grace period, when calls are aborted, to the end of the process. */
 const forceAfterMs = 5_000;
@@ -48,7 +44,7 @@ const dataConverter = readDataConverter(config);
 const { connectionOptions, namespace } = loadClientConnectConfig();
 const connection = await NativeConnection.connect(connectionOptions);
 const runtime = await createWorkerRuntime(config, logger, telemetry);
-const worker = await Worker.create({
+const worker = await EngineWorker.create({
   connection,
   ...(namespace === undefined ? {} : { namespace }),
   taskQueue: config.TASK_QUEUE,

@@ -13,20 +13,31 @@ export interface BareSide extends Side {
   lastId(): string;
 }
 
-export function createBareSide(client: Client, taskQueue: string): BareSide {
+export type BareName = 'bare' | 'floor';
+
+const workflowTypes = { bare: 'bareRun', floor: 'floorRun' } as const;
+
+/** The worker of each has a process and a task queue of its own. */
+export const bareWorkers = { bare: 'bare worker', floor: 'floor worker' } as const;
+
+export function createBareSide(client: Client, name: BareName): BareSide {
   let lastId = '';
   const describe = () => client.workflow.getHandle(lastId).describe();
 
   const run = async (shape: Shape, text: string): Promise<void> => {
-    const workflowId = `bare/${randomUUID()}`;
-    const handle = await client.workflow.start('bareRun', { workflowId, taskQueue, args: [shape, text] });
+    const workflowId = `${name}/${randomUUID()}`;
+    const handle = await client.workflow.start(workflowTypes[name], {
+      workflowId,
+      taskQueue: name,
+      args: [shape, text],
+    });
     checkResult(shape, text, await handle.result());
     lastId = workflowId;
   };
 
   return {
-    name: 'bare',
-    parts: ['Temporal', 'capability', 'bare worker'],
+    name,
+    parts: ['Temporal', 'capability', bareWorkers[name]],
     run,
     time: async (shape, text) => {
       const startedAt = Date.now();

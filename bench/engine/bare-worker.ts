@@ -1,4 +1,4 @@
-/** The worker of the bare workflows, with as many slots as Capstan's. */
+/** The worker of the bare workflows and, as another process, of those at the floor, with as many slots as Capstan's. */
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadClientConnectConfig } from '@temporalio/envconfig';

@@ -51,6 +51,15 @@ function ofKept(name: string, limit: number, reduce: (kept: readonly KeptRound[]
   return { side: 'capstan', name, limit: ['<=', limit], measure };
 }
 
+/** A process of Capstan under load. */
+function ofProcess(part: string, limitMs: number): Bar {
+  const measure = (rounds: readonly Round[]): number | undefined => {
+    const spent = rounds.flatMap(({ load }) => load.capstan?.processorMs[part] ?? []);
+    return spent.length === 0 ? undefined : median(spent);
+  };
+  return { side: 'capstan', name: `processor ms/run, ${part}`, limit: ['<=', limitMs], measure };
+}
+
 function most(values: readonly number[]): number {
   return Math.max(...values);
 }
@@ -71,6 +80,11 @@ const bars: readonly Bar[] = [
   byOther('capstan', 'runs per second', ['>=', 1.5]),
   byOther('capstan', 'processor ms/run', ['<=', 0.75]),
   byOther('capstan', 'first dispatch', ['<=', 1.2]),
+  byOther('capstan', 'first dispatch', ['<=', 1.3], 'floor'),
+  byOther('capstan', 'runs per second', ['>=', 0.75], 'floor'),
+  ofProcess('worker', 9.3),
+  ofProcess('server', 3.15),
+  ofProcess('Postgres', 5.6),
   ...latencyShapes.map((shape) => byOther('queued', shape.name, ['<=', shape === slowShape ? 1.02 : 1.3])),
   ...ofEvents,
   ofKept('kept step, ms', 5, (kept) => median(kept.flatMap(({ stepMs }) => stepMs))),

@@ -52,7 +52,8 @@ export async function connectSides(stack: Stack, names: readonly SideName[]): Pr
   const sides = [
     ...own.sides,
     ...(beside?.sides ?? []),
-    createBareSide(client, stack.bareTaskQueue),
+    createBareSide(client, 'bare'),
+    ...(names.includes('floor') ? [createBareSide(client, 'floor')] : []),
     ...(stack.restate === null ? [] : [createRestateSide(stack.restate)]),
     ...(dbos === null ? [] : [dbos]),
   ];

@@ -1,13 +1,15 @@
 /**
- * Compares Capstan with bare Temporal, Restate and DBOS: `npm run bench:engine [-- --quick] [-- --json]
- * [-- --only capstan,dbos] [-- --rounds N] [-- --beside PATH]`. Bare Temporal always takes part; `--beside` adds another
- * checkout of Capstan. Exit code 1 when a bar is missed or a part dies.
+ * Compares Capstan with bare Temporal, the floor of a run on Temporal, Restate and DBOS: `npm run bench:engine [-- --quick] [-- --json]
+ * [-- --only capstan,dbos] [-- --rounds N] [-- --beside PATH] [-- --profile]`. Bare Temporal always takes part;
+ * `--beside` adds another checkout of Capstan. Exit code 1 when a bar is missed or a part dies. `--profile` measures
+ * nothing and tells what the processes of Capstan and of the floor do under load.
  */
 import { parseArgs } from 'node:util';
 import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { connectSides } from './connect-sides.ts';
 import { type Bench, measureRound, type Round, warmUp } from './measure.ts';
+import { profile } from './profile.ts';
 import { type BenchResult, summarize } from './result.ts';
 import { createEffort, type Effort, loadShape, makeText } from './shapes.ts';
 import { counterparts, type SideName, sideNames } from './side.ts';
@@ -39,7 +41,7 @@ interface Options {
 
 async function measure(place: Place, { effort, names, beside }: Options): Promise<BenchResult> {
   say(`starting Postgres, Temporal, server and workers for ${names.join(', ')}`);
-  const stack: Stack = await startStack(place, names, beside);
+  const stack: Stack = await startStack(place, names, { beside });
   const { sides, close } = await connectSides(stack, names);
   try {
     return await measureAll({ sides, effort, endpoint: stack.endpoints.echo, processes: stack.processes() });
@@ -67,6 +69,7 @@ const { values: options } = parseArgs({
     only: { type: 'string', default: ownNames.join(',') },
     rounds: { type: 'string' },
     beside: { type: 'string' },
+    profile: { type: 'boolean', default: false },
   },
 });
 const beside = options.beside === undefined ? null : findCheckout(options.beside);
@@ -74,6 +77,7 @@ const names = chooseSides(options.only, beside);
 
 await runBench(async (place) => {
   const rounds = options.rounds === undefined ? undefined : Number(options.rounds);
+  if (options.profile) return profile(place, createEffort(options.quick, rounds));
   const result = await measure(place, { effort: createEffort(options.quick, rounds), names, beside });
   console.log(options.json ? JSON.stringify(result, null, 2) : toTable(result, beside?.root ?? null));
   return result.passed;

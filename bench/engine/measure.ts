@@ -73,7 +73,7 @@ async function timeRuns(
 }
 
 /** Keeps `inFlight` runs under way until all are done. @returns seconds */
-async function runUnderLoad({ effort, endpoint }: Bench, side: Side): Promise<number> {
+export async function runUnderLoad({ effort, endpoint }: Bench, side: Side): Promise<number> {
   const { inFlight, loadRuns } = effort;
   const text = makeText();
   let left = loadRuns;

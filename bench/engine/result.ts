@@ -50,6 +50,8 @@ export interface BenchResult {
   readonly history_events: BySide<number | null>;
   /** Empty where the API keeps no results. */
   readonly kept: BySide<Kept>;
+  /** This checkout's value by that of the floor: the median of the rounds' own ratios. Empty without it. */
+  readonly by_floor: Ratios;
   /** This checkout's value by DBOS's: the median of the rounds' own ratios. Empty without DBOS. */
   readonly by_dbos: Ratios;
   /** This checkout's value by the other one's: the median of the rounds' own ratios. Empty without another one. */
@@ -130,6 +132,7 @@ export function summarize(
     event_delay: forSides((side) => toDelays(rounds.flatMap(({ eventDelays }) => eventDelays[side] ?? []))),
     history_events: historyEvents,
     kept: forSides((side) => toKept(rounds.flatMap(({ kept }) => kept[side] ?? []))),
+    by_floor: compareWith(rounds, 'floor'),
     by_dbos: compareWith(rounds, 'dbos'),
     by_other_checkout: compareCheckouts(rounds),
     bars,

@@ -1,7 +1,16 @@
 import type { KeptRound } from './kept-results.ts';
 import type { Shape } from './shapes.ts';
 
-export const sideNames = ['capstan', 'queued', 'beside', 'beside queued', 'bare', 'restate', 'dbos'] as const;
+export const sideNames = [
+  'capstan',
+  'queued',
+  'beside',
+  'beside queued',
+  'bare',
+  'floor',
+  'restate',
+  'dbos',
+] as const;
 export type SideName = (typeof sideNames)[number];
 
 /** Each side of this checkout, and the same of another one. */

@@ -1,13 +1,15 @@
 /**
  * Everything that is measured, as separate processes: Postgres and Temporal as `npm start` runs them (durable),
- * Capstan's server and worker, those of another checkout, the bare worker, the rivals, the capability.
+ * Capstan's server and worker, those of another checkout, the bare workers, the rivals, the capability.
  */
 import { join } from 'node:path';
 import { describeServer, describeWorker } from '../../src/dev/service-processes.ts';
+import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { type Checkout, describeOther, sourceProgram, startOtherServer } from '../shared/other-checkout.ts';
 import type { Place } from '../shared/run-bench.ts';
 import { type Database, startDatabase } from '../shared/start-database.ts';
 import { addSearchAttributes, createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
+import { type BareName, bareWorkers } from './bare-side.ts';
 import { findScript } from './bench-process.ts';
 import type { Endpoints } from './capabilities.ts';
 import { startCapability } from './capability-process.ts';
@@ -29,7 +31,6 @@ export interface Stack {
   /** Null where it takes no part, as the rivals. */
   readonly beside: CapstanAddresses | null;
   readonly temporalAddress: string;
-  readonly bareTaskQueue: string;
   readonly endpoints: Endpoints;
   readonly restate: RestateAddresses | null;
   readonly dbos: DbosAddresses | null;
@@ -37,20 +38,20 @@ export interface Stack {
   processes(): ReadonlyMap<string, number>;
 }
 
-const bareTaskQueue = 'bare';
-
 interface Base {
   readonly database: Database;
   readonly environment: NodeJS.ProcessEnv;
+  /** Changes how the own server, the own worker and the bare ones are started. */
+  readonly adapt: (spec: ChildSpec) => ChildSpec;
 }
 
 async function startCapstan(
   { supervisor, dataDir }: Place,
-  { database: { databaseUrl, apiKey }, environment }: Base,
+  { database: { databaseUrl, apiKey }, environment, adapt }: Base,
 ): Promise<CapstanAddresses> {
   const apiUrl = `http://127.0.0.1:${environment.PORT}`;
-  await supervisor.start(describeServer({ dataDir, environment }, apiUrl));
-  await supervisor.start(describeWorker({ dataDir, environment }));
+  await supervisor.start(adapt(describeServer({ dataDir, environment }, apiUrl)));
+  await supervisor.start(adapt(describeWorker({ dataDir, environment })));
   return { apiUrl, apiKey, databaseUrl, processes: ['server', 'worker'] };
 }
 
@@ -73,37 +74,43 @@ async function startBeside(
 
 async function startBareWorker(
   { supervisor, dataDir }: Place,
-  { environment }: Base,
-  endpoints: Endpoints,
+  { environment, adapt, endpoints }: Base & { readonly endpoints: Endpoints },
+  side: BareName,
 ): Promise<void> {
-  const bare = { dataDir, environment: { ...environment, TASK_QUEUE: bareTaskQueue } };
-  await supervisor.start({
-    ...describeWorker(bare),
-    ...findScript('bare-worker.ts', JSON.stringify(endpoints)),
-    name: 'bare worker',
-    logFile: join(dataDir, 'logs', 'bare-worker.log'),
-  });
+  const bare = { dataDir, environment: { ...environment, TASK_QUEUE: side } };
+  await supervisor.start(
+    adapt({
+      ...describeWorker(bare),
+      ...findScript('bare-worker.ts', JSON.stringify(endpoints)),
+      name: bareWorkers[side],
+      logFile: join(dataDir, 'logs', `${side}-worker.log`),
+    }),
+  );
+}
+
+interface StackOptions extends Partial<Pick<Base, 'adapt'>> {
+  readonly beside?: Checkout | null;
 }
 
 /** Starts only those rivals that are among the names. @throws Error of the first part that does not start */
 export async function startStack(
   place: Place,
   names: readonly SideName[],
-  beside: Checkout | null = null,
+  { beside = null, adapt = (spec) => spec }: StackOptions = {},
 ): Promise<Stack> {
   const [database, temporalAddress] = await Promise.all([startDatabase(place), startTemporalServer(place)]);
   const { databaseUrl } = database;
   const endpoints = await startCapability(place);
   const port = await place.nextPort();
   const environment = createEnvironment(place, { databaseUrl, temporalAddress, port });
-  const base = { database, environment };
+  const base = { database, environment, adapt };
   const capstan = await startCapstan(place, base);
-  await startBareWorker(place, base, endpoints);
+  await startBareWorker(place, { ...base, endpoints }, 'bare');
+  if (names.includes('floor')) await startBareWorker(place, { ...base, endpoints }, 'floor');
   return {
     capstan,
     beside: beside === null ? null : await startBeside(place, { ...base, temporalAddress }, beside),
     temporalAddress,
-    bareTaskQueue,
     endpoints,
     restate: names.includes('restate') ? await startRestate(place, endpoints) : null,
     dbos: names.includes('dbos') ? await startDbos(place, { capstanUrl: databaseUrl, endpoints }) : null,

@@ -8,6 +8,7 @@ const titles: Readonly<Record<SideName, string>> = {
   beside: 'other checkout',
   'beside queued': 'other queued',
   bare: 'bare',
+  floor: 'floor',
   restate: 'Restate',
   dbos: 'DBOS',
 };
@@ -153,6 +154,7 @@ export function toTable(result: BenchResult, beside: string | null): string {
     '',
     "bars; by another side: the median of the rounds' own ratios",
     ...barRows(result),
+    ...ratioRows('by the floor', result.by_floor),
     ...ratioRows('by DBOS', result.by_dbos),
     ...ratioRows('by the other checkout', result.by_other_checkout),
   ].join('\n');

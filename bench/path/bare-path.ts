@@ -11,13 +11,12 @@ import { readWorkflowEvents } from './workflow-events.ts';
 
 interface BareContext {
   readonly client: Client;
-  readonly taskQueue: string;
   /** Where the tally is. */
   readonly endpoint: string;
 }
 
-export function createBarePath({ client, taskQueue, endpoint }: BareContext): PathSide {
-  const side = createBareSide(client, taskQueue);
+export function createBarePath({ client, endpoint }: BareContext): PathSide {
+  const side = createBareSide(client, 'bare');
 
   const follow = async (): Promise<Path> => {
     const text = makeText();

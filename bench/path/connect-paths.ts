@@ -12,12 +12,7 @@ export interface ConnectedPaths {
   close(): Promise<void>;
 }
 
-export async function connectPaths({
-  capstan,
-  endpoints,
-  temporalAddress,
-  bareTaskQueue: taskQueue,
-}: Stack): Promise<ConnectedPaths> {
+export async function connectPaths({ capstan, endpoints, temporalAddress }: Stack): Promise<ConnectedPaths> {
   const connection = await Connection.connect({ address: temporalAddress });
   const client = new Client({ connection });
   const database = new pg.Client({ connectionString: capstan.databaseUrl });
@@ -31,7 +26,7 @@ export async function connectPaths({
     sides: [
       await createCapstanPath({ ...shared, variant: 'unset' }),
       await createCapstanPath({ ...shared, variant: 'queued' }),
-      createBarePath({ client, taskQueue, endpoint: endpoints.echo }),
+      createBarePath({ client, endpoint: endpoints.echo }),
     ],
     close: async () => {
       await ends.close();

@@ -22,9 +22,9 @@ export const builtBundleName = 'workflow-bundle.js';
 const builtFile = fileURLToPath(new URL(`../${builtBundleName}`, import.meta.url));
 const entry = fileURLToPath(new URL(`../workflows/index${extname(import.meta.url)}`, import.meta.url));
 
-/** @returns the code of the bundle */
+/** @returns the code of the bundle, whose modules are loaded once for all workflows of a sandbox */
 export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR')): Promise<string> {
-  const { code } = await bundleWorkflowCode({ workflowsPath: entry, logger });
+  const { code } = await bundleWorkflowCode({ workflowsPath: entry, preloadModules: [entry], logger });
   return code;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Executes a unit from the workflow's view: an activity, or a part of one, with any end. Rejections become ends of the
- * unit: the failure of a step's activity determines which. The path of success has no async functions: the sandbox
- * records a stack for every promise, which is the main cost of a step here.
+ * unit: the failure of a step's activity determines which. The path of success has no async functions: the SDK
+ * watches every promise of the sandbox, which is the main cost of a step here.
  */
 import { RetryState } from '@temporalio/common';
 import {
