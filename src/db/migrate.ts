@@ -16,6 +16,7 @@ import { repairDecisions } from './migrations/0003-repair-decisions.ts';
 import { costByInput } from './migrations/0004-cost-by-input.ts';
 import { scopeBudgets } from './migrations/0005-scope-budgets.ts';
 import { addModelAliases } from './migrations/0006-model-aliases.ts';
+import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -34,6 +35,7 @@ const migrations: readonly Migration[] = [
   costByInput,
   scopeBudgets,
   addModelAliases,
+  cheapenClaims,
 ];
 
 /** In the order of application. */
