@@ -19,6 +19,7 @@ import { addModelAliases } from './migrations/0006-model-aliases.ts';
 import { leaseSlotsOfInstances } from './migrations/0007-slot-leases.ts';
 import { addSecrets } from './migrations/0008-secrets.ts';
 import { drainInstances } from './migrations/0009-drain-instances.ts';
+import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -40,6 +41,7 @@ const migrations: readonly Migration[] = [
   leaseSlotsOfInstances,
   addSecrets,
   drainInstances,
+  cheapenClaims,
 ];
 
 /** In the order of application. */

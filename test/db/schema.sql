@@ -128,13 +128,13 @@ create table attempt (
   finished_at timestamp with time zone,
   scopes text[],
   budgets text[],
-  constraint attempt_ambiguity_check CHECK ((ambiguity = ANY (ARRAY['not_sent'::text, 'rejected'::text, 'overloaded'::text, 'ambiguous'::text, 'answered'::text]))),
-  constraint attempt_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
+  constraint attempt_ambiguity_check CHECK ((ambiguity = ANY ('{not_sent,rejected,overloaded,ambiguous,answered}'::text[]))),
+  constraint attempt_certainty_check CHECK ((certainty = ANY ('{exact,estimated}'::text[]))),
   constraint attempt_pkey PRIMARY KEY (attempt_id),
   constraint attempt_reserved_nano_check CHECK ((reserved_nano >= 0)),
   constraint attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
   constraint attempt_settled_nano_check CHECK ((settled_nano >= 0)),
-  constraint attempt_state_check CHECK ((state = ANY (ARRAY['reserved'::text, 'dispatched'::text, 'settled'::text, 'released'::text, 'lost'::text, 'cached'::text])))
+  constraint attempt_state_check CHECK ((state = ANY ('{reserved,dispatched,settled,released,lost,cached}'::text[])))
 );
 CREATE INDEX attempt_by_escalation ON public.attempt USING btree (key text_pattern_ops) WHERE (key ~~ 'esc\_%'::text);
 CREATE INDEX attempt_by_key ON public.attempt USING btree (key);
@@ -439,8 +439,8 @@ create table ledger_entry (
   at timestamp with time zone not null default clock_timestamp(),
   budgets text[],
   constraint ledger_entry_attempt_id_kind_seq_budget_window_key UNIQUE (attempt_id, kind, seq, budget_window),
-  constraint ledger_entry_certainty_check CHECK ((certainty = ANY (ARRAY['exact'::text, 'estimated'::text]))),
-  constraint ledger_entry_kind_check CHECK ((kind = ANY (ARRAY['reserve'::text, 'settle'::text, 'release'::text, 'adjust'::text]))),
+  constraint ledger_entry_certainty_check CHECK ((certainty = ANY ('{exact,estimated}'::text[]))),
+  constraint ledger_entry_kind_check CHECK ((kind = ANY ('{reserve,settle,release,adjust}'::text[]))),
   constraint ledger_entry_pkey PRIMARY KEY (entry_id, budget_window)
 ) partition by RANGE (budget_window);
 CREATE INDEX ledger_entry_drawn ON ONLY public.ledger_entry USING btree (budget_window) WHERE (budgets IS NOT NULL);
@@ -856,10 +856,10 @@ create table step (
   wake_requested_at timestamp with time zone,
   budget_scope text,
   awaited_capability text,
-  constraint step_awaiting_check CHECK ((awaiting = ANY (ARRAY['review'::text, 'budget'::text, 'capability'::text, 'time'::text, 'run'::text]))),
+  constraint step_awaiting_check CHECK ((awaiting = ANY ('{review,budget,capability,time,run}'::text[]))),
   constraint step_pkey PRIMARY KEY (run_id, step_id, item),
   constraint step_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
-  constraint step_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'running'::text, 'retrying'::text, 'waiting'::text, 'in_review'::text, 'succeeded'::text, 'failed'::text, 'unknown'::text, 'skipped'::text, 'cancelled'::text, 'reused'::text])))
+  constraint step_state_check CHECK ((state = ANY ('{ready,running,retrying,waiting,in_review,succeeded,failed,unknown,skipped,cancelled,reused}'::text[])))
 );
 CREATE INDEX step_awaiting ON public.step USING btree (awaiting, budget_scope) WHERE (awaiting = ANY (ARRAY['budget'::text, 'capability'::text]));
 CREATE INDEX step_to_wake ON public.step USING btree (run_id) WHERE (wake_requested_at IS NOT NULL);
@@ -940,6 +940,8 @@ AS $function$
 declare
   v_now timestamptz := clock_timestamp();
   v_known int;
+  v_refused record;
+  v_is_scoped boolean;
   v_refusal jsonb;
 begin
   select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
@@ -971,16 +973,21 @@ begin
     where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
       and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
   )
-  select jsonb_build_object('scope', split_part(r.scope, ':', case when r.scope like 'budget:%' then 4 else 1 end),
-      'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
-      'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
-      'budget', case when r.scope like 'budget:%' then name_of_budget(r.scope) end,
-      'period', case when r.scope like 'budget:%' then split_part(r.scope, ':', 3) end,
-      'resets_at', case when r.window_start <> '-infinity' then day_start(case when r.scope like 'budget:%'
-          and split_part(r.scope, ':', 3) = 'month' then (r.window_start + interval '1 month')::date
-          else r.window_start + 1 end, coalesce(
-        (select timezone from project where project_id = split_part(r.scope, ':', 2) collate "default"), 'UTC')) end)
-    into v_refusal from refused r;
+  select r.* into v_refused from refused r;
+  if v_refused.scope is not null then -- apart: to prepare these expressions would take time in every call
+    v_is_scoped := v_refused.scope like 'budget:%';
+    v_refusal := jsonb_build_object('scope', split_part(v_refused.scope, ':', case when v_is_scoped then 4 else 1 end),
+      'run_id', case when v_refused.scope like 'run:%' then substr(v_refused.scope, 5) end,
+      'limit_nano', v_refused.limit_nano::text, 'spent_nano', v_refused.spent::text,
+      'reserved_nano', v_refused.reserved::text,
+      'budget', case when v_is_scoped then name_of_budget(v_refused.scope) end,
+      'period', case when v_is_scoped then split_part(v_refused.scope, ':', 3) end,
+      'resets_at', case when v_refused.window_start <> '-infinity' then day_start(
+        case when v_is_scoped and split_part(v_refused.scope, ':', 3) = 'month'
+          then (v_refused.window_start + interval '1 month')::date else v_refused.window_start + 1 end,
+        coalesce((select timezone from project
+          where project_id = split_part(v_refused.scope, ':', 2) collate "default"), 'UTC')) end);
+  end if;
 
   if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
     insert into event (run_id, type, data)
@@ -1076,17 +1083,20 @@ begin
       select c.scope, c.window_start, sum(c.moved)::bigint as moved, sum(c.spent)::bigint as spent,
         sum(c.wanted)::bigint as wanted
       from (
-        select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
-        from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
-        cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
-        cross join lateral all_budget_scopes(a.project_id, a.capability, a.run_id,
-          a.budget_window, (a.started_at at time zone 'UTC')::date, a.budgets) s
-        union all
-        select s.scope, s.window_start, 0, 0, x.reserved_nano
-        from unnest(p_claims) x join project p using (project_id)
-        cross join lateral all_budget_scopes(x.project_id, x.capability, x.run_id,
-          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, x.budgets) s
-        where x.reserved_nano > 0
+        select s.scope, s.window_start, k.moved, k.spent, k.wanted from (
+          select m.project_id, m.capability, m.run_id, m.day, m.utc_day, m.budgets, sum(m.moved)::bigint as moved,
+            sum(m.spent)::bigint as spent, sum(m.wanted)::bigint as wanted
+          from (
+            select a.project_id, a.capability, a.run_id, a.budget_window as day,
+              (a.started_at at time zone 'UTC')::date as utc_day, a.budgets, m.back as moved, m.spent, 0::bigint as wanted
+            from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
+            cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
+            union all
+            select x.project_id, x.capability, x.run_id, (p_now at time zone p.timezone)::date,
+              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano
+            from unnest(p_claims) x join project p using (project_id) where x.reserved_nano > 0
+          ) m group by 1, 2, 3, 4, 5, 6) k
+        cross join lateral all_budget_scopes(k.project_id, k.capability, k.run_id, k.day, k.utc_day, k.budgets) s
       ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
   if v_scopes is null then
     return null;

@@ -32,19 +32,20 @@ insert into budget (scope, window_start) values ('global', '-infinity');
 
 /**
  * Reserved, settled, released and adjusted amounts; entries never change. An entry is written by the statement that
- * writes its attempt, so it has no foreign keys, whose checks took most of its time. The table is partitioned by month
- * (db/partitions.ts); an attempt has one day, so its entries are in one partition.
+ * writes its attempt, so it has no foreign keys, whose checks took most of its time. Its checks are written as those of
+ * attempts. The table is partitioned by month (db/partitions.ts); an attempt has one day, so its entries are in one
+ * partition.
  */
 export const ledgerEntryTable = `
 create table ledger_entry (
   entry_id bigint generated always as identity,
   attempt_id text not null,
-  kind text not null check (kind in ('reserve', 'settle', 'release', 'adjust')),
+  kind text not null check (kind = any ('{reserve,settle,release,adjust}')),
   seq int not null default 0,
   project_id text not null,
   capability text not null,
   amount_nano bigint not null,
-  certainty text not null check (certainty in ('exact', 'estimated')),
+  certainty text not null check (certainty = any ('{exact,estimated}')),
   budget_window date not null, -- the project's local date of admission
   at timestamptz not null default clock_timestamp(),
   budgets text[], -- of a reservation: the scoped budgets that hold it
@@ -194,6 +195,8 @@ create function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[
 declare
   v_now timestamptz := clock_timestamp();
   v_known int;
+  v_refused record;
+  v_is_scoped boolean;
   v_refusal jsonb;
 begin
   select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
@@ -225,16 +228,21 @@ begin
     where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
       and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
   )
-  select jsonb_build_object('scope', split_part(r.scope, ':', case when r.scope like 'budget:%' then 4 else 1 end),
-      'run_id', case when r.scope like 'run:%' then substr(r.scope, 5) end, 'limit_nano', r.limit_nano::text,
-      'spent_nano', r.spent::text, 'reserved_nano', r.reserved::text,
-      'budget', case when r.scope like 'budget:%' then name_of_budget(r.scope) end,
-      'period', case when r.scope like 'budget:%' then split_part(r.scope, ':', 3) end,
-      'resets_at', case when r.window_start <> '-infinity' then day_start(case when r.scope like 'budget:%'
-          and split_part(r.scope, ':', 3) = 'month' then (r.window_start + interval '1 month')::date
-          else r.window_start + 1 end, coalesce(
-        (select timezone from project where project_id = split_part(r.scope, ':', 2) collate "default"), 'UTC')) end)
-    into v_refusal from refused r;
+  select r.* into v_refused from refused r;
+  if v_refused.scope is not null then -- apart: to prepare these expressions would take time in every call
+    v_is_scoped := v_refused.scope like 'budget:%';
+    v_refusal := jsonb_build_object('scope', split_part(v_refused.scope, ':', case when v_is_scoped then 4 else 1 end),
+      'run_id', case when v_refused.scope like 'run:%' then substr(v_refused.scope, 5) end,
+      'limit_nano', v_refused.limit_nano::text, 'spent_nano', v_refused.spent::text,
+      'reserved_nano', v_refused.reserved::text,
+      'budget', case when v_is_scoped then name_of_budget(v_refused.scope) end,
+      'period', case when v_is_scoped then split_part(v_refused.scope, ':', 3) end,
+      'resets_at', case when v_refused.window_start <> '-infinity' then day_start(
+        case when v_is_scoped and split_part(v_refused.scope, ':', 3) = 'month'
+          then (v_refused.window_start + interval '1 month')::date else v_refused.window_start + 1 end,
+        coalesce((select timezone from project
+          where project_id = split_part(v_refused.scope, ':', 2) collate "default"), 'UTC')) end);
+  end if;
 
   if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
     insert into event (run_id, type, data)
@@ -264,7 +272,8 @@ end $$;
 
 /**
  * Books the refunds and costs of ended attempts, then reserves money for all claims or for none. It locks all their
- * budgets, in the order of their key (L4). It returns null, or the tightest scope that has no room for the claims.
+ * budgets, in the order of their key (L4). Calls with the same budgets are summed before their scopes are named: most
+ * calls of a batch have. It returns null, or the tightest scope that has no room for the claims.
  */
 export const chargeBudgets = `
 create function charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[],
@@ -281,17 +290,20 @@ begin
       select c.scope, c.window_start, sum(c.moved)::bigint as moved, sum(c.spent)::bigint as spent,
         sum(c.wanted)::bigint as wanted
       from (
-        select s.scope, s.window_start, m.back as moved, m.spent, 0::bigint as wanted
-        from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
-        cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
-        cross join lateral all_budget_scopes(a.project_id, a.capability, a.run_id,
-          a.budget_window, (a.started_at at time zone 'UTC')::date, a.budgets) s
-        union all
-        select s.scope, s.window_start, 0, 0, x.reserved_nano
-        from unnest(p_claims) x join project p using (project_id)
-        cross join lateral all_budget_scopes(x.project_id, x.capability, x.run_id,
-          (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, x.budgets) s
-        where x.reserved_nano > 0
+        select s.scope, s.window_start, k.moved, k.spent, k.wanted from (
+          select m.project_id, m.capability, m.run_id, m.day, m.utc_day, m.budgets, sum(m.moved)::bigint as moved,
+            sum(m.spent)::bigint as spent, sum(m.wanted)::bigint as wanted
+          from (
+            select a.project_id, a.capability, a.run_id, a.budget_window as day,
+              (a.started_at at time zone 'UTC')::date as utc_day, a.budgets, m.back as moved, m.spent, 0::bigint as wanted
+            from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
+            cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
+            union all
+            select x.project_id, x.capability, x.run_id, (p_now at time zone p.timezone)::date,
+              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano
+            from unnest(p_claims) x join project p using (project_id) where x.reserved_nano > 0
+          ) m group by 1, 2, 3, 4, 5, 6) k
+        cross join lateral all_budget_scopes(k.project_id, k.capability, k.run_id, k.day, k.utc_day, k.budgets) s
       ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
   if v_scopes is null then
     return null;

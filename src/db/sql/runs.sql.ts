@@ -89,8 +89,8 @@ create table step (
   step_id text not null,
   item int not null default 0,
   revision int not null default 0,
-  state text not null check (state in ('ready', 'running', 'retrying', 'waiting', 'in_review', 'succeeded', 'failed',
-    'unknown', 'skipped', 'cancelled', 'reused')),
+  state text not null check (state = any ( -- read by every statement, as of attempts
+    '{ready,running,retrying,waiting,in_review,succeeded,failed,unknown,skipped,cancelled,reused}')),
   output json,
   error jsonb,
   started_at timestamptz,
@@ -99,7 +99,7 @@ create table step (
   sub_run_id text, -- in a copy, of a run that may have been deleted since
   reused_from text, -- the run that the result was taken from
 
-  awaiting text check (awaiting in ('review', 'budget', 'capability', 'time', 'run')),
+  awaiting text check (awaiting = any ('{review,budget,capability,time,run}')),
   wait_since timestamptz, -- of this kind of wait
   wait_until timestamptz, -- null: until it is woken
   wake_requested_at timestamptz, -- its run is to be told that the wait is over

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BudgetPeriod, ScopeAndPeriod } from '../../../src/contracts/money.ts';
 import { scopesOfCall } from '../../../src/core/money/scoped-budget.ts';
 import { type Claim, loseExpiredAttempts } from '../../../src/db/attempt/attempt.ts';
-import { connectDatabase } from '../../../src/db/connect.ts';
+import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { takeNewMarks } from '../../../src/db/money/budget.ts';
 import { addEnded, correctDrift, findDrift } from '../../../src/db/money/budget-drift.ts';
@@ -245,6 +245,26 @@ describe('a scoped budget', () => {
     expect(await sumsOf(project)).toEqual({ 'month key:k': '1+1/null' });
     expect(await listScopedBudgets(db, project)).toEqual([]);
     expect(await db('project').where({ project_id: project }).pluck('has_budgets')).toEqual([false]);
+    expect(await findDrift(db)).toEqual([]);
+  });
+
+  it('holds for every claim that begins after it was set, while others claim', async () => {
+    const project = await aLimitedProject({});
+    const claimSome = async (pool: Db) => {
+      for (let n = 0; n < 12; n++) await claimAttempts(pool, [aCall(project), aCall(project)]);
+    };
+    const working = others.map(claimSome);
+    await claimAttempt(db, aCall(project));
+    await setLimit(project, 'day key:k', 3n);
+    const late = Array.from({ length: 12 }, () => aCall(project));
+    const admitted = await claimInParallel(late);
+    await Promise.all(working);
+    const ids = admitted.map(({ attempt_id }) => attempt_id);
+    const free = await db('attempt').whereIn('attempt_id', ids).whereNull('budgets').pluck('attempt_id');
+    expect(free).toEqual([]);
+    const held = await db('attempt').where({ project_id: project }).whereNotNull('budgets');
+    expect(held).toHaveLength(3);
+    expect(await sumsOf(project)).toEqual({ 'day key:k': '0+3/3' });
     expect(await findDrift(db)).toEqual([]);
   });
 
