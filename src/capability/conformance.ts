@@ -10,6 +10,7 @@ import { LogLevel } from '../contracts/event.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
 import { isProgressLine, readProgress } from '../core/call/outcome.ts';
+import { withoutEndSlashes } from '../core/expression/slashes.ts';
 import { parseJson } from '../core/json/text.ts';
 import { listNotEnforced } from '../core/schema-types/not-enforced.ts';
 import { compileAjv } from './schema.ts';
@@ -45,7 +46,7 @@ function shorten(text: string): string {
 
 /** @param url base address of the instance */
 function createProbe(url: string): Probe {
-  const base = url.replace(/(?<!\/)\/+$/, '');
+  const base = withoutEndSlashes(url);
   return async (method, path, request = {}) => {
     const {
       body,

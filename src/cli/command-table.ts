@@ -28,6 +28,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   pause: async () => (await import('./commands/runs/runs.ts')).registerPauseCommand,
   resume: async () => (await import('./commands/runs/runs.ts')).registerResumeCommand,
   budget: async () => (await import('./commands/runs/runs.ts')).registerBudgetCommand,
+  raise: async () => (await import('./commands/runs/many-runs.ts')).registerRaiseCommand,
   cancel: async () => (await import('./commands/runs/runs.ts')).registerCancelCommand,
   schedules: async () => (await import('./commands/schedules.ts')).registerSchedulesCommand,
   review: async () => (await import('./commands/review.ts')).registerReviewCommand,

@@ -42,10 +42,11 @@ export const RerunPreview = z
   .meta({ id: 'RerunPreview' });
 export type RerunPreview = z.infer<typeof RerunPreview>;
 
-/** Body of `POST /v1/runs/{id}/budget`; null = no ceiling. */
+/** Body of `POST /v1/runs/{id}/budget` and `POST /v1/runs/bulk/raise`; null = no ceiling. */
 export const RunBudgetRequest = z
   .strictObject({ budget_ceiling_usd: Usd.nullable() })
   .meta({ id: 'RunBudgetRequest' });
+export type RunBudgetRequest = z.infer<typeof RunBudgetRequest>;
 
 /** Body of `POST /v1/runs/bulk`. Each run is accepted or refused on its own. */
 export const BulkRequest = z
@@ -67,7 +68,7 @@ export const BulkAnswer = z
 export type BulkAnswer = z.infer<typeof BulkAnswer>;
 
 /**
- * Query of `POST /v1/runs/bulk/cancel` and `…/rerun`: one page of the runs that match, without child runs. At least one
+ * Query of `POST /v1/runs/bulk/cancel`, `…/rerun` and `…/raise`: one page of the runs that match, without child runs. At least one
  * filter is needed.
  */
 export const RunSelection = RunQuery.omit({ parent: true });
@@ -79,7 +80,7 @@ export const RunActs = listOf(
     /** The status that this run's own request would have. */
     status: z.number().int(),
     run_id: z.string(),
-    /** The new run of a rerun. */
+    /** The new run of a rerun, or of a raise of a run that has ended. */
     new_run_id: z.string().optional(),
     error: Problem.optional(),
   }),

@@ -67,7 +67,7 @@ function describeCapability(source: CapabilitySource, access: StackAccess): Chil
   return {
     name,
     command,
-    args: [...args, 'capability', 'start', folder, ...(isTrial ? ['--no-register'] : [])],
+    args: [...args, 'capability', 'start', folder, '--in-process', ...(isTrial ? ['--no-register'] : [])],
     cwd: access.dataDir,
     env: {
       ...access.environment,

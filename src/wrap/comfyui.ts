@@ -13,10 +13,11 @@ import { FormData, WebSocket } from 'undici';
 import { z } from 'zod';
 import { MediaReference } from '../capability/index.ts';
 import { Json, JsonObject } from '../contracts/primitives.ts';
+import { withoutEndSlashes } from '../core/expression/slashes.ts';
 import { isList } from '../core/json/values.ts';
 import { createNameSuggester } from '../core/nearest-name.ts';
 import { openAsBlob } from './call-files.ts';
-import { askJson, type Exchange, providerFailure, withoutSlashes } from './exchange.ts';
+import { askJson, type Exchange, providerFailure } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields } from './poll-job.ts';
 import { asObject } from './templates.ts';
 import {
@@ -282,7 +283,7 @@ export const comfyui = defineKind({
       workflow,
       host,
     );
-    const base = withoutSlashes(part.base_url);
+    const base = withoutEndSlashes(part.base_url);
     const headers: Record<string, string> =
       part.token === undefined ? {} : { authorization: `Bearer ${part.token}` };
     const ask: Ask = (method, path, request) =>

@@ -195,10 +195,3 @@ export function requireOrigin(url: string, own: string): string {
     `the answer names an address of ${seen}; allowed is ${allowed}, which has the secrets`,
   );
 }
-
-/** The address without slashes at its end. */
-export function withoutSlashes(url: string): string {
-  let end = url.length;
-  while (url[end - 1] === '/') end--;
-  return url.slice(0, end);
-}

@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Json, type JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
-import { askJson, type Exchange, providerFailure, requireOrigin, withoutSlashes } from './exchange.ts';
+import { withoutEndSlashes } from '../core/expression/slashes.ts';
+import { askJson, type Exchange, providerFailure, requireOrigin } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields, type RemoteJob } from './poll-job.ts';
 import { asObject } from './templates.ts';
 import {
@@ -27,7 +28,9 @@ interface Provider {
 /** Requests to the provider, with its credentials. */
 function createAsk({ url: base, headers }: Provider, { hide }: WrapHost) {
   return (method: string, address: string, request: Pick<Exchange, 'signal' | 'body'>): Promise<Json> => {
-    const url = address.startsWith('/') ? `${withoutSlashes(base)}${address}` : requireOrigin(address, base);
+    const url = address.startsWith('/')
+      ? `${withoutEndSlashes(base)}${address}`
+      : requireOrigin(address, base);
     return askJson({ method, url, headers, hide, ...request });
   };
 }

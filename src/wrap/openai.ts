@@ -10,16 +10,10 @@ import { z } from 'zod';
 import { CallFailure, MediaReference } from '../capability/index.ts';
 import { compileSchema } from '../capability/schema.ts';
 import { type Json, JsonObject } from '../contracts/primitives.ts';
+import { withoutEndSlashes } from '../core/expression/slashes.ts';
 import { isList } from '../core/json/values.ts';
 import { contentTypeOf, openAsBlob } from './call-files.ts';
-import {
-  askJson,
-  type Exchange,
-  openExchange,
-  providerFailure,
-  readBytes,
-  withoutSlashes,
-} from './exchange.ts';
+import { askJson, type Exchange, openExchange, providerFailure, readBytes } from './exchange.ts';
 import { asObject } from './templates.ts';
 import {
   BaseAddress,
@@ -335,7 +329,7 @@ export const openai = defineKind({
     const { perform, ...defaults } = endpoints[part.endpoint];
     const headers: Record<string, string> =
       part.token === undefined ? {} : { authorization: `Bearer ${part.token}` };
-    const base = withoutSlashes(part.base_url);
+    const base = withoutEndSlashes(part.base_url);
     const send: Send = (path, content, signal) => ({
       method: 'POST',
       url: `${base}${path}`,

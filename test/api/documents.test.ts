@@ -169,6 +169,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/route',
         'POST /v1/runs',
         'POST /v1/runs/bulk',
+        'POST /v1/runs/bulk/raise',
         'POST /v1/runs/{id}/budget',
         'POST /v1/runs/{id}/cancel',
         'POST /v1/runs/{id}/pause',

@@ -286,10 +286,44 @@ describe('many runs by the filters of the list', () => {
     expect((await readJson<Run>(api.call(`/v1/runs/${open}`)))[1].state).not.toBe('cancelled');
   });
 
+  test('are raised: open ones continue, those that failed for their budget in a new run', async () => {
+    const labels = { batch: 'raised' };
+    const start = async (body: object) => (await submit({ pipeline: 'patient', labels, ...body }))[1].run_id;
+    const open = await start({ budget_ceiling_usd: 1 });
+    const [poor, wrong] = [await start({ budget_ceiling_usd: 1 }), await start({ budget_ceiling_usd: 1 })];
+    const [rich, free] = [await start({ budget_ceiling_usd: 9 }), await start({})];
+    for (const [run_id, code] of [[poor, 'budget_exhausted'] as const, [wrong, 'timeout'] as const]) {
+      const error = { code: 'step_failed', message: 'step a', details: { step_id: 'a', code } };
+      await finishRun(api.db, { run_id, state: 'failed', output: null, error, step_ids: ['a'] });
+    }
+    const key = { 'idempotency-key': 'raise' };
+    const raise = () =>
+      change('raise?label=batch=raised&until=2999-01-01T00:00:00Z', { budget_ceiling_usd: 3 }, key);
+    const acts = new Map((await raise()).map((act) => [act.run_id, act]));
+    expect(acts.get(open)).toEqual({ status: 202, run_id: open });
+    expect((await readJson<Run>(api.call(`/v1/runs/${open}`)))[1].budget_ceiling_usd).toBe(3);
+    const next = acts.get(poor)?.new_run_id;
+    expect((await readJson<Run>(api.call(`/v1/runs/${next}`)))[1]).toMatchObject({
+      budget_ceiling_usd: 3,
+      rerun_of: poor,
+    });
+    const details = [wrong, rich, free].map((id) => acts.get(id)?.error?.detail);
+    expect(details).toEqual([
+      expect.stringContaining('failed; only one that is open, or that failed for its budget, can be raised'),
+      expect.stringContaining('has a ceiling of 9 USD; 3 does not raise it'),
+      expect.stringContaining('has no ceiling; 3 does not raise it'),
+    ]);
+    const again = (await raise()).find(({ run_id }) => run_id === poor);
+    expect(again?.new_run_id).toBe(next);
+  });
+
   test('need a filter, because none would mean every run', async () => {
-    for (const act of ['cancel', 'rerun']) {
+    for (const act of ['cancel', 'rerun', 'raise']) {
       const [status, problem] = await readJson(
-        api.call(`/v1/runs/bulk/${act}`, { method: 'POST', body: {} }),
+        api.call(`/v1/runs/bulk/${act}`, {
+          method: 'POST',
+          body: act === 'raise' ? { budget_ceiling_usd: 1 } : {},
+        }),
       );
       expect([status, problem]).toEqual([
         422,

@@ -31,7 +31,7 @@ async function startConcat(
   const port = await choosePort([]);
   const packageFolder = inject('packageFolder');
   const concat = join(packageFolder, 'dist/capabilities/concat');
-  const args = [join(packageFolder, 'bin/capstan.mjs'), 'capability', 'start', concat];
+  const args = [join(packageFolder, 'bin/capstan.mjs'), 'capability', 'start', concat, '--in-process'];
   const child = spawn(process.execPath, args, {
     env: { ...process.env, PORT: String(port), MEDIA_URL: capstan.mediaUrl, ...environment },
     stdio: 'ignore',

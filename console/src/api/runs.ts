@@ -173,7 +173,7 @@ export interface ManyEnd {
 
 /** Changes all runs that match a filter, page by page. */
 export async function changeMany(
-  act: 'cancel' | 'rerun',
+  act: 'cancel' | 'rerun' | 'raise',
   filter: RunsFilter,
   body: object,
 ): Promise<ManyEnd> {

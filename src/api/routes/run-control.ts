@@ -13,6 +13,7 @@ import {
   cancelRun,
   cancelRuns,
   pauseRun,
+  raiseRuns,
   rerunRuns,
   resumeRun,
   setRunBudget,
@@ -82,6 +83,31 @@ const bulkRoutes: readonly Route[] = [
     handle: async (ctx, { caller, query, headers, body, bytes, path, request_id }) => ({
       status: 200,
       body: await rerunRuns(ctx, {
+        projectId: caller.project_id,
+        selection: query,
+        request: body,
+        idempotency: readIdempotency(headers, bytes),
+        toProblem: (error) => toProblem(error, { instance: path, request_id }),
+        by: caller.key_id,
+      }),
+    }),
+  }),
+  route('POST /v1/runs/bulk/raise', {
+    operation: 'raise_runs',
+    tag: 'runs',
+    summary: 'Raise the budget ceiling of a page of the runs that match the filters of the list',
+    description:
+      'Steps of open runs that wait for budget continue. A run that failed for its budget continues as a new run, which keeps the results of the steps that succeeded; with an `Idempotency-Key`, once, however often the request is sent. A run without a ceiling, or with one at least as high, is refused. Repeat the request with `next_cursor` until it is null. At least one filter is needed.',
+    scope: 'run:write',
+    rate: 'start',
+    opens: 'history',
+    query: RunSelection,
+    headers: KeyHeaders,
+    body: json(RunBudgetRequest),
+    responses: { 200: RunActs },
+    handle: async (ctx, { caller, query, headers, body, bytes, path, request_id }) => ({
+      status: 200,
+      body: await raiseRuns(ctx, {
         projectId: caller.project_id,
         selection: query,
         request: body,

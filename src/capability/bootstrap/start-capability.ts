@@ -1,7 +1,8 @@
 /**
  * The engine of `capstan capability start SOURCE`: all eight steps of the bootstrap lifecycle, including the download.
- * A module of SOURCE runs in this process; its steps 2 to 8 are those of any stand-alone instance. A program of SOURCE,
- * in any language, runs as a child process that this process registers and watches (start-program.ts).
+ * A program of SOURCE, in any language, runs as a child process that this process registers and watches
+ * (start-program.ts). So does a module, in another process of this command; or it runs in this process, and its steps 2
+ * to 8 are those of any stand-alone instance.
  *
  * The package.json of SOURCE defines the start: the entry module of its folder exports `capability =
  * defineCapability({…})`, or a command starts the program.
@@ -19,7 +20,7 @@ import { type RunningInstance, startInstance } from '../lifecycle/start-instance
 import { readSettings } from '../settings.ts';
 import type { OwnModules } from './own-imports-hook.ts';
 import { downloadSource } from './packages.ts';
-import { startProgram } from './start-program.ts';
+import { isKept, keptCommand, startKept, startProgram } from './start-program.ts';
 
 /** The entry may be a `.ts` file in a checkout and a `.js` file after the build. */
 async function findEntry(folder: string, { main, capstan }: CapabilityManifest): Promise<string> {
@@ -88,6 +89,8 @@ interface BootstrapOptions {
   readonly cacheDir: string;
   /** Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
+  /** The words of the command that serves a module in a process of its own; absent: it runs in this one. */
+  readonly keeps?: readonly string[];
   print(line: string): void;
   readonly signal?: AbortSignal;
 }
@@ -98,15 +101,23 @@ export async function startCapability(options: BootstrapOptions): Promise<Runnin
   const cacheDir = resolve(options.cacheDir);
   const settings = readSettings(options.env);
   const { folder, summary } = await downloadSource(source, cacheDir, signal);
-  print(`1/8 download: ${summary}`);
+  if (!isKept(options.env ?? process.env)) print(`1/8 download: ${summary}`);
   const manifest = await readManifest(folder);
   const { capstan } = manifest;
   const starting = { settings, cacheDir, print, ...(signal === undefined ? {} : { signal }) };
+  const environment = options.env ?? process.env;
   if (capstan?.start !== undefined) {
-    const environment = options.env ?? process.env;
     return startProgram({ folder, command: capstan.start, facts: capstan, environment }, starting);
   }
-  return startInstance(await loadCapability(folder, manifest), starting);
+  if (options.keeps !== undefined) {
+    const words = [...options.keeps, folder, '--cache-dir', cacheDir];
+    return startProgram(keptCommand(words, environment), starting);
+  }
+  const capability = await loadCapability(folder, manifest);
+  const hidden = /^[678]\/8 /;
+  return isKept(environment)
+    ? startKept(capability, environment, { ...starting, hidden })
+    : startInstance(capability, starting);
 }
 
 const extension = extname(import.meta.url);

@@ -1,6 +1,7 @@
 /**
- * Runs a capability in any language as a child process. Its package.json holds the start command; this process performs
- * the rest of the bootstrap lifecycle. The program serves `/health`, `/spec` and `/exec` at HOST and PORT. On SIGTERM
+ * Runs a capability as a child process: a program in any language, whose package.json holds the start command, or this
+ * program once more with a module (`capability start`) or a file (`wrap`). This process performs the rest of the
+ * bootstrap lifecycle. The program serves `/health`, `/spec` and `/exec` at HOST and PORT. On SIGTERM
  * it ends after its calls have ended. It stays in the process group of this process, so a signal to the group ends
  * both. A guard ends the program when this process is gone.
  *
@@ -11,15 +12,18 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CapabilitySpec } from '../../contracts/capability.ts';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import type { Capability } from '../define-capability.ts';
 import { announce, type Registrable } from '../lifecycle/registration.ts';
 import {
   bindServer,
   graceMs,
   type InstanceOptions,
   type RunningInstance,
+  startInstance,
   waitUntilReady,
 } from '../lifecycle/start-instance.ts';
-import { localAddress } from '../settings.ts';
+import { localAddress, readSettings } from '../settings.ts';
 
 // One run of a program: a child in the process group of this process, and a guard. The guard is a small shell that
 // reads from a pipe. When this process is gone, the pipe closes, and the guard ends the program.
@@ -38,6 +42,8 @@ interface ProgramPlace {
 
 interface ProgramRun {
   readonly process: ChildProcess;
+  /** The facts of a module, which reports them when it is ready; never for other programs. */
+  readonly reported: Promise<Registrable>;
   /** Its address on this machine. */
   readonly local: string;
   /** Resolves with a description of the exit; never rejects. */
@@ -70,7 +76,7 @@ export function startGuard(target: number): ChildProcess {
 }
 
 function runProgram(
-  { command, folder, environment }: ProgramCommand,
+  { command, folder, environment, facts }: ProgramSource,
   { host, port }: ProgramPlace,
 ): ProgramRun {
   const [program, ...args] = command;
@@ -78,7 +84,10 @@ function runProgram(
     cwd: folder,
     // Without ROUTER_URL: this process registers the program, which may use an SDK that registers too.
     env: { ...environment, ROUTER_URL: undefined, HOST: host, PORT: String(port) },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'inherit', 'inherit', ...(facts === undefined ? (['ipc'] as const) : [])],
+  });
+  const reported = new Promise<Registrable>((resolve) => {
+    child.once('message', (message) => resolve(message as Registrable));
   });
   const guard = child.pid === undefined ? null : startGuard(child.pid);
   const ended = new Promise<string>((resolve) => {
@@ -88,7 +97,7 @@ function runProgram(
       resolve(`${command.join(' ')} ended ${signal === null ? `with exit code ${code}` : `by ${signal}`}`);
     });
   });
-  return { process: child, local: localAddress(host, port), ended };
+  return { process: child, local: localAddress(host, port), ended, reported };
 }
 
 /** Sends SIGTERM; sends SIGKILL when the program has not ended within the limit. */
@@ -100,7 +109,44 @@ async function stopProgram({ process, ended }: ProgramRun, limitMs: number): Pro
 }
 
 interface ProgramSource extends ProgramCommand {
-  readonly facts: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle' | 'warm_up'>;
+  /** Facts that `/spec` does not hold; absent: the command serves a module, which reports all of them. */
+  readonly facts?: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle' | 'warm_up'>;
+}
+
+// A module or a file is served by another process of this program, which this variable marks.
+
+const keptVariable = 'CAPSTAN_KEPT_INSTANCE';
+
+/** Whether this process serves, and another one keeps it. Only SIGTERM stops it: the other one decides. */
+export function isKept(environment: NodeJS.ProcessEnv): boolean {
+  return environment[keptVariable] === 'true';
+}
+
+/** A command of this program, in a process that is kept. */
+export function keptCommand(words: readonly string[], environment: NodeJS.ProcessEnv): ProgramCommand {
+  const [program = ''] = process.argv.slice(1);
+  return {
+    folder: process.cwd(),
+    command: [process.execPath, ...process.execArgv, program, ...words],
+    environment: { ...environment, [keptVariable]: 'true' },
+  };
+}
+
+/** Starts the instance of a kept process: it registers nowhere, and the process above prints the other steps. */
+export async function startKept(
+  capability: Capability,
+  environment: NodeJS.ProcessEnv,
+  options: Omit<InstanceOptions, 'settings'> & { readonly hidden: RegExp },
+): Promise<RunningInstance> {
+  const { print, hidden, ...others } = options;
+  process.on('SIGINT', () => undefined); // a terminal sends it to both processes
+  const settings = readSettings({ ...environment, ROUTER_URL: undefined });
+  const printLog = (line: string): void => void (hidden.test(line) || print(line));
+  const instance = await startInstance(capability, { ...others, settings, print: printLog });
+  const { spec, cost_model, tags, max_concurrency, settle, warm_up } = capability;
+  const facts: Registrable = { spec, cost_model, tags, max_concurrency, settle, warm_up };
+  process.send?.(facts, () => process.disconnect());
+  return instance;
 }
 
 const specTimeoutMs = 5_000;
@@ -117,7 +163,11 @@ async function findPort(host: string, port: number | undefined): Promise<number>
 }
 
 /** The facts for the registration: the spec as the program serves it, and the settings of the folder. */
-async function readFacts(local: string, facts: ProgramSource['facts']): Promise<Registrable> {
+async function readFacts(
+  { local, reported }: ProgramRun,
+  facts: ProgramSource['facts'],
+): Promise<Registrable> {
+  if (facts === undefined) return reported;
   const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
   const spec = CapabilitySpec.parse(await response.json());
   const { tags, max_concurrency, settle, warm_up } = facts;
@@ -125,11 +175,22 @@ async function readFacts(local: string, facts: ProgramSource['facts']): Promise<
   return { spec, cost_model, tags, max_concurrency, settle, warm_up };
 }
 
-/** @returns the number of attempts until it was healthy @throws Error when it ends first, or does not answer */
-function awaitReady({ local, ended }: ProgramRun, options: InstanceOptions): Promise<number> {
+/**
+ * A module reports when it is ready: it may install its prerequisites for minutes.
+ * @returns how it became ready @throws Error when it ends first, or does not answer
+ */
+function awaitReady(
+  { local, ended, reported }: ProgramRun,
+  { facts }: ProgramSource,
+  options: InstanceOptions,
+): Promise<string> {
   return Promise.race([
     ended.then((reason) => Promise.reject(new Error(reason))),
-    waitUntilReady(`${local}/health`, options.readinessIntervalMs),
+    facts === undefined
+      ? reported.then(() => 'the instance is ready')
+      : waitUntilReady(`${local}/health`, options.readinessIntervalMs).then(
+          (attempts) => `GET /health answered at attempt ${attempts}`,
+        ),
   ]);
 }
 
@@ -141,6 +202,7 @@ interface KeptProgram {
 }
 
 interface Keeping {
+  readonly source: ProgramSource;
   readonly options: InstanceOptions;
   readonly start: () => ProgramRun;
   /** Called after each restart; does not throw. */
@@ -184,13 +246,13 @@ async function keepRunning(kept: Kept, keeping: Keeping, signal: AbortSignal): P
 }
 
 /** Starts the program again; ends a run that does not become ready. */
-async function startAgain(kept: Kept, { options, start, onReady }: Keeping, signal: AbortSignal) {
+async function startAgain(kept: Kept, { source, options, start, onReady }: Keeping, signal: AbortSignal) {
   kept.run = start();
   try {
-    const attempts = await awaitReady(kept.run, options);
+    const said = await awaitReady(kept.run, source, options);
     if (signal.aborted) return;
     kept.isReady = true;
-    options.print(`started again: GET /health answered at attempt ${attempts}`);
+    options.print(`started again: ${said}`);
     await onReady();
   } catch (error) {
     if (!signal.aborted) options.print(`not ready: ${error instanceof Error ? error.message : error}`);
@@ -204,17 +266,19 @@ export async function startProgram(
   options: InstanceOptions,
 ): Promise<RunningInstance> {
   const { settings, print } = options;
-  print('2/8 prerequisites: those of the program are its own');
-  print('3/8 install: nothing');
+  const isModule = source.facts === undefined; // it prints these steps itself
+  const printStep = (line: string): void => void (isModule || print(line));
+  printStep('2/8 prerequisites: those of the program are its own');
+  printStep('3/8 install: nothing');
   const port = await findPort(settings.HOST, settings.PORT);
   const start = (): ProgramRun => runProgram(source, { host: settings.HOST, port });
   const run = start();
-  print(`4/8 bind: ${source.command.join(' ')} is to listen on ${run.local}`);
+  printStep(`4/8 bind: ${source.command.join(' ')} is to listen on ${run.local}`);
   try {
-    print(`5/8 ready: GET /health answered at attempt ${await awaitReady(run, options)}`);
+    printStep(`5/8 ready: ${await awaitReady(run, source, options)}`);
     options.signal?.throwIfAborted();
-    const facts = await readFacts(run.local, source.facts);
-    const endpoint = (settings.ADVERTISE_URL ?? run.local).replace(/(?<!\/)\/+$/, '');
+    const facts = await readFacts(run, source.facts);
+    const endpoint = withoutEndSlashes(settings.ADVERTISE_URL ?? run.local);
     const onReady = (): Promise<void> => announced.again();
     const announced = await announce(
       {
@@ -226,7 +290,7 @@ export async function startProgram(
       },
       options,
     );
-    const program = keepProgram(run, { options, start, onReady });
+    const program = keepProgram(run, { source, options, start, onReady });
     return { endpoint, stop: announced.stop, abortCalls: program.kill };
   } catch (error) {
     await stopProgram(run, 0);

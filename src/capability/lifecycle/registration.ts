@@ -3,6 +3,7 @@
  * and deregisters. Nothing is retried: the next heartbeat is the next chance.
  */
 import { heartbeatSeconds } from '../../contracts/bounds.ts';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import type { Capability } from '../define-capability.ts';
 import type { Settings } from '../settings.ts';
 
@@ -70,7 +71,7 @@ export function describeFault(error: unknown): string {
 }
 
 function createRouterClient(routerUrl: string, token: string): RouterClient {
-  const base = `${routerUrl.replace(/(?<!\/)\/+$/, '')}/v1/capabilities`;
+  const base = `${withoutEndSlashes(routerUrl)}/v1/capabilities`;
 
   const call = async (method: string, url: string, body: object, limitMs: number): Promise<void> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };

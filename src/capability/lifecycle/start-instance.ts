@@ -11,6 +11,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import type { Capability } from '../define-capability.ts';
 import {
   createInstanceServer,
@@ -171,7 +172,7 @@ async function bind(capability: Capability, cacheDir: string, options: InstanceO
   const port = await bindServer(server.http, settings.HOST, settings.PORT);
   const local = localAddress(settings.HOST, port);
   print(`4/8 bind: listening on ${local}`);
-  return { server, local, endpoint: (settings.ADVERTISE_URL ?? local).replace(/(?<!\/)\/+$/, '') };
+  return { server, local, endpoint: withoutEndSlashes(settings.ADVERTISE_URL ?? local) };
 }
 
 /**

@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createMediaStore } from '../../clients/media/create-media-store.ts';
 import { formatMediaReference, type MediaPath, UploadTicket } from '../../contracts/media.ts';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import { describeLocal, RefusedTransfer, sendAnnounced } from './upload.ts';
 
 /** Larger uploads are announced first: this costs one more request, and the bytes may go directly to a bucket. */
@@ -75,7 +76,7 @@ async function uploadAnnounced(api: MediaApi, { path, contentType, to, signal }:
 /** Transfers files through a Capstan API, or directly with its bucket if the API redirects. */
 function createApiTransfer(mediaUrl: string, token: string | undefined): MediaTransfer {
   const api: MediaApi = {
-    baseUrl: mediaUrl.replace(/(?<!\/)\/+$/, ''),
+    baseUrl: withoutEndSlashes(mediaUrl),
     authorization: token === undefined ? {} : { authorization: `Bearer ${token}` },
   };
   return {

@@ -1,9 +1,10 @@
 /** Instances on this machine: `capability start`, `wrap` and `check`, for any capability in any language. */
 import { lendOwnImports, startCapability } from '../../capability/bootstrap/start-capability.ts';
+import { isKept } from '../../capability/bootstrap/start-program.ts';
 import { type CheckResult, checkCapability } from '../../capability/conformance.ts';
 import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
 import { runUntilSignal } from '../../capability/serve.ts';
-import { isKept, readWrapSource, startWrapped } from '../../wrap/start-wrapped.ts';
+import { readWrapSource, startWrapped } from '../../wrap/start-wrapped.ts';
 import { dataFolder, readStack } from '../client/connection.ts';
 import { group, local, usually } from '../command.ts';
 import { exitCodes } from '../errors.ts';
@@ -61,18 +62,26 @@ async function completeEnvironment(
 
 const startCommand = local('start', {
   about:
-    'start an instance and register it at ROUTER_URL, else at the running stack, until SIGTERM or SIGINT',
+    'start an instance and register it at ROUTER_URL, else at the running stack, until SIGTERM or SIGINT; restarts after a crash',
   args: { '<source>': 'a folder, or what npm installs: a package name, name@version, a tarball' },
   options: {
     '--cache-dir <dir>': usually('where packages and prerequisites are installed', defaultCacheDir),
     '--data <dir>': 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)',
     '--no-register': 'only serve',
+    '--in-process': usually(
+      'run a module in this process, which a crash ends; another program restarts it',
+      false,
+    ),
   },
-  run: async ({ source, cacheDir, data, register }, shell) => {
+  run: async ({ source, cacheDir, data, register, inProcess }, shell) => {
     const { line } = createPrinter(shell);
-    const env = await completeEnvironment(shell.environment, register === true, data);
+    const isServing = isKept(shell.environment);
+    const env = await completeEnvironment(shell.environment, register === true && !isServing, data);
     await lendOwnImports();
-    await runUntilSignal((signal) => startCapability({ source, cacheDir, env, print: line, signal }), line);
+    const keeps = inProcess || isServing ? {} : { keeps: ['capability', 'start'] };
+    const start = (signal: AbortSignal) =>
+      startCapability({ source, cacheDir, env, print: line, signal, ...keeps });
+    await runUntilSignal(start, line, isServing ? ['SIGTERM'] : undefined);
   },
 });
 

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CapabilityDetail, CapabilityList, Instance } from '../../contracts/capability.ts';
 import { CostSeries } from '../../contracts/money.ts';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import { describeDrain } from '../../core/instance-states.ts';
 import { type ApiAnswer, jsonBody } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
@@ -113,7 +114,7 @@ async function findInstances(
   { instance: given, capability }: ChosenInstances,
 ): Promise<readonly FleetPlace[]> {
   if (capability !== undefined) return [{ name: capability, endpoint: given }];
-  const wanted = given.replace(/(?<!\/)\/+$/, '');
+  const wanted = withoutEndSlashes(given);
   const { value } = await client.get('/v1/capabilities', CapabilityList, { limit: 200 });
   const all = value.items.flatMap(({ instances }) => instances);
   const found = all.filter(({ name, endpoint }) => name === wanted || endpoint === wanted);

@@ -49,6 +49,15 @@ export function budgetOption(about: string): Term<number | undefined> {
   return { about: `${about} (also: --ceiling)`, parse: readUsd, alias: '--ceiling <usd>' };
 }
 
+export function readCeiling(text: string): number | null {
+  if (text === 'none') return null;
+  try {
+    return readUsd(text);
+  } catch {
+    throw new InvalidArgumentError('Write an amount of US dollars, such as 2.50, or none.');
+  }
+}
+
 export const jobHelp = 'the job: a file, - for stdin, or inline JSON such as \'{"n": 1}\'';
 
 export function readItem(text: string): number {

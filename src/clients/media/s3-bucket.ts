@@ -5,6 +5,7 @@
 
 import type { S3Client } from '@aws-sdk/client-s3';
 import { type MediaPath, parseMediaPath } from '../../contracts/media.ts';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { ConfigurationError, installCommandOf, isNotInstalled } from '../../errors/start-errors.ts';
 import { fileAndFolder, requireMediaPath } from './media-store.ts';
@@ -57,14 +58,6 @@ function readSwitch(text: string | null): boolean {
   throw refuse(`path_style is ${JSON.stringify(text)}`, 'allowed are true and false');
 }
 
-function trimSlashes(path: string): string {
-  let from = 0;
-  let to = path.length;
-  while (path[from] === '/') from++;
-  while (to > from && path[to - 1] === '/') to--;
-  return path.slice(from, to);
-}
-
 /** @throws Error that says what was seen and what is allowed */
 export function parseS3Url(mediaUrl: string): S3Location {
   if (!URL.canParse(mediaUrl)) throw refuse(`seen was ${JSON.stringify(mediaUrl)}`, 'it is no URL');
@@ -76,7 +69,7 @@ export function parseS3Url(mediaUrl: string): S3Location {
   if (port !== '') throw refuse(`it holds the port ${port}`, 'a server of your own goes into endpoint');
   const unknown = [...searchParams.keys()].find((name) => !parameters.includes(name));
   if (unknown !== undefined) throw refuse(`seen was ${unknown}`, `allowed are ${parameters.join(', ')}`);
-  const prefix = trimSlashes(pathname);
+  const prefix = withoutEndSlashes(pathname).replace(/^\/+/, '');
   const endpoint = searchParams.get('endpoint') ?? undefined;
   requireBucket(bucket);
   requirePrefix(prefix);

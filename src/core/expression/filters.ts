@@ -29,6 +29,7 @@ import {
   wrapRootNames,
 } from './language.ts';
 import { listFilters } from './list-filters.ts';
+import { withoutEndSlashes } from './slashes.ts';
 import { textFilters } from './text-filters.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
@@ -104,9 +105,8 @@ function joinItems(input: FilterInput): Outcome {
 
 function baseName(input: FilterInput): Outcome {
   if (typeof input.value !== 'string') throw refuseValue(input, 'basename takes a string');
-  let end = input.value.length;
-  while (end > 0 && input.value[end - 1] === '/') end--;
-  return found(input.value.slice(input.value.lastIndexOf('/', end - 1) + 1, end));
+  const path = withoutEndSlashes(input.value);
+  return found(path.slice(path.lastIndexOf('/') + 1));
 }
 
 /** The type of a message's part that is not text, in the forms of OpenAI and of others. */

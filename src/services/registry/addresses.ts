@@ -7,6 +7,7 @@
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
 import type { Registration } from '../../contracts/capability.ts';
+import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import type { InstanceKey } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
@@ -42,7 +43,7 @@ function parseAddress(policy: AddressPolicy, text: string, field: AddressField):
 
 /** Without a trailing slash. */
 function trimmed(url: URL): string {
-  return url.href.replace(/(?<!\/)\/+$/, '');
+  return withoutEndSlashes(url.href);
 }
 
 /** @throws AppError `request_invalid` that names the field */

@@ -1,11 +1,18 @@
 /**
- * Controls an open run: pause, resume, cancel, another ceiling; cancels or repeats many. The row decides, even while Temporal is away; the
+ * Controls an open run: pause, resume, cancel, another ceiling; cancels, repeats or raises many. The row decides, even while Temporal is away; the
  * change is delivered afterwards.
  */
 import pLimit from 'p-limit';
 import type { Problem } from '../../contracts/problem.ts';
-import type { Run, RunState } from '../../contracts/run.ts';
-import type { BulkRerunRequest, CancelRequest, RunActs, RunSelection } from '../../contracts/run-control.ts';
+import { type Run, type RunState, type RunSummary, terminalRunStates } from '../../contracts/run.ts';
+import type {
+  BulkRerunRequest,
+  CancelRequest,
+  RunActs,
+  RunBudgetRequest,
+  RunSelection,
+} from '../../contracts/run-control.ts';
+import { isPlainObject } from '../../core/json/values.ts';
 import {
   type RunKey,
   requestCancel,
@@ -112,15 +119,16 @@ function requireFilter(selection: RunSelection): void {
 async function changePage(
   ctx: ServerCtx,
   { projectId, selection, toProblem }: ManyOrder<unknown>,
-  change: (runId: string) => Promise<Partial<RunAct>>,
+  change: (run: RunSummary) => Promise<Partial<RunAct>>,
 ): Promise<RunActs> {
   requireFilter(selection);
   const { items, next_cursor } = await listRunsPage(ctx, projectId, { ...selection, parent: 'none' });
   const limit = pLimit(changedAtOnce);
-  const acts = items.map(({ run_id }) =>
+  const acts = items.map((run) =>
     limit(async (): Promise<RunAct> => {
+      const { run_id } = run;
       try {
-        return { status: 202, run_id, ...(await change(run_id)) };
+        return { status: 202, run_id, ...(await change(run)) };
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         return { status: error.status, run_id, error: toProblem(error) };
@@ -133,7 +141,7 @@ async function changePage(
 /** A run that has ended is refused with `state_conflict`. */
 export function cancelRuns(ctx: ServerCtx, order: ManyOrder<CancelRequest>): Promise<RunActs> {
   const { projectId: project_id, request, by } = order;
-  return changePage(ctx, order, async (run_id) => {
+  return changePage(ctx, order, async ({ run_id }) => {
     await cancelRun(ctx, { project_id, run_id }, { ...request, by });
     return {};
   });
@@ -148,8 +156,47 @@ export function rerunRuns(
   order: ManyOrder<BulkRerunRequest> & { readonly idempotency: Idempotency | null },
 ): Promise<RunActs> {
   const { projectId: project_id, request, idempotency, by } = order;
-  return changePage(ctx, order, async (run_id) => {
+  return changePage(ctx, order, async ({ run_id }) => {
     const { run } = await rerunRun(ctx, { project_id, run_id, request, idempotency, by });
     return { new_run_id: run.run_id };
+  });
+}
+
+function hasFailedForBudget({ state, error }: RunSummary): boolean {
+  const details = error?.details;
+  return state === 'failed' && isPlainObject(details) && details.code === 'budget_exhausted';
+}
+
+/** @throws AppError `state_conflict` when the ceiling is no higher than that of the run */
+function requireRaise({ run_id, budget_ceiling_usd: was }: RunSummary, ceilingUsd: number | null): void {
+  if (was !== null && (ceilingUsd === null || ceilingUsd > was)) return;
+  const has = was === null ? 'has no ceiling' : `has a ceiling of ${was} USD`;
+  throw new AppError('state_conflict', `run ${run_id} ${has}; ${ceilingUsd ?? 'none'} does not raise it`);
+}
+
+/**
+ * Open runs continue under the new ceiling. A run that has failed for its budget continues as a new run, which keeps
+ * the results of steps that succeeded; under an idempotency key, once for the key. Others that have ended, and a lower
+ * ceiling, are refused with `state_conflict`.
+ */
+export function raiseRuns(
+  ctx: ServerCtx,
+  order: ManyOrder<RunBudgetRequest> & { readonly idempotency: Idempotency | null },
+): Promise<RunActs> {
+  const { projectId: project_id, idempotency, by } = order;
+  const { budget_ceiling_usd } = order.request;
+  return changePage(ctx, order, async (run) => {
+    const key = { project_id, run_id: run.run_id };
+    requireRaise(run, budget_ceiling_usd);
+    if (hasFailedForBudget(run)) {
+      const request = { only_failed: true, budget_ceiling_usd };
+      const { run: next } = await rerunRun(ctx, { ...key, request, idempotency, by });
+      return { new_run_id: next.run_id };
+    }
+    if (terminalRunStates.has(run.state)) {
+      throw refuse(key, run.state, 'only one that is open, or that failed for its budget, can be raised');
+    }
+    await setRunBudget(ctx, key, { ceilingUsd: budget_ceiling_usd, by });
+    return {};
   });
 }

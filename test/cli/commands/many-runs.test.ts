@@ -81,6 +81,16 @@ describe('runs that filters choose', () => {
     expect([seen.stdout, seen.exitCode]).toEqual(['run_1 → run_9\n', 0]);
   });
 
+  test('are raised together', async () => {
+    const page = { items: [{ status: 202, run_id: 'run_1', new_run_id: 'run_9' }], next_cursor: null };
+    const words = ['raise', '--label', 'batch=7', '--state', 'running', '--budget', '2.5'];
+    const seen = await capstan([...words, '--idempotency-key', 'k1'], [page]);
+    expect(seen.asked).toEqual([
+      'POST /v1/runs/bulk/raise?limit=100&state=running&label=batch%3D7 {"budget_ceiling_usd":2.5} k1',
+    ]);
+    expect([seen.stdout, seen.stderr]).toEqual(['run_1 → run_9\n', '1 of 1 runs were raised\n']);
+  });
+
   test('are exported to a file, a run a line', async () => {
     const file = join(tmpdir(), `runs-${process.pid}.jsonl`);
     const seen = await capstan(['export', '--pipeline', 'p', '-o', file], ['{"run_id":"run_1"}\n']);
@@ -92,6 +102,8 @@ describe('runs that filters choose', () => {
     [['cancel', 'run_1', '--label', 'a=b'], 'give a run or filters, not both: run_1 is one run'],
     [['cancel', '--preview'], '--preview counts runs; give a filter such as --label'],
     [['cancel', '--label', 'a=b', '--wait'], '--wait is for one run'],
+    [['raise', '--budget', '2'], 'choose runs by a filter such as --label'],
+    [['raise', '--label', 'a=b'], '--budget'],
     [['rerun'], 'name a run, or choose runs by a filter such as --label'],
     [['rerun', '--state', 'failed', '--from', 'cut'], '--from names steps of one run'],
     [['count', '--since', 'soon'], 'Write a duration such as 2h'],

@@ -1,4 +1,4 @@
-/** Many runs at once: `count` and `export`; what `cancel` and `rerun` do to the runs that filters choose. */
+/** Many runs at once: `count`, `export` and `raise`; what `cancel` and `rerun` do to the runs that filters choose. */
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,9 +6,10 @@ import { type RunState, terminalRunStates } from '../../../contracts/run.ts';
 import { RunActs, RunCount } from '../../../contracts/run-control.ts';
 import { type ApiAnswer, download, jsonBody, withQuery } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
-import { command, procedure } from '../../command.ts';
+import { command, parsed, procedure, required } from '../../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../../errors.ts';
-import { type RunFilterGiven, runFilterOptions, toRunFilter } from '../../input/run-filter.ts';
+import { readCeiling } from '../../input/arguments.ts';
+import { meansMany, type RunFilterGiven, runFilterOptions, toRunFilter } from '../../input/run-filter.ts';
 import { formatState } from '../../render/formats.ts';
 import type { Columns } from '../../render/print.ts';
 
@@ -59,7 +60,7 @@ export const registerExportCommand = procedure('export', {
 const pageSize = 100;
 
 interface ManyRequest {
-  readonly act: 'cancel' | 'rerun';
+  readonly act: keyof typeof done;
   readonly given: RunFilterGiven;
   readonly body: object;
   readonly idempotencyKey?: string | undefined;
@@ -67,9 +68,9 @@ interface ManyRequest {
   readonly isPreview?: boolean | undefined;
 }
 
-const done = { cancel: 'cancelled', rerun: 'started again' } as const;
+const done = { cancel: 'cancelled', rerun: 'started again', raise: 'raised' } as const;
 
-/** Cancels or repeats all runs that match. Prints a line for each, and the error of each refused one. */
+/** Cancels, repeats or raises all runs that match. Prints a line for each, and the error of each refused one. */
 export async function changeMany(session: Session, request: ManyRequest): Promise<void> {
   const { client, print, json, shell } = session;
   const { act, given, body, idempotencyKey, isPreview = false } = request;
@@ -99,6 +100,23 @@ function showActs({ items }: RunActs, { print }: Session): void {
     else print.remark(`${run_id}: ${error.code}: ${error.detail}`);
   }
 }
+
+export const registerRaiseCommand = procedure('raise', {
+  about: 'raise the budget of all runs that filters choose; those that failed for it continue as new runs',
+  example: 'capstan raise --label batch=7 --state running --budget 2.50',
+  options: {
+    ...runFilterOptions,
+    '--budget <usd>': required(parsed('US dollars for each whole run, or none', readCeiling)),
+    '--idempotency-key <key>': 'the same key continues each failed run once',
+    '--preview': 'only count the runs that filters choose',
+  },
+  run: async (session, { budget, idempotencyKey, preview: isPreview, ...given }) => {
+    if (!meansMany(given))
+      throw new UsageError('choose runs by a filter such as --label; one: capstan budget');
+    const body = { budget_ceiling_usd: budget };
+    return changeMany(session, { act: 'raise', given, body, idempotencyKey, isPreview });
+  },
+});
 
 const pollMs = 1_000;
 

@@ -1,7 +1,6 @@
 /**
  * Existing runs: `ls`, `show`, `open` and `events` read them, `pause`, `resume`, `budget` and `cancel` control them.
  */
-import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { EventPage, LogLevel } from '../../../contracts/event.ts';
 import { Run, RunList, type RunSummary } from '../../../contracts/run.ts';
@@ -13,9 +12,9 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import {
   getRun,
   latestRun,
+  readCeiling,
   readItem,
   readLimit,
-  readUsd,
   resolveRunId,
   runArgument,
 } from '../../input/arguments.ts';
@@ -173,15 +172,6 @@ function showState({ state, run_id }: Run, { print }: Session): void {
 export const registerPauseCommand = stopCommand('pause', 'start nothing new in a run; running calls finish');
 
 export const registerResumeCommand = stopCommand('resume', 'resume a paused run');
-
-function readCeiling(text: string): number | null {
-  if (text === 'none') return null;
-  try {
-    return readUsd(text);
-  } catch {
-    throw new InvalidArgumentError('Write an amount of US dollars, such as 2.50, or none.');
-  }
-}
 
 export const registerBudgetCommand = command('budget', {
   about: 'give a run another budget; steps that wait for budget continue',
