@@ -104,29 +104,18 @@ interface AnswerEvents {
   close(last: readonly string[]): void;
 }
 
-/** Parts that follow the last ones sooner are sent together: nobody reads faster, and each packet takes its time. */
-const togetherMs = 5;
-
-/** Sends the first part at once, and those that follow it closely together. */
+/** Sends parts; those that come together are sent together. */
 function createJoin(events: Readable) {
   let waiting = '';
-  let sentAt = Number.NEGATIVE_INFINITY;
-  let timer: NodeJS.Timeout | undefined;
   const flush = (): void => {
-    clearTimeout(timer);
     if (events.destroyed || waiting === '') return;
     events.push(waiting);
     waiting = '';
-    sentAt = performance.now();
     if (events.readableLength > mostUnreadBytes) events.destroy();
   };
   const write = (some: readonly string[]): void => {
-    const isPlanned = waiting !== '';
+    if (waiting === '') queueMicrotask(flush);
     for (const event of some) waiting += event;
-    if (isPlanned || waiting === '') return;
-    const restMs = sentAt + togetherMs - performance.now();
-    if (restMs > 0) timer = setTimeout(flush, restMs);
-    else queueMicrotask(flush);
   };
   return { write, flush };
 }
