@@ -127,7 +127,11 @@ end $$;
 `;
 
 /** The new check is valid for new rows at once; old ones are read beside writers. */
-async function changeCheck(db: Knex, table: string, column: string, list: string): Promise<void> {
+async function changeCheck(
+  db: Knex,
+  table: string,
+  [column, list]: readonly [string, string],
+): Promise<void> {
   const name = `${table}_${column}_check`;
   await changeTables(db, [
     `alter table ${table} drop constraint if exists ${name},
@@ -142,7 +146,7 @@ export const cheapenClaims = {
   up: async (db: Knex): Promise<void> => {
     await changeTables(db, [functions]);
     for (const [table, columns] of Object.entries(values)) {
-      for (const [column, list] of Object.entries(columns)) await changeCheck(db, table, column, list);
+      for (const check of Object.entries(columns)) await changeCheck(db, table, check);
     }
   },
 };
