@@ -10,11 +10,11 @@ import { bareWorkers } from './bare-side.ts';
 import { connectSides } from './connect-sides.ts';
 import { type Period, readSteadyUs, readThread } from './cpu-profile.ts';
 import { type Bench, runUnderLoad, warmUp } from './measure.ts';
+import { readThreadTimes } from './processor-time.ts';
 import type { Effort } from './shapes.ts';
 import type { Side, SideName } from './side.ts';
 import { type Stack, startStack } from './stack.ts';
 import { watchStatements } from './statement-times.ts';
-import { readThreadTimes } from './thread-times.ts';
 
 const profiled = { capstan: ['server', 'worker'], floor: [bareWorkers.floor] } as const;
 type ProfiledSide = keyof typeof profiled;
