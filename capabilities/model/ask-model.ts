@@ -43,6 +43,8 @@ export interface ModelAnswer {
   readonly toolCalls: readonly ToolCall[];
   /** The provider's name for it. */
   readonly model: string;
+  /** The text of `stopSequences` that ended it; null when the provider does not say. */
+  readonly stopSequence: string | null;
   readonly finishReason: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
   /** Null when the provider does not say. */
   readonly inputTokens: number | null;
@@ -160,11 +162,14 @@ async function collect(
         calls.grow(part.toolCallId, JSON.stringify(part.input ?? {}));
         break;
       case 'finish-step': {
-        const { response, finishReason, rawFinishReason, usage } = part;
+        const { response, finishReason, rawFinishReason, usage, providerMetadata } = part;
         if (rawFinishReason === undefined) break;
         const { inputTokens = null, outputTokens = null } = usage;
         const toolCalls = calls.list();
-        return { text, toolCalls, model: response.modelId, finishReason, inputTokens, outputTokens };
+        const stopped = providerMetadata?.anthropic?.stopSequence;
+        const stopSequence = typeof stopped === 'string' ? stopped : null;
+        const said = { model: response.modelId, finishReason, stopSequence, inputTokens, outputTokens };
+        return { text, toolCalls, ...said };
       }
     }
   }

@@ -215,6 +215,11 @@ describe('with Anthropic', () => {
     expect(request?.body).not.toHaveProperty('seed');
   });
 
+  it('says which stop ended the answer', async () => {
+    const { body } = await ask({ ...user('a'), stop: ['END'] }, { text: 'b', stopSequence: 'END' }, claude);
+    expect(body.output).toMatchObject({ text: 'b', finish_reason: 'stop', stop_sequence: 'END' });
+  });
+
   it('does not take the first half of an answer for the whole', async () => {
     const { status, body } = await ask(user('a'), { text: 'half an ans', finish: null }, claude);
     expect([status, body.error]).toEqual([502, expect.stringMatching(/^model_unavailable: .*ended before/)]);
