@@ -37,6 +37,8 @@ export interface ModelAnswer {
   readonly toolCalls: readonly ToolCall[];
   /** The provider's name for it. */
   readonly model: string;
+  /** The text of `stopSequences` that ended it; null when the provider does not say. */
+  readonly stopSequence: string | null;
   readonly finishReason: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
   /** Null when the provider does not say. */
   readonly inputTokens: number | null;
@@ -157,7 +159,10 @@ async function collect(
       case 'finish': {
         const { raw, unified: finishReason } = part.finishReason;
         if (raw === undefined) break;
-        return { text, toolCalls: calls.list(), model, finishReason, ...countsOf(part.usage) };
+        const stopped = part.providerMetadata?.anthropic?.stopSequence;
+        const stopSequence = typeof stopped === 'string' ? stopped : null;
+        const said = { model, finishReason, stopSequence, ...countsOf(part.usage) };
+        return { text, toolCalls: calls.list(), ...said };
       }
     }
   }

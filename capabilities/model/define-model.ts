@@ -61,6 +61,9 @@ const AnswerChoice = z.object({
   json: z.unknown().optional(),
   tool_calls: z.array(ToolCall).optional(),
   finish_reason: z.enum(['stop', 'length', 'content_filter', 'tool_calls', 'other']),
+  stop_sequence: z.string().optional().meta({
+    description: 'The text of `stop` that ended the answer; only of providers that say it.',
+  }),
 });
 type AnswerChoice = z.infer<typeof AnswerChoice>;
 
@@ -140,7 +143,12 @@ function cutDelta(piece: AnswerDelta): readonly JsonObject[] {
 
 /** @throws CallFailure `model_answer_invalid` */
 function readChoice(answer: ModelAnswer, readJson: JsonReader | null): AnswerChoice {
-  return { ...readContent(answer, readJson), finish_reason: finishReasons[answer.finishReason] };
+  const { stopSequence } = answer;
+  return {
+    ...readContent(answer, readJson),
+    finish_reason: finishReasons[answer.finishReason],
+    ...(stopSequence === null ? {} : { stop_sequence: stopSequence }),
+  };
 }
 
 /** @throws CallFailure `model_answer_invalid` */

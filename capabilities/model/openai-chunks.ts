@@ -113,6 +113,7 @@ export function createChatAnswer(askedModel: string, onDelta: QuestionTerms['onD
   let text = '';
   let model: string | null = null;
   let finish: string | null = null;
+  let stopSequence: string | null = null;
   let usage: Json | undefined;
   return {
     take: (chunk) => {
@@ -128,6 +129,7 @@ export function createChatAnswer(askedModel: string, onDelta: QuestionTerms['onD
       const toolCalls = fieldOf(delta, 'tool_calls');
       if (Array.isArray(toolCalls)) for (const piece of toolCalls) pieces.take(piece);
       finish = textField(choice, 'finish_reason') || finish;
+      stopSequence = textField(choice, 'stop_reason') || stopSequence; // of vLLM
     },
     end: () => {
       if (finish === null) throw new Error('the stream ended before the answer was complete');
@@ -137,6 +139,7 @@ export function createChatAnswer(askedModel: string, onDelta: QuestionTerms['onD
         toolCalls: calls.list(),
         model: model ?? askedModel,
         finishReason: finishReasons[finish] ?? 'other',
+        stopSequence,
         inputTokens: readCount(usage, 'prompt_tokens'),
         outputTokens: readCount(usage, 'completion_tokens'),
       };

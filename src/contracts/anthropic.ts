@@ -114,7 +114,7 @@ export const MessagesRequest = z
   .meta({ id: 'MessagesRequest' });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
 
-const stopReasons = ['end_turn', 'max_tokens', 'tool_use', 'refusal'] as const;
+const stopReasons = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] as const;
 export type MessageStop = (typeof stopReasons)[number];
 
 const MessageUsage = z.object({
@@ -132,7 +132,9 @@ export const ModelMessage = z
     model: z.string().meta({ description: 'The model, as its provider names it.' }),
     content: z.array(z.union([TextBlock, ToolUseBlock])),
     stop_reason: z.enum(stopReasons),
-    stop_sequence: z.null().meta({ description: 'Which sequence ended the answer is not known.' }),
+    stop_sequence: z.string().nullable().meta({
+      description: 'The sequence that ended the answer; null: none did, or the model does not say which.',
+    }),
     usage: MessageUsage,
   })
   .meta({ id: 'ModelMessage' });

@@ -69,6 +69,8 @@ interface ChatPieces {
   text: string;
   model: string | null;
   finishReason: string | null;
+  /** The text of `stop` that ended the answer; vLLM says it in `stop_reason`. */
+  stopSequence: string | null;
   usage: JsonObject | null;
 }
 
@@ -88,10 +90,11 @@ async function* readEvents(response: Response): AsyncGenerator<JsonObject> {
 
 function takePiece(pieces: ChatPieces, event: JsonObject): string {
   const [choice] = isList(event.choices ?? null) ? (event.choices as readonly Json[]) : [];
-  const { delta, message, finish_reason: reason } = asObject(choice ?? null) ?? {};
+  const { delta, message, finish_reason: reason, stop_reason: stop } = asObject(choice ?? null) ?? {};
   const content = asObject(delta ?? message ?? null)?.content;
   if (typeof event.model === 'string') pieces.model = event.model;
   if (typeof reason === 'string') pieces.finishReason = reason;
+  if (typeof stop === 'string') pieces.stopSequence = stop;
   pieces.usage = asObject(event.usage ?? null) ?? pieces.usage;
   const piece = typeof content === 'string' ? content : '';
   pieces.text += piece;
@@ -103,7 +106,13 @@ async function readChat(
   exchange: Exchange,
   { context }: WrappedCall,
 ): Promise<ChatPieces> {
-  const pieces: ChatPieces = { text: '', model: null, finishReason: null, usage: null };
+  const pieces: ChatPieces = {
+    text: '',
+    model: null,
+    finishReason: null,
+    stopSequence: null,
+    usage: null,
+  };
   const take = (event: JsonObject): void => {
     if (event.error !== undefined) throw new Error(`the provider reports ${JSON.stringify(event.error)}`);
     for (const content of takePiece(pieces, event).match(/[\s\S]{1,1000}/gu) ?? [])
@@ -174,6 +183,7 @@ const chat: Endpoint = {
       json: {},
       model: { type: 'string' },
       finish_reason: { enum: [...finishReasons, 'other'] },
+      stop_sequence: { type: 'string' },
       usage: { type: 'object', properties: { input_tokens: tokens, output_tokens: tokens } },
     },
   },
@@ -202,6 +212,7 @@ const chat: Endpoint = {
       ...content,
       model: pieces.model ?? model,
       finish_reason: finishReasons.includes(reason) ? reason : 'other',
+      ...(pieces.stopSequence === null ? {} : { stop_sequence: pieces.stopSequence }),
       usage: { input_tokens: prompt_tokens, output_tokens: completion_tokens },
     };
   },

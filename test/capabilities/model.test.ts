@@ -133,6 +133,11 @@ describe('an answer', () => {
 });
 
 describe('chunks of a stream', () => {
+  it('say which stop ended the answer, as vLLM writes it', async () => {
+    const { body } = await ask({ ...user('a'), stop: ['END'] }, { text: 'b', stopSequence: 'END' });
+    expect(body.output).toMatchObject({ text: 'b', finish_reason: 'stop', stop_sequence: 'END' });
+  });
+
   const weather = { name: 'weather', arguments: '{"place":"Oslo"}' };
   const call = (id: string, called = weather) => ({ id, type: 'function', function: called });
   const written = (...deltas: object[]): string =>
@@ -294,6 +299,11 @@ describe('with Anthropic', () => {
     expect(request).toMatchObject({ path: '/v1/messages', headers: { 'x-api-key': key } });
     expect(request?.body).toMatchObject({ max_tokens: 4_096, temperature: 0.5, stream: true });
     expect(request?.body).not.toHaveProperty('seed');
+  });
+
+  it('says which stop ended the answer', async () => {
+    const { body } = await ask({ ...user('a'), stop: ['END'] }, { text: 'b', stopSequence: 'END' }, claude);
+    expect(body.output).toMatchObject({ text: 'b', finish_reason: 'stop', stop_sequence: 'END' });
   });
 
   it('does not take the first half of an answer for the whole', async () => {

@@ -9,6 +9,8 @@ export interface WrittenAnswer {
   readonly model?: string;
   /** OpenAI's name: stop (default), length, content_filter; null leaves the stream without an end. */
   readonly finish?: 'stop' | 'length' | 'content_filter' | 'tool_calls' | null;
+  /** The stop that ended it, as Anthropic and vLLM say it. */
+  readonly stopSequence?: string;
   /** Tokens in and out; null omits them. Default 10 and 5. */
   readonly usage?: readonly [number, number] | null;
 }
@@ -31,10 +33,10 @@ function chatUsage({ usage = [10, 5] }: WrittenAnswer) {
 
 /** `POST /v1/chat/completions` with `stream: true` and usage included. */
 export function chatChunks(asked: string, answer: WrittenAnswer): readonly string[] {
-  const { text, toolCalls = [], model = asked, finish = 'stop' } = answer;
+  const { text, toolCalls = [], model = asked, finish = 'stop', stopSequence: stop_reason } = answer;
   const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model };
   const chunk = (delta: object, finish_reason: string | null = null): string =>
-    event({ ...head, choices: [{ index: 0, delta, finish_reason }] });
+    event({ ...head, choices: [{ index: 0, delta, finish_reason, ...(finish_reason && { stop_reason }) }] });
   const usage = chatUsage(answer);
   return [
     chunk({ role: 'assistant', content: '' }),
@@ -86,7 +88,7 @@ const stopReasons = {
 
 /** `POST /v1/messages` without streaming. */
 export function anthropicMessage(asked: string, answer: WrittenAnswer): object {
-  const { text, toolCalls = [], model = asked, finish, usage } = answer;
+  const { text, toolCalls = [], model = asked, finish, stopSequence, usage } = answer;
   const [input_tokens, output_tokens] = usage ?? [10, 5];
   const calls = toolCalls.map(({ id, name, arguments: written }) => {
     return { type: 'tool_use', id, name, input: JSON.parse(written) };
@@ -97,19 +99,20 @@ export function anthropicMessage(asked: string, answer: WrittenAnswer): object {
     role: 'assistant',
     model,
     content: [{ type: 'text', text }, ...calls],
-    stop_reason: stopReasons[finish ?? 'stop'],
-    stop_sequence: null,
+    stop_reason: stopSequence === undefined ? stopReasons[finish ?? 'stop'] : 'stop_sequence',
+    stop_sequence: stopSequence ?? null,
     usage: { input_tokens, output_tokens },
   };
 }
 
 /** `POST /v1/messages` with `stream: true`. */
 export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly string[] {
-  const { text, model = asked, finish = 'stop', usage } = answer;
+  const { text, model = asked, finish = 'stop', stopSequence, usage } = answer;
   const [input_tokens, output_tokens] = usage ?? [10, 5];
   const named = (type: string, data: object = {}): string => `event: ${type}\n${event({ type, ...data })}`;
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], stop_reason: null };
-  const stop_reason = finish === null ? null : stopReasons[finish];
+  const ended = finish === null ? null : stopReasons[finish];
+  const stop_reason = stopSequence === undefined ? ended : 'stop_sequence';
   return [
     named('message_start', { message: { ...message, usage: { input_tokens, output_tokens: 1 } } }),
     named('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
@@ -117,7 +120,10 @@ export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly 
       return named('content_block_delta', { index: 0, delta: { type: 'text_delta', text: piece } });
     }),
     named('content_block_stop', { index: 0 }),
-    named('message_delta', { delta: { stop_reason, stop_sequence: null }, usage: { output_tokens } }),
+    named('message_delta', {
+      delta: { stop_reason, stop_sequence: stopSequence ?? null },
+      usage: { output_tokens },
+    }),
     named('message_stop'),
   ];
 }

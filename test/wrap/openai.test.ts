@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { type ModelReply, type ModelServer, startModelServer } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
 import { call, callInLines, failedChecks, startWrapped } from './support.ts';
@@ -75,6 +76,20 @@ describe('chat', () => {
       finish_reason: 'length',
       model: 'm',
     });
+  });
+
+  it('says which stop ended the answer, if the server does', async () => {
+    const choice = { message: { content: 'one' }, finish_reason: 'stop' };
+    for (const [stop_reason, said] of [['END', { stop_sequence: 'END' }] as const, [128_009, {}] as const]) {
+      const whole = { choices: [{ ...choice, stop_reason }], model: 'm' };
+      const { instance } = await startChat({
+        garbage: JSON.stringify(whole),
+        contentType: 'application/json',
+      });
+      const { output } = (await call(instance, { messages, stop: ['END'] })).body;
+      const { usage: _, ...answer } = output as JsonObject;
+      expect(answer).toEqual({ text: 'one', finish_reason: 'stop', model: 'm', ...said });
+    }
   });
 
   it('answers JSON of a schema, and refuses what does not match', async () => {

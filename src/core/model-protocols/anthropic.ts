@@ -132,6 +132,15 @@ const stopReasons: Readonly<Record<FinishReason, MessageStop>> = {
   tool_calls: 'tool_use',
 };
 
+/** Only some models say which text of `stop` ended the answer; for others it is a normal end. */
+function stopOf(result: ModelResult): Pick<ModelMessage, 'stop_reason' | 'stop_sequence'> {
+  const finish = finishOf(result);
+  const { stop_sequence = null } = result;
+  return finish === 'stop' && stop_sequence !== null
+    ? { stop_reason: 'stop_sequence', stop_sequence }
+    : { stop_reason: stopReasons[finish], stop_sequence: null };
+}
+
 /** What all parts of one answer have in common. */
 export interface MessageHead {
   readonly id: string;
@@ -173,8 +182,7 @@ export function toMessage(head: MessageHead, result: ModelResult, costUsd: numbe
     role: 'assistant',
     model: result.model ?? head.model,
     content: [...(text === '' ? [] : [{ type: 'text' as const, text }]), ...calls],
-    stop_reason: stopReasons[finishOf(result)],
-    stop_sequence: null,
+    ...stopOf(result),
     usage: usageOf(result, costUsd),
   };
 }
@@ -245,7 +253,7 @@ export function createMessageWriter(head: MessageHead): AnswerWriter {
       return [...blocks.text(content ?? ''), ...toolCalls.flatMap(blocks.tool)];
     },
     close: (result, costUsd) => {
-      const delta = { stop_reason: stopReasons[finishOf(result)], stop_sequence: null };
+      const delta = { ...stopOf(result) };
       const usage = { ...usageOf(result, costUsd) };
       return [...blocks.end(), named('message_delta', { delta, usage }), named('message_stop', {})];
     },
