@@ -140,11 +140,11 @@ export function slotsToAsk(facts: LeaseFacts, nowMs: number): number | null {
 }
 
 /**
- * How many slots a request gets: a quarter of what others leave stays free for them, and slots in use stay held. The
+ * How many slots a request gets: leases fill an instance to three quarters at most, and slots in use stay held. The
  * database decides so too (`lease_slots`).
  */
 export function slotsToGrant({ asked, inUse, declared, others }: SlotRequest): number {
-  const share = declared < leastDeclared ? 0 : Math.trunc(((declared - others) * 3) / 4);
+  const share = declared < leastDeclared ? 0 : Math.trunc((declared * 3) / 4) - others;
   return Math.max(inUse, Math.min(asked, share), 0);
 }
 

@@ -75,6 +75,9 @@ interface HopefulSearch extends OwnSearch {
   readonly deadline: number;
 }
 
+/** A call that waits says so again after this time. */
+const wantAgainMs = 500;
+
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(
   ctx: RoutingCtx,
@@ -87,7 +90,8 @@ async function waitAndSearch(
     const end = await searchOnce(ctx, { target, search }, waitQueue.count(route.capability) - 1);
     if (!isHopeful(end, tried)) return end;
     if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
-    await fleet.waitForRelease(route.capability, deadline - performance.now(), signal);
+    const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
+    await fleet.waitForRelease(route.capability, leftMs, signal);
   }
   return null;
 }

@@ -129,10 +129,10 @@ describe('a lease', () => {
     expect(await lease(instance, paused, 6)).toBe(6);
     await endLeases(instance);
     expect(await lease(instance, next, 6)).toBe(6);
-    expect(await lease(instance, paused, 6, { inUse: 6 })).toBe(1);
+    expect(await lease(instance, paused, 6, { inUse: 6 })).toBe(0);
   });
 
-  test('shows its holder that another waits, until it asks again', async () => {
+  test('shows its holder that another waits, until it gives slots back', async () => {
     const instance = await anInstance(db, { max_concurrency: 8 });
     const [one, two] = [randomUUID(), randomUUID()];
     await lease(instance, one, 2);
@@ -140,6 +140,8 @@ describe('a lease', () => {
     await wantSlots(db, instance.instance_id, two);
     const wanted = async (holder: string) => (await pollInstances(db, '0', holder)).wanted;
     expect([await wanted(one), await wanted(two)]).toEqual([[instance.instance_id], []]);
+    await lease(instance, one, 2, { inUse: 2 });
+    expect(await wanted(one)).toEqual([instance.instance_id]);
     await lease(instance, one, 1);
     expect(await wanted(one)).toEqual([]);
   });

@@ -134,6 +134,7 @@ describe('a lease is not used', () => {
     const stage = await openStage(64);
     await lease(stage);
     const real = clock[name].bind(clock);
+    vi.spyOn(stage.router.fleet, 'ageMs').mockReturnValue(0);
     const isClaimedNow = await isClaimedAfter(stage, () => {
       vi.spyOn(clock, name).mockImplementation(() => real() + slotLeaseMs - marginMs);
     });
@@ -184,7 +185,7 @@ test('a slot that another router waits for is given back, while calls go on', as
   for (let n = 0; n < 6; n++) {
     const direct = { step: null, is_first: true, key: newId('call'), capability: stage.capability };
     const claim = aClaim(run, { ...stage.row, cost_type: 'free', rate_usd: '0' }, direct);
-    expect(await claimAttempt(db, claim)).toMatchObject({ outcome: 'claimed' });
+    await waitFor('a slot for a claim', async () => (await claimAttempt(db, claim)).outcome === 'claimed');
   }
   await other.fleet.refresh();
   expect(await call(stage, other)).toBe('succeeded');
