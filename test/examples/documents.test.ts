@@ -93,7 +93,11 @@ test('three models read all documents, and the large one only the hard cases, at
   expect(costs['model.small']).toBeCloseTo(small, 9);
   expect(costs['model.medium']).toBeCloseTo(medium, 9);
   expect(costs['model.large']).toBeCloseTo(large, 9);
-  await keepExamplePicture(example.capstan, { path: `/runs/${run.run_id}`, name: 'example-documents' });
+  await keepExamplePicture(example.capstan, {
+    path: `/runs/${run.run_id}`,
+    name: 'example-documents',
+    width: 2000,
+  });
 });
 
 test('a batch above its ceiling ends within it, and names the documents that are left', async () => {
