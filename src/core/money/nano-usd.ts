@@ -44,8 +44,8 @@ export function formatNanoUsd(nano: bigint): string {
 function showSize(usd: number): string {
   if (usd >= 1) return `$${usd.toFixed(2).replace(/\B(?=(\d{3})+\.)/g, ',')}`;
   if (usd < 1e-9) return '<$0.000000001';
-  const leadingZeros = Math.max(0, -Math.floor(Math.log10(usd)) - 1);
-  const digits = usd.toFixed(Math.min(9, Math.max(4, leadingZeros + 2)));
+  const twoSignificant = 1 - Math.floor(Math.log10(usd));
+  const digits = usd.toFixed(Math.min(9, Math.max(4, twoSignificant)));
   return `$${digits.replace(/(\.\d\d\d*?)0+$/, '$1')}`;
 }
 

@@ -11,7 +11,7 @@ const mostMatched = 8;
 
 /** `key`, `capability`, `user`, or `label:team`: a call has one value of it. */
 function dimensionOf(scope: string): string {
-  const [kind = ''] = scope.split(':', 1);
+  const kind = scope.slice(0, scope.indexOf(':'));
   return kind === 'label' ? scope.slice(0, scope.indexOf('=')) : kind;
 }
 

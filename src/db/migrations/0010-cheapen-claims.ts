@@ -7,7 +7,7 @@ import type { Knex } from 'knex';
 import { changeTables } from './gentle-steps.ts';
 
 /** By table and column, in the order of the tables' columns. */
-const values: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const valuesOf: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   attempt: {
     state: 'reserved,dispatched,settled,released,lost,cached',
     certainty: 'exact,estimated',
@@ -127,11 +127,7 @@ end $$;
 `;
 
 /** The new check is valid for new rows at once; old ones are read beside writers. */
-async function changeCheck(
-  db: Knex,
-  table: string,
-  [column, list]: readonly [string, string],
-): Promise<void> {
+async function changeCheck(db: Knex, table: string, [column, list]: [string, string]): Promise<void> {
   const name = `${table}_${column}_check`;
   await changeTables(db, [
     `alter table ${table} drop constraint if exists ${name},
@@ -145,8 +141,8 @@ export const cheapenClaims = {
   isPiecewise: true,
   up: async (db: Knex): Promise<void> => {
     await changeTables(db, [functions]);
-    for (const [table, columns] of Object.entries(values)) {
-      for (const check of Object.entries(columns)) await changeCheck(db, table, check);
+    for (const [table, columns] of Object.entries(valuesOf)) {
+      for (const values of Object.entries(columns)) await changeCheck(db, table, values);
     }
   },
 };

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatNanoUsd, fromNanoUsd, toNanoUsd } from '../../../src/core/money/nano-usd.ts';
+import {
+  formatNanoUsd,
+  formatUsd,
+  fromNanoUsd,
+  limitOf,
+  toNanoUsd,
+} from '../../../src/core/money/nano-usd.ts';
 
 const amounts: [usd: number, nano: bigint][] = [
   [0, 0n],
@@ -83,5 +89,57 @@ describe('formatNanoUsd', () => {
     [9_007_199_254_740_993_000_000_001n, '9007199254740993.000000001'],
   ])('writes %d nano-USD as a decimal, to the last nano', (nano, text) => {
     expect(formatNanoUsd(nano)).toBe(text);
+  });
+});
+
+describe('formatUsd', () => {
+  it.each([
+    [0, '$0'],
+    [1, '$1.00'],
+    [0.999_9, '$0.9999'],
+    [0.25, '$0.25'],
+    [0.3, '$0.30'],
+    [0.001, '$0.001'],
+    [0.001_25, '$0.0013'],
+    [0.000_123_456, '$0.00012'],
+    [0.000_01, '$0.00001'],
+    [1e-9, '$0.000000001'],
+    [9.9e-10, '<$0.000000001'],
+    [1.234_5, '$1.23'],
+    [1.23e-9, '$0.000000001'],
+    [999.994, '$999.99'],
+    [1_000, '$1,000.00'],
+    [1_234_567.891, '$1,234,567.89'],
+    [-3, '-$3.00'],
+    [-0.000_5, '-$0.0005'],
+    [-1_204.5, '-$1,204.50'],
+  ])('writes %d USD as %s', (usd, text) => {
+    expect(formatUsd(usd)).toBe(text);
+  });
+
+  it('never shows an exponent or a false zero, and is at most half of its last digit away', () => {
+    const anyNano = fc.bigInt({ min: 1n, max: 10n ** 15n });
+    fc.assert(
+      fc.property(anyNano, fc.integer({ min: 0, max: 14 }), (nano, cut) => {
+        const usd = fromNanoUsd(nano / 10n ** BigInt(cut) + 1n);
+        const text = formatUsd(usd);
+        expect(text).toMatch(/^\$\d{1,3}(,\d{3})*\.\d{2,9}$/);
+        const shown = Number(text.replace(/[$,]/g, ''));
+        expect(shown).toBeGreaterThan(0);
+        const significant = 10 ** (Math.floor(Math.log10(usd)) - 1);
+        const digit = usd >= 1 ? 0.01 : Math.min(1e-4, Math.max(1e-9, significant));
+        expect(Math.abs(shown - usd)).toBeLessThanOrEqual(digit * 0.501);
+      }),
+    );
+  });
+});
+
+describe('limitOf', () => {
+  it.each([
+    [0, null],
+    [1e-9, 1e-9],
+    [5, 5],
+  ])('reads a limit of %d as %s', (usd, limit) => {
+    expect(limitOf(usd)).toBe(limit);
   });
 });

@@ -1,8 +1,11 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { fromNanoUsd, toNanoUsd } from '../../../src/core/money/nano-usd.ts';
 import {
   describeFigures,
   hasRoomFor,
   headroomOf,
+  limitFor,
   type Shortage,
   toRefusal,
 } from '../../../src/core/money/reservation.ts';
@@ -80,4 +83,28 @@ describe('a refusal', () => {
   it('is told with its figures', () => {
     expect(describeFigures(toRefusal(aShortage(), 1.5))).toBe(': limit 5 USD, spent 3, reserved 1');
   });
+});
+
+describe('the lowest limit for some calls', () => {
+  const nano = fc.bigInt({ min: 0n, max: 10n ** 12n });
+  const price = fc.bigInt({ min: 1n, max: 10n ** 12n });
+
+  it('has room for all of them, and a nano-USD less has not', () => {
+    fc.assert(
+      fc.property(nano, nano, price, fc.integer({ min: 1, max: 100 }), (spent, reserved, minimum, calls) => {
+        const figures = { spent_usd: fromNanoUsd(spent), reserved_usd: fromNanoUsd(reserved) };
+        const limit = toNanoUsd(Number(limitFor({ ...figures, minimum_usd: fromNanoUsd(minimum) }, calls)));
+        const before = { spent, reserved: reserved + BigInt(calls - 1) * minimum };
+        expect(hasRoomFor({ limit, ...before }, minimum)).toBe(true);
+        expect(hasRoomFor({ limit: limit - 1n, ...before }, minimum)).toBe(false);
+      }),
+    );
+  });
+
+  it.each([[{ spent_usd: 3, minimum_usd: 1 }], [{ reserved_usd: 3, minimum_usd: 1 }], [{ minimum_usd: 1 }]])(
+    'is unknown where figures are hidden: %j',
+    (figures) => {
+      expect(limitFor(figures, 1)).toBeNull();
+    },
+  );
 });
