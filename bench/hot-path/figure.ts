@@ -1,12 +1,14 @@
 import type { Place } from '../shared/run-bench.ts';
-import type { Database } from '../shared/start-database.ts';
+import type { AddDatabase } from '../shared/start-database.ts';
 
 /** What a part is measured with. */
 export interface Bench {
   readonly place: Place;
   readonly isQuick: boolean;
+  /** The folder of another checkout, for the parts that can measure one. */
+  readonly beside: string | undefined;
   /** On one Postgres for all parts, which is started when it is first needed. */
-  readonly addDatabase: (name: string) => Promise<Database>;
+  readonly addDatabase: AddDatabase;
 }
 
 /** One measured value beside its bar. */

@@ -1,6 +1,7 @@
 /**
  * What every call and every submission passes, each part alone: `npm run bench:hot-path [-- --quick]
- * [-- --only choice,checks,batches,costs,reconciling] [-- --json]`. Exit code 1 when a bar is missed or a part dies.
+ * [-- --only server,choice,checks,batches,costs,reconciling] [-- --beside PATH] [-- --json]`. Exit code 1 when a bar is
+ * missed or a part dies.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -12,10 +13,12 @@ import { measureChoice } from './choice.ts';
 import { measureCosts } from './costs.ts';
 import { type Bench, type Figure, isMet, toLine } from './figure.ts';
 import { measureReconciling } from './reconciling.ts';
+import { measureServer } from './server.ts';
 
 type Part = (bench: Bench) => Figure[] | Promise<Figure[]>;
 
 const parts: Readonly<Record<string, Part>> = {
+  server: measureServer,
   choice: measureChoice,
   checks: measureChecks,
   batches: measureBatches,
@@ -27,6 +30,7 @@ const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
+    beside: { type: 'string' },
     only: { type: 'string', default: Object.keys(parts).join(',') },
   },
 });
@@ -43,7 +47,8 @@ function chooseParts(only: string): [name: string, part: Part][] {
 const chosen = chooseParts(options.only);
 
 await runBench(async (place) => {
-  const bench: Bench = { place, isQuick: options.quick, addDatabase: createDatabases(place) };
+  const { quick: isQuick, beside } = options;
+  const bench: Bench = { place, isQuick, beside, addDatabase: createDatabases(place) };
   const figures: Figure[] = [];
   for (const [name, part] of chosen) {
     say(`measuring ${name}`);

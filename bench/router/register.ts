@@ -73,7 +73,11 @@ async function registerAll(
 const priceUsd = 0.000_1;
 
 /** Registers them with every server that is measured. */
-export async function registerUpstreams({ capstan, beside, upstream }: Stack): Promise<void> {
+export async function registerUpstreams({
+  capstan,
+  beside,
+  upstream,
+}: Pick<Stack, 'capstan' | 'beside' | 'upstream'>): Promise<void> {
   const rates = {
     [freeCapability]: 0,
     [paidCapability]: priceUsd,

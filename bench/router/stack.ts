@@ -147,8 +147,12 @@ interface StartedServer extends CapstanServer {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** Compiles this checkout and starts its server. */
-export async function startCapstan(place: Place, { databaseUrl, apiKey }: Database): Promise<StartedServer> {
+/** Compiles this checkout and starts its server. @param flags of Node */
+export async function startCapstan(
+  place: Place,
+  { databaseUrl, apiKey }: Database,
+  flags: readonly string[] = [],
+): Promise<StartedServer> {
   const temporalAddress = await startTemporalServer(place);
   const port = await place.nextPort();
   const environment = {
@@ -158,16 +162,22 @@ export async function startCapstan(place: Place, { databaseUrl, apiKey }: Databa
   };
   const spec = describeServer({ dataDir: place.dataDir, environment }, at(port));
   const { command, args } = buildProgram(join(benchFolder, '..'), 'server');
-  await place.supervisor.start({ ...spec, command, args: [...heapFlags, ...args] });
+  await place.supervisor.start({ ...spec, command, args: [...heapFlags, ...flags, ...args] });
   return { url: at(port), apiKey, part: spec.name, environment };
 }
 
-async function startServers(
+interface NewServers {
+  readonly database: Database;
+  readonly beside: Checkout | null;
+  /** Of Node, for the server of this checkout. */
+  readonly flags?: readonly string[];
+}
+
+export async function startServers(
   place: Place,
-  database: Database,
-  beside: Checkout | null,
+  { database, beside, flags = [] }: NewServers,
 ): Promise<Pick<Stack, 'capstan' | 'beside'>> {
-  const { environment, ...capstan } = await startCapstan(place, database);
+  const { environment, ...capstan } = await startCapstan(place, database, flags);
   if (beside === null) return { capstan, beside };
   const program = buildProgram(beside.root, 'server');
   const other = await startOtherServer(place, { checkout: beside, program, database, environment });
@@ -185,7 +195,7 @@ export async function startStack(place: Place, { beside, groups }: Measuring): P
   const rivals = ensureRivals(['@portkey-ai/gateway']);
   const database = await startDatabase(place);
   const programs = await startPrograms(place, { rivals, withLitellm });
-  const servers = await startServers(place, database, beside);
+  const servers = await startServers(place, { database, beside });
   const underTest = new Set([
     'Portkey',
     'LiteLLM',

@@ -52,7 +52,7 @@ const json = { 'content-type': 'application/json' };
 /** Follows the name of a system of another checkout. */
 export const besideMark = ', other checkout';
 
-function describeExec({ url, apiKey, part }: CapstanServer, mark: string): readonly System[] {
+export function describeExec({ url, apiKey, part }: CapstanServer, mark: string): readonly System[] {
   const routed = (name: string, capability: string): System => ({
     name: `${name}${mark}`,
     group: 'exec',

@@ -12,22 +12,23 @@ export interface Database {
   readonly projectId: string;
 }
 
-async function startServer({
-  supervisor,
-  report,
-  dataDir,
-  cacheDir,
-  nextPort,
-}: Place): Promise<PostgresServer> {
-  const options = { dataDir, port: await nextPort(), ephemeral: false, cacheDir };
+async function startServer(
+  { supervisor, report, dataDir, cacheDir, nextPort }: Place,
+  settings: PostgresSettings,
+): Promise<PostgresServer> {
+  const options = { dataDir, port: await nextPort(), ephemeral: false, cacheDir, settings };
   return startPostgres(supervisor, options, createPartReport(report, 'Postgres'));
 }
 
-/** The server is started with the first database. @returns a function that makes a database of the name it is given */
-export function createDatabases(place: Place): (name: string) => Promise<Database> {
+type PostgresSettings = Readonly<Record<string, string>>;
+
+/** Makes a database of this name. The server is started with the first one, with its settings beside the usual ones. */
+export type AddDatabase = (name: string, settings?: PostgresSettings) => Promise<Database>;
+
+export function createDatabases(place: Place): AddDatabase {
   let started: Promise<PostgresServer> | undefined;
-  return async (name) => {
-    started ??= startServer(place);
+  return async (name, settings = {}) => {
+    started ??= startServer(place, settings);
     const server = await started;
     const databaseUrl = await ensureDatabase(server, name);
     const access = await prepareDatabase(databaseUrl, { apiKeyFile: join(place.dataDir, `${name}-api-key`) });

@@ -14,6 +14,8 @@ export interface PostgresOptions {
   readonly ephemeral: boolean;
   /** Folder for a copy of the programs when the account cannot run them in place. */
   readonly cacheDir: string;
+  /** Beside those that it always has. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface PostgresServer {
@@ -28,7 +30,7 @@ function databaseUrl(password: string, port: number, database: string): string {
 }
 
 /** Without fsync, a killed server loses nothing; only a power failure does. */
-function settings({ port, ephemeral }: PostgresOptions): Record<string, string> {
+function settings({ port, ephemeral, settings: more }: PostgresOptions): Record<string, string> {
   return {
     listen_addresses: '127.0.0.1',
     port: String(port),
@@ -38,6 +40,7 @@ function settings({ port, ephemeral }: PostgresOptions): Record<string, string> 
     log_timezone: 'UTC',
     timezone: 'UTC',
     ...(ephemeral ? { fsync: 'off', full_page_writes: 'off' } : {}),
+    ...more,
   };
 }
 
