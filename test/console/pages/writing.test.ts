@@ -10,6 +10,7 @@ import { expect, test } from 'vitest';
 import { runWithMocks } from '../../../src/cli/input/mock-run.ts';
 import type { Job } from '../../../src/contracts/media.ts';
 import type { Run } from '../../../src/contracts/run.ts';
+import { connectDatabase } from '../../../src/db/connect.ts';
 import { aShell } from '../../cli/support/shell.ts';
 import type { OpenPage } from '../support/browser.ts';
 import { makeFilm } from '../support/ffmpeg.ts';
@@ -255,4 +256,43 @@ test('an address is told of what happens, tried from the page, and forgotten', a
   opened.expectQuiet();
   await opened.close();
   server.close();
+});
+
+test('a secret that cannot be encrypted is not set; one is listed without its value, and deleted', async () => {
+  const { databaseUrl, projectId: project_id } = visitors.studio.capstan;
+  const db = connectDatabase(databaseUrl, 1);
+  const who = { set_by: 'key_1', key_id: 'k1', sealed: Buffer.from('x') };
+  await db('secret').insert({
+    ...who,
+    project_id,
+    name: 'web-token',
+    capabilities: ['publish.*'],
+    hosts: [],
+  });
+  await db.destroy();
+  const opened = await visitors.visit({}, /409/);
+  const { page } = opened;
+  await opened.go('/settings?tab=secrets');
+  const table = page.getByRole('region', { name: 'Secrets' });
+  await table.getByText('publish.*').waitFor();
+  await page.getByLabel('Name').fill('other');
+  await page.getByLabel('Capabilities').fill('mail, model.*');
+  await page.getByLabel('Value').fill('the-value-of-it');
+  const sent = page.waitForRequest((request) => request.url().endsWith('/v1/secrets/other'));
+  await page.getByRole('button', { name: 'Set secret' }).click();
+  expect((await sent).postDataJSON()).toEqual({
+    value: 'the-value-of-it',
+    capabilities: ['mail', 'model.*'],
+    hosts: [],
+  });
+  await page
+    .getByText(/set PAYLOAD_KEYS/)
+    .first()
+    .waitFor();
+  expect(await opened.axe()).toEqual([]);
+  await page.getByRole('button', { name: 'Delete web-token' }).click();
+  await page.getByRole('button', { name: 'Delete the secret' }).click();
+  await page.getByText('No secrets yet').waitFor();
+  opened.expectQuiet();
+  await opened.close();
 });
