@@ -121,8 +121,14 @@ export function createToolCalls(onDelta: (delta: AnswerDelta) => void) {
   };
 }
 
-function countsOf({ inputTokens, outputTokens }: Extract<StreamPart, { type: 'finish' }>['usage']) {
-  return { inputTokens: inputTokens.total ?? null, outputTokens: outputTokens.total ?? null };
+function endOf({ usage, providerMetadata }: Extract<StreamPart, { type: 'finish' }>) {
+  const stop = providerMetadata?.anthropic?.stopSequence;
+  const stopSequence = typeof stop === 'string' ? stop : null;
+  return {
+    stopSequence,
+    inputTokens: usage.inputTokens.total ?? null,
+    outputTokens: usage.outputTokens.total ?? null,
+  };
 }
 
 async function collect(
@@ -159,10 +165,7 @@ async function collect(
       case 'finish': {
         const { raw, unified: finishReason } = part.finishReason;
         if (raw === undefined) break;
-        const stopped = part.providerMetadata?.anthropic?.stopSequence;
-        const stopSequence = typeof stopped === 'string' ? stopped : null;
-        const said = { model, finishReason, stopSequence, ...countsOf(part.usage) };
-        return { text, toolCalls: calls.list(), ...said };
+        return { text, toolCalls: calls.list(), model, finishReason, ...endOf(part) };
       }
     }
   }
