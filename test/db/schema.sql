@@ -1427,8 +1427,8 @@ declare
   v_granted int := 0;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  select case when x.state = 'up' and x.breaker_until is null and x.cost_type = 'free' and x.max_concurrency >= 8
-      then x.max_concurrency end into v_declared
+  select case when x.state = 'up' and x.drained_by is null and x.breaker_until is null and x.cost_type = 'free'
+      and x.max_concurrency >= 8 then x.max_concurrency end into v_declared
     from instance x where x.instance_id = p_instance for no key update;
   if not found then
     return 0;

@@ -62,13 +62,15 @@ export async function leaseOfEach(
     const begun = (await cast.fleet.journal()).length;
     await waitFor('more calls', async () => {
       leases = Math.max(leases, await countLeases(stage, cast));
-      return (await cast.fleet.journal()).length > begun + 400;
+      return (await cast.fleet.journal()).length > begun + 100;
     });
   }
   const reports = await load.end();
   const journal = await cast.fleet.journal();
   return { ends: countEnds(reports), kills: 0, most: most(cast, journal), leases };
 }
+
+const callsEach = 240;
 
 type Works = readonly Promise<readonly CallReport[]>[];
 
@@ -81,7 +83,7 @@ async function callAndDisturb(
   const { projectId, capability } = cast;
   const all = await stage.routers();
   const works = all.map((router) =>
-    router.run(manyOrders(800, { projectId, capability, maxWaitMs: 20_000 }), 6),
+    router.run(manyOrders(callsEach, { projectId, capability, maxWaitMs: 20_000 }), 6),
   );
   const leases = await waitFor('several to hold leases', async () => {
     const count = await countLeases(stage, cast);
@@ -122,7 +124,7 @@ export async function pauseHolders(stage: Stage, { rounds }: { readonly rounds: 
       await Promise.all(works.filter((_, other) => other !== place));
       await waitFor('its lease to end', async () => (await countLeases(stage, cast)) === 0);
       const next = all[(place + 1) % all.length] as RouterProcess;
-      const meanwhile = next.run(manyOrders(400, { projectId, capability, maxWaitMs: 20_000 }), 6);
+      const meanwhile = next.run(manyOrders(callsEach / 2, { projectId, capability, maxWaitMs: 20_000 }), 6);
       paused.resume();
       return [meanwhile];
     });
@@ -169,7 +171,7 @@ export async function lowerConcurrency(stage: Stage): Promise<Lowered> {
   };
   await waitFor('the slots of before to be given back', async () => (await held()) <= 9);
   const before = (await cast.fleet.journal()).length;
-  await waitFor('calls with nine slots', async () => (await cast.fleet.journal()).length > before + 1_000);
+  await waitFor('calls with nine slots', async () => (await cast.fleet.journal()).length > before + 400);
   const reports = await load.end();
   const journal = await cast.fleet.journal();
   const afterwards = mostFrom(journal, before);

@@ -152,7 +152,7 @@ begin
       coalesce(sum(l.slots) filter (where l.holder = p_holder), 0)
     into v_others, v_own from slot_lease l where l.instance_id = p_instance;
   if v_declared is not null then
-    v_granted := least(p_slots, (v_declared - v_others) * 3 / 4);
+    v_granted := least(p_slots, v_declared * 3 / 4 - v_others);
   end if;
   v_granted := greatest(v_granted, least(p_in_use, v_own), 0);
   if v_granted = 0 then
@@ -161,7 +161,8 @@ begin
     insert into slot_lease (instance_id, holder, slots, expires_at)
     values (p_instance, p_holder, v_granted, clock_timestamp() + p_lease_ms * interval '1 millisecond')
     on conflict (instance_id, holder) do update
-      set slots = excluded.slots, expires_at = excluded.expires_at, is_wanted = false;
+      set slots = excluded.slots, expires_at = excluded.expires_at,
+        is_wanted = slot_lease.is_wanted and excluded.slots >= slot_lease.slots;
   end if;
   return v_granted;
 end $$;
