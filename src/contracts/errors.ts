@@ -59,7 +59,7 @@ export const errorTable = {
   encryption_required: row(
     409,
     false,
-    'A secret is stored encrypted, and the server has no key. Set PAYLOAD_KEYS for every server and worker.',
+    'The server has no key to encrypt the secret with. Set PAYLOAD_KEYS for every server and worker.',
   ),
   limit_reached: row(
     409,
