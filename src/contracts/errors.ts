@@ -132,7 +132,7 @@ export const errorTable = {
   budget_exhausted: row(
     402,
     false,
-    'A budget (run, project day or global day) has no room for the call. limit_usd shows the limit, resets_at the next reset.',
+    'A budget has no room for the call. The error names the budget; limit_usd shows its limit, resets_at its next reset.',
   ),
   budget_reserved: row(
     429,
