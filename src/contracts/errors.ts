@@ -59,7 +59,7 @@ export const errorTable = {
   encryption_required: row(
     409,
     false,
-    'A secret is stored encrypted, and the server has no key. Set PAYLOAD_KEYS for every server and worker.',
+    'The server has no key to encrypt the secret with. Set PAYLOAD_KEYS for every server and worker.',
   ),
   limit_reached: row(
     409,
@@ -132,7 +132,7 @@ export const errorTable = {
   budget_exhausted: row(
     402,
     false,
-    'A budget (run, project day or global day) has no room for the call. limit_usd shows the limit, resets_at the next reset.',
+    'A budget has no room for the call. The error names the budget; limit_usd shows its limit, resets_at its next reset.',
   ),
   budget_reserved: row(
     429,

@@ -42,7 +42,7 @@ export const EscalatePolicy = z
       description: 'Whether a refused input or output is escalated. Default true.',
     }),
     start_level: z.number().int().min(0).max(4).optional().meta({
-      description: 'The lowest level of advisors and of executions after the first. Default 0.',
+      description: 'The lowest level of models to use: 2 skips level 1. 0 and 1 skip no model. Default 0.',
     }),
     max_level: z.number().int().min(0).max(4).optional().meta({
       description: 'The highest level; above it, a review is opened. 0 = no models. Default 4.',

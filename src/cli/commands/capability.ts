@@ -69,7 +69,7 @@ const startCommand = local('start', {
     '--data <dir>': 'folder of the running stack (default: CAPSTAN_DATA, else .capstan)',
     '--no-register': 'only serve',
     '--in-process': usually(
-      'run a module in this process, which a crash ends; another program restarts it',
+      'run the capability in this process, so that a crash ends the command too',
       false,
     ),
   },
