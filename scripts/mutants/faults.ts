@@ -103,8 +103,8 @@ const money: readonly Fault[] = [
   {
     name: 'a call after midnight counts on another day than its admission',
     file: 'src/db/sql/money.sql.ts',
-    find: 'a.budget_window, (a.started_at',
-    put: "(p_now at time zone 'UTC')::date, (a.started_at",
+    find: 'a.budget_window as day,',
+    put: "(p_now at time zone 'UTC')::date as day,",
     tests: ['test/db/money/budget.test.ts'],
   },
   {

@@ -207,7 +207,10 @@ test.each([
 
 test('routers that are paused for longer than their lease put no call too many on an instance', async () => {
   const { ends, most } = shown(await pauseHolders(stage, { rounds: times }));
-  expect(ends).toEqual({ succeeded: total(ends) });
+  // A router may lose what it had open when it was stopped: six callers.
+  const { contact_lost = 0, ...others } = ends;
+  expect(others).toEqual({ succeeded: total(ends) - contact_lost });
+  expect(contact_lost).toBeLessThanOrEqual(6 * times);
   expect(most).toBeLessThanOrEqual(16);
   expect(await stage.findViolations()).toEqual([]);
 });
