@@ -36,8 +36,11 @@ begin
     where instance_id = new.instance_id and v_held > max_concurrency;
   return null;
 end $$;
-create constraint trigger watch_slots after insert or update of lease_until on attempt deferrable initially deferred
+create constraint trigger watch_slots after insert on attempt deferrable initially deferred
   for each row execute function watch_slots();
+-- A renewal in time adds none, also above a concurrency that was lowered meanwhile.
+create constraint trigger watch_late_renewals after update of lease_until on attempt deferrable initially deferred
+  for each row when (old.lease_until <= clock_timestamp()) execute function watch_slots();
 
 create constraint trigger watch_leases after insert on slot_lease deferrable initially deferred
   for each row execute function watch_slots();
