@@ -19,18 +19,20 @@ export interface Moved {
 
 const names = { old: 'move-into-a-port.old', next: 'move-into-a-port.next' } as const;
 
-/** How many calls reached the instances, by the capability that was asked for. */
+/** How many calls reached the instances, by the capability that was asked for; records come soon after the answers. */
 async function countByCapability(db: Db, fleet: JournalFleet): Promise<Outcome['ends']> {
   const endpoints = fleet.instances.map(({ endpoint }) => endpoint);
-  const asked: { key: string; capability: string }[] = await db('attempt')
-    .whereIn('endpoint', endpoints)
-    .select('key', 'capability');
-  const capabilityOf = new Map(asked.map(({ key, capability }) => [toOpaqueKey(key), capability]));
+  const begun = (await fleet.journal()).filter(({ kind }) => kind === 'begin');
+  const asked = await waitFor('the records of all calls', async () => {
+    const attempts: { key: string; capability: string }[] = await db('attempt')
+      .whereIn('endpoint', endpoints)
+      .select('key', 'capability');
+    const known = new Map(attempts.map(({ key, capability }) => [toOpaqueKey(key), capability]));
+    const all = begun.flatMap(({ key = '' }) => known.get(key) ?? []);
+    return all.length === begun.length ? all : undefined;
+  });
   const counts: Record<string, number> = {};
-  for (const { kind, key = '' } of await fleet.journal()) {
-    const name = capabilityOf.get(key) ?? 'nobody';
-    if (kind === 'begin') counts[name] = (counts[name] ?? 0) + 1;
-  }
+  for (const name of asked) counts[name] = (counts[name] ?? 0) + 1;
   return counts;
 }
 
