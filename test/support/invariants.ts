@@ -8,6 +8,7 @@ import type { Db } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
+import { waitFor } from './wait.ts';
 
 /** Instances with a journal of their calls. */
 export interface Journaled extends Pick<JournalFleet, 'instances' | 'journal'> {
@@ -114,14 +115,40 @@ async function listSent(db: Db, { instances, capability }: Journaled): Promise<S
   return query.select('key', 'number', 'endpoint', answered);
 }
 
+function nameOf({ endpoint, key, number }: Omit<Sent, 'answered'>): string {
+  return `${endpoint} ${key} ${number}`;
+}
+
+/** By call, whether it settled as answered. */
+async function readClaims(db: Db, fleets: readonly Journaled[]): Promise<ReadonlyMap<string, boolean>> {
+  const sent = (await Promise.all(fleets.map((fleet) => listSent(db, fleet)))).flat();
+  return new Map(
+    sent.map(({ answered, key, ...rest }) => [nameOf({ ...rest, key: toOpaqueKey(key) }), answered]),
+  );
+}
+
+/** Calls on leased slots are recorded soon after their answers, so what is missing is looked for until it is there. */
+async function readAllClaims(db: Db, fleets: readonly Journaled[]): Promise<ReadonlyMap<string, boolean>> {
+  const calls: string[] = [];
+  for (const fleet of fleets) {
+    if (fleet.losesRecords === true) continue;
+    const endpoints = new Map(fleet.instances.map(({ port, endpoint }) => [port, endpoint]));
+    for (const { kind, port, key = '', number = 0 } of await fleet.journal()) {
+      const endpoint = endpoints.get(port);
+      if (kind === 'begin' && endpoint !== undefined) calls.push(nameOf({ endpoint, key, number }));
+    }
+  }
+  const areThere = async () => {
+    const claims = await readClaims(db, fleets);
+    return calls.every((name) => claims.has(name)) ? claims : undefined;
+  };
+  return waitFor('the records of all calls', areThere, 30_000).catch(() => readClaims(db, fleets));
+}
+
 /** Every call at an instance has a claim of its own, and every attempt that settled as answered has a call. */
 async function findUnclaimedCalls(db: Db, fleets: readonly Journaled[]): Promise<string[]> {
   const found: string[] = [];
-  const sent = (await Promise.all(fleets.map((fleet) => listSent(db, fleet)))).flat();
-  const nameOf = ({ endpoint, key, number }: Omit<Sent, 'answered'>) => `${endpoint} ${key} ${number}`;
-  const claims = new Map(
-    sent.map(({ answered, key, ...rest }) => [nameOf({ ...rest, key: toOpaqueKey(key) }), answered]),
-  );
+  const claims = await readAllClaims(db, fleets);
   const begun = new Set<string>();
   for (const fleet of fleets) {
     const journal = await fleet.journal();
