@@ -41,7 +41,7 @@ import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { vetInstance } from '../services/registry/vetting.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../services/routing/breakers.ts';
-import { createCallCapability } from '../services/routing/call.ts';
+import { createCallRouter } from '../services/routing/call.ts';
 import { createWaitQueue } from '../services/routing/claim.ts';
 import type { Claimed, RoutingCtx } from '../services/routing/routed-call.ts';
 import { createSlotLeases } from '../services/routing/slot-leases.ts';
@@ -180,7 +180,8 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     checked: createCheckedDefinitions(),
     media,
   };
-  const ctx: Ctx = { ...parts, callCapability: createCallCapability(parts) };
+  const calls = createCallRouter(parts);
+  const ctx: Ctx = { ...parts, callCapability: calls.callCapability };
   return {
     ctx,
     directMedia,
@@ -188,6 +189,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     /** From now on, calls that end wait for the database for some seconds at most. */
     finish: attemptWriter.finish,
     close: async (): Promise<void> => {
+      await calls.close();
       await parts.slotLeases.close();
       await closeRouting(routing);
       await registering.close();

@@ -122,6 +122,7 @@ export function aClaim(
     begins_step: false,
     known_failures: [instance.instance_id],
     must_be_idle: false,
+    is_prefetch: false,
     cost_type: instance.cost_type,
     rate_usd: Number(instance.rate_usd),
     lease_ms: 30_000,

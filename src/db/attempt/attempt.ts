@@ -39,6 +39,8 @@ export interface Claim {
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
+  /** For a call that may follow: refused if money is short. */
+  readonly is_prefetch: boolean;
   /** The price from which the reservation was computed. */
   readonly cost_type: CostModel['type'];
   readonly rate_usd: number;

@@ -1,7 +1,4 @@
-/**
- * Leases of slots on free instances: their table, the functions that use them, and claims that count them. Claims are no
- * longer made ahead of calls.
- */
+/** Leases of slots on free instances: their table, the functions that use them, and claims that count them. */
 import type { Knex } from 'knex';
 import { changeTables } from './gentle-steps.ts';
 
@@ -195,7 +192,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -247,11 +244,5 @@ end $$;
 export const leaseSlotsOfInstances = {
   name: '0007-slot-leases',
   isPiecewise: true,
-  up: (db: Knex): Promise<void> =>
-    changeTables(db, [
-      ...tables,
-      functions,
-      'alter type claim_request drop attribute if exists is_prefetch',
-      'drop function if exists is_tight(claim_request, timestamptz)',
-    ]),
+  up: (db: Knex): Promise<void> => changeTables(db, [...tables, functions]),
 };

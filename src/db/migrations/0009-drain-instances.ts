@@ -81,7 +81,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';

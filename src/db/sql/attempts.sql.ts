@@ -124,7 +124,7 @@ export const attemptTypes = `
 create type claim_request as (
   attempt_id text, token uuid, key text, is_first boolean, begins_step boolean, known_failures text[], project_id text,
   run_id text, step_id text, item int, revision int,
-  capability text, instance_id text, must_be_idle boolean, cost_type text, rate_usd numeric,
+  capability text, instance_id text, must_be_idle boolean, is_prefetch boolean, cost_type text, rate_usd numeric,
   lease_ms int, reserved_nano bigint, decision json, inputs json, scopes text[],
   budgets text[] -- set by draw_budgets
 );

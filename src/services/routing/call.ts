@@ -17,8 +17,9 @@ import { describeForeign } from '../jobs.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
+import { createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
 import { settleCall } from './reservation.ts';
-import type { CallCapability, CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
+import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call.ts';
 
 /**
  * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows
@@ -113,9 +114,29 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   };
 }
 
-export function createCallCapability(ctx: RoutingCtx): CallCapability {
+export function createCallRouter(ctx: RoutingCtx): CallRouter {
   const ports = createCallPorts(ctx);
-  return async (request) => (await refuseForeignMedia(ctx, request)) ?? driveCall(ports, request);
+  const { fleet, validator } = ctx;
+  const prefetch = createClaimPrefetch({
+    fleet,
+    validator,
+    claim: (like) => prefetchClaim(ctx, like),
+    giveBack: (claimed) => giveBack(ctx, claimed),
+  });
+  const callCapability = async (request: CallRequest): Promise<CallEnd> => {
+    const refused = await refuseForeignMedia(ctx, request);
+    if (refused !== null) return refused;
+    const stream = request.secrets ? null : prefetch.enter(request); // a claim ahead knows of no secret
+    if (stream === null) return driveCall(ports, request);
+    const claim: typeof ports.claim = async (target, tried) =>
+      (tried.size === 0 ? await stream.take() : null) ?? ports.claim(target, tried);
+    try {
+      return await driveCall({ ...ports, claim }, request);
+    } finally {
+      stream.leave();
+    }
+  };
+  return { callCapability, close: prefetch.close };
 }
 
 /** The input is here as the instance would get it, whatever its origin. */

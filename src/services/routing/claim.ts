@@ -97,7 +97,11 @@ async function waitAndSearch(
 }
 
 /** One pass over the instances, without waiting. */
-function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: number): Promise<SearchEnd> {
+export function searchOnce(
+  ctx: RoutingCtx,
+  { target, search }: OwnSearch,
+  waiting: number,
+): Promise<SearchEnd> {
   const { fleet, halfOpenProbes } = ctx;
   const ports = {
     fleet,
@@ -105,7 +109,8 @@ function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: num
     fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
     claim: (chosen: Chosen) => claimChosen(ctx, target, chosen),
   };
-  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: halfOpenProbes.findDue };
+  const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
+  const facts = mayTry ? { waiting, findDue: halfOpenProbes.findDue } : { waiting };
   return searchInstance<Found>(ports, search, facts);
 }
 

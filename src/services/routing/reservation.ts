@@ -20,6 +20,15 @@ import { decisionIdOf, newId, newToken } from '../ids.ts';
 import { hasDurableEnd } from './attempt-writer.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
+/** Releases a claim. */
+export async function releaseClaim(
+  { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
+  claim: Claim,
+  why: string,
+): Promise<void> {
+  await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
+}
+
 /** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
 async function withdrawClaim(
   { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
@@ -102,8 +111,14 @@ async function claimSlot(
 
 /** Free, without a run, and no caller reads its row: it is recorded behind its answer. */
 function mayLease({ isAtMostOnce, keeps }: CallRequest, claim: Claim, isTrial: boolean): boolean {
-  const isPlain = claim.is_first && claim.run_id === null && claim.cost_type === 'free' && !isTrial;
-  return isPlain && claim.reserved_nano === 0n && !isAtMostOnce && keeps === undefined;
+  const isPlain = claim.is_first && !claim.is_prefetch && claim.run_id === null && !isTrial;
+  return (
+    isPlain &&
+    claim.cost_type === 'free' &&
+    claim.reserved_nano === 0n &&
+    !isAtMostOnce &&
+    keeps === undefined
+  );
 }
 
 /** Whether this call itself has made an attempt. */
@@ -132,6 +147,7 @@ function toClaim(
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
+    is_prefetch: target.isPrefetch === true,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,
