@@ -54,6 +54,7 @@ create type claim_request as (
   capability text,
   instance_id text,
   must_be_idle boolean,
+  is_prefetch boolean,
   cost_type text,
   rate_usd numeric,
   lease_ms integer,
@@ -1198,7 +1199,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -1398,6 +1399,16 @@ AS $function$
   select json_object_agg(f.instance_id, f.counted) from (
     select a.instance_id, count(*) filter (where a.counted) as counted
     from attempt a where a.key = p_key and a.has_failed group by a.instance_id) f
+$function$;
+
+CREATE OR REPLACE FUNCTION public.is_tight(p_claim claim_request, p_now timestamp with time zone)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select p_claim.reserved_nano > 0 and exists (
+    select 1 from budget_demand(array[p_claim], p_now) d
+    join budget b on b.scope = d.scope and b.window_start = d.window_start
+    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
 $function$;
 
 CREATE OR REPLACE FUNCTION public.keep_answers(p_ends attempt_end[], p_outputs json[])
