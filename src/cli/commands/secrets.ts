@@ -23,9 +23,9 @@ const secretTable: Columns<Secret> = [
 const nameArgument = { '<name>': 'as steps name it: {{ secrets.NAME }}' } as const;
 
 export const registerSecretsCommand = group('secrets', 'secrets of the project, for the inputs of steps', [
-  command('list', {
+  command('ls', {
     about: 'list the secrets, without their values',
-    example: 'capstan secrets list',
+    example: 'capstan secrets ls',
     isDefault: true,
     call: ({ client }) => client.get('/v1/secrets', SecretList),
     show: listed(secretTable, { none: 'no secrets; set one with `capstan secrets set NAME`' }),

@@ -18,7 +18,7 @@ it('lists the secrets, and says how to set one where there is none', async () =>
   const { stdout, asked } = await capstan(['secrets'], { items: [secret], next_cursor: null });
   expect(asked).toEqual(['GET /v1/secrets']);
   expect(stdout).toMatch(/^SECRET +VERSION +CAPABILITIES +BY +SET\nweb-token +3 +publish\.\* +key_1 /);
-  const none = await capstan(['secrets', 'list'], { items: [], next_cursor: null });
+  const none = await capstan(['secrets', 'ls'], { items: [], next_cursor: null });
   expect(none.stdout + none.stderr).toContain('capstan secrets set NAME');
 });
 
