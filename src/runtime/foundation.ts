@@ -189,8 +189,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     /** From now on, calls that end wait for the database for some seconds at most. */
     finish: attemptWriter.finish,
     close: async (): Promise<void> => {
-      await calls.close();
-      await parts.slotLeases.close();
+      await Promise.all([calls.close(), parts.slotLeases.close()]);
       await closeRouting(routing);
       await registering.close();
       await db.destroy();
