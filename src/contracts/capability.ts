@@ -119,7 +119,7 @@ export const DrainRequest = z
     endpoint: HttpUrl,
     reason: z.string().min(1).max(1_000).optional(),
     until: Instant.optional().meta({
-      description: 'The drain ends by itself then; absent: by `undrain` alone.',
+      description: 'When the drain ends. Without it, only `undrain` ends the drain.',
     }),
   })
   .meta({ id: 'DrainRequest' });

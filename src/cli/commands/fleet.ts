@@ -196,7 +196,7 @@ const drainCommand = procedure('drain', {
   args: instanceArgument,
   options: {
     '-r, --reason <text>': 'why; all see it in the fleet',
-    '--until <time>': parsed('end the drain by itself: 2h (from now), a day or a moment', readEnd),
+    '--until <time>': parsed('when the drain ends: 2h (from now), a day or a moment', readEnd),
     '--wait': 'wait until no call is open there',
     ...capabilityOption,
   },
