@@ -6,6 +6,6 @@ const runs = process.argv[2] ?? '20';
 const child = spawn('npx', ['vitest', 'run', 'test/e2e/killed-instances.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
-  env: { ...process.env, FAULT_RUNS: runs },
+  env: { ...process.env, LONG: '1', FAULT_RUNS: runs },
 });
 child.once('close', (code) => process.exit(code ?? 1));

@@ -5,9 +5,9 @@ import { spawn } from 'node:child_process';
 
 const kills = process.argv[2] ?? '20';
 const files = ['killed-inline', 'killed-engine', 'rolling-restart'].map((name) => `test/e2e/${name}.test.ts`);
-const child = spawn('npx', ['vitest', 'run', '--project=long', ...files], {
+const child = spawn('npx', ['vitest', 'run', ...files], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
-  env: { ...process.env, KILLS: kills, DISPATCH: 'inline' },
+  env: { ...process.env, LONG: '1', KILLS: kills, DISPATCH: 'inline' },
 });
 child.once('close', (code) => process.exit(code ?? 1));

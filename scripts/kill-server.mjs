@@ -6,6 +6,6 @@ const kills = process.argv[2] ?? '50';
 const child = spawn('npx', ['vitest', 'run', 'test/e2e/killed-keyed-calls.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
-  env: { ...process.env, KILLS: kills },
+  env: { ...process.env, LONG: '1', KILLS: kills },
 });
 child.once('close', (code) => process.exit(code ?? 1));

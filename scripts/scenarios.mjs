@@ -7,6 +7,6 @@ const { values } = parseArgs({ options: { times: { type: 'string', default: '10'
 const child = spawn('npx', ['vitest', 'run', 'test/scenarios/scenarios.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
-  env: { ...process.env, TIMES: values.times },
+  env: { ...process.env, LONG: '1', TIMES: values.times },
 });
 child.once('close', (code) => process.exit(code ?? 1));

@@ -1,11 +1,13 @@
 // `npm test`: the checks and the tests side by side, because tests also wait; the checks' words come last, in one piece.
-// Arguments go to vitest, and then nothing is checked: `npm test -- test/core`. What takes long is
-// for `npm run test:long`.
+// Arguments go to vitest, and then nothing is checked: `npm test -- test/core`. With `--long`, which
+// `npm run test:long` gives, the tests are those of test/support/long.ts too.
 import { spawn } from 'node:child_process';
+
+const env = { ...process.env, ...(process.argv.includes('--long') ? { LONG: '1' } : {}) };
 
 /** @returns exit code, and what was printed where it is kept */
 function run(command, args, stdio) {
-  const child = spawn(command, args, { stdio, shell: process.platform === 'win32' });
+  const child = spawn(command, args, { stdio, env, shell: process.platform === 'win32' });
   let printed = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (text) => {
@@ -23,9 +25,9 @@ async function check() {
   return { code, words: `\n${printed.trim()}\nnpm run check ${code === 0 ? 'passed' : 'FAILED'}` };
 }
 
-const choice = process.argv.slice(2);
+const choice = process.argv.slice(2).filter((word) => word !== '--long');
 const [tests, checks] = await Promise.all([
-  run('npx', ['vitest', 'run', '--project=suite', ...choice], 'inherit'),
+  run('npx', ['vitest', 'run', ...choice], 'inherit'),
   choice.length === 0 ? check() : { code: 0, words: 'nothing was checked: npm run check' },
 ]);
 console.log(checks.words);

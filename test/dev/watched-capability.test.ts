@@ -9,6 +9,7 @@ import { findWatchedFolders, type WatchedCapability, watchCapability } from '../
 import type { ProgressEvent } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
 import { root } from '../docs/documents.ts';
+import { isLong } from '../support/long.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -92,7 +93,7 @@ describe.skipIf(!hasPython)('a capability under work', () => {
     expect(await endpoint()).toBe(before);
   });
 
-  it('may change its schemas within a version', async () => {
+  it.runIf(isLong)('may change its schemas within a version', async () => {
     await change('def shout(call', 'def shout(call)');
     const { status } = await change('"required": ["text"]', '"required": ["text"], "maxProperties": 1');
     expect(status).toBe('ready');

@@ -16,6 +16,7 @@ import { launchBrowser, openPage } from '../console/support/browser.ts';
 import { followLink, writeAndRun } from '../console/support/stranger.ts';
 import { listCodeBlocks, root } from '../docs/documents.ts';
 import { type OpenDemo, openDemo } from '../support/demo.ts';
+import { isLong } from '../support/long.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Follows what it printed, in a real browser. */
@@ -131,7 +132,7 @@ describe('the demo of a checkout', () => {
     await expectNoSecond(dataDir);
   });
 
-  it('survives a dead worker, and its link leads to where the video plays', async () => {
+  it.runIf(isLong)('survives a dead worker, and its link leads to where the video plays', async () => {
     await killWorker(dataDir);
     await visitDemo(demo?.printed ?? '', video);
   });

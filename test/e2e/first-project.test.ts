@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { readDocument, root } from '../docs/documents.ts';
+import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { writeStackFile } from '../support/stack-file.ts';
 import { waitFor } from '../support/wait.ts';
@@ -106,7 +107,7 @@ test('started by a package, its capabilities keep the contract and a run of its 
 });
 
 /** The other one is written in Python, and started by either as it is. */
-test('the one written in TypeScript is started by a checkout too', async () => {
+test.runIf(isLong)('the one written in TypeScript is started by a checkout too', async () => {
   for (const command of starts)
     start(command, command.endsWith('count-words') ? root : inject('packageFolder'));
   await endpointOf('shout');

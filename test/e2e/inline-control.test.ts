@@ -10,6 +10,7 @@ import { watchCommits } from '../support/commit-watch.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { findViolations } from '../support/invariants.ts';
 import { findLeftovers } from '../support/leftovers.ts';
+import { isLong } from '../support/long.ts';
 import { findRepeats } from '../support/short-load.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';
@@ -147,7 +148,7 @@ async function cancelAfter(ms: number): Promise<{ readonly run: Run; readonly ca
 }
 
 test('a cancel ends the calls of a batch, also those that go on, in whichever worker', async () => {
-  const moments = Array.from({ length: 12 }, (_, at) => at * 40);
+  const moments = Array.from({ length: isLong ? 12 : 4 }, (_, at) => at * (isLong ? 40 : 120));
   const ended = await Promise.all(moments.map(cancelAfter));
   expect(ended.map(({ run }) => run.state)).toEqual(moments.map(() => 'cancelled'));
   const openAfter = (): number[] =>
@@ -190,21 +191,24 @@ async function hasMoved(run: Run): Promise<boolean> {
   });
 }
 
-test('short steps that turn slow go on where they were begun, whichever worker the queue leads them to', async () => {
-  const steps = sideBySide(12, { who: 'slow', hold: true });
-  const run = await capstan.submit(steps);
-  await waitFor('the calls', () => held.length === steps.length);
-  await waitFor('both workers to ask for them', async () => {
-    const { raw } = await temporal.client.workflow.getHandle(runWorkflowId(run)).describe();
-    const begun = raw.pendingActivities?.filter(({ lastWorkerIdentity }) => lastWorkerIdentity) ?? [];
-    return begun.length === 2 * slots;
-  });
-  for (const { answer } of held) answer();
-  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 1.2 });
-  expect(held).toHaveLength(steps.length);
-  expect(await hasMoved(run)).toBe(true);
-  await checkRows();
-});
+test.runIf(isLong)(
+  'short steps that turn slow go on where they were begun, whichever worker the queue leads them to',
+  async () => {
+    const steps = sideBySide(12, { who: 'slow', hold: true });
+    const run = await capstan.submit(steps);
+    await waitFor('the calls', () => held.length === steps.length);
+    await waitFor('both workers to ask for them', async () => {
+      const { raw } = await temporal.client.workflow.getHandle(runWorkflowId(run)).describe();
+      const begun = raw.pendingActivities?.filter(({ lastWorkerIdentity }) => lastWorkerIdentity) ?? [];
+      return begun.length === 2 * slots;
+    });
+    for (const { answer } of held) answer();
+    expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 1.2 });
+    expect(held).toHaveLength(steps.length);
+    expect(await hasMoved(run)).toBe(true);
+    await checkRows();
+  },
+);
 
 const chain = (who: string) => [
   step('a', { input: { who } }),
@@ -213,7 +217,7 @@ const chain = (who: string) => [
 ];
 const pair = (who: string) => sideBySide(2, { who, hold: true });
 
-test.each([
+test.runIf(isLong).each([
   ['asleep', { steps: chain, holds: 1, calls: 3, options: {} }],
   // Enough for both calls, and not for both of them twice: then claims go one by one.
   ['asleep, with little money', { steps: pair, holds: 2, calls: 2, options: { budget_ceiling_usd: 0.3 } }],

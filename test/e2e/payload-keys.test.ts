@@ -12,6 +12,7 @@ import type { Schedule } from '../../src/contracts/schedule.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { echo, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { decide } from '../support/reviews.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -151,13 +152,16 @@ test('a secret is encrypted by the new key, and sent when the former one is gone
   expect(instance.execs.at(-1)?.input).toEqual({ v: word });
 });
 
-test('without the key that a run needs its worker says which, and goes on when it is there', async () => {
-  const run = await capstan.submit([{ id: 'ask', review: { title: 'May it go on?' } }]);
-  const review = await openReview(run.run_id);
-  const other = `k9:${randomBytes(32).toString('base64')}`;
-  await restartWorker(other);
-  await decide(capstan, review, { action: 'output', output: { take: 1 } });
-  await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'));
-  await restartWorker(`${newer},${other}`);
-  expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
-});
+test.runIf(isLong)(
+  'without the key that a run needs its worker says which, and goes on when it is there',
+  async () => {
+    const run = await capstan.submit([{ id: 'ask', review: { title: 'May it go on?' } }]);
+    const review = await openReview(run.run_id);
+    const other = `k9:${randomBytes(32).toString('base64')}`;
+    await restartWorker(other);
+    await decide(capstan, review, { action: 'output', output: { take: 1 } });
+    await waitFor('the worker to say it', () => capstan.logs().includes('encrypted by the key'));
+    await restartWorker(`${newer},${other}`);
+    expect(await capstan.ended(run.run_id, 60_000)).toMatchObject({ state: 'succeeded' });
+  },
+);

@@ -18,6 +18,7 @@ import {
   sdk,
   startPython,
 } from '../support/foreign-programs.ts';
+import { isLong } from '../support/long.ts';
 import { startS3Gateway } from '../support/s3-gateway.ts';
 import { findS3Program } from '../support/s3-program.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
@@ -95,13 +96,13 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
     }
   });
 
-  test('its style, its format and its types have no finding', async () => {
+  test.runIf(isLong)('its style, its format and its types have no finding', async () => {
     await runPython(['-m', 'ruff', 'check', '--no-cache', '.']);
     await runPython(['-m', 'ruff', 'format', '--no-cache', '--check', '.']);
     await runPython(['-m', 'mypy', '--cache-dir', join(folder, 'mypy')]);
   });
 
-  test('its wheel holds every module and the mark that it is typed', async () => {
+  test.runIf(isLong)('its wheel holds every module and the mark that it is typed', async () => {
     const wheel = ['-m', 'pip', 'wheel', '--quiet', '--no-deps', '--no-build-isolation', '-w', folder];
     // Built from a copy: setuptools writes beside its sources.
     const copy = join(folder, 'sources');
@@ -153,7 +154,7 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
     });
   });
 
-  test('the example of the samples makes a cutout, a backdrop and a voice-over', async () => {
+  test.runIf(isLong)('the example of the samples makes a cutout, a backdrop and a voice-over', async () => {
     const samples = ['picture', 'sound'].map((name) => join(sdk, `samples/${name}/${name}.py`));
     await Promise.all(samples.map((script) => start(script)));
     const example = new URL('../../examples/product-media/', import.meta.url);
@@ -169,7 +170,7 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
     });
   });
 
-  test('a call sees that its run is cancelled', async () => {
+  test.runIf(isLong)('a call sees that its run is cancelled', async () => {
     const instance = await start(held, { HOLD: 'yes' });
     const runId = await submit();
     await instance.printed('begun');
@@ -178,24 +179,27 @@ describe.skipIf(python.path === null)(`the Python SDK (${python.reason})`, () =>
     expect(await capstan.ended(runId)).toMatchObject({ state: 'cancelled' });
   });
 
-  test('a run succeeds on a second instance when the first is killed in the middle of its call', async () => {
-    const first = await start(held, { HOLD: 'yes' });
-    const runId = await submit();
-    const begun = await first.printed('begun');
-    const second = await start(held);
-    await waitFor(
-      'the second instance',
-      async () => (await stateOf('python.count', second.endpoint)) === 'up',
-    );
-    await first.end('SIGKILL');
-    const run = await capstan.ended(runId);
-    expect(run).toMatchObject({
-      state: 'succeeded',
-      output: { count: { words: 4 } },
-      steps: [{ endpoint: second.endpoint }],
-    });
-    // The killed instance may be tried once more before its end is known.
-    expect((run.output as { count: { attempt: number } }).count.attempt).toBeGreaterThan(1);
-    expect(await second.printed('begun')).toBe(begun); // the same Idempotency-Key
-  });
+  test.runIf(isLong)(
+    'a run succeeds on a second instance when the first is killed in the middle of its call',
+    async () => {
+      const first = await start(held, { HOLD: 'yes' });
+      const runId = await submit();
+      const begun = await first.printed('begun');
+      const second = await start(held);
+      await waitFor(
+        'the second instance',
+        async () => (await stateOf('python.count', second.endpoint)) === 'up',
+      );
+      await first.end('SIGKILL');
+      const run = await capstan.ended(runId);
+      expect(run).toMatchObject({
+        state: 'succeeded',
+        output: { count: { words: 4 } },
+        steps: [{ endpoint: second.endpoint }],
+      });
+      // The killed instance may be tried once more before its end is known.
+      expect((run.output as { count: { attempt: number } }).count.attempt).toBeGreaterThan(1);
+      expect(await second.printed('begun')).toBe(begun); // the same Idempotency-Key
+    },
+  );
 });

@@ -8,6 +8,7 @@ import type { Schedule } from '../../src/contracts/schedule.ts';
 import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { readShown, startModelLevels } from '../support/model-levels.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
@@ -43,40 +44,48 @@ async function restartServer(): Promise<void> {
   await capstan.startServer();
 }
 
-test.each([
+const comebacks: readonly (readonly [string, () => Promise<void>])[] = [
   ['by the server that took it', () => temporal.restore()],
   ['although that server was killed', restartServer],
-])('a decision is stored, and the run goes on by it when Temporal is back, %s', async (_, comeBack) => {
-  const steps = [{ id: 'convert', capability: 'resample', input: { rate: '44.1k' } }];
-  const { run_id } = await capstan.submit(steps);
-  const review = await reviewOf(capstan, run_id, 'convert');
-  await temporal.cut();
-  await decide(capstan, review, { action: 'edit', input: { rate: 44_100 }, remember: false });
-  const path = `/v1/reviews/${review.review_id}`;
-  const { body: decided } = await capstan.request<Review>('GET', path);
-  expect(decided).toMatchObject({ state: 'resolved', decision: { action: 'edit' } });
-  expect(decided.delivered_at).toBeUndefined();
-  const { body: waiting } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
-  expect(waiting.steps[0]?.state).toBe('in_review');
-  await comeBack();
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'succeeded',
-    output: { convert: { rate: 44_100 } },
-  });
-  expect((await capstan.request<Review>('GET', path)).body.delivered_at).toEqual(expect.any(String));
-});
+];
 
-test('a server that starts without Temporal takes runs, which begin when it answers', async () => {
-  await temporal.cut();
-  await capstan.killServer('SIGKILL');
-  await capstan.startServer();
-  const { status, body } = await capstan.request('GET', '/readyz');
-  expect([status, body]).toMatchObject([200, { detail: { temporal: 'does not answer' } }]);
-  await waitFor('the warning', () => capstan.logs().includes('Temporal does not answer: runs are taken'));
-  const { run_id } = await capstan.submit([{ id: 'a', capability: 'resample', input: { rate: 7 } }]);
-  await temporal.restore();
-  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { rate: 7 } } });
-});
+test.each(comebacks.slice(0, isLong ? 2 : 1))(
+  'a decision is stored, and the run goes on by it when Temporal is back, %s',
+  async (_, comeBack) => {
+    const steps = [{ id: 'convert', capability: 'resample', input: { rate: '44.1k' } }];
+    const { run_id } = await capstan.submit(steps);
+    const review = await reviewOf(capstan, run_id, 'convert');
+    await temporal.cut();
+    await decide(capstan, review, { action: 'edit', input: { rate: 44_100 }, remember: false });
+    const path = `/v1/reviews/${review.review_id}`;
+    const { body: decided } = await capstan.request<Review>('GET', path);
+    expect(decided).toMatchObject({ state: 'resolved', decision: { action: 'edit' } });
+    expect(decided.delivered_at).toBeUndefined();
+    const { body: waiting } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
+    expect(waiting.steps[0]?.state).toBe('in_review');
+    await comeBack();
+    expect(await capstan.ended(run_id)).toMatchObject({
+      state: 'succeeded',
+      output: { convert: { rate: 44_100 } },
+    });
+    expect((await capstan.request<Review>('GET', path)).body.delivered_at).toEqual(expect.any(String));
+  },
+);
+
+test.runIf(isLong)(
+  'a server that starts without Temporal takes runs, which begin when it answers',
+  async () => {
+    await temporal.cut();
+    await capstan.killServer('SIGKILL');
+    await capstan.startServer();
+    const { status, body } = await capstan.request('GET', '/readyz');
+    expect([status, body]).toMatchObject([200, { detail: { temporal: 'does not answer' } }]);
+    await waitFor('the warning', () => capstan.logs().includes('Temporal does not answer: runs are taken'));
+    const { run_id } = await capstan.submit([{ id: 'a', capability: 'resample', input: { rate: 7 } }]);
+    await temporal.restore();
+    expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { rate: 7 } } });
+  },
+);
 
 /** The only activity of a workflow, as Temporal sees it past the proxy. */
 async function activityOf({ client }: TestWorkflowEnvironment, workflowId: string) {
@@ -102,10 +111,12 @@ async function outlastHeartbeats(direct: TestWorkflowEnvironment, workflowId: st
   });
 }
 
-test.each([
-  ['', {}],
+const retries: readonly (readonly [string, object])[] = [
   [', also where it must not be sent twice', { retry: { max: 0 } }],
-])(
+  ['', {}],
+];
+
+test.each(retries.slice(0, isLong ? 2 : 1))(
   'a call outlives an outage that is longer than its heartbeats last: it is neither cut nor sent again%s',
   async (_, settings) => {
     const render = await startInstance(capstan, {
@@ -126,7 +137,7 @@ test.each([
   },
 );
 
-test('so does a model that a ladder has asked: it is asked once, and paid once', async () => {
+test.runIf(isLong)('so does a model that a ladder has asked: it is asked once, and paid once', async () => {
   const provider = await startModelServer();
   const models = await startModelLevels(capstan, provider, { fast: 0.01 });
   const answers: (() => void)[] = [];

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
 import { useDatabase } from '../support/database.ts';
+import { isLong } from '../support/long.ts';
 import { askWithOneKey } from './ask-with-one-key.ts';
 import { crowdRouters } from './crowd-the-routers.ts';
 import { doWithoutMoney } from './do-without-money.ts';
@@ -75,7 +76,7 @@ test('the free instance killed at work costs no caller a failure, and is used ag
   expect(await stage.findViolations()).toEqual([]);
 });
 
-test('an instance whose breaker opened comes back through one trial at a time', async () => {
+test.runIf(isLong)('an instance whose breaker opened comes back through one trial at a time', async () => {
   const { ends, trials } = shown(await breakFreeInstance(stage));
   expect(ends).toEqual({ succeeded: total(ends) });
   expect(trials).toBeGreaterThan(0);
@@ -138,34 +139,40 @@ test('one key sent 50 times at once over four routers is one call, and all get i
   expect(await stage.findViolations()).toEqual([]);
 });
 
-test('a day’s limit ends with the day, also where midnight is skipped or comes twice', async () => {
-  const { before, overnight, after, days } = shown(await passMidnight(stage, { units: 16 * times }));
-  const { budget_exhausted = 0, budget_reserved = 0, ...spent } = before;
-  expect([spent, budget_exhausted + budget_reserved]).toEqual([{ succeeded: 36 * times }, 12]);
-  expect(overnight).toEqual({ succeeded: 12 * times });
-  expect(after).toEqual({ succeeded: 48 * times, budget_exhausted: 12 });
-  const two = Array(2).fill(`${16 * times} of ${16 * times}, 0 reserved`);
-  expect(days).toEqual({ plain: two, skipped: two, twice: two });
-  expect(await stage.findViolations()).toEqual([]);
-});
+test.runIf(isLong)(
+  'a day’s limit ends with the day, also where midnight is skipped or comes twice',
+  async () => {
+    const { before, overnight, after, days } = shown(await passMidnight(stage, { units: 16 * times }));
+    const { budget_exhausted = 0, budget_reserved = 0, ...spent } = before;
+    expect([spent, budget_exhausted + budget_reserved]).toEqual([{ succeeded: 36 * times }, 12]);
+    expect(overnight).toEqual({ succeeded: 12 * times });
+    expect(after).toEqual({ succeeded: 48 * times, budget_exhausted: 12 });
+    const two = Array(2).fill(`${16 * times} of ${16 * times}, 0 reserved`);
+    expect(days).toEqual({ plain: two, skipped: two, twice: two });
+    expect(await stage.findViolations()).toEqual([]);
+  },
+);
 
-test('when six of ten instances are dead or silent, the rest serves everybody', async () => {
+test.runIf(isLong)('when six of ten instances are dead or silent, the rest serves everybody', async () => {
   const { ends, inVain } = shown(await loseMostOfFleet(stage, { calls: 200 * times }));
   expect(ends).toEqual({ succeeded: total(ends) });
   expect(inVain).toBeGreaterThan(0);
   expect(await stage.findViolations()).toEqual([]);
 });
 
-test('a DELETE that comes late, over any router, leaves the successor of the instance where it is', async () => {
-  const { ends, late, meant, afterwards } = shown(await sayGoodbyeLate(stage, { lives: times }));
-  expect(late).toEqual(Array(stage.places * times).fill({ state: 'up', stale: true }));
-  expect(meant).toEqual({ state: 'deregistered', stale: false });
-  expect(ends).toEqual({ succeeded: total(ends) });
-  expect(afterwards).toEqual({ no_instance: 8 });
-  expect(await stage.findViolations()).toEqual([]);
-});
+test.runIf(isLong)(
+  'a DELETE that comes late, over any router, leaves the successor of the instance where it is',
+  async () => {
+    const { ends, late, meant, afterwards } = shown(await sayGoodbyeLate(stage, { lives: times }));
+    expect(late).toEqual(Array(stage.places * times).fill({ state: 'up', stale: true }));
+    expect(meant).toEqual({ state: 'deregistered', stale: false });
+    expect(ends).toEqual({ succeeded: total(ends) });
+    expect(afterwards).toEqual({ no_instance: 8 });
+    expect(await stage.findViolations()).toEqual([]);
+  },
+);
 
-test('who takes the port of a dead instance gets nothing that was meant for it', async () => {
+test.runIf(isLong)('who takes the port of a dead instance gets nothing that was meant for it', async () => {
   const { ends, got, state } = shown(await moveIntoPort(stage, { calls: 64 * times }));
   expect(ends).toEqual({ succeeded: total(ends) });
   expect(got).toEqual({ 'move-into-a-port.next': 32 * times });
@@ -205,15 +212,18 @@ test.each([
   expect(await stage.findViolations()).toEqual([]);
 });
 
-test('routers that are paused for longer than their lease put no call too many on an instance', async () => {
-  const { ends, most } = shown(await pauseHolders(stage, { rounds: times }));
-  // A router may lose what it had open when it was stopped: six callers.
-  const { contact_lost = 0, ...others } = ends;
-  expect(others).toEqual({ succeeded: total(ends) - contact_lost });
-  expect(contact_lost).toBeLessThanOrEqual(6 * times);
-  expect(most).toBeLessThanOrEqual(16);
-  expect(await stage.findViolations()).toEqual([]);
-});
+test.runIf(isLong)(
+  'routers that are paused for longer than their lease put no call too many on an instance',
+  async () => {
+    const { ends, most } = shown(await pauseHolders(stage, { rounds: times }));
+    // A router may lose what it had open when it was stopped: six callers.
+    const { contact_lost = 0, ...others } = ends;
+    expect(others).toEqual({ succeeded: total(ends) - contact_lost });
+    expect(contact_lost).toBeLessThanOrEqual(6 * times);
+    expect(most).toBeLessThanOrEqual(16);
+    expect(await stage.findViolations()).toEqual([]);
+  },
+);
 
 test('the slots of killed routers are free again, and no call of others fails', async () => {
   const { ends, most, kills } = shown(await killHolders(stage, { rounds: times }));
@@ -223,7 +233,7 @@ test('the slots of killed routers are free again, and no call of others fails', 
   expect(await stage.findViolations()).toEqual([]);
 });
 
-test('an instance that lowers its concurrency under load gets no more than that', async () => {
+test.runIf(isLong)('an instance that lowers its concurrency under load gets no more than that', async () => {
   const { ends, afterwards } = shown(await lowerConcurrency(stage));
   expect(ends).toEqual({ succeeded: total(ends) });
   expect(afterwards).toBeLessThanOrEqual(9);

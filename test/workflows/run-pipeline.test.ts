@@ -7,6 +7,7 @@ import type { Awaiting } from '../../src/contracts/run-step.ts';
 import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
 import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
+import { isLong } from '../support/long.ts';
 import {
   historyLengths,
   type ScriptedRun,
@@ -61,7 +62,7 @@ describe('a long run', () => {
     expect(Math.max(...lengths)).toBeLessThan(120);
   });
 
-  test('moves on while items come without pause, after those that run have ended', async () => {
+  test.runIf(isLong)('moves on while items come without pause, after those that run have ended', async () => {
     const plan = given(aPlan(['a', 'b a']), { a: { decides: true, each: { max_parallel: 8 } } });
     const run = await runs.start(
       { ...plan, max_in_flight: 8 },
@@ -79,7 +80,7 @@ describe('a long run', () => {
     expect(Math.max(...lengths)).toBeLessThan(300);
   });
 
-  test('is not held up by what it waits for, and hears of it in its next history', async () => {
+  test.runIf(isLong)('is not held up by what it waits for, and hears of it in its next history', async () => {
     const steps = [
       'asked',
       ...Array.from({ length: 40 }, (_, at) => `s${at}${at === 0 ? '' : ` s${at - 1}`}`),

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Review } from '../../../src/contracts/review.ts';
 import type { Run } from '../../../src/contracts/run.ts';
+import { isLong } from '../../support/long.ts';
 import type { SharedCapstan } from '../../support/shared-capstan.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { OpenPage } from '../support/browser.ts';
@@ -25,7 +26,7 @@ test('a person corrects an input with the keyboard, and the run goes on', async 
   await opened.close();
 });
 
-test('a question is answered on a phone', async () => {
+test.runIf(isLong)('a question is answered on a phone', async () => {
   const { capstan } = visitors.studio;
   const { run, review } = await askQuestion(capstan);
   const opened = await visitors.visit({ width: 390 });
@@ -50,7 +51,7 @@ async function answerFromBefore({ page }: OpenPage, review: string): Promise<{ r
   return looks;
 }
 
-test('an answer from before the claim takes nothing back', async () => {
+test.runIf(isLong)('an answer from before the claim takes nothing back', async () => {
   const { capstan } = visitors.studio;
   const { run, review } = await askQuestion(capstan);
   const opened = await visitors.visit();

@@ -5,6 +5,7 @@ import type { Key } from '../../../src/contracts/access.ts';
 import type { Run } from '../../../src/contracts/run.ts';
 import type { BulkAnswer } from '../../../src/contracts/run-control.ts';
 import type { Schedule } from '../../../src/contracts/schedule.ts';
+import { isLong } from '../../support/long.ts';
 import { useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
@@ -112,29 +113,32 @@ test('all runs that match are counted, exported and cancelled together, over eve
   await opened.close();
 });
 
-test('Ctrl-K finds a run by its label, cancels it after its dialog, and starts a pipeline', async () => {
-  const { capstan } = visitors.studio;
-  const definition = { pipeline: 'night', version: '1', steps: [{ id: 'night', wait: '1d' }] };
-  const request = { definition, job: {}, labels: { ticket: 'OPS-4712' } };
-  const { run_id: id } = (await capstan.request<Run>('POST', '/v1/runs', request)).body;
-  const opened = await visitors.visit();
-  const { page } = opened;
-  await opened.go('/');
-  await page.keyboard.press('Control+k');
-  const field = page.getByRole('combobox', { name: 'Search pages, ids and actions' });
-  await field.fill('OPS-4712');
-  await page.getByRole('option', { name: id }).waitFor();
-  await page.getByRole('option', { name: /^Cancel …/ }).click();
-  await page.getByLabel('Reason (optional)').fill('not needed');
-  await page.getByRole('button', { name: 'Cancel the run' }).click();
-  expect((await capstan.ended(id)).state).toBe('cancelled');
-  await page.keyboard.press('Control+k');
-  await field.fill('Run reel');
-  await page.getByRole('option', { name: 'Run reel …' }).click();
-  await page.getByRole('button', { name: 'Start run' }).waitFor();
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'Ctrl-K finds a run by its label, cancels it after its dialog, and starts a pipeline',
+  async () => {
+    const { capstan } = visitors.studio;
+    const definition = { pipeline: 'night', version: '1', steps: [{ id: 'night', wait: '1d' }] };
+    const request = { definition, job: {}, labels: { ticket: 'OPS-4712' } };
+    const { run_id: id } = (await capstan.request<Run>('POST', '/v1/runs', request)).body;
+    const opened = await visitors.visit();
+    const { page } = opened;
+    await opened.go('/');
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search pages, ids and actions' });
+    await field.fill('OPS-4712');
+    await page.getByRole('option', { name: id }).waitFor();
+    await page.getByRole('option', { name: /^Cancel …/ }).click();
+    await page.getByLabel('Reason (optional)').fill('not needed');
+    await page.getByRole('button', { name: 'Cancel the run' }).click();
+    expect((await capstan.ended(id)).state).toBe('cancelled');
+    await page.keyboard.press('Control+k');
+    await field.fill('Run reel');
+    await page.getByRole('option', { name: 'Run reel …' }).click();
+    await page.getByRole('button', { name: 'Start run' }).waitFor();
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
 test('Home tells of what failed and of what is open the longest, and its runs fit', async () => {
   const { capstan } = visitors.studio;

@@ -1,5 +1,6 @@
 /** The page of a run: what it was given, who stopped it, its items, its graph, and once more. In a real browser. */
 import { expect, test } from 'vitest';
+import { isLong } from '../../support/long.ts';
 import { askQuestion, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
@@ -75,7 +76,7 @@ test('a run is started again from a step, with another job, after its price was 
   await opened.close();
 });
 
-test('names in a graph of 40 steps can be read, and an overview shows the rest', async () => {
+test.runIf(isLong)('names in a graph of 40 steps can be read, and an overview shows the rest', async () => {
   const { capstan } = visitors.studio;
   const steps = Array.from({ length: 40 }, (_, index) => ({
     id: `pause-${index}`,
@@ -100,7 +101,7 @@ test('names in a graph of 40 steps can be read, and an overview shows the rest',
   await opened.close();
 });
 
-test('while the server is away the page says so, and its buttons wait', async () => {
+test.runIf(isLong)('while the server is away the page says so, and its buttons wait', async () => {
   const { run } = await askQuestion(visitors.studio.capstan);
   const opened = await visitors.visit({}, /ERR_FAILED|Failed to load/);
   const { page } = opened;

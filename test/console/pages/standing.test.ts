@@ -2,6 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
+import { isLong } from '../../support/long.ts';
 import { useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
@@ -102,75 +103,84 @@ function countLoads(page: Page): { readonly count: number } {
   return loads;
 }
 
-test('a page whose files an update has replaced reloads once, and stands where it was', async () => {
-  const opened = await visitors.visit({}, /404/);
-  const { page } = opened;
-  await opened.go(`/runs/${visitors.studio.done}?step=join`);
-  const loads = countLoads(page);
-  await page.route('**/timeline-tab*', (route) =>
-    loads.count === 0 ? route.fulfill({ status: 404 }) : route.continue(),
-  );
-  // The reload is held for sixty frames of the page that it replaces: no failure is shown for the moment before it.
-  let tellAlerts: (count: number) => void = () => {};
-  const alerts = new Promise<number>((resolve) => {
-    tellAlerts = resolve;
-  });
-  await page.exposeFunction('tellAlerts', tellAlerts);
-  await page.evaluate(`{
+test.runIf(isLong)(
+  'a page whose files an update has replaced reloads once, and stands where it was',
+  async () => {
+    const opened = await visitors.visit({}, /404/);
+    const { page } = opened;
+    await opened.go(`/runs/${visitors.studio.done}?step=join`);
+    const loads = countLoads(page);
+    await page.route('**/timeline-tab*', (route) =>
+      loads.count === 0 ? route.fulfill({ status: 404 }) : route.continue(),
+    );
+    // The reload is held for sixty frames of the page that it replaces: no failure is shown for the moment before it.
+    let tellAlerts: (count: number) => void = () => {};
+    const alerts = new Promise<number>((resolve) => {
+      tellAlerts = resolve;
+    });
+    await page.exposeFunction('tellAlerts', tellAlerts);
+    await page.evaluate(`{
     const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
     addEventListener('beforeunload', async () => {
       for (let frame = 0; frame < 60; frame += 1) await painted();
       tellAlerts(document.querySelectorAll('[role=alert]').length);
     });
   }`);
-  await page.route('**/ui/runs/*', (route) => alerts.then(() => route.continue()));
-  await page.getByRole('tab', { name: 'Timeline' }).click();
-  await page.getByRole('img', { name: /^Money in time/ }).waitFor();
-  expect([loads.count, await alerts, await page.getByRole('alert').count()]).toEqual([1, 0, 0]);
-  expect(new URL(page.url()).search).toBe('?step=join&view=timeline');
-  opened.expectQuiet();
-  await opened.close();
-});
+    await page.route('**/ui/runs/*', (route) => alerts.then(() => route.continue()));
+    await page.getByRole('tab', { name: 'Timeline' }).click();
+    await page.getByRole('img', { name: /^Money in time/ }).waitFor();
+    expect([loads.count, await alerts, await page.getByRole('alert').count()]).toEqual([1, 0, 0]);
+    expect(new URL(page.url()).search).toBe('?step=join&view=timeline');
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
-test('a part of a panel that cannot be loaded leaves the other tabs, the run and the navigation', async () => {
-  const opened = await visitors.visit({}, /Failed to load|could not be loaded|ERR_FAILED/);
-  const { page } = opened;
-  await opened.go(`/runs/${visitors.studio.done}?step=join`);
-  await page.route('**/decision-tab*', (route) => route.abort());
-  const drawer = page.getByRole('complementary', { name: 'Step join' });
-  await drawer.getByRole('tab', { name: 'Decision' }).click();
-  const alert = drawer.getByRole('alert');
-  await alert.getByText('A part of this page could not be loaded').waitFor();
-  await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
-  await drawer.getByRole('tab', { name: 'Money' }).click();
-  await alert.waitFor({ state: 'detached' });
-  await page.getByRole('link', { name: 'Costs' }).click();
-  await opened.arrive(/\/ui\/costs$/);
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'a part of a panel that cannot be loaded leaves the other tabs, the run and the navigation',
+  async () => {
+    const opened = await visitors.visit({}, /Failed to load|could not be loaded|ERR_FAILED/);
+    const { page } = opened;
+    await opened.go(`/runs/${visitors.studio.done}?step=join`);
+    await page.route('**/decision-tab*', (route) => route.abort());
+    const drawer = page.getByRole('complementary', { name: 'Step join' });
+    await drawer.getByRole('tab', { name: 'Decision' }).click();
+    const alert = drawer.getByRole('alert');
+    await alert.getByText('A part of this page could not be loaded').waitFor();
+    await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
+    await drawer.getByRole('tab', { name: 'Money' }).click();
+    await alert.waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Costs' }).click();
+    await opened.arrive(/\/ui\/costs$/);
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
-test('a file of the page that is gone is tried once more, then said, with everything else at hand', async () => {
-  const opened = await visitors.visit({}, /Failed to load|could not be loaded|ERR_FAILED/);
-  const { page } = opened;
-  await opened.go(`/runs/${visitors.studio.done}`);
-  const loads = countLoads(page);
-  let refused = 0;
-  await page.route('**/timeline-tab*', async (route) => {
-    refused += 1;
-    await route.abort();
-  });
-  await page.getByRole('tab', { name: 'Timeline' }).click();
-  const alert = page.getByRole('alert');
-  await alert.getByText('A part of this page could not be loaded').waitFor();
-  expect(refused).toBeGreaterThanOrEqual(2);
-  expect(loads.count).toBe(1);
-  await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
-  await page.unroute('**/timeline-tab*');
-  await alert.getByRole('button', { name: 'Reload the page' }).click();
-  await page.getByRole('img', { name: /^Money in time/ }).waitFor();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'a file of the page that is gone is tried once more, then said, with everything else at hand',
+  async () => {
+    const opened = await visitors.visit({}, /Failed to load|could not be loaded|ERR_FAILED/);
+    const { page } = opened;
+    await opened.go(`/runs/${visitors.studio.done}`);
+    const loads = countLoads(page);
+    let refused = 0;
+    await page.route('**/timeline-tab*', async (route) => {
+      refused += 1;
+      await route.abort();
+    });
+    await page.getByRole('tab', { name: 'Timeline' }).click();
+    const alert = page.getByRole('alert');
+    await alert.getByText('A part of this page could not be loaded').waitFor();
+    expect(refused).toBeGreaterThanOrEqual(2);
+    expect(loads.count).toBe(1);
+    await page.getByRole('heading', { name: 'reel' }).getByText('Succeeded').waitFor();
+    await page.unroute('**/timeline-tab*');
+    await alert.getByRole('button', { name: 'Reload the page' }).click();
+    await page.getByRole('img', { name: /^Money in time/ }).waitFor();
+    await opened.close();
+  },
+);
 
 test('a tab is named after what it shows, and Back goes to where one was on the page', async () => {
   const opened = await visitors.visit();

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { formatUsd } from '../../../console/src/shared/format.ts';
 import type { LoginLink } from '../../../src/contracts/sign-in.ts';
+import { isLong } from '../../support/long.ts';
 import { type OpenPage, openPage } from '../support/browser.ts';
 import { startRunOf, useStudio } from '../support/studio.ts';
 
@@ -134,7 +135,7 @@ test('keys go everywhere: the palette, and g with a letter', async () => {
   await opened.close();
 });
 
-test('another project sees nothing of the first', async () => {
+test.runIf(isLong)('another project sees nothing of the first', async () => {
   const { url, request } = visitors.studio.capstan;
   const { body: project } = await request<{ project_id: string }>('POST', '/v1/projects', { name: 'other' });
   const { body: key } = await request<{ key: string }>('POST', '/v1/keys', {
@@ -151,7 +152,7 @@ test('another project sees nothing of the first', async () => {
   await opened.close();
 });
 
-test('the page of a revoked key ends within five seconds', async () => {
+test.runIf(isLong)('the page of a revoked key ends within five seconds', async () => {
   const { request } = visitors.studio.capstan;
   const { body: session } = await request<{ items: { project_id: string }[] }>('GET', '/v1/projects');
   const projects = session.items.slice(0, 1).map(({ project_id }) => project_id);

@@ -12,6 +12,7 @@ import type { Job } from '../../../src/contracts/media.ts';
 import type { Run } from '../../../src/contracts/run.ts';
 import { connectDatabase } from '../../../src/db/connect.ts';
 import { aShell } from '../../cli/support/shell.ts';
+import { isLong } from '../../support/long.ts';
 import type { OpenPage } from '../support/browser.ts';
 import { makeFilm } from '../support/ffmpeg.ts';
 import { reel, useStudio } from '../support/studio.ts';
@@ -90,7 +91,7 @@ async function saveBeside({ page }: OpenPage, folder: string, text: string): Pro
   return [pipeline, mocks];
 }
 
-test('what only the server knows stands at its line before anything is stored', async () => {
+test.runIf(isLong)('what only the server knows stands at its line before anything is stored', async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   const asked: string[] = [];
@@ -114,52 +115,61 @@ test('what only the server knows stands at its line before anything is stored', 
   await opened.close();
 });
 
-test('mocks come from the last run, and what is saved is a test for the command line', async () => {
-  const opened = await visitors.visit();
-  const { page } = opened;
-  await tryLastRun(opened, 'reel');
-  const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
-  const [pipeline, mocks] = await saveBeside(opened, folder, reel);
-  expect(await testWithMocks(pipeline, mocks)).toMatchObject({ code: 0, differences: [] });
-  await page.getByLabel('A mocks file').setInputFiles(mocks);
-  await page.getByText('The result matches the mocks.').waitFor();
-  await rm(folder, { recursive: true });
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'mocks come from the last run, and what is saved is a test for the command line',
+  async () => {
+    const opened = await visitors.visit();
+    const { page } = opened;
+    await tryLastRun(opened, 'reel');
+    const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
+    const [pipeline, mocks] = await saveBeside(opened, folder, reel);
+    expect(await testWithMocks(pipeline, mocks)).toMatchObject({ code: 0, differences: [] });
+    await page.getByLabel('A mocks file').setInputFiles(mocks);
+    await page.getByText('The result matches the mocks.').waitFor();
+    await rm(folder, { recursive: true });
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
-test('a pipeline that starts another is tried with what both were answered, and saved with both', async () => {
-  const { request, ended } = visitors.studio.capstan;
-  await request('POST', '/v1/pipelines', startsReel, { 'content-type': 'application/yaml' });
-  const { body } = await request<Run>('POST', '/v1/runs', { pipeline: 'starts-reel', job: {} });
-  expect((await ended(body.run_id)).output).toEqual({ title: 'Inner' });
-  const opened = await visitors.visit();
-  await tryLastRun(opened, 'starts-reel');
-  const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
-  const [pipeline, mocks] = await saveBeside(opened, folder, startsReel);
-  const tested = { code: 0, differences: [], calls: { trim: 2, resample: 1, join: 1 } };
-  expect(await testWithMocks(pipeline, mocks)).toMatchObject({ ...tested, output: { title: 'Inner' } });
-  await rm(folder, { recursive: true });
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'a pipeline that starts another is tried with what both were answered, and saved with both',
+  async () => {
+    const { request, ended } = visitors.studio.capstan;
+    await request('POST', '/v1/pipelines', startsReel, { 'content-type': 'application/yaml' });
+    const { body } = await request<Run>('POST', '/v1/runs', { pipeline: 'starts-reel', job: {} });
+    expect((await ended(body.run_id)).output).toEqual({ title: 'Inner' });
+    const opened = await visitors.visit();
+    await tryLastRun(opened, 'starts-reel');
+    const folder = await mkdtemp(join(tmpdir(), 'capstan-mocks-'));
+    const [pipeline, mocks] = await saveBeside(opened, folder, startsReel);
+    const tested = { code: 0, differences: [], calls: { trim: 2, resample: 1, join: 1 } };
+    expect(await testWithMocks(pipeline, mocks)).toMatchObject({ ...tested, output: { title: 'Inner' } });
+    await rm(folder, { recursive: true });
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
-test('the editor offers what fits while the text is broken, and says so of the graph', async () => {
-  const opened = await visitors.visit();
-  const { page } = opened;
-  await writeDraft(opened, reel);
-  const findings = page.getByRole('region', { name: 'Findings' });
-  await findings.getByText('Checked against the current fleet').waitFor();
-  await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
-  await page.keyboard.type('other: "{{ steps.');
-  await page.getByRole('option', { name: 'trim' }).waitFor();
-  await page.keyboard.press('Escape');
-  await page.getByText('The graph shows the last text without an error.').waitFor();
-  expect(await findings.getByRole('listitem').count()).toBe(1);
-  expect(await opened.axe()).toEqual([]);
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'the editor offers what fits while the text is broken, and says so of the graph',
+  async () => {
+    const opened = await visitors.visit();
+    const { page } = opened;
+    await writeDraft(opened, reel);
+    const findings = page.getByRole('region', { name: 'Findings' });
+    await findings.getByText('Checked against the current fleet').waitFor();
+    await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
+    await page.keyboard.type('other: "{{ steps.');
+    await page.getByRole('option', { name: 'trim' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByText('The graph shows the last text without an error.').waitFor();
+    expect(await findings.getByRole('listitem').count()).toBe(1);
+    expect(await opened.axe()).toEqual([]);
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
 const withFile = `pipeline: from-file
 version: "1.0"

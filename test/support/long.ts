@@ -1,0 +1,5 @@
+/**
+ * `npm test` has each rule once, at the lowest height where it can fail, and one journey through whole processes for
+ * each promise. `npm run test:long` sets LONG=1 and adds what varies such a journey, repeats it, or takes minutes.
+ */
+export const isLong = process.env.LONG === '1';
