@@ -89,11 +89,11 @@ describe.each(Object.keys(ways) as (keyof typeof ways)[])('over %s', (way) => {
     ]);
     expect(run.decisions.every(({ reason }) => reason !== '')).toBe(true);
     expect(run).not.toHaveProperty('next');
-    expect(reports.map(({ progress, total }) => [progress, total])).toEqual([
-      [0, 2],
-      [1, 2],
-      [2, 2],
-    ]);
+    // The client's library drops reports that arrive in one piece with the result.
+    expect(reports.length).toBeGreaterThan(0);
+    expect(reports.map(({ progress, total }) => [progress, total])).toEqual(
+      [0, 1, 2].slice(0, reports.length).map((done) => [done, 2]),
+    );
   });
 
   test('an invalid job is refused with its place', async () => {
@@ -106,6 +106,24 @@ describe.each(Object.keys(ways) as (keyof typeof ways)[])('over %s', (way) => {
     expect([isError, content.code]).toEqual([true, 'job_invalid']);
     expect(content.errors[0]?.pointer).toBe('/job/clip');
   });
+});
+
+test('each end of a step is reported before the result', async () => {
+  const params = { name: 'run_agent_reel', arguments: { clip: 'a.mp4' }, _meta: { progressToken: 7 } };
+  const response = await fetch(`${capstan.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${capstan.key}`,
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  });
+  const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: {'));
+  const messages = lines.map((line) => JSON.parse(line.slice('data: '.length)));
+  expect(
+    messages.map((message) => message.params?.progress ?? message.result.structuredContent.state),
+  ).toEqual([0, 1, 2, 'succeeded']);
 });
 
 test('a run that takes longer answers its id, and is asked for its end', async () => {

@@ -4,6 +4,7 @@ import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -129,14 +130,17 @@ test('server killed -9 right after it answered: the run is started by the next o
   expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reuse']);
 });
 
-test('worker stopped by SIGTERM in the middle of a long step: the next worker does it again', async () => {
-  hosted.handle = () => undefined;
-  const before = hosted.execs.length;
-  const { run_id } = await capstan.submit([{ id: 'a', capability: 'work', input: {} }]);
-  await waitFor('the call to arrive', () => hosted.execs.length === before + 1);
-  const stopped = capstan.killWorker('SIGTERM');
-  hosted.handle = echo;
-  await stopped;
-  await capstan.startWorker();
-  expect(await capstan.ended(run_id, 60_000)).toMatchObject({ state: 'succeeded' });
-});
+test.runIf(isLong)(
+  'worker stopped by SIGTERM in the middle of a long step: the next worker does it again',
+  async () => {
+    hosted.handle = () => undefined;
+    const before = hosted.execs.length;
+    const { run_id } = await capstan.submit([{ id: 'a', capability: 'work', input: {} }]);
+    await waitFor('the call to arrive', () => hosted.execs.length === before + 1);
+    const stopped = capstan.killWorker('SIGTERM');
+    hosted.handle = echo;
+    await stopped;
+    await capstan.startWorker();
+    expect(await capstan.ended(run_id, 60_000)).toMatchObject({ state: 'succeeded' });
+  },
+);

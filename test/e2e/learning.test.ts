@@ -6,6 +6,7 @@ import type { Skill } from '../../src/contracts/skill.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { readShown, startModelLevels } from '../support/model-levels.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
@@ -135,41 +136,48 @@ test('level 1 fails twice, the advice of level 2 helps; the third run with that 
   expect(await readModelCosts()).toEqual(spent);
 });
 
-test('many that fail alike at once ask for one advice; all others are repaired by what the first learnt', async () => {
-  let goOn = (): void => {};
-  const all = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  provider.answer(async ({ body }) => {
-    const { kind } = readShown(body);
-    if (kind === 'advise') await all;
-    return {
-      text: JSON.stringify(kind === 'advise' ? advise('lower it to what is allowed') : setRate(48_000)),
-    };
-  });
-  const from = provider.requests.length;
-  const runs = await Promise.all(Array.from({ length: alike }, () => submit({ rate: 96_000 })));
-  const ids = runs.map(({ run_id }) => run_id);
-  await waitFor(
-    'the others to wait for the first',
-    async () => {
-      const [open] = await db('escalation').whereIn('run_id', ids).whereNotNull('leader_id').count('* as n');
-      return Number(open?.n) === alike - 1;
-    },
-    60_000,
-  );
-  goOn();
-  await waitFor('all runs to end', async () => (await countEnded(ids)) === alike, 60_000);
-  const ended = await Promise.all(ids.map((id) => capstan.ended(id)));
-  expect(ended.map(({ state, output }) => [state, output])).toEqual(
-    ids.map(() => ['succeeded', { a: { rate: 48_000 } }]),
-  );
-  expect(shownSince(from).map(({ kind }) => kind)).toEqual(['advise', 'correct']);
-  const ladders = await Promise.all(ended.map(ladderOf));
-  expect(new Set(ladders.map(({ skill_id }) => skill_id)).size).toBe(1);
-  expect(ladders.map(({ escalation_level }) => escalation_level).sort()).toEqual([
-    ...Array(alike - 1).fill(0),
-    1,
-  ]);
-  expect(await skillOf(ladders[0] as Escalation)).toMatchObject({ success_count: alike, uses: alike - 1 });
-}, 300_000);
+test.runIf(isLong)(
+  'many that fail alike at once ask for one advice; all others are repaired by what the first learnt',
+  async () => {
+    let goOn = (): void => {};
+    const all = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    provider.answer(async ({ body }) => {
+      const { kind } = readShown(body);
+      if (kind === 'advise') await all;
+      return {
+        text: JSON.stringify(kind === 'advise' ? advise('lower it to what is allowed') : setRate(48_000)),
+      };
+    });
+    const from = provider.requests.length;
+    const runs = await Promise.all(Array.from({ length: alike }, () => submit({ rate: 96_000 })));
+    const ids = runs.map(({ run_id }) => run_id);
+    await waitFor(
+      'the others to wait for the first',
+      async () => {
+        const [open] = await db('escalation')
+          .whereIn('run_id', ids)
+          .whereNotNull('leader_id')
+          .count('* as n');
+        return Number(open?.n) === alike - 1;
+      },
+      60_000,
+    );
+    goOn();
+    await waitFor('all runs to end', async () => (await countEnded(ids)) === alike, 60_000);
+    const ended = await Promise.all(ids.map((id) => capstan.ended(id)));
+    expect(ended.map(({ state, output }) => [state, output])).toEqual(
+      ids.map(() => ['succeeded', { a: { rate: 48_000 } }]),
+    );
+    expect(shownSince(from).map(({ kind }) => kind)).toEqual(['advise', 'correct']);
+    const ladders = await Promise.all(ended.map(ladderOf));
+    expect(new Set(ladders.map(({ skill_id }) => skill_id)).size).toBe(1);
+    expect(ladders.map(({ escalation_level }) => escalation_level).sort()).toEqual([
+      ...Array(alike - 1).fill(0),
+      1,
+    ]);
+    expect(await skillOf(ladders[0] as Escalation)).toMatchObject({ success_count: alike, uses: alike - 1 });
+  },
+  300_000,
+);
