@@ -10,7 +10,7 @@ import { median } from '../engine/statistics.ts';
 import { measure } from '../router/load.ts';
 import { registerUpstreams } from '../router/register.ts';
 import { pin, startServers, startUpstream } from '../router/stack.ts';
-import { describeExec, type System } from '../router/systems.ts';
+import { describeExec, describeStreams, type System } from '../router/systems.ts';
 import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { say } from '../shared/run-bench.ts';
 import type { Database } from '../shared/start-database.ts';
@@ -121,7 +121,7 @@ async function start({ place, addDatabase, beside: path }: Bench): Promise<Machi
   const toSide = (name: string, server: typeof servers.capstan): Side => {
     const pid = pids.get(server.part) ?? 0;
     pin(pid, 0);
-    return { name, pid, systems: describeExec(server, '') };
+    return { name, pid, systems: [...describeExec(server, ''), ...describeStreams(server)] };
   };
   const others = servers.beside === null ? [] : [toSide('beside', servers.beside)];
   return {

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ensurePythonProgram } from '../../scripts/tools/ensure-program.ts';
 import { findProgram } from '../../src/dev/programs.ts';
-import { describeServer, heapFlags } from '../../src/dev/service-processes.ts';
+import { describeServer } from '../../src/dev/service-processes.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { ensureRivals } from '../shared/ensure-rivals.ts';
 import { buildProgram, type Checkout, startOtherServer } from '../shared/other-checkout.ts';
@@ -162,7 +162,7 @@ export async function startCapstan(
   };
   const spec = describeServer({ dataDir: place.dataDir, environment }, at(port));
   const { command, args } = buildProgram(join(benchFolder, '..'), 'server');
-  await place.supervisor.start({ ...spec, command, args: [...heapFlags, ...flags, ...args] });
+  await place.supervisor.start({ ...spec, command, args: [...flags, ...args] });
   return { url: at(port), apiKey, part: spec.name, environment };
 }
 

@@ -130,6 +130,14 @@ function describeCapstanChats(
   return rows.map(([name, model]) => describeChat(group, model, { ...place, name: `${name}${mark}` }));
 }
 
+/** Streams of chat completions, free and paid. */
+export function describeStreams(capstan: CapstanServer): readonly System[] {
+  return describeCapstanChats('stream', capstan, besideMark).map((system) => ({
+    ...system,
+    name: system.name.replace(besideMark, ''),
+  }));
+}
+
 function describeChats(group: 'chat' | 'stream', at: Addresses): readonly System[] {
   const path = '/v1/chat/completions';
   const direct = { name: 'direct', origin: at.upstream, part: null, path, headers: json };

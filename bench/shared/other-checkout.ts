@@ -10,7 +10,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { ensureDatabase } from '../../src/dev/postgres/server.ts';
 import type { Program } from '../../src/dev/programs.ts';
-import { describeServer } from '../../src/dev/service-processes.ts';
+import { describeServer, heapFlags } from '../../src/dev/service-processes.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import type { Place } from './run-bench.ts';
 import type { Database } from './start-database.ts';
@@ -44,7 +44,7 @@ export function buildProgram(root: string, entry: 'server' | 'worker'): Program 
     [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
     { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
   );
-  return { command: process.execPath, args: [join(root, 'dist/src', `${entry}.js`)] };
+  return { command: process.execPath, args: [...heapFlags, join(root, 'dist/src', `${entry}.js`)] };
 }
 
 /** The same process of the other checkout, under a name and with a log of its own. */

@@ -104,17 +104,29 @@ interface AnswerEvents {
   close(last: readonly string[]): void;
 }
 
-/** Sends parts; those that come together are sent together. */
-function createJoin(events: Readable) {
+/** Parts that follow one another within this time are sent together: each write costs as much as making several parts. */
+const togetherMs = 8;
+
+/** Sends the first part at once, and then what has come every `togetherMs`. `flush` sends what waits. */
+export function createJoin(events: Readable) {
   let waiting = '';
+  let pause: NodeJS.Timeout | null = null;
   const flush = (): void => {
     if (events.destroyed || waiting === '') return;
     events.push(waiting);
     waiting = '';
     if (events.readableLength > mostUnreadBytes) events.destroy();
   };
+  const endPause = (): void => {
+    pause = null;
+    if (waiting !== '') flushAndPause();
+  };
+  const flushAndPause = (): void => {
+    flush();
+    pause ??= setTimeout(endPause, togetherMs);
+  };
   const write = (some: readonly string[]): void => {
-    if (waiting === '') queueMicrotask(flush);
+    if (waiting === '' && pause === null) queueMicrotask(flushAndPause);
     for (const event of some) waiting += event;
   };
   return { write, flush };

@@ -43,7 +43,8 @@ interface Traffic {
 
 /** With more short calls in flight, claims share statements without a prefetch. */
 const mostOpen = 4;
-const mostAhead = 4;
+/** Made together, and rarely: a claim locks the budget until its commit, and what is settled meanwhile waits. */
+const mostAhead = 8;
 /** With this many left, more are made. */
 const leastAhead = 2;
 const idleMs = 50;
