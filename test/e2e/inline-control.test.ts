@@ -132,7 +132,8 @@ async function pauseAfter(calls: number, steps: (who: string) => object[]): Prom
 }
 
 test('a pause is heard in the middle of batches, and after it nothing is repeated', async () => {
-  await Promise.all([pauseAfter(1, chainOf), pauseAfter(15, chainOf), pauseAfter(40, itemsOf)]);
+  const varied = isLong ? [pauseAfter(1, chainOf)] : [];
+  await Promise.all([...varied, pauseAfter(15, chainOf), pauseAfter(40, itemsOf)]);
   await checkRows();
 });
 

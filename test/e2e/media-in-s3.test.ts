@@ -12,6 +12,7 @@ import { createMediaTransfer } from '../../src/capability/media/media-transfer.t
 import { readSettings } from '../../src/capability/settings.ts';
 import { makeDemoMedia } from '../../src/dev/demo-media.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { isLong } from '../support/long.ts';
 import { type S3Gateway, startS3Gateway } from '../support/s3-gateway.ts';
 import { findS3Program } from '../support/s3-program.ts';
 import { waitFor } from '../support/wait.ts';
@@ -103,7 +104,7 @@ describe.skipIf(program.path === null)(`samples over S3 (${program.reason})`, ()
     );
   });
 
-  test('a step whose file is in a bucket that is away waits for it', async () => {
+  test.runIf(isLong)('a step whose file is in a bucket that is away waits for it', async () => {
     const { body: job } = await capstan.request<{ job_id: string }>('POST', '/v1/jobs', {
       job: { clips: [{ media_store_path: 'media://job/first.mp4' }] },
     });

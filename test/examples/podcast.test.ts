@@ -6,6 +6,7 @@ import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import { readWav, secondsOf } from '../../examples/stand-ins/wav.ts';
 import { aFolder } from '../capability/support/folders.ts';
+import { isLong } from '../support/long.ts';
 import { call, startWrapped } from '../wrap/support.ts';
 import { keepExamplePicture } from './pictures.ts';
 import { findingsOfSwap, useExample } from './support.ts';
@@ -81,7 +82,7 @@ test('its wrap files serve the steps of the pipeline instead of the stand-ins', 
   });
 });
 
-test('ffmpeg levels and cuts as the stand-ins do', async () => {
+test.runIf(isLong)('ffmpeg levels and cuts as the stand-ins do', async () => {
   const { ffmpeg } = await locateMediaTools(await aFolder());
   const wrap = async (name: string) =>
     startWrapped((await example.read(`ffmpeg-${name}.wrap.yaml`)).replace('- ffmpeg', `- ${ffmpeg}`));
