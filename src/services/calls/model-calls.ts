@@ -117,16 +117,15 @@ export function createJoin(events: Readable) {
     waiting = '';
     if (events.readableLength > mostUnreadBytes) events.destroy();
   };
-  const endPause = (): void => {
-    pause = null;
-    if (waiting !== '') flushAndPause();
-  };
-  const flushAndPause = (): void => {
+  const send = (): void => {
     flush();
-    pause ??= setTimeout(endPause, togetherMs);
+    pause = setTimeout(() => {
+      pause = null;
+      if (waiting !== '') send();
+    }, togetherMs);
   };
   const write = (some: readonly string[]): void => {
-    if (waiting === '' && pause === null) queueMicrotask(flushAndPause);
+    if (waiting === '' && pause === null) queueMicrotask(send);
     for (const event of some) waiting += event;
   };
   return { write, flush };
