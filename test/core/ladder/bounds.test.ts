@@ -7,7 +7,6 @@
 import { describe, expect, it } from 'vitest';
 import { applyLadder } from '../../../src/core/ladder/machine.ts';
 import type { LadderStart, LadderState } from '../../../src/core/ladder/types.ts';
-import { isLong } from '../../support/long.ts';
 import { aLadder, aStepLadder, commandOf, eventOf } from './a-ladder.ts';
 
 interface Count {
@@ -118,13 +117,11 @@ function both(rules: Partial<LadderStart>): LadderState[] {
 }
 
 describe('no adversary', () => {
-  const bounds = [
+  it.each([
     [1, { executions: 6, advices: 4 }, true],
     [2, { executions: 10, advices: 8 }, true],
     [3, { executions: 14, advices: 12 }, false],
-  ] as const;
-
-  it.each(bounds.slice(0, isLong ? 3 : 2))(
+  ])(
     'gets more than 4r + 2 executions and 4r advices out of r = %i, and one gets them',
     (r, bound, isFlaky) => {
       const starts = both({ max_advices_per_level: r, max_transients: 1 });
