@@ -121,7 +121,7 @@ export function createJoin(events: Readable) {
     flush();
     pause = setTimeout(() => {
       pause = null;
-      if (waiting !== '') send();
+      if (waiting !== '' && !events.destroyed) send();
     }, togetherMs);
   };
   const write = (some: readonly string[]): void => {

@@ -9,7 +9,7 @@ function open() {
   const events = new Readable({ read: () => undefined });
   const sent: string[] = [];
   events.push = (part: string) => sent.push(part) > 0;
-  return { ...createJoin(events), sent };
+  return { ...createJoin(events), events, sent };
 }
 
 test('the first part goes at once, and those that follow within 8 ms go together', async () => {
@@ -44,4 +44,15 @@ test('an end takes along what waits', async () => {
   expect(sent).toEqual(['a', 'bend']);
   await vi.advanceTimersByTimeAsync(8);
   expect(sent).toEqual(['a', 'bend']);
+});
+
+test('nothing goes on for a client that has left', async () => {
+  const { write, events, sent } = open();
+  write(['a']);
+  await vi.advanceTimersByTimeAsync(0);
+  write(['b']);
+  events.destroy();
+  await vi.advanceTimersByTimeAsync(8);
+  expect(sent).toEqual(['a']);
+  expect(vi.getTimerCount()).toBe(0);
 });
