@@ -125,17 +125,13 @@ function describeCapstanChats(
   const rows = [
     ['Capstan free', freeModel],
     ['Capstan paid', paidModel],
-    ...(mark === '' ? [['Capstan, packaged model', packagedModel] as const] : []),
   ] as const;
   return rows.map(([name, model]) => describeChat(group, model, { ...place, name: `${name}${mark}` }));
 }
 
 /** Streams of chat completions, free and paid. */
 export function describeStreams(capstan: CapstanServer): readonly System[] {
-  return describeCapstanChats('stream', capstan, besideMark).map((system) => ({
-    ...system,
-    name: system.name.replace(besideMark, ''),
-  }));
+  return describeCapstanChats('stream', capstan, '');
 }
 
 function describeChats(group: 'chat' | 'stream', at: Addresses): readonly System[] {
@@ -147,6 +143,7 @@ function describeChats(group: 'chat' | 'stream', at: Addresses): readonly System
     describeChat(group, 'bench', portkey(at)),
     ...(litellm === null ? [] : [describeChat(group, 'bench', litellmPlace(litellm))]),
     ...describeCapstanChats(group, at.capstan, ''),
+    describeChat(group, packagedModel, { ...placeOf(at.capstan), name: 'Capstan, packaged model' }),
     ...(beside === null ? [] : describeCapstanChats(group, beside, besideMark)),
   ];
 }
