@@ -1,6 +1,7 @@
 /** What we rely upon in the sandbox of the SDK's workflows, beyond its documentation. */
 import { readFileSync } from 'node:fs';
 import { type Context, Script } from 'node:vm';
+import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { EngineWorker } from '../../src/runtime/workflow-threads.ts';
 import { quietRuntime } from '../support/temporal.ts';
@@ -51,7 +52,10 @@ beforeAll(async () => {
     history as Parameters<typeof EngineWorker.runReplayHistory>[1],
   );
 });
-afterAll(() => vi.restoreAllMocks());
+afterAll(() => {
+  vi.restoreAllMocks();
+  globalHandlers.uninstall(); // as in replay-histories.ts
+});
 
 test('no call into a workflow has a time limit of its own, for which Node would start a thread', () => {
   expect(calls.length).toBeGreaterThan(4);
