@@ -10,18 +10,19 @@ import type { ProgressEvent } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
 import { root } from '../docs/documents.ts';
 import { isLong } from '../support/long.ts';
-import { useMortalCapstan } from '../support/shared-capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
 const events: ProgressEvent[] = [];
-const capstan = useMortalCapstan();
+let capstan: SharedCapstan;
 let folder: string;
 let program: string;
 let supervisor: Supervisor;
 let watched: WatchedCapability;
 
 beforeAll(async () => {
+  capstan = await shareCapstan();
   folder = await mkdtemp(join(tmpdir(), 'capstan-watch-'));
   program = join(folder, 'shout/shout.py');
   await cp(`${root}templates/init/shout`, join(folder, 'shout'), { recursive: true });

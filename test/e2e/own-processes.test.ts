@@ -139,20 +139,23 @@ test.each(programs)('capstan %s exits 2 where no Postgres answers, without its p
   });
 });
 
-test.each(programs.slice(0, 2))('capstan %s tells a media store that cannot be in one line', async (name) => {
-  const { code, stderr } = await capstan([name], {
-    DATABASE_URL: databaseUrl,
-    TEMPORAL_ADDRESS: inject('temporalAddress'),
-    MEDIA_URL: 'ftp://media',
-  });
-  expect({ code, stderr }).toEqual({
-    code: 1,
-    stderr:
-      'error usage: MEDIA_URL is "ftp://media"; allowed are file://DIR and s3://BUCKET/PREFIX?region=…\n',
-  });
-});
+test.runIf(isLong).each(programs.slice(0, 2))(
+  'capstan %s tells a media store that cannot be in one line',
+  async (name) => {
+    const { code, stderr } = await capstan([name], {
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      MEDIA_URL: 'ftp://media',
+    });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        'error usage: MEDIA_URL is "ftp://media"; allowed are file://DIR and s3://BUCKET/PREFIX?region=…\n',
+    });
+  },
+);
 
-test('capstan worker exits 2 where Temporal has no such namespace', async () => {
+test.runIf(isLong)('capstan worker exits 2 where Temporal has no such namespace', async () => {
   const settings = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: inject('temporalAddress') };
   const { code, stderr } = await capstan(['worker'], { ...settings, TEMPORAL_NAMESPACE: 'nowhere' });
   expect({ code, stderr }).toEqual({
@@ -207,29 +210,32 @@ async function registerNamespace(connection: Connection, namespace: string): Pro
   await waitForAttributes(connection, namespace, searchAttributeNames.length);
 }
 
-test('capstan doctor names search attributes that Temporal lacks, and registers them with --fix', async () => {
-  const namespace = `doctor-${randomBytes(4).toString('hex')}`;
-  const connection = await Connection.connect({ address: inject('temporalAddress') });
-  await registerNamespace(connection, namespace);
-  const settings = { TEMPORAL_ADDRESS: inject('temporalAddress'), TEMPORAL_NAMESPACE: namespace };
-  const attributes = async (...words: readonly string[]) => {
-    const { stdout } = await capstan(['doctor', '--json', '--data', folder, ...words], settings);
-    return (JSON.parse(stdout) as Check[]).find(({ name }) => name === 'search attributes');
-  };
-  const known = searchAttributeNames.join(', ');
-  expect(await attributes()).toMatchObject({
-    status: 'warning',
-    found: `not registered in ${namespace}: ${known}`,
-    remedy: 'capstan doctor --fix registers them; runs work without them',
-  });
-  expect(await attributes('--fix')).toMatchObject({
-    status: 'ok',
-    found: `registered now in namespace ${namespace}: ${known}`,
-  });
-  await waitForAttributes(connection, namespace, 0);
-  expect((await attributes())?.found).toMatch(/^all registered/);
-  await connection.close();
-});
+test.runIf(isLong)(
+  'capstan doctor names search attributes that Temporal lacks, and registers them with --fix',
+  async () => {
+    const namespace = `doctor-${randomBytes(4).toString('hex')}`;
+    const connection = await Connection.connect({ address: inject('temporalAddress') });
+    await registerNamespace(connection, namespace);
+    const settings = { TEMPORAL_ADDRESS: inject('temporalAddress'), TEMPORAL_NAMESPACE: namespace };
+    const attributes = async (...words: readonly string[]) => {
+      const { stdout } = await capstan(['doctor', '--json', '--data', folder, ...words], settings);
+      return (JSON.parse(stdout) as Check[]).find(({ name }) => name === 'search attributes');
+    };
+    const known = searchAttributeNames.join(', ');
+    expect(await attributes()).toMatchObject({
+      status: 'warning',
+      found: `not registered in ${namespace}: ${known}`,
+      remedy: 'capstan doctor --fix registers them; runs work without them',
+    });
+    expect(await attributes('--fix')).toMatchObject({
+      status: 'ok',
+      found: `registered now in namespace ${namespace}: ${known}`,
+    });
+    await waitForAttributes(connection, namespace, 0);
+    expect((await attributes())?.found).toMatch(/^all registered/);
+    await connection.close();
+  },
+);
 
 test.runIf(isLong)(
   'capstan doctor reads the settings of a server, and says which of them leads nowhere',

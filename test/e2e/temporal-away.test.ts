@@ -158,7 +158,7 @@ test.runIf(isLong)('so does a model that a ladder has asked: it is asked once, a
   await Promise.all([models.stop(), provider.close(), direct.teardown()]);
 });
 
-test('a schedule is taken, and works when Temporal is back', async () => {
+test.runIf(isLong)('a schedule is taken, and works when Temporal is back', async () => {
   await temporal.cut();
   // At a time that does not come during a test.
   const asked = { name: 'later', pipeline: 'nightly', cron: '0 0 29 2 *', job: { rate: 7 } };

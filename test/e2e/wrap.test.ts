@@ -156,19 +156,22 @@ test.runIf(isLong)(
   },
 );
 
-test('the only instance crashes in mid-run: it starts again, and the run waits for it and succeeds', async () => {
-  const { endpoint } = await wrap('wrap-comes-back', aWaiter('wrap-comes-back', ''));
-  const job = aJob('comes-back');
-  const runId = await submit('wrap-comes-back', job);
-  const [first] = await readMarks(job.marks, 1);
-  process.kill(first?.serving ?? 0, 'SIGKILL');
-  const marks = await readMarks(job.marks, 2);
-  expect(marks[1]?.serving).not.toBe(first?.serving);
-  await writeFile(job.go, '');
-  expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
-  const { attempts } = await stepOf(runId);
-  expect(new Set(attempts.map((attempt) => attempt.endpoint))).toEqual(new Set([endpoint]));
-});
+test.runIf(isLong)(
+  'the only instance crashes in mid-run: it starts again, and the run waits for it and succeeds',
+  async () => {
+    const { endpoint } = await wrap('wrap-comes-back', aWaiter('wrap-comes-back', ''));
+    const job = aJob('comes-back');
+    const runId = await submit('wrap-comes-back', job);
+    const [first] = await readMarks(job.marks, 1);
+    process.kill(first?.serving ?? 0, 'SIGKILL');
+    const marks = await readMarks(job.marks, 2);
+    expect(marks[1]?.serving).not.toBe(first?.serving);
+    await writeFile(job.go, '');
+    expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
+    const { attempts } = await stepOf(runId);
+    expect(new Set(attempts.map((attempt) => attempt.endpoint))).toEqual(new Set([endpoint]));
+  },
+);
 
 test('a cancelled run ends the program', async () => {
   const { endpoint } = await wrap('wrap-cancels', aWaiter('wrap-cancels', ''));

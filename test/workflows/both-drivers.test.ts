@@ -2,7 +2,7 @@
  * Random pipelines with conditions, rules, items, waits, failures and retries, with a queue and without, driven by the
  * workflow on a real Temporal and by the mock run in virtual time: they end equal, step by step and item by item, also
  * across histories, nothing is called more often than it has to be, and every history of the workflow replays.
- * The long form: `RUNS=25`.
+ * The long form: `RUNS=50`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure } from '@temporalio/common';
@@ -31,7 +31,7 @@ import {
   succeeded,
 } from '../support/scripted-runs.ts';
 
-const numRuns = runs(12);
+const numRuns = runs(6);
 const seed = askedSeed ?? 20_261_122;
 /** As many at once as the workers of one process take well. */
 const batch = 12;
