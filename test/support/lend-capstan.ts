@@ -14,8 +14,8 @@ export interface Lender {
   close(): Promise<void>;
 }
 
-/** A cancel is noticed with the next heartbeat. */
-const settings = { HEARTBEAT_INTERVAL_MS: '500' };
+/** A cancel is noticed with the next heartbeat. Its maintenance goes on while others test. */
+const settings = { HEARTBEAT_INTERVAL_MS: '500', MAINTENANCE_MS: '2000' };
 
 /** @returns stops it */
 type Start = (capstan: Capstan) => Promise<() => Promise<void>>;

@@ -16,14 +16,19 @@ beforeEach(async () => {
   await symlink(join(inject('packageFolder'), 'bin/capstan.mjs'), join(folder, 'bin/capstan'));
 });
 
-/** @param words after `capstan`; the last is the one under the cursor */
+/**
+ * The script is read in this process and asks the program, as a start of the program takes longest.
+ *
+ * @param words after `capstan`; the last is the one under the cursor
+ */
 async function complete(words: readonly string[]): Promise<string[]> {
   const script = `
-    eval "$(capstan completion bash)"
+    eval "$SCRIPT"
     COMP_WORDS=(capstan "$@"); COMP_CWORD=$#
     $(complete -p capstan | sed -E 's/.*-F ([^ ]+).*/\\1/')
     printf '%s\\n' "\${COMPREPLY[@]}"`;
-  const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` };
+  const SCRIPT = await ask('bash');
+  const env = { ...process.env, SCRIPT, PATH: `${join(folder, 'bin')}:${process.env.PATH}` };
   const { stdout } = await promisify(execFile)('bash', ['-c', script, 'bash', ...words], {
     cwd: folder,
     env,
