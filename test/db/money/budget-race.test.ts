@@ -143,7 +143,7 @@ describe('64 workers with random scopes, over two days', () => {
       isOver = true;
     });
     const { looks, seen } = await watching;
-    expect(looks).toBeGreaterThan(10);
+    expect(looks).toBeGreaterThan(isLong ? 10 : 2);
     expect(seen).toEqual([]);
     expect(await findDrift(db)).toEqual([]);
     expect(await countDeadlocks()).toBe(0);
