@@ -5,7 +5,7 @@
  * what it repeats, so seven characters may mean a thousand instructions.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { extendPointer, isPlainObject } from './json/values.ts';
+import { extendPointer, isList, isPlainObject } from './json/values.ts';
 import {
   ReferenceFault,
   referenceKeywords,
@@ -181,4 +181,50 @@ export function estimatePatternSize(pattern: string): number {
     }
   }
   return outer.reduce((sum, before) => sum + before, size);
+}
+
+// Schemas so simple that they compile for certain, and soon: most that capabilities publish.
+
+const simpleTypes: ReadonlySet<Json> = new Set<Json>([
+  'null',
+  'boolean',
+  'integer',
+  'number',
+  'string',
+  'array',
+  'object',
+]);
+/** Objects in it, each with a few keywords. */
+const mostSimple = 100;
+
+type IsSimple = (value: Json) => boolean;
+
+const isText: IsSimple = (value) => typeof value === 'string';
+const isNumber: IsSimple = (value) => typeof value === 'number';
+const isSize: IsSimple = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
+const isSchema: IsSimple = (value) => isPlainObject(value) && hasSimpleKeywords(value);
+
+/** What may stand beside them, in both drafts; a schema with any other keyword is not simple. */
+const simpleKeywords: ReadonlyMap<string, IsSimple> = new Map([
+  ['type', (value) => simpleTypes.has(value)],
+  ['title', isText],
+  ['description', isText],
+  ['properties', (value) => isPlainObject(value) && Object.values(value).every(isSchema)],
+  ['required', (value) => isList(value) && value.every(isText) && new Set(value).size === value.length],
+  ['additionalProperties', (value) => typeof value === 'boolean' || isSchema(value)],
+  ['items', isSchema],
+  ...['minimum', 'maximum'].map((keyword): [string, IsSimple] => [keyword, isNumber]),
+  ...['minLength', 'maxLength', 'minItems', 'maxItems'].map((keyword): [string, IsSimple] => [
+    keyword,
+    isSize,
+  ]),
+]);
+
+function hasSimpleKeywords(schema: JsonObject): boolean {
+  return Object.entries(schema).every(([keyword, value]) => simpleKeywords.get(keyword)?.(value) ?? false);
+}
+
+/** @param schema without a fault (`findSchemaFault`) */
+export function isSimpleSchema(schema: JsonObject): boolean {
+  return listObjects(schema).length <= mostSimple && hasSimpleKeywords(schema);
 }

@@ -143,9 +143,9 @@ export async function startLadderWorld(
     const error = `encoder: sample rate ${input.rate} is not supported, it must be even`;
     answer(response, isOdd ? 422 : 200, isOdd ? { ok: false, error } : { ok: true, output: input });
   };
-  const instances: RunningInstance[] = [];
-  for (const model of Object.entries(models)) instances.push(await startModel(api, provider, model));
-  const [worker, other] = await Promise.all([startWorker(api, settings), startWorker(api, settings)]);
+  const starting = Object.entries(models).map((model) => startModel(api, provider, model));
+  const [worker, ...instances] = await Promise.all([startWorker(api, settings), ...starting]);
+  let other: ReturnType<typeof startWorker> | null = null;
   const shown = (): readonly Shown[] => provider.requests.map(({ body }) => readShown(body));
 
   const keys = new Map<string, string>();
@@ -170,13 +170,11 @@ export async function startLadderWorld(
     capability,
     shown,
     advance,
-    advanceAgain: ({ escalation_id, transition }) =>
-      advanceLadder(other.ctx, {
-        escalation_id,
-        transition,
-        signal: new CancelSource(),
-        again: true,
-      }),
+    advanceAgain: async ({ escalation_id, transition }) => {
+      other ??= startWorker(api, settings);
+      const place = { escalation_id, transition, signal: new CancelSource() };
+      return advanceLadder((await other).ctx, { ...place, again: true });
+    },
     answer: (script) =>
       provider.answer(async ({ body }) => {
         const given = await script(readShown(body));
@@ -217,7 +215,7 @@ export async function startLadderWorld(
     escalation: async (projectId, id) =>
       (await (await call(projectId, `/v1/escalations/${id}`)).json()) as Escalation,
     close: async () => {
-      await Promise.all([worker.close(), other.close()]);
+      await Promise.all([worker.close(), other?.then(({ close }) => close())]);
       await Promise.all(instances.map((instance) => instance.stop()));
       await Promise.all([provider.close(), capability.stop(), api.close()]);
     },

@@ -11,10 +11,11 @@ export async function listTables(db: Db): Promise<readonly string[]> {
 
 /** Tables with a row that contains the text. */
 export async function tablesNaming(db: Db, text: string): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (const table of await listTables(db)) {
-    const { rows } = await db.raw('select 1 from ?? t where strpos(t::text, ?) > 0 limit 1', [table, text]);
-    if (rows.length > 0) found.push(table);
-  }
-  return found;
+  const tables = await listTables(db);
+  const looks = tables.map(
+    (table) =>
+      `select '${table}' as name where exists (select from ${table} t where strpos(t::text, :text) > 0)`,
+  );
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(looks.join(' union all '), { text });
+  return rows.map(({ name }) => name);
 }

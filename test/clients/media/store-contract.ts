@@ -147,7 +147,7 @@ export function describeMediaStore({ store, leftovers }: StoreUnderTest): void {
       await put(store(), clip, versions[0] ?? '');
       let replacing = true;
       const writer = (async () => {
-        for (let i = 1; i <= 40; i += 1) await put(store(), clip, versions[i % 2] ?? '');
+        for (let i = 1; i <= 16; i += 1) await put(store(), clip, versions[i % 2] ?? '');
         replacing = false;
       })();
       let whole = 0;

@@ -11,6 +11,7 @@ import {
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../../support/factories.ts';
+import { isLong } from '../../support/long.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { db, url } = useDatabase(8);
@@ -74,15 +75,15 @@ async function inOrder<Result>(
 describe('claims at once', () => {
   it('hold exactly the slots that an instance has', async () => {
     const instance = await anInstance(db, { max_concurrency: 4 });
-    const results = await claimAll(await manyClaims(64, instance, false));
-    expect(countBy(results)).toEqual({ claimed: 4, full: 60 });
+    const results = await claimAll(await manyClaims(24, instance, false));
+    expect(countBy(results)).toEqual({ claimed: 4, full: 20 });
     expect(await openAttempts({ instance_id: instance.instance_id })).toBe(4);
   });
 
   it('never put two calls on one idle free instance', async () => {
     const instance = await anInstance(db, { max_concurrency: 8 });
-    const results = await claimAll(await manyClaims(100, instance, true));
-    expect(countBy(results)).toEqual({ claimed: 1, full: 99 });
+    const results = await claimAll(await manyClaims(40, instance, true));
+    expect(countBy(results)).toEqual({ claimed: 1, full: 39 });
   });
 
   it.each(['a step', 'a direct call'])('of one key supersede each other: %s', async (what) => {
@@ -168,7 +169,9 @@ describe('a storm of claims, settlements and lost leases', () => {
         lease_ms: randomInt(3) === 0 ? 0 : 30_000,
         reserved_nano: 100n,
       });
-    await Promise.all(Array.from({ length: 32 }, (_, at) => work(pools[at % 4] as Db, claims, 12)));
+    await Promise.all(
+      Array.from({ length: 32 }, (_, at) => work(pools[at % 4] as Db, claims, isLong ? 12 : 6)),
+    );
     await loseExpiredAttempts(db);
     await db.raw("update attempt set lease_until = now() - interval '10 seconds' where state = 'dispatched'");
     await loseExpiredAttempts(db);

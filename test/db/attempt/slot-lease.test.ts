@@ -18,6 +18,8 @@ import { newId } from '../../../src/services/ids.ts';
 import { listBreaches, watchCommits } from '../../support/commit-watch.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anEnd, anInstance, aProject, claimAttempt, settleAttempt } from '../../support/factories.ts';
+import { isLong } from '../../support/long.ts';
+import { runs } from '../../support/runs.ts';
 
 const { db, url } = useDatabase(8);
 const others = [1, 2, 3].map(() => connectDatabase(url, 8));
@@ -26,6 +28,8 @@ beforeAll(() => watchCommits(db));
 afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 
 const leaseMs = 30_000;
+/** Of each lessee. */
+const rounds = isLong ? 20 : 6;
 
 function lease(
   instance: InstanceColumns,
@@ -86,7 +90,7 @@ describe('a lease', () => {
         );
         await Promise.all([one, two].map((holder) => lease(instance, holder, 0)));
       }),
-      { numRuns: 40 },
+      { numRuns: runs(20) },
     );
   });
 
@@ -174,7 +178,7 @@ test('64 lessees, claims and changes of concurrency never hold more than is decl
     const on = pools[at % pools.length] as Db;
     const holder = randomUUID();
     let own = 0;
-    for (let n = 0; n < 20; n++) {
+    for (let n = 0; n < rounds; n++) {
       const inUse = own === 0 ? 0 : randomInt(own + 1);
       own = await lease(instance, holder, randomInt(20), { inUse, on });
       expect(own).toBeGreaterThanOrEqual(inUse);

@@ -377,8 +377,8 @@ it('a result goes with the run that made it', async () => {
   expect(await db('cached_result').where({ capability: `paid${count}` })).toEqual([]);
 });
 
-it('a thousand equal items make one call', async () => {
-  const items = Array.from({ length: 1_000 }, (_, at) => at);
+it('two hundred equal items make one call', async () => {
+  const items = Array.from({ length: 200 }, (_, at) => at);
   const run = await aCachedRun({ for_each: { items } });
   const worker = aWorker();
   const ends = await Promise.all(

@@ -1,11 +1,13 @@
 /** What people decide about repairs is learnt: steps that fail in the real router, reviews decided by HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { RunEvent } from '../../../src/contracts/event.ts';
-import type { Review, ReviewDecision, ReviewSummary } from '../../../src/contracts/review.ts';
+import type { RepairIdentity, Review, ReviewDecision, ReviewSummary } from '../../../src/contracts/review.ts';
 import type { StepDetail } from '../../../src/contracts/run-step.ts';
 import type { Skill, SkillWorth } from '../../../src/contracts/skill.ts';
 import { deletedTables, deleteOfProject, deleteOld } from '../../../src/db/deletion/deleted-tables.ts';
 import { deleteKeys } from '../../../src/db/deletion/erasure.ts';
+import { addRepairDecision } from '../../../src/db/review/repair-decision.ts';
+import { newId } from '../../../src/services/ids.ts';
 import { readJson } from '../../support/api.ts';
 import { type FailingStep, type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -14,12 +16,18 @@ let world: LadderWorld;
 let project: string;
 let ana: Person;
 let ben: Person;
+/** What is decided about the rates of these tests. */
+let identity: RepairIdentity;
 
 interface ReviewPage {
   readonly items: readonly ReviewSummary[];
 }
 
-type Person = (decision: ReviewDecision) => (review: Review) => Promise<void>;
+type Decide = (review: Review) => Promise<void>;
+interface Person {
+  (decision: ReviewDecision): Decide;
+  readonly keyId: string;
+}
 
 beforeAll(async () => {
   world = await startLadderWorld({});
@@ -28,7 +36,10 @@ beforeAll(async () => {
     const failed = await fail('44.1k').catch(() => null); // an unknown schema refuses nothing
     if (failed?.end.command.type !== 'end' || failed.end.command.outcome !== 'review') return false;
     const { payload } = await readReview(failed.place.escalation_id);
-    return payload.proposals?.length === 1;
+    const [proposal, ...others] = payload.proposals ?? [];
+    if (proposal?.repair === undefined || others.length > 0) return false;
+    identity = proposal.repair;
+    return true;
   });
 });
 afterAll(() => world.close());
@@ -39,13 +50,16 @@ beforeEach(async () => {
 
 async function aPerson(name: string): Promise<Person> {
   const body = { name, scopes: ['run:read', 'review:decide'], projects: [project] };
-  const [, { key }] = await readJson<{ key: string }>(world.call(project, '/v1/keys', { body }));
-  return (decision) => async (review) => {
+  const [, { key, key_id: keyId }] = await readJson<{ key: string; key_id: string }>(
+    world.call(project, '/v1/keys', { body }),
+  );
+  const decide = (decision: ReviewDecision) => async (review: Review) => {
     const headers = { authorization: `Bearer ${key}`, 'if-match': `"${review.version}"` };
     const path = `/v1/reviews/${review.review_id}/decision`;
     const [status, problem] = await readJson(world.api.call(path, { body: decision, headers }));
     if (status !== 200) throw new Error(JSON.stringify(problem));
   };
+  return Object.assign(decide, { keyId });
 }
 
 function get<Body>(path: string): Promise<Body> {
@@ -64,7 +78,7 @@ async function fail(rate: string, step: Partial<FailingStep> = {}) {
 }
 
 /** Fails, is reviewed and decided. @returns the run, and the end of the ladder */
-async function review(rate: string, decide: ReturnType<Person>, step: Partial<FailingStep> = {}) {
+async function review(rate: string, decide: Decide, step: Partial<FailingStep> = {}) {
   const { run_id, place, end } = await fail(rate, step);
   expect(end.command).toMatchObject({ outcome: 'review' });
   const asked = await readReview(place.escalation_id);
@@ -74,14 +88,24 @@ async function review(rate: string, decide: ReturnType<Person>, step: Partial<Fa
 
 const approve = { action: 'approve' } as const;
 
-/** Three decisions alike, in three runs. */
+/** Approvals of earlier runs, as they are stored. */
+async function haveApproved(...people: readonly Person[]): Promise<void> {
+  for (const { keyId: decided_by } of people)
+    await addRepairDecision(world.api.db, {
+      ...identity,
+      project_id: project,
+      capability: 'transcode',
+      decision_id: `${newId('review')}.1.0`,
+      outcome: 'for',
+      run_id: newId('run'),
+      decided_by,
+    });
+}
+
+/** The last of three decisions alike is made, in the third run. */
 async function decideThrice(): Promise<void> {
-  for (const [rate, person] of [
-    ['44.1k', ana],
-    ['48k', ben],
-    ['32k', ana],
-  ] as const)
-    expect((await review(rate, person(approve))).end.command).toMatchObject({ outcome: 'succeeded' });
+  await haveApproved(ana, ben);
+  expect((await review('32k', ana(approve))).end.command).toMatchObject({ outcome: 'succeeded' });
 }
 
 async function learntSkills(): Promise<Skill[]> {
@@ -97,7 +121,12 @@ async function decisions(): Promise<readonly { outcome: string }[]> {
 }
 
 test('what was decided alike three times is repaired by itself, and the run says whose decisions that follows', async () => {
-  await decideThrice();
+  for (const [rate, person] of [
+    ['44.1k', ana],
+    ['48k', ben],
+    ['32k', ana],
+  ] as const)
+    expect((await review(rate, person(approve))).end.command).toMatchObject({ outcome: 'succeeded' });
   expect(await decisions()).toEqual([{ outcome: 'for' }, { outcome: 'for' }, { outcome: 'for' }]);
   const [skill] = await learntSkills();
   const by = ['ana', 'ben'];
@@ -155,14 +184,13 @@ test('another kind of mistake at the same place, and the same kind under another
   expect((await fail('22.05k')).end.command).toMatchObject({ outcome: 'review' });
 });
 
-test.each<[string, (person: Person) => ReturnType<Person>]>([
+test.each<[string, (person: Person) => Decide]>([
   ['rejected it', (person) => person({ action: 'reject' })],
   ['gave another input', (person) => person({ action: 'edit', input: { rate: 8_000 } })],
 ])('one person who %s is enough to be asked again', async (_, decide) => {
-  await review('44.1k', ana(approve));
+  await haveApproved(ana, ben);
   await review('96k', decide(ben));
   await review('48k', ana(approve));
-  await review('32k', ben(approve));
   expect(await decisions()).toHaveLength(4);
   expect(await learntSkills()).toEqual([]);
   expect((await fail('22.05k')).end.command).toMatchObject({ outcome: 'review' });
@@ -194,8 +222,7 @@ test('a skill that is taken back is applied no more, and decisions do not bring 
   const [skill] = await learntSkills();
   const [status] = await readJson(world.call(project, `/skills/${skill?.id}/retire`, { body: {} }));
   expect(status).toBe(200);
-  await review('22.05k', ana(approve));
-  await review('24k', ben(approve));
+  await review('22.05k', ben(approve));
   expect((await fail('16k')).end.command).toMatchObject({ outcome: 'review' });
   expect(await learntSkills()).toEqual([]);
 });
@@ -230,7 +257,7 @@ test.each([
 });
 
 test('decisions at the same time make one skill', async () => {
-  await review('44.1k', ana(approve));
+  await review('44.1k', ana(approve)); // its ladder is over: of several, one would wait for another
   const failed = await Promise.all(['48k', '32k', '24k'].map((rate) => fail(rate)));
   const asked = await Promise.all(failed.map(({ place }) => readReview(place.escalation_id)));
   for (const one of asked) await ben(approve)(one);

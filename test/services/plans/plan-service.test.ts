@@ -378,12 +378,8 @@ it('is soon made for a thousand steps, each with a choice of twenty instances', 
   const steps = Array.from({ length: 1_000 }, (_, at) =>
     call(`s${at}`, 'busy', at === 0 ? {} : { input: { at, before: `{{ steps.s${at - 1}.output }}` } }),
   );
-  const times: number[] = [];
-  for (let round = 0; round < 3; round++) {
-    const spentMs = countProcessorMs();
-    const seen = await plan(steps);
-    expect(seen.critical_path.steps).toHaveLength(1_000);
-    times.push(spentMs());
-  }
-  expect(Math.min(...times)).toBeLessThan(5_000);
+  const spentMs = countProcessorMs();
+  const seen = await plan(steps);
+  expect(spentMs()).toBeLessThan(5_000);
+  expect(seen.critical_path.steps).toHaveLength(1_000);
 });

@@ -1,14 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, owner, project, type RegistryBench } from './registry-bench.ts';
 
 let bench: RegistryBench;
-beforeEach(async () => {
+beforeAll(async () => {
   bench = await openRegistryBench();
 });
-afterEach(() => bench.close());
+afterEach(() => bench.clear());
+afterAll(() => bench.close());
 
 async function registerVetted(spec?: CapabilitySpec): Promise<{ instance: FakeInstance; id: string }> {
   const instance = await bench.start(spec);

@@ -31,6 +31,8 @@ export interface RegistryBench {
   read(endpoint: string): Promise<InstanceRow>;
   /** Lets the times of the instance lie in the past, its next probe too. @param endpoint or a pattern of LIKE */
   age(endpoint: string, seconds: number): Promise<void>;
+  /** Forgets all instances. */
+  clear(): Promise<void>;
   /** No connection to the database is in use or waited for. */
   isIdle(): boolean;
   /** An open attempt on the instance. @returns its id */
@@ -84,6 +86,11 @@ export async function openRegistryBench({ perProject = 1_000 } = {}): Promise<Re
       const times = ['registered_at', 'last_heartbeat_at', 'next_probe_at', 'down_since', 'uptime_at'];
       const shifts = times.map((time) => `${time} = ${time} - interval '${seconds} seconds'`);
       await db.raw(`update instance set ${shifts.join(', ')} where endpoint like ?`, [endpoint]);
+    },
+    clear: async () => {
+      await Promise.allSettled(ctx.probing.vettings.values());
+      for (const instance of instances.splice(0)) await instance.die().catch(() => undefined);
+      await db('instance').delete();
     },
     isIdle: () => {
       const { pool } = db.client;
