@@ -31,7 +31,7 @@ beforeAll(async () => {
     OIDC_GROUPS: JSON.stringify(rules),
     OIDC_NAME: 'Example',
     OIDC_RECHECK_S: 1,
-    MAINTENANCE_MS: 200,
+    MAINTENANCE_MS: 500,
   };
   api = await startTestApi(settings, { keyTrustMs: 0 });
   provider.serve(site, api.url);
