@@ -196,8 +196,9 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       responses: { 200: JsonObject },
       handle: (_, { query }) => {
         openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
+        if (query.for === undefined) return { status: 200, body: openApi };
         forGenerators ??= JsonObject.parse(toGeneratorDocument(openApi));
-        return { status: 200, body: query.for === undefined ? openApi : forGenerators };
+        return { status: 200, body: forGenerators };
       },
     }),
     route('GET /v1/schemas/pipeline.json', {
