@@ -6,6 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Decision } from '../src/contracts/decision.ts';
 import { createTemporaryFolder } from '../src/dev/data-folder.ts';
 import { choosePort } from '../src/dev/ports.ts';
 import { createPrinter } from '../src/dev/progress.ts';
@@ -108,18 +109,30 @@ function toTable(findings: readonly Finding[]): string {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
+async function waitForCandidate(
+  { url, apiKey }: { readonly url: string; readonly apiKey: string },
+  capability: string,
+  endpoint: string,
+): Promise<void> {
+  await waitFor('the router to know it', async () => {
+    const answer = await fetch(`${url}/v1/route`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ capability }),
+    });
+    const { candidates = [] } = (await answer.json()) as Partial<Decision>;
+    return candidates.some((candidate) => candidate.endpoint === endpoint);
+  });
+}
+
 async function checkClients(): Promise<readonly Finding[]> {
   const python = await installClients();
   const provider = await startModelServer();
   provider.answer(reply);
   const { url, apiKey } = await startServer();
-  const call = (path: string, { body }: { readonly body?: unknown } = {}): Promise<Response> =>
-    fetch(url + path, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-  const models = createServedModels({ url, apiKey, call }, provider);
+  const waitForInstance = (capability: string, endpoint: string): Promise<void> =>
+    waitForCandidate({ url, apiKey }, capability, endpoint);
+  const models = createServedModels({ url, apiKey, waitForInstance }, provider);
   try {
     for (const name of ['model.fast', 'embed.small']) await models.start(name);
     const environment = { PATH: process.env.PATH, CAPSTAN_BASE: `${url}/openai/v1`, CAPSTAN_KEY: apiKey };

@@ -6,7 +6,7 @@ import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi();
+  api = await startTestApi({}, { keyTrustMs: 0 });
 });
 afterAll(() => api.close());
 

@@ -59,7 +59,7 @@ describe('calls one after the other', () => {
     const instance = await registerInstance(api, { name: 'stream', max_concurrency: 64 });
     await lease(instance, 'stream');
     const before = await countInserted('stream');
-    const answers = await callInTurn('stream', 50);
+    const answers = await callInTurn('stream', 30);
     expect(answers.map(({ body }) => body.output)).toEqual(answers.map((_, n) => ({ n })));
     expect(new Set(instance.execs.map((exec) => exec.headers['idempotency-key'])).size).toBe(
       instance.execs.length,
@@ -69,8 +69,8 @@ describe('calls one after the other', () => {
       const { settled = 0, dispatched = 0 } = await countInserted('stream');
       return settled + dispatched === instance.execs.length ? { settled, dispatched } : undefined;
     });
-    expect(states.settled - (before.settled ?? 0)).toBeGreaterThan(40);
-    for (const id of decisions) {
+    expect(states.settled - (before.settled ?? 0)).toBeGreaterThan(24);
+    for (const id of decisions.slice(-5)) {
       const stored = await api.call(`/v1/decisions/${id}`);
       expect(await stored.json()).toMatchObject({
         chosen: instance.endpoint,
@@ -85,7 +85,7 @@ describe('calls one after the other', () => {
   test('feed the speed of the instance', async () => {
     const instance = await registerInstance(api, { name: 'speed', max_concurrency: 64 });
     await lease(instance, 'speed');
-    await callInTurn('speed', 20);
+    await callInTurn('speed', 12);
     await waitFor('its speed to be known', async () => {
       const row = await api.db('instance').where({ endpoint: instance.endpoint }).first();
       return row.duration_ms !== null && row.success_count > 10;
@@ -95,8 +95,8 @@ describe('calls one after the other', () => {
 
   test('are claimed one by one on an instance of seven slots', async () => {
     const instance = await registerInstance(api, { name: 'narrow', max_concurrency: 7 });
-    await callInTurn('narrow', 30);
-    expect(await countInserted('narrow')).toEqual({ dispatched: 30 });
+    await callInTurn('narrow', 15);
+    expect(await countInserted('narrow')).toEqual({ dispatched: 15 });
     await instance.stop();
   });
 
@@ -131,10 +131,10 @@ describe('calls one after the other', () => {
     const instance = await registerInstance(api, { name: 'keyed', max_concurrency: 64 });
     await lease(instance, 'keyed');
     const { dispatched = 0 } = await countInserted('keyed');
-    for (let n = 0; n < 10; n++) {
+    for (let n = 0; n < 4; n++) {
       await execOn(api, 'keyed', { body: { input: { n } }, headers: { 'idempotency-key': `key-${n}` } });
     }
-    expect((await countInserted('keyed')).dispatched).toBe(dispatched + 10);
+    expect((await countInserted('keyed')).dispatched).toBe(dispatched + 4);
     await instance.stop();
   });
 });

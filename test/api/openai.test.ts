@@ -363,14 +363,14 @@ test('streams are admitted exactly while money is left, and nothing stays reserv
   });
   const before = provider.requests.length;
   const refused: unknown[] = [];
-  const asking = Array.from({ length: 60 }, () =>
+  const asking = Array.from({ length: 30 }, () =>
     client.chat.completions
       .create({ model: 'crowded', messages: hi, stream: true, max_tokens: 5_000 }, { headers })
       .then(textOf, (error: InstanceType<typeof OpenAI.APIError>) => void refused.push(error.type)),
   );
   await waitFor(
     'all to be admitted or refused',
-    () => refused.length + provider.requests.length - before === 60,
+    () => refused.length + provider.requests.length - before === 30,
   );
   expect([provider.requests.length - before, new Set(refused)]).toEqual([
     20,

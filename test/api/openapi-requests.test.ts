@@ -6,23 +6,24 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { isLong } from '../support/long.ts';
 import { runs, seed } from '../support/runs.ts';
-import { type Answer, createAllows, createJudge, findRefusal } from './openapi/answers.ts';
+import { type Answer, createJudge, createValidators, findRefusal } from './openapi/answers.ts';
 import { createResolve, listOperations, type Operation, readDocument } from './openapi/document.ts';
 import { createRequests, type GeneratedRequest } from './openapi/requests.ts';
 import { createSchemaValues } from './openapi/schema-values.ts';
 import { createThings, type Things } from './openapi/things.ts';
 import { listViolations } from './openapi/violations.ts';
 
-const requestsEach = runs(4);
+const requestsEach = runs(isLong ? 4 : 2);
 const atOnce = 8;
 const timeout = 30_000 + 500 * requestsEach;
 
 const document = readDocument();
 /** A stream does not end by itself; test/api/stream.test.ts follows it. */
 const operations = listOperations(document).filter(({ path }) => path !== '/v1/stream');
-const judge = createJudge(document);
-const allows = createAllows(document);
+const validatorOf = createValidators(document);
+const judge = createJudge(validatorOf);
 
 /** Rules that no schema can say: what else is there, and what another language understands. The document has them in words. */
 const saidInWords: readonly RegExp[] = [
@@ -40,10 +41,19 @@ const saidInWords: readonly RegExp[] = [
 
 let api: TestApi;
 let things: Things;
+let requests: ReturnType<typeof createRequests>;
 const seen = new Map<string, number>();
 beforeAll(async () => {
   api = await startTestApi();
   things = await createThings(api);
+  requests = createRequests({
+    valuesOf: createSchemaValues({
+      document,
+      allows: (schema, value) => validatorOf(schema)(value),
+      known: things.fields,
+    }),
+    knownPaths: things.paths,
+  });
 });
 afterAll(async () => {
   await things.close();
@@ -78,10 +88,6 @@ test.each(operations.map((operation) => [`${operation.method} ${operation.path}`
   '%s answers as documented',
   { timeout },
   async (_, operation) => {
-    const requests = createRequests({
-      valuesOf: createSchemaValues({ document, allows, known: things.fields }),
-      knownPaths: things.paths,
-    });
     const samples = fc.sample(requests(operation), { numRuns: requestsEach, seed: seed ?? 1 });
     const faults: string[] = [];
     for (let at = 0; at < samples.length; at += atOnce) {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mostValues } from '../../src/contracts/bounds.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
+import { isLong } from '../support/long.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 let api: TestApi;
@@ -39,19 +40,26 @@ async function send(path: string, body: string): Promise<{ outcome: unknown[]; s
 
 const parts = ['[]', '{}', '1', '""', 'null', `${'['.repeat(10)}${']'.repeat(10)}`];
 
-describe.each(parts)('8 MiB of %s', (part) => {
-  const job = repeat(part, megabytes - 1_000);
+const ways: Record<string, (job: string) => string> = {
+  '/v1/plan': planOf,
+  '/v1/runs': planOf,
+  '/v1/runs/bulk': (job) => `{"runs":[${planOf(job)}]}`,
+  '/v1/pipelines/validate': (job) => job,
+};
 
-  test.each([
-    ['/v1/plan', planOf(job)],
-    ['/v1/runs', planOf(job)],
-    ['/v1/runs/bulk', `{"runs":[${planOf(job)}]}`],
-    ['/v1/pipelines/validate', job],
-  ])('are refused by %s before they are parsed', async (path, body) => {
-    const { outcome, spentMs } = await send(path, body);
-    expect(outcome).toEqual([400, 'json_too_deep']);
-    expect(spentMs).toBeLessThan(deadlineMs * slack);
-  });
+describe.each(parts)('8 MiB of %s', (part) => {
+  // All bodies are read in one place: each part is sent one way, and one part all ways.
+  const all = isLong || part === parts[0];
+
+  test.each(Object.keys(ways).slice(0, all ? undefined : 1))(
+    'are refused by %s before they are parsed',
+    async (path) => {
+      const body = ways[path]?.(repeat(part, megabytes - 1_000)) ?? expect.fail();
+      const { outcome, spentMs } = await send(path, body);
+      expect(outcome).toEqual([400, 'json_too_deep']);
+      expect(spentMs).toBeLessThan(deadlineMs * slack);
+    },
+  );
 });
 
 describe('as many values as a body may hold', () => {

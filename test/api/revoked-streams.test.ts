@@ -7,7 +7,7 @@ import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi();
+  api = await startTestApi({}, { keyTrustMs: 0 });
   await anInstance(api.db, { name: 'b' });
 });
 afterAll(() => api.close());

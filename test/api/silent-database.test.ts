@@ -14,10 +14,11 @@ let api: TestApi;
 let way: TcpProxy;
 let instance: Instance;
 beforeAll(async () => {
-  api = await startTestApi({ LEASE_MS: leaseMs }, async (host) => {
+  const wayTo = async (host: string): Promise<string> => {
     way = await startTcpProxy(host);
     return way.address;
-  });
+  };
+  api = await startTestApi({ LEASE_MS: leaseMs }, { wayTo, keyTrustMs: 0 });
   instance = await registerInstance(api, { name: 'press', cost_model, max_concurrency: 8 });
 });
 afterEach(async () => {
@@ -99,6 +100,8 @@ test('a claim whose answer was lost is given back, also when it is made only aft
 });
 
 test('while the database says nothing, /livez answers, before costs are refused; and they are', async () => {
+  // Else a connection that the test before has cut would refuse them at once.
+  await waitFor('costs to be told', async () => (await api.call('/v1/costs')).status === 200);
   way.silence(true);
   const order: string[] = [];
   const costs = api.call('/v1/costs').finally(() => order.push('costs'));

@@ -179,38 +179,34 @@ describe.skipIf(program.path === null)(`files in a bucket that clients reach (${
     expect((await read('b.txt', { range: 'bytes=10-' })).status).toBe(416);
   });
 
-  const large = randomBytes(40_000_000);
+  const large = randomBytes(17_000_000);
+  const announcedLarge = describeFile(large);
 
   test('a large one goes in parts of 16 MiB, and is one file when all have come', async () => {
-    const ticket = (await announce(api, `${job}/large.mp4`, describeFile(large))) as Parted;
-    expect(ticket.parts.map(({ headers }) => headers['content-length'])).toEqual([
-      '16777216',
-      '16777216',
-      '6445568',
-    ]);
+    const ticket = (await announce(api, `${job}/large.mp4`, announcedLarge)) as Parted;
+    expect(ticket.parts.map(({ headers }) => headers['content-length'])).toEqual(['16777216', '222784']);
     const sendPart = (n: number) => {
       const part = ticket.parts[n] ?? expect.fail();
       return send(api, part, large.subarray(n * 16_777_216, (n + 1) * 16_777_216));
     };
     const complete = () => fetch(new URL(ticket.complete_url, api.url), { method: 'POST' });
-    expect((await sendPart(2)).status).toBe(200);
-    expect((await sendPart(0)).status).toBe(200);
+    expect((await sendPart(1)).status).toBe(200);
     const early = await complete();
     expect([early.status, await codeOf(early)]).toEqual([409, 'upload_incomplete']);
     expect((await read('large.mp4')).status).toBe(404);
-    expect((await sendPart(1)).status).toBe(200);
+    expect((await sendPart(0)).status).toBe(200);
     for (const _repeated of [1, 2]) {
       const done = await complete();
       expect([done.status, await done.json()]).toEqual([
         200,
-        { reference: `media://${job}/large.mp4`, ...describeFile(large) },
+        { reference: `media://${job}/large.mp4`, ...announcedLarge },
       ]);
     }
   });
 
   test('parts that make another file than was announced are deleted', async () => {
     const ticket = (await announce(api, `${job}/wrong.mp4`, {
-      ...describeFile(large),
+      ...announcedLarge,
       sha256: sha256(''),
     })) as Parted;
     for (const [n, part] of ticket.parts.entries()) {
@@ -222,10 +218,10 @@ describe.skipIf(program.path === null)(`files in a bucket that clients reach (${
   });
 
   test('a file that replaced one of parts stays when those are completed again', async () => {
-    const [old, newer] = [large.subarray(0, 17_000_000), randomBytes(17_000_000)];
-    const ticket = (await announce(api, `${job}/again.mp4`, describeFile(old))) as Parted;
+    const newer = randomBytes(10_000);
+    const ticket = (await announce(api, `${job}/again.mp4`, announcedLarge)) as Parted;
     for (const [n, part] of ticket.parts.entries())
-      await send(api, part, old.subarray(n * 16_777_216, (n + 1) * 16_777_216));
+      await send(api, part, large.subarray(n * 16_777_216, (n + 1) * 16_777_216));
     const complete = () => fetch(new URL(ticket.complete_url, api.url), { method: 'POST' });
     expect((await complete()).status).toBe(200);
     await api.call(`/v1/media/${job}/again.mp4`, { method: 'PUT', body: new Uint8Array(newer) });

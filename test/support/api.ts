@@ -11,6 +11,7 @@ import type { KeyScope } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { createServerRuntime } from '../../src/runtime/server-runtime.ts';
+import { createSchemaVetter } from '../../src/schemas/schema-vetter.ts';
 import { createVerifiedKeys } from '../../src/services/access/verified-keys.ts';
 import { ensureDefaultProject } from '../../src/services/setup.ts';
 import { createTestDatabase } from './database.ts';
@@ -31,6 +32,8 @@ export interface TestApi {
   /** A second project with a key of its own. */
   readonly createProject: (name: string) => Promise<{ projectId: string; apiKey: string }>;
   readonly waitForRuns: (count: number) => Promise<void>;
+  /** The router knows the instance and its spec when this resolves. It looks at once, and asks no route. */
+  readonly waitForInstance: (capability: string, endpoint: string) => Promise<void>;
   readonly closeServer: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -71,10 +74,19 @@ function createCall(url: string, apiKey: string) {
   };
 }
 
-/** @param wayTo maps the database's `host:port` to the API's route to it. The test itself connects directly. */
+/** The thread of a vetter takes longer to start than most tests: all servers of a test process share one. */
+const vetter = createSchemaVetter();
+
+interface TestApiOptions {
+  /** Maps the database's `host:port` to the API's route to it. The test itself connects directly. */
+  readonly wayTo?: (host: string) => Promise<string>;
+  /** How long a verified key is used without a query. For a test that changes the rows of keys or sessions itself: 0. */
+  readonly keyTrustMs?: number;
+}
+
 export async function startTestApi(
   settings: Record<string, number | string> = {},
-  wayTo?: (host: string) => Promise<string>,
+  { wayTo, keyTrustMs }: TestApiOptions = {},
 ): Promise<TestApi> {
   const database = await createTestDatabase();
   const way = new URL(database.url);
@@ -98,7 +110,7 @@ export async function startTestApi(
   const { project_id: projectId, api_key: apiKey } = await ensureDefaultProject(db, {
     apiKeyFile: join(folder, 'api-key'),
   });
-  const ctx = { ...runtime.ctx, verifiedKeys: createVerifiedKeys(0) };
+  const ctx = { ...runtime.ctx, verifiedKeys: createVerifiedKeys(keyTrustMs), vetter };
   const server = await listen(createApp({ ctx, consoleFolder }), {
     host: '127.0.0.1',
     port: 0,
@@ -131,6 +143,14 @@ export async function startTestApi(
     },
     waitForRuns: async (count) => {
       await waitFor(`${count} runs`, async () => (await db('run').select('run_id')).length >= count);
+    },
+    waitForInstance: async (capability, endpoint) => {
+      const { fleet } = runtime.ctx;
+      await waitFor('the router to know it', async () => {
+        await fleet.refresh();
+        const known = fleet.of(capability).instances.find((instance) => instance.endpoint === endpoint);
+        return known !== undefined && known.spec_digest !== null;
+      });
     },
     closeServer: () => server.close(),
     close: async () => {

@@ -1,10 +1,9 @@
 /** Direct calls on the API of a test, and instances registered with it. */
-import type { Decision, ExecAnswer } from '../../src/contracts/decision.ts';
+import type { ExecAnswer } from '../../src/contracts/decision.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { TestApi } from './api.ts';
 import type { Capstan } from './capstan.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';
-import { waitFor } from './wait.ts';
 
 export interface ExecOptions {
   readonly body?: object;
@@ -34,10 +33,7 @@ export async function registerInstance(api: TestApi, options: InstanceOptions): 
     return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) };
   };
   const instance = await startInstance({ request }, options);
-  await waitFor('the router to know it', async () => {
-    const { body } = await request<Decision>('POST', '/v1/route', { capability: options.name });
-    return body.candidates.some(({ endpoint }) => endpoint === instance.endpoint);
-  });
+  await api.waitForInstance(options.name, instance.endpoint);
   return instance;
 }
 

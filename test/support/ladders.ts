@@ -7,7 +7,6 @@ import { pino } from 'pino';
 import { inject } from 'vitest';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { ConfigSchema } from '../../src/config.ts';
-import type { Decision } from '../../src/contracts/decision.ts';
 import type { Escalation } from '../../src/contracts/escalation.ts';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
@@ -23,7 +22,6 @@ import { aRun } from './factories.ts';
 import { answer, type Instance } from './fleet.ts';
 import { readShown, type Shown, startModelLevel } from './model-levels.ts';
 import { type ModelReply, type ModelServer, startModelServer } from './model-server.ts';
-import { waitFor } from './wait.ts';
 
 export interface LadderWorld {
   readonly api: TestApi;
@@ -95,11 +93,7 @@ async function startModel(
   [level, rate]: readonly [string, number],
 ): Promise<RunningInstance> {
   const instance = await startModelLevel({ url: api.url, key: api.apiKey }, provider, [level, rate]);
-  await waitFor('the router to know it', async () => {
-    const route = await api.call('/v1/route', { body: { capability: `model.${level}` } });
-    const { candidates = [] } = (await route.json()) as Partial<Decision>;
-    return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
-  });
+  await api.waitForInstance(`model.${level}`, instance.endpoint);
   return instance;
 }
 

@@ -3,11 +3,9 @@ import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
 import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import type { Decision } from '../../src/contracts/decision.ts';
 import { serve } from '../capability/support/capabilities.ts';
 import type { TestApi } from './api.ts';
 import type { ModelServer } from './model-server.ts';
-import { waitFor } from './wait.ts';
 
 interface ServedModels {
   /** @param more settings of the instance; the router knows it when this resolves */
@@ -16,7 +14,7 @@ interface ServedModels {
 }
 
 export function createServedModels(
-  api: Pick<TestApi, 'url' | 'apiKey' | 'call'>,
+  api: Pick<TestApi, 'url' | 'apiKey' | 'waitForInstance'>,
   provider: ModelServer,
 ): ServedModels {
   const instances: RunningInstance[] = [];
@@ -32,11 +30,7 @@ export function createServedModels(
       const capability = name.startsWith('embed.') ? defineEmbedding(settings) : defineModel(settings);
       const instance = await serve(capability, { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
       instances.push(instance);
-      await waitFor('the router to know it', async () => {
-        const answer = await api.call('/v1/route', { body: { capability: name } });
-        const { candidates = [] } = (await answer.json()) as Partial<Decision>;
-        return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
-      });
+      await api.waitForInstance(name, instance.endpoint);
       return instance;
     },
     stop: async () => {

@@ -181,7 +181,7 @@ function simplify(schema: unknown, shown: z.core.JSONSchema.BaseSchema): void {
 
 /** @param documented the routes of the OpenAPI document, besides these */
 export function documentRoutes(documented: readonly Route[], config: ApiConfig): Route[] {
-  const pipelineSchema = createPipelineSchema(config.PUBLIC_URL);
+  let pipelineSchema: string | undefined;
   let openApi: JsonObject | undefined;
   let forGenerators: JsonObject | undefined;
   const routes: Route[] = [
@@ -196,8 +196,9 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       responses: { 200: JsonObject },
       handle: (_, { query }) => {
         openApi ??= JsonObject.parse(createOpenApi([...documented, ...routes], config.PUBLIC_URL));
+        if (query.for === undefined) return { status: 200, body: openApi };
         forGenerators ??= JsonObject.parse(toGeneratorDocument(openApi));
-        return { status: 200, body: query.for === undefined ? openApi : forGenerators };
+        return { status: 200, body: forGenerators };
       },
     }),
     route('GET /v1/schemas/pipeline.json', {
@@ -206,11 +207,14 @@ export function documentRoutes(documented: readonly Route[], config: ApiConfig):
       summary: 'JSON Schema of a pipeline definition, for editors',
       scope: null,
       responses: { 200: { content: 'application/schema+json' } },
-      handle: () => ({
-        status: 200,
-        headers: { 'Content-Type': 'application/schema+json', 'Access-Control-Allow-Origin': '*' },
-        body: JSON.stringify(pipelineSchema, null, 2),
-      }),
+      handle: () => {
+        pipelineSchema ??= JSON.stringify(createPipelineSchema(config.PUBLIC_URL), null, 2);
+        return {
+          status: 200,
+          headers: { 'Content-Type': 'application/schema+json', 'Access-Control-Allow-Origin': '*' },
+          body: pipelineSchema,
+        };
+      },
     }),
   ];
   return routes;

@@ -1,5 +1,5 @@
 /** Holds an answer to what the document says of it. */
-import Ajv from 'ajv/dist/2020.js';
+import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Problem } from '../../../src/contracts/problem.ts';
 import type { JsonSchema, OpenApiDocument, Operation } from './document.ts';
 
@@ -9,48 +9,42 @@ export interface Answer {
   readonly text: string;
 }
 
-function pointerOf(...names: readonly string[]): string {
-  return names
-    .map((name) => `/${encodeURIComponent(name.replace(/~/g, '~0').replace(/\//g, '~1'))}`)
-    .join('');
-}
-
 /** @returns what is not as the document says; null when all is */
 export type JudgeAnswer = (operation: Operation, answer: Answer) => string | null;
 
-function createAjv(document: OpenApiDocument) {
-  const ajv = new Ajv.Ajv2020({ strict: false, validateFormats: false, allErrors: true });
-  return ajv.addSchema(document as object, 'api');
-}
+type Validators = (schema: JsonSchema) => ValidateFunction;
 
-/** Whether a schema of the document allows a value. */
-export function createAllows(document: OpenApiDocument): (schema: JsonSchema, value: unknown) => boolean {
-  const ajv = createAjv(document);
-  const compiled = new Map<JsonSchema, (value: unknown) => boolean>();
-  return (schema, value) => {
+/** Compiles the schemas of the document when they are first asked for: each text once, for every place that has it. */
+export function createValidators(document: OpenApiDocument): Validators {
+  const code = { optimize: false }; // would take longer than it saves
+  const ajv = new Ajv.Ajv2020({ strict: false, validateFormats: false, allErrors: true, code });
+  ajv.addSchema(document as object, 'api');
+  const [byText, bySchema] = [new Map<string, ValidateFunction>(), new Map<JsonSchema, ValidateFunction>()];
+  return (schema) => {
+    const known = bySchema.get(schema);
+    if (known !== undefined) return known;
     const text = JSON.stringify(schema).replaceAll('"#/components', '"api#/components');
-    const validate = compiled.get(schema) ?? ajv.compile(JSON.parse(text));
-    compiled.set(schema, validate);
-    return validate(value);
+    const validate = byText.get(text) ?? ajv.compile(JSON.parse(text));
+    byText.set(text, validate);
+    bySchema.set(schema, validate);
+    return validate;
   };
 }
 
-export function createJudge(document: OpenApiDocument): JudgeAnswer {
-  const ajv = createAjv(document);
-
+export function createJudge(validatorOf: Validators): JudgeAnswer {
   const findBodyFault = (operation: Operation, { status, type, text }: Answer): string | null => {
     const content = operation.responses[status]?.content;
     if (content === undefined) return text === '' ? null : `${status} has a body, and none is documented`;
     if (operation.method === 'HEAD') return text === '' ? null : 'HEAD has a body';
-    if (content[type] === undefined && content['*/*'] === undefined)
+    const documented = content[type];
+    if (documented === undefined && content['*/*'] === undefined)
       return `${status} is ${type}; documented: ${Object.keys(content).join(', ')}`;
     if (!/[/+]json\b/.test(type)) return null;
-    const { path, method } = operation;
-    const at = pointerOf('paths', path, method.toLowerCase(), 'responses', String(status), 'content', type);
-    const validate = ajv.getSchema(`api#${at}/schema`);
-    if (validate === undefined) return `no schema at ${at}`;
+    if (documented === undefined) return `no schema of ${type} for ${status}`;
+    const validate = validatorOf(documented.schema);
     if (validate(JSON.parse(text))) return null;
-    return `${status} does not match its schema: ${ajv.errorsText(validate.errors).slice(0, 500)}`;
+    const faults = (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+    return `${status} does not match its schema: ${faults.join(', ').slice(0, 500)}`;
   };
 
   return (operation, answer) =>

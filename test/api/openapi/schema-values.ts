@@ -94,8 +94,19 @@ export function createSchemaValues({ document, known, allows }: ValuesOptions) {
     object: objectOf,
   };
 
+  const madeAt: Map<JsonSchema, Values>[] = [];
+
+  /** Parts that many operations name are made once for each depth. */
   const valuesOf = (sent: JsonSchema, depth: number): Values => {
     const schema = resolve(sent);
+    const ofDepth = madeAt[depth] ?? new Map<JsonSchema, Values>();
+    madeAt[depth] = ofDepth;
+    const values = ofDepth.get(schema) ?? makeValues(schema, depth);
+    ofDepth.set(schema, values);
+    return values;
+  };
+
+  const makeValues = (schema: JsonSchema, depth: number): Values => {
     const strange = Object.keys(schema).filter((keyword) => !understood.has(keyword));
     if (strange.length > 0) throw new Error(`not understood: ${strange.join(', ')}`);
     if (schema.const !== undefined) return fc.constant(schema.const);
