@@ -30,20 +30,24 @@ export function parseSource(file: string, text: string): Source {
   return { file, tree: ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, kind) };
 }
 
+type TestText = (text: string) => boolean;
+
 /** Files that git knows or would know. */
-function readFiles(patterns: readonly string[]): Source[] {
+function readFiles(patterns: readonly string[], isWanted: TestText = () => true): Source[] {
   const globs = patterns.map((pattern) => `:(glob)${pattern}`);
   return execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--', ...globs])
     .toString()
     .split('\n')
     .filter((file) => file !== '' && existsSync(file))
-    .map((file) => parseSource(file, readFileSync(file, 'utf8')));
+    .map((file) => [file, readFileSync(file, 'utf8')] as const)
+    .filter(([, text]) => isWanted(text))
+    .map(([file, text]) => parseSource(file, text));
 }
 
-/** All of the folders but tests and declarations of types. */
-export function readSources(folders: readonly string[]): Source[] {
+/** All of the folders but tests and declarations of types. @param isWanted other texts are not parsed */
+export function readSources(folders: readonly string[], isWanted?: TestText): Source[] {
   const patterns = folders.flatMap((folder) => [`${folder}/**/*.ts`, `${folder}/**/*.tsx`]);
-  return readFiles(patterns).filter(({ file }) => !/\.(test|d)\.tsx?$/.test(file));
+  return readFiles(patterns, isWanted).filter(({ file }) => !/\.(test|d)\.tsx?$/.test(file));
 }
 
 export function readTests(): Source[] {

@@ -14,38 +14,40 @@ function allowedDistance(name: string): number {
 export function editDistance(a: string, b: string, limit: number): number {
   const beyond = limit + 1;
   if (Math.abs(a.length - b.length) > limit) return beyond;
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, column) => Math.min(column, beyond));
+  const rows = [0, 1, 2].map(() => new Array<number>(b.length + 2).fill(beyond));
+  let [beforeLast, last, current] = rows as [number[], number[], number[]];
+  for (let column = 0; column < beyond && column <= b.length; column++) last[column] = column;
   for (let row = 1; row <= a.length; row++) {
-    const current = new Array<number>(b.length + 1).fill(beyond);
-    current[0] = Math.min(row, beyond);
-    let smallest = current[0];
+    const begin = Math.max(1, row - limit);
     const end = Math.min(b.length, row + limit);
-    for (let column = Math.max(1, row - limit); column <= end; column++) {
-      const same = a[row - 1] === b[column - 1];
+    // Of the cells outside, the next rows read only those beside these.
+    current[begin - 1] = begin === 1 ? Math.min(row, beyond) : beyond;
+    current[end + 1] = beyond;
+    let smallest = current[begin - 1] as number;
+    for (let column = begin; column <= end; column++) {
       let cost = Math.min(
-        (last[column] ?? beyond) + 1,
-        (current[column - 1] ?? beyond) + 1,
-        (last[column - 1] ?? beyond) + (same ? 0 : 1),
+        (last[column] as number) + 1,
+        (current[column - 1] as number) + 1,
+        (last[column - 1] as number) + (a[row - 1] === b[column - 1] ? 0 : 1),
       );
       const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      if (swapped) cost = Math.min(cost, (beforeLast[column - 2] ?? beyond) + 1);
+      if (swapped) cost = Math.min(cost, (beforeLast[column - 2] as number) + 1);
       current[column] = Math.min(cost, beyond);
       smallest = Math.min(smallest, cost);
     }
     if (smallest > limit) return beyond;
-    beforeLast = last;
-    last = current;
+    [beforeLast, last, current] = [last, current, beforeLast];
   }
-  return last[b.length] ?? beyond;
+  return last[b.length] as number;
 }
 
 function nearestName(name: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let limit = allowedDistance(name);
+  const small = name.toLowerCase();
   for (const candidate of candidates) {
     if (candidate === name || Math.abs(candidate.length - name.length) > limit) continue;
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), limit);
+    const distance = editDistance(small, candidate.toLowerCase(), limit);
     if (distance > limit) continue;
     best = candidate;
     limit = distance - 1;

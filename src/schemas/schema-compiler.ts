@@ -65,7 +65,7 @@ export function findRefusal(compiler: SchemaCompiler, schema: JsonObject): strin
 }
 
 /** Units of work (see the meter): about 1 s, and a tenth of it for collecting further errors. */
-const verdictBudget = 200_000_000;
+export const verdictBudget = 200_000_000;
 const detailBudget = 2_000_000;
 /** Units per character of the text that a pattern costs, besides its instructions. */
 const patternBaseUnits = 50;
@@ -127,13 +127,14 @@ function checkForm(schema: JsonObject): void {
   if (ajv.validateSchema(rest) !== true) throw new SchemaRefused(ajv.errorsText(ajv.errors, { dataVar: '' }));
 }
 
-export function createSchemaCompiler(): SchemaCompiler {
+/** @param budget units of work for the verdict on a value */
+export function createSchemaCompiler(budget = verdictBudget): SchemaCompiler {
   const compile = (schema: JsonObject, formats: FormatUse): CompiledSchema => {
     const fault = findSchemaFault(schema);
     if (fault !== null) throw new SchemaRefused(fault);
     const local = withLocalReferences(schema);
     checkForm(local);
-    return createCheck(local, formats);
+    return createCheck(local, { formats, budget });
   };
 
   return {
@@ -153,11 +154,11 @@ function explainRefusal(error: unknown): SchemaRefused {
   return new SchemaRefused(error instanceof Error ? error.message : String(error), { cause: error });
 }
 
-function createCheck(schema: JsonObject, formats: FormatUse): CompiledSchema {
+function createCheck(schema: JsonObject, use: Use): CompiledSchema {
   const compilePattern = createPatternCompiler();
   const { $schema, ...body } = toEnforceable(schema, compilePattern).schema;
   const source = { body, isOld: isDraft7(schema) };
-  const { listFaults, ...finders } = createFinders(source, { formats, compilePattern });
+  const { listFaults, ...finders } = createFinders(source, { ...use, compilePattern });
   const check = (value: Json): readonly SchemaError[] =>
     listFaults(value, (errors) => reduceUnions({ schema: body, value, errors })).map(
       ({ pointer, message }) => ({
@@ -186,8 +187,12 @@ function createErrorList(source: SchemaSource, meter: WorkMeter, settings: Optio
   };
 }
 
-interface OwnSettings {
+interface Use {
   readonly formats: FormatUse;
+  readonly budget: number;
+}
+
+interface OwnSettings extends Use {
   readonly compilePattern: CompilePattern;
 }
 
@@ -207,7 +212,7 @@ function createFinders(source: SchemaSource, own: OwnSettings): Finders {
 
   const listFaults: Finders['listFaults'] = (value, reduce) => {
     try {
-      meter.reset(verdictBudget);
+      meter.reset(own.budget);
       if (settle(value)) return [];
     } catch (error) {
       return [explainUnfinished(error)];

@@ -4,6 +4,7 @@ import { isProgressive, toOrdinaryAnswer } from '../../src/clients/read-answer.t
 import { createToldLines } from '../../src/clients/told-lines.ts';
 import { type CallLogLine, callLogBounds } from '../../src/core/call/log-lines.ts';
 import type { CallProgress } from '../../src/core/call/outcome.ts';
+import { anyText } from '../support/any-text.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 /** What is told, and what stays, of a text that comes in these pieces. */
@@ -222,7 +223,7 @@ test('any bytes before an answer harm nobody', () => {
       '\\ud800',
       '}',
     ),
-    fc.string({ unit: 'binary', maxLength: 20 }),
+    anyText({ maxLength: 20 }),
   );
   const line = fc.oneof(
     fc.array(fragment, { maxLength: 8 }).map((parts) => Buffer.from(parts.join('').replaceAll('\n', ' '))),
@@ -230,11 +231,9 @@ test('any bytes before an answer harm nobody', () => {
       .uint8Array({ maxLength: 60 })
       .map((bytes) => Buffer.from(bytes.map((byte) => (byte === 10 ? 0 : byte)))),
     fc.json().map((json) => Buffer.from(`{"log":${json}}`)),
-    fc
-      .record({ level: fc.constantFrom('info', 'error'), message: fc.string({ unit: 'binary' }) })
-      .map((log) => {
-        return Buffer.from(JSON.stringify({ log }));
-      }),
+    fc.record({ level: fc.constantFrom('info', 'error'), message: anyText() }).map((log) => {
+      return Buffer.from(JSON.stringify({ log }));
+    }),
   );
   fc.assert(
     fc.property(fc.array(line, { maxLength: 30 }), fc.nat(50), (lines, size) => {

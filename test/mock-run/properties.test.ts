@@ -63,7 +63,7 @@ describe('a run that nothing stops', () => {
         expect(result.outcome).toBe('succeeded');
         expect(new Map(wholesOf(result).map(({ id, state }) => [id, state]))).toEqual(judgeSteps(steps));
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(10) },
     );
   });
 
@@ -75,11 +75,12 @@ describe('a run that nothing stops', () => {
         for (const { id, needs, does, max_parallel } of steps) {
           const start = began.get(`${id}/0`);
           if (start === undefined) continue;
-          for (const need of needs) expect(ended.get(`${need}/0`)).toBeLessThan(start);
+          const tooEarly = needs.filter((need) => !((ended.get(`${need}/0`) ?? start) < start));
+          expect({ id, tooEarly }).toEqual({ id, tooEarly: [] });
           if (Array.isArray(does)) expect(mostAtOnce(events, id)).toBeLessThanOrEqual(max_parallel ?? 200);
         }
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(8) },
     );
   });
 });
@@ -96,7 +97,7 @@ describe('a run that a failure stops', () => {
           expect([model.get(id), ...(isFatal ? ['skipped', 'cancelled'] : [])]).toContain(state);
         }
       }),
-      { numRuns: runs(30) },
+      { numRuns: runs(12) },
     );
   });
 });
@@ -121,7 +122,7 @@ describe('a run that is carried over', () => {
         const cut = await run(sequential(steps), () => rests.next().value as 'none' | 'soft' | 'hard');
         expect(visible(cut)).toEqual(visible(whole));
       }),
-      { numRuns: runs(20) },
+      { numRuns: runs(8) },
     );
   });
 });
@@ -137,7 +138,7 @@ describe('a run done again', () => {
       fc.asyncProperty(anySteps(60, { fatal: true }), async (steps) => {
         expect(await run(steps)).toEqual(await run(steps));
       }),
-      { numRuns: runs(8) },
+      { numRuns: runs(4) },
     );
   });
 });

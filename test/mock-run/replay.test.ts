@@ -198,7 +198,7 @@ describe('the log of a run', () => {
         expect(seen).toEqual(commands);
         expect(again.state).toEqual(state);
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(25) },
     );
   });
 
@@ -210,7 +210,7 @@ describe('the log of a run', () => {
         expect(new Set(outside.begun).size).toBe(outside.begun.length);
         expect(outside.running.size + outside.waiting.size + outside.deciding.length).toBe(0);
       }),
-      { numRuns: runs(60) },
+      { numRuns: runs(25) },
     );
   });
 
@@ -233,7 +233,7 @@ describe('the log of a run', () => {
           expect(outside.running.size + outside.waiting.size + outside.deciding.length).toBe(0);
         },
       ),
-      { numRuns: runs(60) },
+      { numRuns: runs(25) },
     );
   });
 });

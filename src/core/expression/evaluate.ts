@@ -28,12 +28,16 @@ import { knownFilters } from './filters.ts';
 import { expressionLimits, secretReference } from './language.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
-/** @throws ExpressionError when a path is missing or a value has the wrong type for its place */
+/**
+ * @param built characters that it may build or compare
+ * @throws ExpressionError when a path is missing or a value has the wrong type for its place
+ */
 export function evaluateTemplate(
   template: CompiledTemplate,
   scope: ExpressionScope | SkillScope | WrapScope,
+  built: number = expressionLimits.built,
 ): Json {
-  return evaluateNode(template.root, scope, { left: expressionLimits.built });
+  return evaluateNode(template.root, scope, { left: built });
 }
 
 function evaluateNode(node: TemplateNode, scope: Evaluation['scope'], budget: Evaluation['budget']): Json {

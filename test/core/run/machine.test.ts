@@ -236,13 +236,15 @@ function web(n: number): RunPlan {
   );
 }
 
-function fastest(plan: RunPlan): number {
-  const times = Array.from({ length: 5 }, () => {
+/** Of five rounds; no further ones after one that took less than enough. */
+function fastest(plan: RunPlan, enoughMs = 0): number {
+  let best = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 5 && best >= enoughMs; round++) {
     const spentMs = countProcessorMs();
     expect(finishInOrder(plan).steps.every((step) => step === 'succeeded')).toBe(true);
-    return spentMs();
-  });
-  return Math.min(...times);
+    best = Math.min(best, spentMs());
+  }
+  return best;
 }
 
 describe('the cost of the run machine', () => {
@@ -251,7 +253,7 @@ describe('the cost of the run machine', () => {
     ['a fan-out and fan-in', fan],
     ['five edges a step', web],
   ])('grows with its edges: %s of 20,000 steps takes about ten times one of 2,000', (_, shape) => {
-    const small = fastest(shape(2_000));
-    expect(fastest(shape(20_000))).toBeLessThan(20 * small + 150);
+    const enoughMs = 20 * fastest(shape(2_000)) + 150;
+    expect(fastest(shape(20_000), enoughMs)).toBeLessThan(enoughMs);
   });
 });

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import type { Json } from '../../../../src/contracts/primitives.ts';
 import { isForbiddenName } from '../../../../src/core/json/values.ts';
+import { anyText } from '../../../support/any-text.ts';
 
 const key = fc.oneof(
   fc.constantFrom('a', 'b', '', 'a/b', '~', '~1', '0', '-', '$literal', '{{', 'in put'),
-  fc.string({ unit: 'binary' }).filter((text) => !isForbiddenName(text)),
+  anyText().filter((text) => !isForbiddenName(text)),
 );
 const scalar = fc.oneof(
   fc.constantFrom<Json>(null, true, false, 0, 1, '', 'x', '5', '{{ input.a }}', '{{', '{{ x }}'),
-  fc.string({ unit: 'binary' }),
+  anyText(),
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 
