@@ -2,9 +2,9 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { withKeys } from '../support/hands.ts';
-import { useStudio } from '../support/studio.ts';
+import { useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 /** Escape, then Tab, as the editor says; it waits for the Tab for two seconds, which a busy machine may miss. */
 async function leaveEditor(page: Page, editor: Locator): Promise<void> {

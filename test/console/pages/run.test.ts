@@ -1,9 +1,9 @@
 /** The page of a run: what it was given, who stopped it, its items, its graph, and once more. In a real browser. */
 import { expect, test } from 'vitest';
 import { isLong } from '../../support/long.ts';
-import { askQuestion, useStudio } from '../support/studio.ts';
+import { askQuestion, useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 test('shows the job that a run was given, who started it, and its output, each to be copied', async () => {
   const opened = await visitors.visit();

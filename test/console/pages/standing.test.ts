@@ -3,9 +3,9 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
 import { isLong } from '../../support/long.ts';
-import { useStudio } from '../support/studio.ts';
+import { useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 /** Four items of 0.01 USD each under a ceiling for two. */
 async function startShort(): Promise<string> {
