@@ -37,12 +37,12 @@ test('a run whose items wait for money says so everywhere, and the button beside
   await doing.getByText(words).waitFor();
   await page.getByRole('heading', { name: 'short' }).getByText('Waiting for budget').waitFor();
   await page.getByRole('button', { name: '1 Waiting for budget' }).waitFor();
-  await opened.go('/runs');
+  await opened.walk('/runs');
   await page
     .getByRole('row', { name: id.slice(-8) })
     .getByText('Waiting for budget')
     .waitFor();
-  await opened.go(`/runs/${id}`);
+  await opened.walk(`/runs/${id}`);
   await doing.getByRole('button', { name: 'Raise the budget …' }).click();
   const sum = '$0.04 in all: $0.02 spent, 2 calls of chapter at $0.01 each';
   await page.getByText(`To finish, the run needs about ${sum}.`).waitFor();
@@ -54,7 +54,7 @@ test('a run whose items wait for money says so everywhere, and the button beside
   await opened.close();
 });
 
-test('a cancel asks first, says what is spent, and its reason stays with the run', async () => {
+test('a cancel asks first, says what is spent, and who did it and why stays with the run', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
   const opened = await visitors.visit();
@@ -69,6 +69,9 @@ test('a cancel asks first, says what is spent, and its reason stays with the run
   await page.getByRole('button', { name: 'Cancel the run' }).click();
   expect((await capstan.ended(id)).state).toBe('cancelled');
   await page.getByRole('heading', { name: 'test' }).getByText('Cancelled').waitFor();
+  const doing = page.getByRole('region', { name: 'What the run is doing' });
+  await doing.getByText(/^Cancelled by \S/).waitFor();
+  await doing.getByText('wrong clip').waitFor();
   await opened.go(`/runs/${id}?view=log`);
   await page.getByText('wrong clip').first().waitFor();
   opened.expectQuiet();
@@ -204,7 +207,7 @@ test('a tab is named after what it shows, and Back goes to where one was on the 
   await page.goBack();
   await page.waitForURL((at) => at.searchParams.get('step') === null);
   await drawer.waitFor({ state: 'detached' });
-  await opened.go('/skills');
+  await opened.walk('/skills');
   await page.waitForFunction("document.title.endsWith('Skills · Capstan')");
   opened.expectQuiet();
   await opened.close();

@@ -22,7 +22,7 @@ test('a link signs in once, and its code is gone from the address', async () => 
 });
 
 test('a link may lead to a run, and to nowhere else', async () => {
-  const { url, request } = visitors.studio.capstan;
+  const { request } = visitors.studio.capstan;
   for (const [next, path] of [
     [`/runs/${visitors.studio.done}`, `/ui/runs/${visitors.studio.done}`],
     ['//evil.example', '/ui/'],
@@ -106,7 +106,7 @@ test('a step that waits for an instance says who was considered, and its run say
     .getByRole('row', { name: run_id.slice(-8) })
     .getByText('Waiting for an instance')
     .waitFor();
-  await opened.go(`/runs/${run_id}?step=far`);
+  await opened.walk(`/runs/${run_id}?step=far`);
   const why = page.getByRole('region', { name: 'Why it waits' });
   await why.getByRole('heading', { name: 'Ruled out' }).waitFor();
   expect(await why.getByRole('listitem').count()).toBe(2);

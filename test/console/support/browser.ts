@@ -12,6 +12,8 @@ export type Theme = 'light' | 'dark';
 
 export type Width = 1280 | 390;
 
+export type Rules = 'all' | 'colours' | 'sight';
+
 export interface Look {
   readonly width?: Width;
 }
@@ -31,8 +33,8 @@ export interface OpenPage {
   readonly turnTo: (theme: Theme) => Promise<void>;
   /** The window is drawn to another size, and the page drawn anew. */
   readonly resizeTo: (width: Width) => Promise<void>;
-  /** Serious findings of axe, as text. @param rules of colours alone: what else is looked at has no theme */
-  readonly axe: (rules?: 'all' | 'colours') => Promise<string[]>;
+  /** Serious findings of axe, as text. @param rules what a theme or a width may break: the rest was looked at before */
+  readonly axe: (rules?: Rules) => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
 
@@ -50,15 +52,16 @@ interface AxeFinding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Those of axe that a theme may break. */
+/** Those of axe that a theme may break, and with a width of the screen. */
 const colourRules = ['color-contrast', 'link-in-text-block'];
+const sightRules = [...colourRules, 'scrollable-region-focusable'];
 
-async function runAxe(page: Page, rules: 'all' | 'colours'): Promise<string[]> {
+async function runAxe(page: Page, rules: Rules): Promise<string[]> {
   // Through the debugger: the policy of the page allows no script but its own. Once per document: it is half a megabyte.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
   const options = {
     resultTypes: ['violations'],
-    ...(rules === 'all' ? {} : { runOnly: colourRules }),
+    ...(rules === 'all' ? {} : { runOnly: rules === 'colours' ? colourRules : sightRules }),
   };
   const found = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
     violations: AxeFinding[];

@@ -5,7 +5,7 @@
 import type { Browser } from 'playwright-core';
 import { type Look, lookThrough, type OpenPage, openTab, sizeOf, type Tab } from './browser.ts';
 
-const free: Tab[] = [];
+const free = new Map<Browser, Tab[]>();
 const lent = new Set<Tab>();
 
 /** What tests listen to. */
@@ -30,13 +30,15 @@ export async function borrowPage(
   look: Look = {},
   expected: RegExp | null = null,
 ): Promise<OpenPage> {
-  const tab = free.pop() ?? (await openTab(browser));
+  const rested = free.get(browser) ?? [];
+  free.set(browser, rested);
+  const tab = rested.pop() ?? (await openTab(browser));
   lent.add(tab);
   await tab.page.setViewportSize(sizeOf(look.width ?? 1280));
   const close = async (): Promise<void> => {
     await clean(tab, url);
     lent.delete(tab);
-    free.push(tab);
+    rested.push(tab);
   };
   return { ...lookThrough(tab, url, expected), close };
 }
