@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
 import { isLong } from '../../support/long.ts';
+import { withKeys } from '../support/hands.ts';
 import { useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -54,7 +55,7 @@ test('a run whose items wait for money says so everywhere, and the button beside
   await opened.close();
 });
 
-test('a cancel asks first, says what is spent, and who did it and why stays with the run', async () => {
+test('a cancel asks first, says what is spent, is done by keys alone, and stays with the run and its reason', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
   const opened = await visitors.visit();
@@ -64,9 +65,10 @@ test('a cancel asks first, says what is spent, and who did it and why stays with
   await page.getByText('Spent so far: $0').waitFor();
   await page.getByRole('button', { name: 'Keep it running' }).click();
   expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
-  await page.getByRole('button', { name: 'Cancel …' }).click();
-  await page.getByLabel('Reason (optional)').fill('wrong clip');
-  await page.getByRole('button', { name: 'Cancel the run' }).click();
+  const hands = withKeys(page);
+  await hands.press(page.getByRole('button', { name: 'Cancel …' }));
+  await hands.write(page.getByLabel('Reason (optional)'), 'wrong clip');
+  await hands.press(page.getByRole('button', { name: 'Cancel the run' }));
   expect((await capstan.ended(id)).state).toBe('cancelled');
   await page.getByRole('heading', { name: 'test' }).getByText('Cancelled').waitFor();
   const doing = page.getByRole('region', { name: 'What the run is doing' });
