@@ -1,8 +1,8 @@
 /** What somebody does who limits the calls of a team, and looks at what each team spends. */
 import { expect, test } from 'vitest';
-import { useStudio } from '../support/studio.ts';
+import { useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 test('a budget of a label is set, shown with its bar and removed, also on a phone', async () => {
   const opened = await visitors.visit();

@@ -1,10 +1,10 @@
-/** That no story needs a pointer: `learning.test.ts` starts a run and decides a review so; here are the others. */
+/** That no story needs a pointer: others start, decide and cancel so (`learning.test.ts`, `standing.test.ts`). */
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { withKeys } from '../support/hands.ts';
-import { useStudio } from '../support/studio.ts';
+import { useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 /** Escape, then Tab, as the editor says; it waits for the Tab for two seconds, which a busy machine may miss. */
 async function leaveEditor(page: Page, editor: Locator): Promise<void> {
@@ -15,21 +15,6 @@ async function leaveEditor(page: Page, editor: Locator): Promise<void> {
   }
   expect(await isInside()).toBe(false);
 }
-
-test('a run is cancelled, with a reason, by keys alone', async () => {
-  const { capstan } = visitors.studio;
-  const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
-  const opened = await visitors.visit();
-  const { page } = opened;
-  const hands = withKeys(page);
-  await opened.go(`/runs/${id}`);
-  await hands.press(page.getByRole('button', { name: 'Cancel …' }));
-  await hands.write(page.getByLabel('Reason (optional)'), 'wrong clip');
-  await hands.press(page.getByRole('button', { name: 'Cancel the run' }));
-  await page.getByRole('heading', { name: 'test' }).getByText('Cancelled').waitFor();
-  opened.expectQuiet();
-  await opened.close();
-});
 
 test('a pipeline is edited and saved by keys alone, and the editor lets go of Tab', async () => {
   const opened = await visitors.visit();

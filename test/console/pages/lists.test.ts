@@ -218,7 +218,7 @@ test('the fleet is a table, and a key is made of scopes that say what they allow
   await row.getByText('1 of 1').waitFor();
   await row.getByText(/\d+ of \d+ calls? succeeded/).waitFor();
   await row.getByText('rate must be a whole number').waitFor();
-  await opened.go('/settings?tab=access');
+  await opened.walk('/settings?tab=access');
   await page.getByRole('textbox', { name: 'Name' }).fill('reader');
   await page.getByLabel('run:write').uncheck();
   await page.getByLabel('cost:read').check();
@@ -227,10 +227,10 @@ test('the fleet is a table, and a key is made of scopes that say what they allow
   const { body } = await capstan.request<{ items: Key[] }>('GET', '/v1/keys?limit=200');
   const made = body.items.find(({ name }) => name === 'reader');
   expect(made?.scopes.toSorted()).toEqual(['cost:read', 'pipeline:read', 'run:read']);
-  await opened.go('/settings?tab=limits');
+  await opened.walk('/settings?tab=limits');
   await page.getByText('Steps of a pipeline').waitFor();
   expect(await page.getByText('2147483648').count()).toBe(0);
-  await opened.go('/costs?period=week');
+  await opened.walk('/costs?period=week');
   await page.getByText('daily limit $2.00').waitFor();
   opened.expectQuiet();
   await opened.close();

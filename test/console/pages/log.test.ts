@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Instance, startInstance } from '../../support/fleet.ts';
 import { waitFor } from '../../support/wait.ts';
-import { useStudio } from '../support/studio.ts';
+import { useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 let instance: Instance;
 let finish = (): void => undefined;
 

@@ -1,9 +1,9 @@
-/** The page of a run: what it was given, who stopped it, its items, its graph, and once more. In a real browser. */
+/** The page of a run: what it was given, its items, its graph, and once more. In a real browser. */
 import { expect, test } from 'vitest';
 import { isLong } from '../../support/long.ts';
-import { askQuestion, useStudio } from '../support/studio.ts';
+import { askQuestion, useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 test('shows the job that a run was given, who started it, and its output, each to be copied', async () => {
   const opened = await visitors.visit();
@@ -16,21 +16,6 @@ test('shows the job that a run was given, who started it, and its output, each t
   await facts.filter({ hasText: /\(key_\w+\)/ }).waitFor();
   await page.getByRole('tab', { name: 'Output' }).click();
   await page.getByRole('button', { name: 'Copy the output as JSON' }).waitFor();
-  opened.expectQuiet();
-  await opened.close();
-});
-
-test('a cancelled run says who cancelled it, and why', async () => {
-  const { run } = await askQuestion(visitors.studio.capstan);
-  const opened = await visitors.visit();
-  const { page } = opened;
-  await opened.go(`/runs/${run}`);
-  await page.getByRole('button', { name: 'Cancel …' }).click();
-  await page.getByLabel('Reason (optional)').fill('wrong clip');
-  await page.getByRole('button', { name: 'Cancel the run' }).click();
-  const doing = page.getByRole('region', { name: 'What the run is doing' });
-  await doing.getByText(/^Cancelled by \S/).waitFor();
-  await doing.getByText('wrong clip').waitFor();
   opened.expectQuiet();
   await opened.close();
 });

@@ -4,8 +4,9 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { clientSecret, startProvider, type TestProvider } from '../../support/openid-provider.ts';
-import { launchBrowser, type OpenPage, openPage } from '../support/browser.ts';
+import { launchBrowser, type OpenPage } from '../support/browser.ts';
 import { provideConsole } from '../support/built-console.ts';
+import { borrowPage, closeLentTabs } from '../support/kept-tabs.ts';
 
 const site = 'http://capstan.test';
 
@@ -30,6 +31,7 @@ beforeAll(async () => {
   browser = await launchBrowser(`MAP capstan.test 127.0.0.1:${new URL(api.url).port}`);
 });
 afterAll(async () => {
+  await closeLentTabs();
   await browser?.close();
   await api?.close();
   await provider?.close();
@@ -43,7 +45,7 @@ async function passPages(page: Page, sub: string): Promise<void> {
 }
 
 async function begin(sub: string): Promise<OpenPage> {
-  const opened = await openPage(browser, site, {}, /401|503|Cross-Origin-Opener-Policy|fonts\.googleapis/);
+  const opened = await borrowPage(browser, site, {}, /401|503|Cross-Origin-Opener-Policy|fonts\.googleapis/);
   await opened.page.goto(`${site}/ui/costs`);
   await opened.page.getByRole('link', { name: 'Sign in with Example' }).click();
   await passPages(opened.page, sub);
@@ -84,7 +86,12 @@ test('a link of another key asks before it signs somebody in who is signed in', 
     const link = await api.call('/v1/login-links', { method: 'POST', headers });
     return `${site}/ui/login${new URL(((await link.json()) as { url: string }).url).hash}`;
   };
-  const { page, arrive } = await openPage(browser, site, {}, /401|409|503|Cross-Origin-Opener-Policy/);
+  const { page, arrive, close } = await borrowPage(
+    browser,
+    site,
+    {},
+    /401|409|503|Cross-Origin-Opener-Policy/,
+  );
   await page.goto(await linkOf('mine'));
   await arrive(/^\/ui\/$/);
   await page.getByText('Signed in as mine').waitFor();
@@ -95,4 +102,5 @@ test('a link of another key asks before it signs somebody in who is signed in', 
   await page.goto(await linkOf('theirs'));
   await page.getByRole('button', { name: 'Sign in as theirs' }).click();
   await page.getByText('Signed in as theirs').waitFor();
+  await close();
 });

@@ -3,9 +3,10 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
 import { isLong } from '../../support/long.ts';
-import { useStudio } from '../support/studio.ts';
+import { withKeys } from '../support/hands.ts';
+import { useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 /** Four items of 0.01 USD each under a ceiling for two. */
 async function startShort(): Promise<string> {
@@ -37,12 +38,12 @@ test('a run whose items wait for money says so everywhere, and the button beside
   await doing.getByText(words).waitFor();
   await page.getByRole('heading', { name: 'short' }).getByText('Waiting for budget').waitFor();
   await page.getByRole('button', { name: '1 Waiting for budget' }).waitFor();
-  await opened.go('/runs');
+  await opened.walk('/runs');
   await page
     .getByRole('row', { name: id.slice(-8) })
     .getByText('Waiting for budget')
     .waitFor();
-  await opened.go(`/runs/${id}`);
+  await opened.walk(`/runs/${id}`);
   await doing.getByRole('button', { name: 'Raise the budget …' }).click();
   const sum = '$0.04 in all: $0.02 spent, 2 calls of chapter at $0.01 each';
   await page.getByText(`To finish, the run needs about ${sum}.`).waitFor();
@@ -54,7 +55,7 @@ test('a run whose items wait for money says so everywhere, and the button beside
   await opened.close();
 });
 
-test('a cancel asks first, says what is spent, and its reason stays with the run', async () => {
+test('a cancel asks first, says what is spent, is done by keys alone, and stays with the run and its reason', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
   const opened = await visitors.visit();
@@ -64,11 +65,15 @@ test('a cancel asks first, says what is spent, and its reason stays with the run
   await page.getByText('Spent so far: $0').waitFor();
   await page.getByRole('button', { name: 'Keep it running' }).click();
   expect((await capstan.request<Run>('GET', `/v1/runs/${id}`)).body.state).toBe('running');
-  await page.getByRole('button', { name: 'Cancel …' }).click();
-  await page.getByLabel('Reason (optional)').fill('wrong clip');
-  await page.getByRole('button', { name: 'Cancel the run' }).click();
+  const hands = withKeys(page);
+  await hands.press(page.getByRole('button', { name: 'Cancel …' }));
+  await hands.write(page.getByLabel('Reason (optional)'), 'wrong clip');
+  await hands.press(page.getByRole('button', { name: 'Cancel the run' }));
   expect((await capstan.ended(id)).state).toBe('cancelled');
   await page.getByRole('heading', { name: 'test' }).getByText('Cancelled').waitFor();
+  const doing = page.getByRole('region', { name: 'What the run is doing' });
+  await doing.getByText(/^Cancelled by \S/).waitFor();
+  await doing.getByText('wrong clip').waitFor();
   await opened.go(`/runs/${id}?view=log`);
   await page.getByText('wrong clip').first().waitFor();
   opened.expectQuiet();
@@ -204,7 +209,7 @@ test('a tab is named after what it shows, and Back goes to where one was on the 
   await page.goBack();
   await page.waitForURL((at) => at.searchParams.get('step') === null);
   await drawer.waitFor({ state: 'detached' });
-  await opened.go('/skills');
+  await opened.walk('/skills');
   await page.waitForFunction("document.title.endsWith('Skills · Capstan')");
   opened.expectQuiet();
   await opened.close();

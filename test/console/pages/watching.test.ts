@@ -3,26 +3,26 @@ import { expect, test } from 'vitest';
 import { formatUsd } from '../../../console/src/shared/format.ts';
 import type { LoginLink } from '../../../src/contracts/sign-in.ts';
 import { isLong } from '../../support/long.ts';
-import { type OpenPage, openPage } from '../support/browser.ts';
-import { startRunOf, useStudio } from '../support/studio.ts';
+import type { OpenPage } from '../support/browser.ts';
+import { startRunOf, useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 test('a link signs in once, and its code is gone from the address', async () => {
   const { url, request } = visitors.studio.capstan;
   const { body } = await request<LoginLink>('POST', '/v1/login-links');
-  const opened = await openPage(visitors.browser, url, {}, /401|400|404|422/);
+  const opened = await visitors.visitAs(null, {}, /401|400|404|422/);
   await opened.page.goto(body.url);
   await opened.page.getByRole('heading', { name: 'Home' }).waitFor();
   expect(opened.page.url()).toBe(`${url}/ui/`);
-  const second = await openPage(visitors.browser, url, {}, /401|400|404|422/);
+  const second = await visitors.visitAs(null, {}, /401|400|404|422/);
   await second.page.goto(body.url);
   await second.page.getByRole('alert').waitFor();
   await Promise.all([opened.close(), second.close()]);
 });
 
 test('a link may lead to a run, and to nowhere else', async () => {
-  const { url, request } = visitors.studio.capstan;
+  const { request } = visitors.studio.capstan;
   for (const [next, path] of [
     [`/runs/${visitors.studio.done}`, `/ui/runs/${visitors.studio.done}`],
     ['//evil.example', '/ui/'],
@@ -30,7 +30,7 @@ test('a link may lead to a run, and to nowhere else', async () => {
     const { body } = await request<LoginLink>('POST', '/v1/login-links');
     const link = new URL(body.url);
     link.searchParams.set('next', next);
-    const opened = await openPage(visitors.browser, url, {}, /401/);
+    const opened = await visitors.visitAs(null, {}, /401/);
     await opened.page.goto(link.href);
     await opened.arrive(new RegExp(`^${path}$`));
     opened.expectQuiet();
@@ -40,7 +40,7 @@ test('a link may lead to a run, and to nowhere else', async () => {
 
 test('who is not signed in is asked to, and comes back to where they wanted to go', async () => {
   const { url, key } = visitors.studio.capstan;
-  const opened = await openPage(visitors.browser, url, {}, /401/);
+  const opened = await visitors.visitAs(null, {}, /401/);
   const { page } = opened;
   await page.goto(`${url}/ui/runs/${visitors.studio.done}`);
   await page.getByLabel('Or paste an API key').fill(key);
@@ -106,7 +106,7 @@ test('a step that waits for an instance says who was considered, and its run say
     .getByRole('row', { name: run_id.slice(-8) })
     .getByText('Waiting for an instance')
     .waitFor();
-  await opened.go(`/runs/${run_id}?step=far`);
+  await opened.walk(`/runs/${run_id}?step=far`);
   const why = page.getByRole('region', { name: 'Why it waits' });
   await why.getByRole('heading', { name: 'Ruled out' }).waitFor();
   expect(await why.getByRole('listitem').count()).toBe(2);

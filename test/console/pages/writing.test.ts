@@ -15,9 +15,9 @@ import { aShell } from '../../cli/support/shell.ts';
 import { isLong } from '../../support/long.ts';
 import type { OpenPage } from '../support/browser.ts';
 import { makeFilm } from '../support/ffmpeg.ts';
-import { reel, useStudio } from '../support/studio.ts';
+import { reel, useSharedStudio } from '../support/studio.ts';
 
-const visitors = useStudio();
+const visitors = useSharedStudio();
 
 test('a pipeline is written, tried with mocks, stored and run without a command line', {}, async () => {
   const opened = await visitors.visit();

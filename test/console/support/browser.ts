@@ -12,6 +12,8 @@ export type Theme = 'light' | 'dark';
 
 export type Width = 1280 | 390;
 
+export type Rules = 'all' | 'colours' | 'sight';
+
 export interface Look {
   readonly width?: Width;
 }
@@ -21,6 +23,8 @@ export interface OpenPage {
   readonly context: BrowserContext;
   /** Goes to an address below `/ui` and waits until it is drawn. */
   readonly go: (path: string) => Promise<void>;
+  /** Goes there as a link within the page does: nothing is loaded anew. */
+  readonly walk: (path: string) => Promise<void>;
   /** Fails when the page has logged an error since it was opened. */
   readonly expectQuiet: () => void;
   /** Waits until the page itself has gone to an address: it is loaded once, so no other load is to be waited for. */
@@ -29,8 +33,8 @@ export interface OpenPage {
   readonly turnTo: (theme: Theme) => Promise<void>;
   /** The window is drawn to another size, and the page drawn anew. */
   readonly resizeTo: (width: Width) => Promise<void>;
-  /** Serious findings of axe, as text. @param rules of colours alone: what else is looked at has no theme */
-  readonly axe: (rules?: 'all' | 'colours') => Promise<string[]>;
+  /** Serious findings of axe, as text. @param rules what a theme or a width may break: the rest was looked at before */
+  readonly axe: (rules?: Rules) => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
 
@@ -48,15 +52,16 @@ interface AxeFinding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** Those of axe that a theme may break. */
+/** Those of axe that a theme may break, and with a width of the screen. */
 const colourRules = ['color-contrast', 'link-in-text-block'];
+const sightRules = [...colourRules, 'scrollable-region-focusable'];
 
-async function runAxe(page: Page, rules: 'all' | 'colours'): Promise<string[]> {
+async function runAxe(page: Page, rules: Rules): Promise<string[]> {
   // Through the debugger: the policy of the page allows no script but its own. Once per document: it is half a megabyte.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
   const options = {
     resultTypes: ['violations'],
-    ...(rules === 'all' ? {} : { runOnly: colourRules }),
+    ...(rules === 'all' ? {} : { runOnly: rules === 'colours' ? colourRules : sightRules }),
   };
   const found = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
     violations: AxeFinding[];
@@ -68,7 +73,7 @@ async function runAxe(page: Page, rules: 'all' | 'colours'): Promise<string[]> {
     );
 }
 
-function sizeOf(width: Width): { readonly width: number; readonly height: number } {
+export function sizeOf(width: Width): { readonly width: number; readonly height: number } {
   return { width, height: width === 390 ? 844 : 800 };
 }
 
@@ -77,14 +82,29 @@ async function waitForPaint(page: Page): Promise<void> {
   await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
 }
 
-/** @param expected faults of the server that the test asks for */
-export async function openPage(
-  browser: Browser,
-  url: string,
-  look: Look = {},
-  expected: RegExp | null = null,
-): Promise<OpenPage> {
-  const { width = 1280 } = look;
+async function waitUntilDrawn(page: Page): Promise<void> {
+  await page.locator('main').waitFor();
+  await page.getByText('Loading …').first().waitFor({ state: 'detached' });
+  await page.getByLabel('Loading').first().waitFor({ state: 'detached' });
+  await waitForPaint(page);
+}
+
+/** By the router of the page, which makes itself known to the tools of a developer. */
+function walkTo(address: string): string {
+  return `new Promise((done) => {
+    const router = window.__TSR_ROUTER__;
+    const forget = router.subscribe('onRendered', () => {
+      forget();
+      done();
+    });
+    router.history.push(${JSON.stringify(address)});
+  })`;
+}
+
+/** A page, and what its site may keep. */
+export type Tab = Pick<OpenPage, 'page' | 'context'>;
+
+export async function openTab(browser: Browser, { width = 1280 }: Look = {}): Promise<Tab> {
   const context = await browser.newContext({
     viewport: sizeOf(width),
     colorScheme: 'light',
@@ -94,6 +114,11 @@ export async function openPage(
   });
   const page = await context.newPage();
   page.setDefaultTimeout(60_000);
+  return { page, context };
+}
+
+/** @param expected faults of the server that the test asks for */
+export function lookThrough({ page, context }: Tab, url: string, expected: RegExp | null): OpenPage {
   const said: string[] = [];
   page.on('console', (message) => {
     if (message.type() === 'error') said.push(`${message.text()} ${message.location().url}`);
@@ -104,10 +129,11 @@ export async function openPage(
     context,
     go: async (path) => {
       await page.goto(`${url}/ui${path}`);
-      await page.locator('main').waitFor();
-      await page.getByText('Loading …').first().waitFor({ state: 'detached' });
-      await page.getByLabel('Loading').first().waitFor({ state: 'detached' });
-      await waitForPaint(page);
+      await waitUntilDrawn(page);
+    },
+    walk: async (path) => {
+      await page.evaluate(walkTo(`/ui${path}`));
+      await waitUntilDrawn(page);
     },
     arrive: (path) => page.waitForURL((at) => path.test(at.pathname), { waitUntil: 'commit' }),
     turnTo: async (theme) => {
@@ -125,12 +151,21 @@ export async function openPage(
   };
 }
 
+/** In a tab of its own. @param expected faults of the server that the test asks for */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  look: Look = {},
+  expected: RegExp | null = null,
+): Promise<OpenPage> {
+  return lookThrough(await openTab(browser, look), url, expected);
+}
+
 /** By the cookie that the login page would get. */
-export async function signIn({ page, context }: OpenPage, url: string, key: string): Promise<void> {
+export async function signIn({ context }: OpenPage, url: string, key: string): Promise<void> {
   const answer = await context.request.post(`${url}/v1/session`, {
     data: { key },
     headers: { 'X-Capstan-Console': '1', Origin: url, 'Sec-Fetch-Site': 'same-origin' },
   });
   if (!answer.ok()) throw new Error(`POST /v1/session: ${answer.status()} ${await answer.text()}`);
-  await page.goto('about:blank');
 }

@@ -7,8 +7,9 @@ import type { CapstanClient } from '../../support/capstan.ts';
 import { reviewOf } from '../../support/reviews.ts';
 import type { SharedCapstan } from '../../support/shared-capstan.ts';
 import { waitFor } from '../../support/wait.ts';
-import { type Look, launchBrowser, type OpenPage, openPage, signIn } from './browser.ts';
+import { type Look, launchBrowser, type OpenPage, signIn } from './browser.ts';
 import { provideConsole } from './built-console.ts';
+import { borrowPage, closeLentTabs } from './kept-tabs.ts';
 import { shareFleet } from './shared-fleet.ts';
 
 export interface Studio {
@@ -113,11 +114,11 @@ async function openStudio(): Promise<Studio> {
 
 /** Whom a test sends to look at the studio. */
 export interface Visitors {
-  readonly browser: Browser;
   readonly studio: Studio;
   /** Somebody with the key of the studio. @param expected errors that the test provokes */
   readonly visit: (look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
-  readonly visitAs: (key: string, look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
+  /** @param key null: somebody who is not signed in */
+  readonly visitAs: (key: string | null, look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
 }
 
 /** One Chromium for all files of a test worker: it ends with that. */
@@ -128,34 +129,45 @@ export function shareBrowser(): Promise<Browser> {
   return launched;
 }
 
-/** A studio of the file that calls it, from before its first test on. */
-export function useStudio(): Visitors {
+/** One for all files of a test worker that change nothing which another one looks at. */
+let shared: Promise<Studio> | null = null;
+
+function shareStudio(): Promise<Studio> {
+  shared ??= openStudio();
+  return shared;
+}
+
+function visitWhom(open: () => Promise<Studio>): Visitors {
   let opened: readonly [Studio, Browser] | null = null;
   const find = (): readonly [Studio, Browser] => {
     if (opened === null) throw new Error('the studio is opened before the first test');
     return opened;
   };
   beforeAll(async () => {
-    opened = await Promise.all([openStudio(), shareBrowser()]);
+    opened = await Promise.all([open(), shareBrowser()]);
   });
-  // Those that a failed test has left.
-  afterAll(async () => {
-    await Promise.all((opened?.[1].contexts() ?? []).map((context) => context.close()));
-  });
+  afterAll(closeLentTabs);
   const visitAs: Visitors['visitAs'] = async (key, look = {}, expected = null) => {
     const [{ capstan }, browser] = find();
-    const page = await openPage(browser, capstan.url, look, expected);
-    await signIn(page, capstan.url, key);
+    const page = await borrowPage(browser, capstan.url, look, expected);
+    if (key !== null) await signIn(page, capstan.url, key);
     return page;
   };
   return {
     get studio() {
       return find()[0];
     },
-    get browser() {
-      return find()[1];
-    },
     visit: (look, expected) => visitAs(find()[0].capstan.key, look, expected),
     visitAs,
   };
+}
+
+/** A studio of the file that calls it, from before its first test on. */
+export function useStudio(): Visitors {
+  return visitWhom(openStudio);
+}
+
+/** Of a file whose tests look at what they have made, or at what is there for all: its runs stay, its answers too. */
+export function useSharedStudio(): Visitors {
+  return visitWhom(shareStudio);
 }
