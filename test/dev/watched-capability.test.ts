@@ -26,6 +26,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-watch-'));
   program = join(folder, 'shout/shout.py');
   await cp(`${root}templates/init/shout`, join(folder, 'shout'), { recursive: true });
+  // Other test files use the name `shout` on the common Capstan.
+  await writeFile(program, (await readFile(program, 'utf8')).replace('"shout"', '"watched.shout"'));
   const report = (event: ProgressEvent): void => void events.push(event);
   supervisor = createSupervisor({ report, temporaryFolder: null });
   const access = {
@@ -49,7 +51,7 @@ afterAll(async () => {
 });
 
 async function endpoint(): Promise<string> {
-  const { body } = await capstan.request<CapabilityDetail>('GET', '/v1/capabilities/shout');
+  const { body } = await capstan.request<CapabilityDetail>('GET', '/v1/capabilities/watched.shout');
   const up = body.instances.filter(({ state }) => state === 'up');
   expect(up).toHaveLength(1);
   return up[0]?.endpoint ?? '';
@@ -79,7 +81,7 @@ describe.skipIf(!hasPython)('a capability under work', () => {
     const slow = await endpoint();
     const call = shout(slow);
     const { detail } = await change('time.sleep(3) or text.lower()', 'text[::-1]');
-    expect(detail).toBe('shout, shout.py changed');
+    expect(detail).toBe('watched.shout, shout.py changed');
     expect(await call).toEqual({ text: 'ahoy' });
     expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
   });
