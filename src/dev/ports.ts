@@ -3,6 +3,7 @@
  * ones, else any.
  */
 
+import { randomInt } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -18,21 +19,22 @@ export function isPortAnswered(port: number): Promise<boolean> {
   });
 }
 
-/** The port that was bound for a moment, or null when it is in use. @param port 0 = any */
-function bind(port: number): Promise<number | null> {
+/** @returns whether it could be bound for a moment */
+function canBind(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
-    server.once('error', () => resolve(null));
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : null));
-    });
+    server.once('error', () => resolve(false));
+    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve(true)));
   });
 }
 
 export async function isPortFree(port: number): Promise<boolean> {
-  return (await bind(port)) !== null && !(await isPortAnswered(port));
+  return (await canBind(port)) && !(await isPortAnswered(port));
 }
+
+/** Systems give connections ports above these: one of those may be gone before its server binds it. */
+const [lowest, highest] = [10_000, 32_000];
+const mostTries = 1_000;
 
 /** The first free port of `preferred`, else any free one that is not in `taken`. */
 export async function choosePort(
@@ -40,11 +42,11 @@ export async function choosePort(
   taken: ReadonlySet<number> = new Set(),
 ): Promise<number> {
   for (const port of preferred) if (!taken.has(port) && (await isPortFree(port))) return port;
-  for (;;) {
-    const port = await bind(0);
-    if (port === null) throw new Error('no free TCP port on 127.0.0.1');
-    if (!taken.has(port)) return port;
+  for (let tries = 0; tries < mostTries; tries++) {
+    const port = randomInt(lowest, highest);
+    if (!taken.has(port) && (await isPortFree(port))) return port;
   }
+  throw new Error(`no free TCP port on 127.0.0.1 from ${lowest} to ${highest}`);
 }
 
 export interface StackPorts {

@@ -14,7 +14,7 @@ export async function tablesNaming(db: Db, text: string): Promise<readonly strin
   const tables = await listTables(db);
   const looks = tables.map(
     (table) =>
-      `select '${table}' as name where exists (select from ${table} t where strpos(t::text, :text) > 0)`,
+      `select '${table}' as name where exists (select from ${table} t where strpos(cast(t as text), :text) > 0)`,
   );
   const { rows } = await db.raw<{ rows: { name: string }[] }>(looks.join(' union all '), { text });
   return rows.map(({ name }) => name);
