@@ -33,7 +33,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     // Files share a worker and the modules that it has loaded.
     isolate: false,
-    execArgv: ['--enable-source-maps', '--max-semi-space-size=32'],
+    execArgv: ['--enable-source-maps'],
     server: { deps: { external: [compiledFiles] } },
   },
 });
