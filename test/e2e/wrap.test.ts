@@ -14,7 +14,6 @@ import type { Run } from '../../src/contracts/run.ts';
 import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { isRunning, readProcessMark } from '../../src/dev/supervisor/child-process.ts';
-import { isLong } from '../support/long.ts';
 import { type ProviderServer, startProviderServer } from '../support/provider-server.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
@@ -133,45 +132,39 @@ async function stepOf(runId: string): Promise<StepDetail> {
   return (await capstan.request<StepDetail>('GET', `/v1/runs/${runId}/steps/work`)).body;
 }
 
-test.runIf(isLong)(
-  'a killed instance is left for the priced one, whose call costs what it used',
-  async () => {
-    const free = await wrap('wrap-fails-over', aWaiter('wrap-fails-over', 'tags: [local]\n'));
-    const measured =
-      'cost: {type: per_call, rate_usd: 1, measured: [{value: "{{ answer.words }}", rate_usd: 0.04, per: 1000}]}\n';
-    const priced = await wrap('wrap-fails-over', aWaiter('wrap-fails-over', measured));
-    const job = aJob('fails-over');
-    const runId = await submit('wrap-fails-over', job);
-    const [first] = await readMarks(job.marks, 1);
-    const program = { pid: first?.program ?? 0, mark: readProcessMark(first?.program ?? 0) ?? '' };
-    free.child.kill('SIGKILL');
-    // The guards end the serving process and its program.
-    await waitFor('the end of the program', async () => !isRunning(program));
-    await readMarks(job.marks, 2);
-    await writeFile(job.go, '');
-    expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded', cost_usd: 0.01 });
-    const step = await stepOf(runId);
-    expect(step.output).toEqual({ words: 250, cost_usd: 0.01 });
-    expect(step.attempts).toMatchObject([{ endpoint: free.endpoint }, { endpoint: priced.endpoint }]);
-  },
-);
+test('a killed instance is left for the priced one, whose call costs what it used', async () => {
+  const free = await wrap('wrap-fails-over', aWaiter('wrap-fails-over', 'tags: [local]\n'));
+  const measured =
+    'cost: {type: per_call, rate_usd: 1, measured: [{value: "{{ answer.words }}", rate_usd: 0.04, per: 1000}]}\n';
+  const priced = await wrap('wrap-fails-over', aWaiter('wrap-fails-over', measured));
+  const job = aJob('fails-over');
+  const runId = await submit('wrap-fails-over', job);
+  const [first] = await readMarks(job.marks, 1);
+  const program = { pid: first?.program ?? 0, mark: readProcessMark(first?.program ?? 0) ?? '' };
+  free.child.kill('SIGKILL');
+  // The guards end the serving process and its program.
+  await waitFor('the end of the program', async () => !isRunning(program));
+  await readMarks(job.marks, 2);
+  await writeFile(job.go, '');
+  expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded', cost_usd: 0.01 });
+  const step = await stepOf(runId);
+  expect(step.output).toEqual({ words: 250, cost_usd: 0.01 });
+  expect(step.attempts).toMatchObject([{ endpoint: free.endpoint }, { endpoint: priced.endpoint }]);
+});
 
-test.runIf(isLong)(
-  'the only instance crashes in mid-run: it starts again, and the run waits for it and succeeds',
-  async () => {
-    const { endpoint } = await wrap('wrap-comes-back', aWaiter('wrap-comes-back', ''));
-    const job = aJob('comes-back');
-    const runId = await submit('wrap-comes-back', job);
-    const [first] = await readMarks(job.marks, 1);
-    process.kill(first?.serving ?? 0, 'SIGKILL');
-    const marks = await readMarks(job.marks, 2);
-    expect(marks[1]?.serving).not.toBe(first?.serving);
-    await writeFile(job.go, '');
-    expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
-    const { attempts } = await stepOf(runId);
-    expect(new Set(attempts.map((attempt) => attempt.endpoint))).toEqual(new Set([endpoint]));
-  },
-);
+test('the only instance crashes in mid-run: it starts again, and the run waits for it and succeeds', async () => {
+  const { endpoint } = await wrap('wrap-comes-back', aWaiter('wrap-comes-back', ''));
+  const job = aJob('comes-back');
+  const runId = await submit('wrap-comes-back', job);
+  const [first] = await readMarks(job.marks, 1);
+  process.kill(first?.serving ?? 0, 'SIGKILL');
+  const marks = await readMarks(job.marks, 2);
+  expect(marks[1]?.serving).not.toBe(first?.serving);
+  await writeFile(job.go, '');
+  expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
+  const { attempts } = await stepOf(runId);
+  expect(new Set(attempts.map((attempt) => attempt.endpoint))).toEqual(new Set([endpoint]));
+});
 
 test('a cancelled run ends the program', async () => {
   const { endpoint } = await wrap('wrap-cancels', aWaiter('wrap-cancels', ''));
@@ -200,21 +193,18 @@ replicate:
   every: 20ms
 `;
 
-test.runIf(isLong)(
-  'the worker is killed while a provider works: the second attempt finds the job, which is paid once',
-  async () => {
-    await wrap('wrap-hosted', hosted);
-    provider.onPoll(() => undefined);
-    const steps = [{ id: 'work', capability: 'wrap-hosted', input: { prompt: 'a cat' } }];
-    const { run_id: runId } = await capstan.submit(steps);
-    await waitFor('the job', async () => (provider.jobs[0]?.polls ?? 0) > 0);
-    await capstan.killWorker('SIGKILL');
-    await capstan.startWorker();
-    await waitFor('the second attempt', async () => (await stepOf(runId)).attempts.length === 2);
-    provider.onPoll((job) => Object.assign(job, { state: 'done', output: { text: 'once' } }));
-    const run = await capstan.ended(runId);
-    expect(run).toMatchObject<Partial<Run>>({ state: 'succeeded' });
-    expect((await stepOf(runId)).output).toEqual({ text: 'once', cost_usd: 0.25 });
-    expect(provider.jobs.length).toBe(1);
-  },
-);
+test('the worker is killed while a provider works: the second attempt finds the job, which is paid once', async () => {
+  await wrap('wrap-hosted', hosted);
+  provider.onPoll(() => undefined);
+  const steps = [{ id: 'work', capability: 'wrap-hosted', input: { prompt: 'a cat' } }];
+  const { run_id: runId } = await capstan.submit(steps);
+  await waitFor('the job', async () => (provider.jobs[0]?.polls ?? 0) > 0);
+  await capstan.killWorker('SIGKILL');
+  await capstan.startWorker();
+  await waitFor('the second attempt', async () => (await stepOf(runId)).attempts.length === 2);
+  provider.onPoll((job) => Object.assign(job, { state: 'done', output: { text: 'once' } }));
+  const run = await capstan.ended(runId);
+  expect(run).toMatchObject<Partial<Run>>({ state: 'succeeded' });
+  expect((await stepOf(runId)).output).toEqual({ text: 'once', cost_usd: 0.25 });
+  expect(provider.jobs.length).toBe(1);
+});
