@@ -133,7 +133,12 @@ export async function startFleet(
     },
     stop: async () => {
       await Promise.all(late);
-      await Promise.all(instances.map(({ instance }) => instance.stop()));
+      // Else they would be asked for their health until the test run ends, at ports that others get.
+      const leave = async ({ capability, instance: { endpoint, stop } }: (typeof instances)[number]) => {
+        await capstan.request('DELETE', `/v1/capabilities/${nameOf(capability)}`, { endpoint });
+        await stop();
+      };
+      await Promise.all(instances.map(leave));
     },
   };
 }

@@ -88,7 +88,7 @@ async function checkRows(): Promise<void> {
 }
 
 /** Each takes long enough for a pause to come before the last, however slowly it is asked for. */
-const units = isLong ? 100 : 60;
+const units = 100;
 
 /** One after the other; every second one may be left out, so that it is decided on before it goes. */
 function chainOf(who: string) {
