@@ -4,7 +4,7 @@
  * and the time of the server's main thread is shared out by its samples; that of its other threads is a line of its own.
  * So the lines of the server add up to its time. Times of statements are those that Postgres was in them.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { median } from '../engine/statistics.ts';
 import { measure } from '../router/load.ts';
@@ -46,10 +46,11 @@ function readThreads(pid: number): { readonly main: number; readonly others: num
   return times;
 }
 
-/** The children of Postgres, one for each connection, keep running through a load. */
+/** The children of Postgres, one for each connection, keep running through a load; one that only cleans up may end. */
 function readPostgres(pid: number): number {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-  return children.reduce((sum, child) => sum + readSchedUs(`/proc/${child}/schedstat`), 0);
+  const paths = children.map((child) => `/proc/${child}/schedstat`).filter((path) => existsSync(path));
+  return paths.reduce((sum, path) => sum + readSchedUs(path), 0);
 }
 
 /** Processor time of a call, µs. */
