@@ -126,11 +126,9 @@ function createChunks(head: ChatHead): (part: ChatPart) => string {
 
 function toChatDelta(delta: Json): ChatPart | null {
   const { index, content, toolCalls } = readDelta(delta);
-  const known = {
-    ...(content === null ? {} : { content }),
-    ...(toolCalls.length === 0 ? {} : { tool_calls: [...toolCalls] }),
-  };
-  return Object.keys(known).length === 0 ? null : { index, delta: known };
+  if (toolCalls.length === 0) return content === null ? null : { index, delta: { content } };
+  const tool_calls = [...toolCalls];
+  return { index, delta: content === null ? { tool_calls } : { content, tool_calls } };
 }
 
 /**
