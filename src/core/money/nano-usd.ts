@@ -25,8 +25,10 @@ function toDecimal(nano: bigint): string {
   return `${sign}${digits.slice(0, -9)}.${digits.slice(-9)}`;
 }
 
+/** The double nearest to the amount: the quotient of two exact doubles is that, too. */
 export function fromNanoUsd(nano: bigint): number {
-  return Number(toDecimal(nano));
+  const double = Number(nano);
+  return Number.isSafeInteger(double) ? double / 1e9 : Number(toDecimal(nano));
 }
 
 /** Reads a limit from settings or the wire, where 0 is no limit. @returns null = none */
