@@ -106,6 +106,17 @@ function createLineReader(
   };
 }
 
+/** Lines with their ends, and what has come of the next one. */
+function cutLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly rest: Buffer } {
+  const lines: Buffer[] = [];
+  let from = 0;
+  for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, from)) {
+    lines.push(bytes.subarray(from, end + 1));
+    from = end + 1;
+  }
+  return { lines, rest: bytes.subarray(from) };
+}
+
 /** @param mostBytes of lines that tell something */
 export function createToldLines(
   listener: ToldListener,
@@ -135,15 +146,10 @@ export function createToldLines(
   };
   return {
     take: (chunk) => {
-      const bytes = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+      const { lines, rest } = cutLines(pending.length === 0 ? chunk : Buffer.concat([pending, chunk]));
       const kept: Buffer[] = [];
-      let from = 0;
-      for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, from)) {
-        const line = bytes.subarray(from, end + 1);
-        if (endLine(line) === line) kept.push(line);
-        from = end + 1;
-      }
-      kept.push(holdLine(from === bytes.length ? nothing : bytes.subarray(from)));
+      for (const line of lines) if (endLine(line) === line) kept.push(line);
+      kept.push(holdLine(rest));
       return toldBytes > mostBytes ? null : kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept);
     },
     rest: () => endLine(pending),
