@@ -7,7 +7,8 @@ import { LongestFirst } from './test/support/longest-first.ts';
 /** Files of which `npm test` has nothing; the others mark their long tests with `isLong`. */
 const longFiles = [
   'test/console/pages/{learning,outage,reading,states}.test.ts',
-  'test/e2e/{demo-learning,restored,shipped,wrap}.test.ts',
+  'test/e2e/{demo-learning,inline-control,media-in-s3,metrics,paid-streams,payload-keys}.test.ts',
+  'test/e2e/{restored,shipped,temporal-away,wrap}.test.ts',
   'test/e2e/killed-{capability,engine,erasure,escalation,inline,instances,keyed-calls,while-waiting}.test.ts',
   'test/e2e/{rolling-migration,rolling-restart}.test.ts',
   'test/scenarios/attacks.test.ts',

@@ -6,6 +6,6 @@ const streams = process.argv[2] ?? '500';
 const child = spawn('npx', ['vitest', 'run', 'test/e2e/paid-streams.test.ts'], {
   stdio: 'inherit',
   shell: process.platform === 'win32',
-  env: { ...process.env, STREAMS: streams },
+  env: { ...process.env, LONG: '1', STREAMS: streams },
 });
 child.once('close', (code) => process.exit(code ?? 1));

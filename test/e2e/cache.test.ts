@@ -5,6 +5,7 @@ import type { Plan } from '../../src/contracts/plan.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -79,18 +80,24 @@ test('the second of two equal runs is free, without a call, and its files stand 
   expect(costs.today_saved_usd).toBe(0.25);
 });
 
-test('other bytes under the same name, and a result that was removed, are paid for', async () => {
-  const before = instance.execs.length;
-  expect((await shouted('other', 'a.txt')).cost_usd).toBe(0.25);
-  const { body: kept } = await capstan.request<{ items: CacheEntry[] }>('GET', '/v1/cache');
-  expect(kept.items).toMatchObject([{ capability: 'louder', step_id: 'loud', cost_usd: 0.25, files: 1 }, {}]);
-  const removed = await capstan.request('DELETE', `/v1/cache?key=${kept.items[0]?.key}`);
-  expect(removed.body).toEqual({ removed: 1 });
-  expect((await shouted('other', 'a.txt')).cost_usd).toBe(0.25);
-  expect(instance.execs.length - before).toBe(2);
-});
+test.runIf(isLong)(
+  'other bytes under the same name, and a result that was removed, are paid for',
+  async () => {
+    const before = instance.execs.length;
+    expect((await shouted('other', 'a.txt')).cost_usd).toBe(0.25);
+    const { body: kept } = await capstan.request<{ items: CacheEntry[] }>('GET', '/v1/cache');
+    expect(kept.items).toMatchObject([
+      { capability: 'louder', step_id: 'loud', cost_usd: 0.25, files: 1 },
+      {},
+    ]);
+    const removed = await capstan.request('DELETE', `/v1/cache?key=${kept.items[0]?.key}`);
+    expect(removed.body).toEqual({ removed: 1 });
+    expect((await shouted('other', 'a.txt')).cost_usd).toBe(0.25);
+    expect(instance.execs.length - before).toBe(2);
+  },
+);
 
-test('a plan says what is cached', async () => {
+test.runIf(isLong)('a plan says what is cached', async () => {
   const { body: job } = await capstan.request<{ job_id: string }>('POST', '/v1/jobs', { job: {} });
   await write(`media://${job.job_id}/c.txt`, 'hello');
   const definition = { pipeline: 'test', version: '1', steps };
@@ -105,7 +112,7 @@ test('a plan says what is cached', async () => {
   expect(once.steps).toMatchObject([{ items: 3, cached: 2, cost_usd: { min: 0.25, expected: 0.25 } }]);
 });
 
-test('equal items make one call', async () => {
+test.runIf(isLong)('equal items make one call', async () => {
   const before = instance.execs.length;
   const { body: job } = await capstan.request<{ job_id: string }>('POST', '/v1/jobs', { job: {} });
   const text = `media://${job.job_id}/d.txt`;

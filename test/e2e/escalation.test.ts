@@ -5,6 +5,7 @@ import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
@@ -115,60 +116,70 @@ test('a person corrects a step and the run goes on; the next run corrects itself
   expect(detail.escalation).toEqual({ escalation_level, escalation_history, escalation_advice });
 });
 
-test('three reviews decided alike in two runs are enough: the next run repairs itself and asks nobody', async () => {
-  const input = { type: 'object', properties: { gain_db: { type: 'number' } }, additionalProperties: false };
-  const gainer = await startInstance(capstan, { name: 'gainer', input });
-  gainer.handle = echo;
-  // An unknown schema refuses nothing.
-  await waitFor('the worker to know the schema', async () => {
-    const input = { gain_db: 'loud' };
-    const { run_id } = await capstan.submit([
-      { id: 'a', capability: 'gainer', input, escalate: { enabled: false } },
-    ]);
-    return (await capstan.ended(run_id)).state === 'failed';
-  });
-  const submit = (job: Readonly<Record<string, string>>) => {
-    // One after the other: of two ladders with the same failure, one waits for the other.
-    const steps = Object.keys(job).map((id, index, ids) => ({
-      id,
-      capability: 'gainer',
-      input: { gain_db: `{{ job.${id} }}` },
-      depends_on: ids.slice(Math.max(0, index - 1), index),
-    }));
-    return capstan.submit(steps, job);
-  };
-  const jobs: readonly Readonly<Record<string, string>>[] = [{ a: '-12 dB', b: '-9 dB' }, { a: '-6 dB' }];
-  for (const job of jobs) {
-    const { run_id } = await submit(job);
-    for (const id of Object.keys(job))
-      await decide(capstan, await reviewOf(capstan, run_id, id), { action: 'approve' });
-    expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
-  }
-  const { run_id } = await submit({ a: '-3 dB' });
-  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { gain_db: -3 } } });
-  const step = await stepOf(run_id, 'a');
-  expect(step).toMatchObject({ as_decided: { by: [expect.any(String)], times: 3 }, revision: 1 });
-  expect(step.review_id).toBeUndefined();
-  await gainer.stop();
-});
+test.runIf(isLong)(
+  'three reviews decided alike in two runs are enough: the next run repairs itself and asks nobody',
+  async () => {
+    const input = {
+      type: 'object',
+      properties: { gain_db: { type: 'number' } },
+      additionalProperties: false,
+    };
+    const gainer = await startInstance(capstan, { name: 'gainer', input });
+    gainer.handle = echo;
+    // An unknown schema refuses nothing.
+    await waitFor('the worker to know the schema', async () => {
+      const input = { gain_db: 'loud' };
+      const { run_id } = await capstan.submit([
+        { id: 'a', capability: 'gainer', input, escalate: { enabled: false } },
+      ]);
+      return (await capstan.ended(run_id)).state === 'failed';
+    });
+    const submit = (job: Readonly<Record<string, string>>) => {
+      // One after the other: of two ladders with the same failure, one waits for the other.
+      const steps = Object.keys(job).map((id, index, ids) => ({
+        id,
+        capability: 'gainer',
+        input: { gain_db: `{{ job.${id} }}` },
+        depends_on: ids.slice(Math.max(0, index - 1), index),
+      }));
+      return capstan.submit(steps, job);
+    };
+    const jobs: readonly Readonly<Record<string, string>>[] = [{ a: '-12 dB', b: '-9 dB' }, { a: '-6 dB' }];
+    for (const job of jobs) {
+      const { run_id } = await submit(job);
+      for (const id of Object.keys(job))
+        await decide(capstan, await reviewOf(capstan, run_id, id), { action: 'approve' });
+      expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
+    }
+    const { run_id } = await submit({ a: '-3 dB' });
+    expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { a: { gain_db: -3 } } });
+    const step = await stepOf(run_id, 'a');
+    expect(step).toMatchObject({ as_decided: { by: [expect.any(String)], times: 3 }, revision: 1 });
+    expect(step.review_id).toBeUndefined();
+    await gainer.stop();
+  },
+);
 
-test('other branches go on while one step is in review, and what it waits for comes after the decision', async () => {
-  const { run_id } = await capstan.submit([
-    bad('a', 'slow', { allow_output: true }),
-    { id: 'b', capability: 'free', input: {} },
-    { id: 'c', capability: 'free', depends_on: ['b'], input: {} },
-    { id: 'd', capability: 'free', input: { n: '{{ steps.a.output.n }}' } },
-  ]);
-  const review = await reviewOf(capstan, run_id, 'a');
-  await waitFor('the other branch to end', async () => {
+test.runIf(isLong)(
+  'other branches go on while one step is in review, and what it waits for comes after the decision',
+  async () => {
+    const { run_id } = await capstan.submit([
+      bad('a', 'slow', { allow_output: true }),
+      { id: 'b', capability: 'free', input: {} },
+      { id: 'c', capability: 'free', depends_on: ['b'], input: {} },
+      { id: 'd', capability: 'free', input: { n: '{{ steps.a.output.n }}' } },
+    ]);
+    const review = await reviewOf(capstan, run_id, 'a');
+    await waitFor('the other branch to end', async () => {
+      const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
+      return body.steps[2]?.state === 'succeeded';
+    });
     const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
-    return body.steps[2]?.state === 'succeeded';
-  });
-  const { body } = await capstan.request<Run>('GET', `/v1/runs/${run_id}`);
-  expect(body.steps.map(({ state }) => state)).toEqual(['in_review', 'succeeded', 'succeeded', 'pending']);
-  await decide(capstan, review, { action: 'output', output: { n: 7 } });
-  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { d: { n: 7 } } });
-});
+    expect(body.steps.map(({ state }) => state)).toEqual(['in_review', 'succeeded', 'succeeded', 'pending']);
+    await decide(capstan, review, { action: 'output', output: { n: 7 } });
+    expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { d: { n: 7 } } });
+  },
+);
 
 test('a cancel ends a step in review, its review and its escalation', async () => {
   const { run_id } = await capstan.submit([bad('a', 'never'), { ...bad('b', 'x'), depends_on: ['a'] }]);
@@ -186,23 +197,26 @@ test('a cancel ends a step in review, its review and its escalation', async () =
   expect(states).toEqual(['cancelled', 'cancelled']);
 });
 
-test('a rejected step fails its run with the reason, and the other review is not waited for', async () => {
-  const { run_id } = await capstan.submit([bad('a', 'p'), bad('b', 'q')]);
-  const [review, other] = [await reviewOf(capstan, run_id, 'a'), await reviewOf(capstan, run_id, 'b')];
-  await decide(capstan, review, { action: 'reject', note: 'not this one' });
-  expect(await capstan.ended(run_id)).toMatchObject({
-    state: 'failed',
-    error: { code: 'step_failed', details: { step_id: 'a', code: 'review_rejected' } },
-    steps: [
-      {
-        state: 'failed',
-        error: { code: 'review_rejected', message: expect.stringContaining('not this one') },
-      },
-      { state: 'failed' },
-    ],
-  });
-  await waitFor('the other review to be closed', async () => {
-    const { body } = await capstan.request<Review>('GET', `/v1/reviews/${other.review_id}`);
-    return body.state === 'cancelled';
-  });
-});
+test.runIf(isLong)(
+  'a rejected step fails its run with the reason, and the other review is not waited for',
+  async () => {
+    const { run_id } = await capstan.submit([bad('a', 'p'), bad('b', 'q')]);
+    const [review, other] = [await reviewOf(capstan, run_id, 'a'), await reviewOf(capstan, run_id, 'b')];
+    await decide(capstan, review, { action: 'reject', note: 'not this one' });
+    expect(await capstan.ended(run_id)).toMatchObject({
+      state: 'failed',
+      error: { code: 'step_failed', details: { step_id: 'a', code: 'review_rejected' } },
+      steps: [
+        {
+          state: 'failed',
+          error: { code: 'review_rejected', message: expect.stringContaining('not this one') },
+        },
+        { state: 'failed' },
+      ],
+    });
+    await waitFor('the other review to be closed', async () => {
+      const { body } = await capstan.request<Review>('GET', `/v1/reviews/${other.review_id}`);
+      return body.state === 'cancelled';
+    });
+  },
+);

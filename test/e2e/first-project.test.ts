@@ -116,7 +116,7 @@ test.runIf(isLong)('the one written in TypeScript is started by a checkout too',
   await expectRunSucceeds();
 });
 
-test('ends with the program that it started', async () => {
+test.runIf(isLong)('ends with the program that it started', async () => {
   start('capstan capability start shout', inject('packageFolder'));
   const endpoint = await endpointOf('shout');
   const [child] = children.splice(0);

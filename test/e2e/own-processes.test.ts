@@ -164,7 +164,7 @@ test.runIf(isLong)('capstan worker exits 2 where Temporal has no such namespace'
   });
 });
 
-test('capstan worker exits 2 where no Temporal answers', async () => {
+test.runIf(isLong)('capstan worker exits 2 where no Temporal answers', async () => {
   const settings = { DATABASE_URL: databaseUrl, TEMPORAL_ADDRESS: '127.0.0.1:1' };
   const { code, stderr } = await capstan(['worker'], settings);
   expect(code).toBe(2);

@@ -11,6 +11,7 @@ import type { InputVerdict } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { findPython, type RegisteredProgram, startPython } from '../support/foreign-programs.ts';
+import { isLong } from '../support/long.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
@@ -148,7 +149,7 @@ describe.skipIf(python.path === null)(`a capability by pydantic (${python.reason
     ['an item twice in a set', { ...job, tags: ['blue', 'blue'] }],
     ['white space around a constrained text', { ...job, title: ' sea-side ' }],
   ];
-  test.each(wrong)('%s is repaired by the schema', async (_, input) => {
+  test.each(wrong.slice(0, isLong ? wrong.length : 1))('%s is repaired by the schema', async (_, input) => {
     const steps = stepsOf({ repair: 'apply', max_level: 0, on_exhausted: 'fail' });
     const { run_id } = await capstan.submit(steps, input);
     const run = await capstan.ended(run_id);
@@ -167,24 +168,27 @@ describe.skipIf(python.path === null)(`a capability by pydantic (${python.reason
     ],
     ['another case of a constrained text', { title: 'Sea-Side' }, [{ title: 'sea-side' }]],
   ];
-  test.each(unsure)('%s is proposed to a person and not applied', async (_, fault, changes) => {
-    const input = { ...job, ...fault };
-    const run = await capstan.submit(stepsOf({ repair: 'apply', max_level: 0 }), input);
-    const review = await reviewOf(capstan, run.run_id, 'render');
-    expect(review).toMatchObject({ kind: 'escalation', state: 'open', payload: { input } });
-    expect(review.payload.proposals).toMatchObject(
-      changes.map((change) => ({ input: { ...job, ...change }, source: 'repair' })),
-    );
-    expect((await stepOf(run)).revisions).toBeUndefined();
-    await decide(capstan, review, { action: 'approve', proposal: 0 });
-    const approved = { ...received, ...changes[0] };
-    const tags = expect.arrayContaining(approved.tags); // the order of a set in Python is random
-    expect(await capstan.ended(run.run_id)).toMatchObject({
-      state: 'succeeded',
-      output: { again: { job: { ...approved, tags } } },
-    });
-    expect((await stepOf(run)).revisions).toMatchObject([{ source: `review:${review.review_id}` }]);
-  });
+  test.each(unsure.slice(0, isLong ? unsure.length : 1))(
+    '%s is proposed to a person and not applied',
+    async (_, fault, changes) => {
+      const input = { ...job, ...fault };
+      const run = await capstan.submit(stepsOf({ repair: 'apply', max_level: 0 }), input);
+      const review = await reviewOf(capstan, run.run_id, 'render');
+      expect(review).toMatchObject({ kind: 'escalation', state: 'open', payload: { input } });
+      expect(review.payload.proposals).toMatchObject(
+        changes.map((change) => ({ input: { ...job, ...change }, source: 'repair' })),
+      );
+      expect((await stepOf(run)).revisions).toBeUndefined();
+      await decide(capstan, review, { action: 'approve', proposal: 0 });
+      const approved = { ...received, ...changes[0] };
+      const tags = expect.arrayContaining(approved.tags); // the order of a set in Python is random
+      expect(await capstan.ended(run.run_id)).toMatchObject({
+        state: 'succeeded',
+        output: { again: { job: { ...approved, tags } } },
+      });
+      expect((await stepOf(run)).revisions).toMatchObject([{ source: `review:${review.review_id}` }]);
+    },
+  );
 
   test('an input that only pydantic refuses fails with its first error', async () => {
     const input = { ...job, tree: { name: 'ship', children: [leaf, leaf] } };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it, test } from 'vitest';
 import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -142,7 +143,7 @@ test('a run that Temporal could not carry is refused at submission', async () =>
   expect([status, body.code]).toEqual([422, 'definition_invalid']);
 });
 
-test('a chain of 100 steps completes', async () => {
+test.runIf(isLong)('a chain of 100 steps completes', async () => {
   worker.handle = echo;
   const steps = Array.from({ length: 100 }, (_, n) => ({
     id: `s${n}`,

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
+import { isLong } from '../support/long.ts';
 import { decide, reviewOf } from '../support/reviews.ts';
 import { type CollectedSpan, type SpanCollector, startSpanCollector } from '../support/span-collector.ts';
 import { waitFor } from '../support/wait.ts';
@@ -141,15 +142,18 @@ test.each(['queued', 'inline'] as const)(
   },
 );
 
-test('a run without a trace begins one whose id is its own, with the request in it', async () => {
-  const { run_id } = await submit({ pipeline: 'own', version: '1', steps: [say] });
-  const traceId = run_id.replace('run_', '').replaceAll('-', '');
-  const work = await spanOf(traceId, 'work in Python');
-  await Promise.all(['run own', 'step say', 'POST /v1/runs'].map((name) => spanOf(traceId, name)));
-  expect(lineOf(work)).toEqual([
-    ...['work in Python', 'exec traced.python', 'step say', 'run own', 'POST /v1/runs', ''],
-  ]);
-});
+test.runIf(isLong)(
+  'a run without a trace begins one whose id is its own, with the request in it',
+  async () => {
+    const { run_id } = await submit({ pipeline: 'own', version: '1', steps: [say] });
+    const traceId = run_id.replace('run_', '').replaceAll('-', '');
+    const work = await spanOf(traceId, 'work in Python');
+    await Promise.all(['run own', 'step say', 'POST /v1/runs'].map((name) => spanOf(traceId, name)));
+    expect(lineOf(work)).toEqual([
+      ...['work in Python', 'exec traced.python', 'step say', 'run own', 'POST /v1/runs', ''],
+    ]);
+  },
+);
 
 test('a direct call goes from the request into the capability', async () => {
   const { traceId, spanId, header } = newTrace();
@@ -165,7 +169,7 @@ test('a direct call goes from the request into the capability', async () => {
   expect(lineOf(attempt)).toEqual(['exec traced.python', 'POST /v1/capabilities/{name}/exec', spanId]);
 });
 
-test('the run that a step starts, and the items of a list, are in the same trace', async () => {
+test.runIf(isLong)('the run that a step starts, and the items of a list, are in the same trace', async () => {
   const { traceId, header } = newTrace();
   await capstan.request('POST', '/v1/pipelines', { pipeline: 'below', version: '1', steps: [say] });
   const steps = [
@@ -233,7 +237,7 @@ test('a model that corrects a step is part of it, with what it used and nothing 
   expect(failed).toMatchObject({ name: 'exec resample', attributes: { 'error.type': 'rejected' } });
 });
 
-test('a trace that its caller does not record is handed on and told to nobody', async () => {
+test.runIf(isLong)('a trace that its caller does not record is handed on and told to nobody', async () => {
   const { traceId, header } = newTrace();
   const unsampled = header.replace(/01$/, '00');
   const run = await submit({ pipeline: 'quiet', version: '1', steps: [say] }, { traceparent: unsampled });
