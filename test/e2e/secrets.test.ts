@@ -77,13 +77,15 @@ function repeatEverywhere(): void {
       { progress: 0.5, message: `at ${all}` },
       ...Object.values(forms).map((form) => ({ log: { level: 'info', message: `seen ${form}` } })),
       { log: { level: 'warn', message: `${'x'.repeat(1_990)}${value}` } },
-      { ok: true, output: { echo: input, ...forms, [value]: 'as a key', nested: [JSON.stringify(input)] } },
+      { ok: true, output: { echo: input, ...forms, [value]: answered, nested: [JSON.stringify(input)] } },
     ];
     for (const line of lines) response.write(`${JSON.stringify(line)}\n`);
     response.end();
   };
 }
 
+/** Part of a result that is no secret. */
+const answered = 'a word of the instance';
 const token = '{{ secrets.web-token }}';
 const steps = [
   {
@@ -244,10 +246,9 @@ test('a secret that an instance repeats everywhere is nowhere, and the instance 
   const sent = { auth: `Bearer ${value}`, whole: value, forged: '[secret web-token]' };
   expect(received).toEqual([sent, sent, { auth: value, refuse: true, before: '[secret web-token]' }]);
 
-  // As Temporal keeps them, histories show no value at all.
+  // What is no secret is encrypted in histories as well.
   const stored = await readHistories(run.run_id, async () => []);
-  expect(stored).toContain('binary/encrypted');
-  expect(stored).not.toContain('web-token');
+  expect([searched.histories, stored].map((text) => text?.includes(answered))).toEqual([true, false]);
 
   // The search reads what it should: the reference is where the value would be.
   const places = ['table step', 'table attempt', 'table event', 'histories'];
