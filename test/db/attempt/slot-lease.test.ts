@@ -171,7 +171,7 @@ describe('a lease', () => {
   });
 });
 
-test(`${lessees} lessees, claims and changes of concurrency never hold more than is declared`, async () => {
+test('lessees, claims and changes of concurrency never hold more than is declared', async () => {
   const instance = await anInstance(db, { max_concurrency: 100 });
   let isOver = false;
   const changes = (async () => {
