@@ -9,7 +9,7 @@ import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi({ MAINTENANCE_MS: 100 });
+  api = await startTestApi({ MAINTENANCE_MS: 250 });
   await anInstance(api.db, { name: 'x' });
   const steps = [{ id: 'a', capability: 'x' }];
   const schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } };

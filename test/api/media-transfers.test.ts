@@ -25,7 +25,7 @@ interface Form {
   readonly mediaUrl: string;
 }
 
-const fewBytes = [0, 1_000, 2_000_000];
+const fewBytes = [0, ...(isLong ? [1_000] : []), 2_000_000];
 /** More than a part of any way into a bucket. */
 const manyBytes = 17_000_000;
 

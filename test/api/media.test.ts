@@ -59,7 +59,7 @@ describe('a file', () => {
     await put('changing', states[0] as string);
     let isChanging = true;
     const changing = (async () => {
-      for (let n = 1; n <= 60; n++) await put('changing', states[n % 2] as string);
+      for (let n = 1; n <= 25; n++) await put('changing', states[n % 2] as string);
       isChanging = false;
     })();
     while (isChanging) {

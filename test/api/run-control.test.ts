@@ -14,7 +14,7 @@ import { isWoken, waitForBudget } from '../support/waiting.ts';
 let api: TestApi;
 let temporal: Client;
 beforeAll(async () => {
-  api = await startTestApi({ MAINTENANCE_MS: 100 });
+  api = await startTestApi({ MAINTENANCE_MS: 250 });
   temporal = openTemporal();
   await anInstance(api.db, { name: 'x' });
   await api.call('/v1/pipelines', { body: definition });

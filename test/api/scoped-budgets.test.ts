@@ -13,7 +13,7 @@ import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startTestApi({ MAINTENANCE_MS: 50 });
+  api = await startTestApi({ MAINTENANCE_MS: 200 });
   await registerInstance(api, {
     name: 'model.paid',
     cost_model: { type: 'per_call', rate_usd: 1 },

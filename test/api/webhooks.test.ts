@@ -26,7 +26,7 @@ let received: Received[] = [];
 let answers: number[] = [];
 
 beforeAll(async () => {
-  api = await startTestApi({ MAINTENANCE_MS: 50 });
+  api = await startTestApi({ MAINTENANCE_MS: 200 });
   receiver = createServer(async (request, response) => {
     received.push({ path: request.url ?? '', headers: request.headers, body: await text(request) });
     response.statusCode = answers.shift() ?? 204;

@@ -103,7 +103,7 @@ async function startWorker(api: TestApi, settings: Readonly<Record<string, strin
   url.pathname = `/${rows[0].name}`;
   const config = ConfigSchema.parse({
     DATABASE_URL: url.href,
-    DATABASE_POOL: 8,
+    DATABASE_POOL: 5,
     LOG_LEVEL: 'silent',
     ...settings,
   });

@@ -92,7 +92,12 @@ export function useSteps(settings: Readonly<Record<string, string>> = {}): StepW
   let folder = '';
   let media: MediaLibrary;
   beforeAll(async () => {
-    const config = ConfigSchema.parse({ DATABASE_URL: url, LOG_LEVEL: 'silent', ...settings });
+    const config = ConfigSchema.parse({
+      DATABASE_URL: url,
+      DATABASE_POOL: 6,
+      LOG_LEVEL: 'silent',
+      ...settings,
+    });
     router = await createRouterRuntime(config, pino({ level: 'silent' }));
     project = (await aProject(db)).project_id;
     folder = await mkdtemp(join(tmpdir(), 'capstan-steps-'));

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A check may be a request to a busy server: the longer the wait, the rarer the checks. */
 function pauseAfter(elapsedMs: number): number {
-  return Math.min(100, Math.max(20, elapsedMs / 10));
+  return Math.min(100, Math.max(20, elapsedMs / 5));
 }
 
 /**

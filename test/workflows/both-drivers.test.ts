@@ -21,6 +21,7 @@ import {
   type Task,
   toPipeline,
 } from '../mock-run/any-pipeline.ts';
+import { isLong } from '../support/long.ts';
 import { seed as askedSeed, runs } from '../support/runs.ts';
 import {
   type Script,
@@ -31,7 +32,7 @@ import {
   succeeded,
 } from '../support/scripted-runs.ts';
 
-const numRuns = runs(6);
+const numRuns = runs(isLong ? 6 : 4);
 const seed = askedSeed ?? 20_261_122;
 /** As many at once as the workers of one process take well. */
 const batch = 12;

@@ -53,12 +53,12 @@ function waitsFor(awaiting: Awaiting, ms: number | null, ref?: object) {
 
 describe('a long run', () => {
   test('moves on to new histories between two steps, each short, and no step happens twice', async () => {
-    const chain = planOf(Array.from({ length: 60 }, (_, at) => (at === 0 ? [] : [at - 1])));
+    const chain = planOf(Array.from({ length: isLong ? 60 : 30 }, (_, at) => (at === 0 ? [] : [at - 1])));
     const run = await runs.start(given(chain), { execute: () => succeeded }, { history_events: 60 });
     expect(await run.ended()).toBe('succeeded');
     expect(idsOf(run.recorded.calls)).toEqual(chain.steps.map(({ id }) => id));
     const lengths = await historyLengths(runs.client, run.handle.workflowId);
-    expect(lengths.length).toBeGreaterThan(3);
+    expect(lengths.length).toBeGreaterThan(2);
     expect(Math.max(...lengths)).toBeLessThan(120);
   });
 
@@ -451,7 +451,7 @@ describe('inline steps', () => {
 });
 
 test('random plans start each step once, after what it depends on, across many histories', async () => {
-  const plans = fc.sample(anyPlan(120), { numRuns: 6, seed: 20_261_121 });
+  const plans = fc.sample(anyPlan(120), { numRuns: isLong ? 6 : 3, seed: 20_261_121 });
   await Promise.all(
     plans.map(async (plan) => {
       const done = new Set<string>();

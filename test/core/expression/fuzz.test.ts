@@ -61,6 +61,9 @@ function spoil(value: unknown): void {
   else Object.assign(value, { spoiled: true });
 }
 
+/** Of what is drawn by `npm run test:long`. */
+const share = isLong ? 1 : 0.4;
+
 describe('any template on any scope', () => {
   it('ends in JSON or in an error of the language', () => {
     const seen = { value: 0, error: 0, refused: 0 };
@@ -70,9 +73,9 @@ describe('any template on any scope', () => {
         expectSound(ending);
         seen[ending === undefined ? 'refused' : 'error' in ending ? 'error' : 'value']++;
       }),
-      { numRuns: runs(240) },
+      { numRuns: runs(240 * share) },
     );
-    expect(Math.min(...Object.values(seen))).toBeGreaterThan(runs(3));
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(runs(3 * share));
   });
 
   it('is a boolean, or such an error, as a when value', () => {
@@ -84,7 +87,7 @@ describe('any template on any scope', () => {
         if ('error' in ending) expect(ending.error).toBeInstanceOf(ExpressionError);
         else expect(ending.value).toBeTypeOf('boolean');
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(100 * share) },
     );
   });
 
@@ -99,7 +102,7 @@ describe('any template on any scope', () => {
         });
         expect(reads).toEqual([]);
       }),
-      { numRuns: runs(160) },
+      { numRuns: runs(160 * share) },
     );
   });
 
@@ -113,7 +116,7 @@ describe('any template on any scope', () => {
     const scope = aScope({ job: { a: own, b: [call], l: [own] } as never, item: call as never });
     fc.assert(
       fc.property(hostileText, (text) => expectSound(run([text], scope))),
-      { numRuns: runs(100) },
+      { numRuns: runs(100 * share) },
     );
   });
 
@@ -131,7 +134,7 @@ describe('any template on any scope', () => {
         const third = endingOf(() => evaluateTemplate(template, scope));
         expect(JSON.stringify(third)).toBe(JSON.stringify(second));
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(100 * share) },
     );
   });
 
@@ -146,7 +149,7 @@ describe('any template on any scope', () => {
         expect((ending.value as Json[]).slice(1)).toEqual([unread, `x${unread}`, JSON.stringify(unread)]);
         expect(JSON.stringify(ending.value)).not.toContain('MARKER');
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(100 * share) },
     );
   });
 });
@@ -214,8 +217,8 @@ function nested(depth: number, open: string, close: string): Json {
   return JSON.parse(open.repeat(depth) + close.repeat(depth)) as Json;
 }
 
-/** Sizes and the work allowed for them are a tenth of the real ones, unless the test is long. */
-const part = isLong ? 1 : 0.1;
+/** Sizes and the work allowed for them are a twentieth of the real ones, unless the test is long. */
+const part = isLong ? 1 : 0.05;
 const count = 200_000 * part;
 const list = Array.from({ length: count }, (_, index) => `${index}`);
 const big: Record<string, Json> = {

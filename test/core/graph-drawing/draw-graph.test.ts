@@ -18,7 +18,7 @@ function aGraph(size: number, before: (index: number) => readonly number[]) {
   };
 }
 
-const many = isLong ? 10_000 : 2_500;
+const many = isLong ? 10_000 : 1_200;
 
 /** Edges from earlier nodes to later ones, in shuffled order of nodes. */
 const anyGraph = fc.nat({ max: 30 }).chain((size) =>

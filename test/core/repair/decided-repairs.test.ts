@@ -24,8 +24,15 @@ function closed(properties: JsonObject, required: string[] = []): JsonObject {
   return { type: 'object', properties, required, additionalProperties: false };
 }
 
+/** Compiling takes longer than what is tested: each schema once. */
+const known = new WeakMap<JsonObject, ReturnType<typeof compile>>();
+function compile(schema: JsonObject) {
+  return createSchemaCompiler().compile(schema).find;
+}
+
 function identify(schema: JsonObject, input: Json) {
-  const errorsOf = createSchemaCompiler().compile(schema).find;
+  const errorsOf = known.get(schema) ?? compile(schema);
+  known.set(schema, errorsOf);
   const { proposals } = proposeRepairs({ schema, input, errorsOf });
   return identifyRepairs({ schema, input, digest }, proposals);
 }

@@ -7,7 +7,7 @@ import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 const { compile } = createSchemaCompiler();
 
 function repair(schema: JsonObject, input: Json) {
-  return proposeRepairs({ schema, input, errorsOf: compile(schema).find });
+  return proposeRepairs({ schema, input, errorsOf: compileOnce(schema).find });
 }
 
 /** Objects that must have `size`, objects that do not know it, and the outermost one. */
@@ -27,6 +27,15 @@ function schemaOf(lacking: number, knowing: number, isOpen: boolean): JsonObject
     properties: Object.fromEntries([...of('lacks', lacking, lacks), ...of('none', knowing, none)]),
     additionalProperties: false,
   };
+}
+
+/** Compiling takes longer than what is tested: each schema once. */
+const validators = new Map<string, ReturnType<typeof compile>>();
+function compileOnce(schema: JsonObject) {
+  const text = JSON.stringify(schema);
+  const validator = validators.get(text) ?? compile(schema);
+  validators.set(text, validator);
+  return validator;
 }
 
 it('is moved where it is missing, if there is one such place and one that has it', () => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { generalizeError } from '../../../src/core/skills/generalize-error.ts';
 import { matchPatterns, readPatterns } from '../../../src/core/skills/pattern.ts';
 import { anyText } from '../../support/any-text.ts';
+import { isLong } from '../../support/long.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -57,13 +58,14 @@ describe('readPatterns', () => {
   ])('refuses or matches %s in bounded time', (pattern) => {
     const texts = ['a'.repeat(100_000), 'ab'.repeat(2_048), 'aé😀x'.repeat(800)];
     for (const text of texts) {
-      const times = [1, 2, 3].map(() => {
+      let best = Number.POSITIVE_INFINITY;
+      for (let tries = 0; tries < 3 && best >= 1_000; tries++) {
         const spentMs = countProcessorMs();
         const reading = readPatterns([pattern]);
         if (reading.ok) matchPatterns(reading.patterns, text);
-        return spentMs();
-      });
-      expect(Math.min(...times)).toBeLessThan(1_000);
+        best = Math.min(best, spentMs());
+      }
+      expect(best).toBeLessThan(1_000);
     }
   });
 });
@@ -188,7 +190,7 @@ describe('generalizeError', () => {
         expect(match(pattern, error)).not.toBeNull();
         expect(match(pattern, '')).toBeNull();
       }),
-      { numRuns: runs(250) },
+      { numRuns: runs(isLong ? 250 : 80) },
     );
   });
 });

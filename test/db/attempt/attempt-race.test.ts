@@ -14,8 +14,10 @@ import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '..
 import { isLong } from '../../support/long.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const { db, url } = useDatabase(8);
-const others = [1, 2, 3].map(() => connectDatabase(url, 8));
+/** Of each of four processes. A connection costs as much as many claims. */
+const poolSize = isLong ? 8 : 4;
+const { db, url } = useDatabase(poolSize);
+const others = [1, 2, 3].map(() => connectDatabase(url, poolSize));
 const pools = [db, ...others];
 afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 

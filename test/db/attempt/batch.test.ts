@@ -81,7 +81,7 @@ async function addAttempts(trx: Knex.Transaction, { attempt_id }: Claim): Promis
   await trx.raw(
     `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', a.attempt_id || n,
        'key', 'many ' || n, 'state', 'settled', 'settled_nano', 5))).*
-     from attempt a, generate_series(1, 3000) n where a.attempt_id = ?`,
+     from attempt a, generate_series(1, 1500) n where a.attempt_id = ?`,
     [attempt_id],
   );
 }

@@ -5,6 +5,7 @@ import { listRuns, mostSearched } from '../../../src/db/run/run-list.ts';
 import { boundsOfIds } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
+import { isLong } from '../../support/long.ts';
 
 const { db, url } = useDatabase(3);
 
@@ -66,7 +67,7 @@ async function readingOf(table: string, work: () => Promise<unknown>) {
   return { means, rows };
 }
 
-const many = 30_000;
+const many = isLong ? 3 * mostSearched : mostSearched + 2_000;
 const limit = 21;
 
 describe('lists of a project beside another one with many rows', () => {
