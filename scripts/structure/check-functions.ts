@@ -1,5 +1,5 @@
 import ts from 'typescript';
-import { lineOf, type Source, type Violation } from './source.ts';
+import { lineOf, listOuter, type Source, type Violation } from './source.ts';
 
 const mostLines = 40;
 /** What is mostly markup is as long as what it shows. */
@@ -9,13 +9,14 @@ const mostParameters = 3;
 type Named = ts.Node & { readonly name?: ts.Node };
 
 /** What a function is called by who reads the file: its own name, else that of what it is given to. */
-function nameOf(node: ts.FunctionLikeDeclaration, tree: ts.SourceFile): string {
+function nameOf(node: ts.FunctionLikeDeclaration, source: Source): string {
   if (ts.isConstructorDeclaration(node)) return 'constructor';
-  if (node.name !== undefined) return node.name.getText(tree);
-  const { parent } = node;
-  if (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)) return parent.name.getText(tree);
-  for (let outer: ts.Node = parent; !ts.isSourceFile(outer); outer = outer.parent) {
-    const { name } = outer as Named;
+  if (node.name !== undefined) return node.name.getText(source.tree);
+  const outer = listOuter(source, node);
+  const [parent] = outer;
+  if (parent !== undefined && (ts.isVariableDeclaration(parent) || ts.isPropertyAssignment(parent)))
+    return parent.name.getText(source.tree);
+  for (const { name } of outer as readonly Named[]) {
     if (name !== undefined && ts.isIdentifier(name)) return `${name.text}()`;
   }
   return '()';
@@ -26,7 +27,9 @@ function lengthOf(tree: ts.SourceFile, node: ts.Node): number {
   return tree.getLineAndCharacterOfPosition(node.getEnd()).line - start + 1;
 }
 
-function listFunctions({ tree }: Source): ts.FunctionLikeDeclaration[] {
+const known = new WeakMap<Source, readonly ts.FunctionLikeDeclaration[]>();
+
+function findFunctions({ tree }: Source): ts.FunctionLikeDeclaration[] {
   const found: ts.FunctionLikeDeclaration[] = [];
   const visit = (node: ts.Node): void => {
     if (ts.isFunctionLike(node) && 'body' in node && node.body !== undefined) {
@@ -38,6 +41,12 @@ function listFunctions({ tree }: Source): ts.FunctionLikeDeclaration[] {
   return found;
 }
 
+function listFunctions(source: Source): readonly ts.FunctionLikeDeclaration[] {
+  const functions = known.get(source) ?? findFunctions(source);
+  known.set(source, functions);
+  return functions;
+}
+
 /** A function has at most 40 lines, from its first to its closing one; 80 where it is markup. */
 export function checkFunctionLength(sources: readonly Source[]): Violation[] {
   return sources.flatMap((source) => {
@@ -45,7 +54,7 @@ export function checkFunctionLength(sources: readonly Source[]): Violation[] {
     return listFunctions(source).flatMap((node) => {
       const lines = lengthOf(source.tree, node);
       if (lines <= most) return [];
-      const name = nameOf(node, source.tree);
+      const name = nameOf(node, source);
       return {
         rule: 'function-length',
         subject: `${source.file} ${name}`,
@@ -61,7 +70,7 @@ export function checkParameters(sources: readonly Source[]): Violation[] {
     listFunctions(source).flatMap((node) => {
       const { length } = node.parameters;
       if (length <= mostParameters) return [];
-      const name = nameOf(node, source.tree);
+      const name = nameOf(node, source);
       return {
         rule: 'parameters',
         subject: `${source.file} ${name}`,
@@ -77,9 +86,14 @@ function isUntypedFunction(declaration: ts.VariableDeclaration): boolean {
   return ts.isArrowFunction(initializer) || ts.isFunctionExpression(initializer);
 }
 
+/** A line that begins a constant, or goes on with one, and has a function. Without it a file need not be parsed. */
+const constantFunction =
+  /^(?:\/\*.*\*\/\s*)?(?:export\s+)?(?:declare\s+)?(?:const|let|var)\b(?:.*\n(?=[\s)\]}]))*?.*(?:=>|\bfunction\b)/m;
+
 /** A function at the top of a file is a declaration, unless a declared function type gives it its shape. */
 export function checkDeclarations(sources: readonly Source[]): Violation[] {
-  return sources.flatMap((source) =>
+  const suspects = sources.filter(({ text }) => constantFunction.test(text));
+  return suspects.flatMap((source) =>
     source.tree.statements
       .filter(ts.isVariableStatement)
       .flatMap(({ declarationList }) => declarationList.declarations.filter(isUntypedFunction))

@@ -24,7 +24,9 @@ export function checkOwnerPackages(sources: readonly Source[], manifest: Manifes
   return Object.entries(ownerPackages).flatMap(([name, folder]) => {
     const installed = folder === 'src' ? manifest.dependencies : manifest.devDependencies;
     const users = sources.filter(({ file }) => file.startsWith(`${folder}/`));
-    const isUsed = users.some((source) => listImports(source).some(({ module }) => module === name));
+    const isUsed = users
+      .filter(({ text }) => text.includes(name))
+      .some((source) => listImports(source).some(({ module }) => module === name));
     if (name in installed && isUsed) return [];
     const missing = name in installed ? `nothing in ${folder}/ imports it` : 'package.json does not name it';
     const message = `${name} is one of the packages that the owner named, and ${missing}`;

@@ -3,9 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import ts from 'typescript';
 
-/** One file of TypeScript, parsed. */
+/** One file of TypeScript. It is parsed when a rule first asks for its tree; nodes do not know their parents. */
 export interface Source {
   readonly file: string;
+  readonly text: string;
   readonly tree: ts.SourceFile;
 }
 
@@ -27,7 +28,33 @@ export interface Violation {
 
 export function parseSource(file: string, text: string): Source {
   const kind = file.endsWith('.tsx') ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
-  return { file, tree: ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, kind) };
+  const options = {
+    languageVersion: ts.ScriptTarget.ESNext,
+    jsDocParsingMode: ts.JSDocParsingMode.ParseNone,
+  };
+  let tree: ts.SourceFile | undefined;
+  return {
+    file,
+    text,
+    get tree() {
+      tree ??= ts.createSourceFile(file, text, options, false, kind);
+      return tree;
+    },
+  };
+}
+
+/** What a node is in, from inside to outside, without the file. */
+export function listOuter({ tree }: Source, node: ts.Node): ts.Node[] {
+  const outer: ts.Node[] = [];
+  const isAround = (one: ts.Node): boolean => one.pos <= node.pos && node.end <= one.end;
+  const enter = (one: ts.Node): boolean => {
+    if (one === node) return true;
+    if (!isAround(one) || ts.forEachChild(one, (child) => enter(child) || undefined) !== true) return false;
+    outer.push(one);
+    return true;
+  };
+  ts.forEachChild(tree, (child) => enter(child) || undefined);
+  return outer;
 }
 
 type TestText = (text: string) => boolean;
@@ -83,7 +110,12 @@ function referenceOf(node: ts.Node): Reference | null {
   return null;
 }
 
-export function listImports(source: Source): Import[] {
+const knownImports = new WeakMap<Source, readonly Import[]>();
+/** Imports that are not statements at the top of a file. */
+const innerImports = /\bimport\s*\(|\b(?:module|namespace|global)\b/;
+
+function findImports(source: Source): Import[] {
+  const isInner = innerImports.test(source.text);
   const imports: Import[] = [];
   const visit = (node: ts.Node): void => {
     const reference = referenceOf(node);
@@ -93,8 +125,14 @@ export function listImports(source: Source): Import[] {
       const module = isLocal ? posix.join(posix.dirname(source.file), text) : packageOf(text);
       imports.push({ module, isLocal, isType: reference.isType, line: lineOf(source, node) });
     }
-    ts.forEachChild(node, visit);
+    if (isInner) ts.forEachChild(node, visit);
   };
-  visit(source.tree);
+  source.tree.statements.forEach(visit);
+  return imports;
+}
+
+export function listImports(source: Source): readonly Import[] {
+  const imports = knownImports.get(source) ?? findImports(source);
+  knownImports.set(source, imports);
   return imports;
 }
