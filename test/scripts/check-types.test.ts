@@ -6,7 +6,8 @@ import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 const script = resolve('scripts/check-types.mjs');
-const settings = { compilerOptions: { strict: true, types: [], module: 'nodenext' }, include: ['*.ts'] };
+const compilerOptions = { strict: true, types: [], lib: ['es2023'], skipLibCheck: true, module: 'nodenext' };
+const settings = { compilerOptions, include: ['*.ts'] };
 let root: string;
 
 beforeEach(() => {
