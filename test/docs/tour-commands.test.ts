@@ -21,7 +21,7 @@ beforeAll(async () => {
   capstan = await shareCapstan();
   await writeStackFile(folder, capstan);
   for (const name of ['README.md', 'docs']) await symlink(`${root}${name}`, join(folder, name));
-  // Compiled: it starts in a third of the time.
+  // Compiled: it loads no TypeScript.
   await symlink(join(inject('packageFolder'), 'bin'), join(folder, 'bin'));
 });
 afterAll(async () => {
