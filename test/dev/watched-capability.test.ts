@@ -17,6 +17,7 @@ const hasPython = spawnSync('python3', ['--version']).status === 0;
 const events: ProgressEvent[] = [];
 let capstan: SharedCapstan;
 let folder: string;
+let gate: string;
 let program: string;
 let supervisor: Supervisor;
 let watched: WatchedCapability;
@@ -26,8 +27,12 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-watch-'));
   program = join(folder, 'shout/shout.py');
   await cp(`${root}templates/init/shout`, join(folder, 'shout'), { recursive: true });
-  // Other test files use the name `shout` on the common Capstan.
-  await writeFile(program, (await readFile(program, 'utf8')).replace('"shout"', '"watched.shout"'));
+  gate = join(folder, 'gate');
+  // Other test files use the name `shout` on the common Capstan. One text takes until a file is there.
+  const text = await readFile(program, 'utf8');
+  const slow =
+    'text = call["text"]\n    while text == "Slow" and not os.path.exists(os.environ["GATE"]):\n        time.sleep(0.02)';
+  await writeFile(program, text.replace('"shout"', '"watched.shout"').replace('text = call["text"]', slow));
   const report = (event: ProgressEvent): void => void events.push(event);
   supervisor = createSupervisor({ report, temporaryFolder: null });
   const access = {
@@ -35,7 +40,7 @@ beforeAll(async () => {
     apiUrl: capstan.url,
     apiKey: capstan.key,
     mediaUrl: capstan.mediaUrl,
-    environment: process.env,
+    environment: { ...process.env, GATE: gate },
   };
   watched = watchCapability(findWatchedFolders(join(folder, 'shout'))[0] ?? '', {
     access,
@@ -50,15 +55,19 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function endpoint(): Promise<string> {
+async function listUp(): Promise<readonly string[]> {
   const { body } = await capstan.request<CapabilityDetail>('GET', '/v1/capabilities/watched.shout');
-  const up = body.instances.filter(({ state }) => state === 'up');
-  expect(up).toHaveLength(1);
-  return up[0]?.endpoint ?? '';
+  return body.instances.filter(({ state }) => state === 'up').map((instance) => instance.endpoint);
 }
 
-async function shout(at: string): Promise<unknown> {
-  const response = await fetch(`${at}/exec`, { method: 'POST', body: JSON.stringify({ text: 'Ahoy' }) });
+async function endpoint(): Promise<string> {
+  const up = await listUp();
+  expect(up).toHaveLength(1);
+  return up[0] ?? '';
+}
+
+async function shout(at: string, text = 'Ahoy'): Promise<unknown> {
+  const response = await fetch(`${at}/exec`, { method: 'POST', body: JSON.stringify({ text }) });
   return ((await response.json()) as { output: unknown }).output;
 }
 
@@ -77,12 +86,13 @@ describe.skipIf(!hasPython)('a capability under work', () => {
   });
 
   it('is started again when a file changes, after the calls under way', async () => {
-    await change('text.upper()', 'time.sleep(3) or text.lower()');
-    const slow = await endpoint();
-    const call = shout(slow);
-    const { detail } = await change('time.sleep(3) or text.lower()', 'text[::-1]');
-    expect(detail).toBe('watched.shout, shout.py changed');
-    expect(await call).toEqual({ text: 'ahoy' });
+    const call = shout(await endpoint(), 'Slow');
+    const changed = change('text.upper()', 'text[::-1]');
+    // It is taken out of service first, and then waits for its calls.
+    await waitFor('the one before to be stopping', async () => (await listUp()).length === 0);
+    await writeFile(gate, '');
+    expect(await call).toEqual({ text: 'SLOW' });
+    expect((await changed).detail).toBe('watched.shout, shout.py changed');
     expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
   });
 

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import type { RunSummary } from '../../src/contracts/run.ts';
 import { choosePort } from '../../src/dev/ports.ts';
@@ -20,7 +20,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-readme-'));
   capstan = await shareCapstan();
   await writeStackFile(folder, capstan);
-  for (const name of ['README.md', 'bin', 'docs']) await symlink(`${root}${name}`, join(folder, name));
+  for (const name of ['README.md', 'docs']) await symlink(`${root}${name}`, join(folder, name));
+  // Compiled: it loads no TypeScript.
+  await symlink(join(inject('packageFolder'), 'bin'), join(folder, 'bin'));
 });
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });

@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, expect, inject, it, vi } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
 import { type FakeRouter, startFakeRouter } from '../../capability/support/fake-router.ts';
 import { aFolder } from '../../capability/support/folders.ts';
 import { aShoutModule, writePackage } from '../../capability/support/packages.ts';
 import { findCompiled } from '../../support/compiled.ts';
+import { aShell } from '../support/shell.ts';
 
 const children: ChildProcess[] = [];
 let router: FakeRouter | undefined;
@@ -30,6 +32,12 @@ function startCommand(args: readonly string[], env: Record<string, string> = {})
   return { child, printed, exited: once(child, 'close').then(([code]) => code) };
 }
 
+async function check(words: readonly string[]) {
+  const { shell, seen } = aShell();
+  await runCapstan(words, shell);
+  return seen;
+}
+
 const deadline = { timeout: 60_000, interval: 20 };
 
 it('starts an npm package out of the cache, which `check` approves, until SIGTERM', async () => {
@@ -45,11 +53,9 @@ it('starts an npm package out of the cache, which `check` approves, until SIGTER
   await vi.waitFor(() => expect(instance.printed.text).toContain('7/8'), deadline);
   expect(await readdir(cacheDir)).toEqual(['packages']);
 
-  const check = startCommand(['check', String(said[0]?.body.endpoint), '--json']);
-  expect(await check.exited).toBe(0);
-  expect(JSON.parse(check.printed.text)).toContainEqual(
-    expect.objectContaining({ name: 'GET /spec', ok: true }),
-  );
+  const checked = await check(['check', String(said[0]?.body.endpoint), '--json']);
+  expect(checked.exitCode).toBe(0);
+  expect(JSON.parse(checked.stdout)).toContainEqual(expect.objectContaining({ name: 'GET /spec', ok: true }));
 
   instance.child.kill('SIGTERM');
   expect(await instance.exited).toBe(0);
@@ -67,7 +73,7 @@ it('starts an npm package out of the cache, which `check` approves, until SIGTER
 });
 
 it.each([[['check']], [['capability', 'check']]])('%j exits 1 when a check fails', async (command) => {
-  const check = startCommand([...command, 'http://127.0.0.1:9']);
-  expect(await check.exited).toBe(1);
-  expect(check.printed.text).toMatch(/FAIL {2}GET \/health: .*no answer/);
+  const { exitCode, stdout, stderr } = await check([...command, 'http://127.0.0.1:9']);
+  expect(exitCode).toBe(1);
+  expect(stdout + stderr).toMatch(/FAIL {2}GET \/health: .*no answer/);
 });

@@ -44,18 +44,25 @@ async function ask(...words: readonly string[]): Promise<string> {
 
 describe('in bash', () => {
   it.each<[string, readonly string[], readonly string[]]>([
-    ['commands', ['cap'], ['capabilities', 'capability']],
     ['commands inside of commands', ['keys', 'r'], ['rotate', 'revoke']],
+    ['values behind =, which bash takes for a word', ['run', '--priority', '=', 's'], ['standard']],
+    ['values right behind =', ['run', '--priority', '='], ['interactive', 'standard', 'batch']],
+    ['nothing where a file is meant, so that bash names files', ['run', ''], []],
+  ])('proposes %s', async (_, words, expected) => {
+    expect(await complete(words)).toEqual(expected);
+  });
+
+  // What the program answers to the words that the script passes on.
+  it.each<[string, readonly string[], readonly string[]]>([
+    ['commands', ['cap'], ['capabilities', 'capability']],
     ['options, far from where they are declared', ['run', 'pipeline.yaml', '--pri'], ['--priority']],
     ['values of an option', ['run', '--priority', ''], ['interactive', 'standard', 'batch']],
     ['values of a short option', ['run', '-p', 'b'], ['batch']],
-    ['values behind =, which bash takes for a word', ['run', '--priority', '=', 's'], ['standard']],
-    ['values right behind =', ['run', '--priority', '='], ['interactive', 'standard', 'batch']],
     ['values of an argument', ['demo', 'l'], ['learning']],
-    ['nothing where a file is meant, so that bash names files', ['run', ''], []],
     ['nothing where an option has any value', ['run', '--budget', ''], []],
-  ])('proposes %s', async (_, words, expected) => {
-    expect(await complete(words)).toEqual(expected);
+  ])('is answered with %s', async (_, words, expected) => {
+    const answer = await ask('bash', '--', ...words);
+    expect(answer.split('\n').filter((line) => line !== '')).toEqual(expected);
   });
 
   it('runs nothing of what is typed', async () => {

@@ -4,10 +4,13 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, inject, it } from 'vitest';
+import { runCapstan } from '../../../src/cli/program.ts';
 import { isRunning, readProcessMark } from '../../../src/dev/supervisor/child-process.ts';
 import { type FakeRouter, startFakeRouter } from '../../capability/support/fake-router.ts';
 import { aFolder } from '../../capability/support/folders.ts';
+import { isLong } from '../../support/long.ts';
 import { waitFor } from '../../support/wait.ts';
+import { aShell } from '../support/shell.ts';
 
 const children: ChildProcess[] = [];
 let router: FakeRouter | undefined;
@@ -62,14 +65,20 @@ async function askParent(endpoint: string): Promise<number> {
   return Number(output.text);
 }
 
+async function check(path: string) {
+  const { shell, seen } = aShell();
+  await runCapstan(['capability', 'wrap', path, '--check'], shell);
+  return { code: seen.exitCode, printed: seen.stdout + seen.stderr };
+}
+
 it('checks a file without starting it', async () => {
-  const right = wrap([await writeWrap(), '--check']);
-  expect(await right.exited).toBe(0);
-  expect(right.printed.text).toContain('valid  parent 1.0.0');
-  const wrong = wrap([await writeWrap(file.replace('argv', 'args')), '--check']);
-  expect(await wrong.exited).toBe(1);
-  expect(wrong.printed.text).toMatch(/parent\.yaml:9:3 error key_unknown unknown key "args"/);
-  expect(wrong.printed.text).toMatch(/2 errors/);
+  const right = await check(await writeWrap());
+  expect(right.code).toBe(0);
+  expect(right.printed).toContain('valid  parent 1.0.0');
+  const wrong = await check(await writeWrap(file.replace('argv', 'args')));
+  expect(wrong.code).toBe(1);
+  expect(wrong.printed).toMatch(/parent\.yaml:9:3 error key_unknown unknown key "args"/);
+  expect(wrong.printed).toMatch(/2 errors/);
 });
 
 it('registers with the facts of the file, serves, and deregisters at SIGTERM', async () => {
@@ -85,7 +94,7 @@ it('registers with the facts of the file, serves, and deregisters at SIGTERM', a
   expect(printed.text.match(/^\d\/8/gm)).toHaveLength(8);
 });
 
-it('starts again at the same address after a crash, and stays registered', async () => {
+it.runIf(isLong)('starts again at the same address after a crash, and stays registered', async () => {
   const { said, endpoint, printed } = await startParent();
   const first = await askParent(endpoint);
   process.kill(first, 'SIGKILL');
@@ -98,7 +107,7 @@ it('starts again at the same address after a crash, and stays registered', async
   expect(printed.text).toMatch(/ended by SIGKILL; it is started again in 0\.5 s/);
 });
 
-it('takes the serving process along when it is killed', async () => {
+it.runIf(isLong)('takes the serving process along when it is killed', async () => {
   const { endpoint, child } = await startParent();
   const pid = await askParent(endpoint);
   const serving = { pid, mark: readProcessMark(pid) ?? '' };
