@@ -14,7 +14,8 @@ let schedules: TemporalSchedules;
 beforeAll(async () => {
   process.env.TEMPORAL_ADDRESS = inject('temporalAddress');
   client = openTemporal();
-  schedules = createSchedules(client, 'nobody-works-here', createBoundedCalls(client));
+  const bounded = createBoundedCalls(client);
+  schedules = createSchedules(client, 'nobody-works-here', (call) => bounded(call, 60_000));
 });
 afterAll(() => client.connection.close());
 

@@ -48,8 +48,8 @@ test('the guide shows the TypeScript example as it is in its file', () => {
 test('npm run check compiles the TypeScript example', () => {
   const { include } = JSON.parse(readDocument('tsconfig.json'));
   expect(include).toContain('docs/examples');
-  expect(JSON.parse(readDocument('package.json')).scripts.check).toMatch(
-    /^npm run --silent types && npm run --silent tsc -- --noEmit --singleThreaded &&/,
+  expect(JSON.parse(readDocument('package.json')).scripts.check).toContain(
+    '&& node scripts/check-types.mjs &&',
   );
 });
 
