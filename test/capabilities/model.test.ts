@@ -10,6 +10,7 @@ import type { RunningInstance } from '../../src/capability/lifecycle/start-insta
 import { startFakeRouter } from '../capability/support/fake-router.ts';
 import { aFolder } from '../capability/support/folders.ts';
 import { findCompiled } from '../support/compiled.ts';
+import { isLong } from '../support/long.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { anthropicMessage, chatChunks, chatCompletion, type WrittenAnswer } from '../support/model-wire.ts';
 import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
@@ -371,7 +372,7 @@ describe('an instance', () => {
     );
   });
 
-  it('starts from its folder', async () => {
+  it.runIf(isLong)('starts from its folder', async () => {
     for (const [name, value] of Object.entries(level.environment())) vi.stubEnv(name, value);
     const source = dirname(findCompiled(inject('packageFolder'), 'capabilities/model/index.ts'));
     const options = { source, cacheDir: await aFolder(), env: { PORT: '0' }, print: () => {} };

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { isRunning, readProcessMark } from '../../src/dev/supervisor/child-process.ts';
 import { findCompiled } from '../support/compiled.ts';
+import { isLong } from '../support/long.ts';
 import { waitFor } from '../support/wait.ts';
 import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
@@ -81,7 +82,7 @@ it('starts a module again whose process is killed, at the same address, and leav
   expect(lines.at(-1)).toMatch(/^8\/8 stop: deregistered/);
 });
 
-it('ends the process of a module when its own is killed', async () => {
+it.runIf(isLong)('ends the process of a module when its own is killed', async () => {
   const { child, ask } = await start();
   const pid = await ask();
   const serving = { pid, mark: readProcessMark(pid) ?? '' };

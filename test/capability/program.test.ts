@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
 import { isRunning, readProcessMark } from '../../src/dev/supervisor/child-process.ts';
+import { isLong } from '../support/long.ts';
 import { waitFor } from '../support/wait.ts';
 import { startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
@@ -37,33 +38,36 @@ async function ask(endpoint: string, body: object = {}): Promise<number> {
   return (await askAll(endpoint, body)).pid;
 }
 
-it('starts a program again that dies, at the same address, and leaves it registered', async () => {
-  const router = await startFakeRouter();
-  onTestFinished(() => router.close());
-  const lines: string[] = [];
-  const instance = await startCapability({
-    source: await aProgram(),
-    cacheDir: await aFolder(),
-    env: { ...process.env, PORT: undefined, ROUTER_URL: router.url, ROUTER_TOKEN: 't' },
-    print: (line) => lines.push(line),
-  });
-  onTestFinished(() => instance.stop());
-  const first = await ask(instance.endpoint);
-  await ask(instance.endpoint, { die: true }).catch(() => undefined);
-  await waitFor('the second registration', async () => router.said.length === 2);
-  expect(await ask(instance.endpoint)).not.toBe(first);
-  const about = lines.slice(lines.findIndex((line) => line.startsWith('7/8')) + 1);
-  expect(about).toEqual([
-    expect.stringMatching(/program\.js ended by SIGKILL; it is started again in 0\.5 s$/),
-    expect.stringMatching(/^started again: GET \/health answered at attempt \d+$/),
-  ]);
-  await instance.stop();
-  expect(router.said.map(({ method, body }) => [method, body.endpoint])).toEqual([
-    ['POST', instance.endpoint],
-    ['POST', instance.endpoint],
-    ['DELETE', instance.endpoint],
-  ]);
-});
+it.runIf(isLong)(
+  'starts a program again that dies, at the same address, and leaves it registered',
+  async () => {
+    const router = await startFakeRouter();
+    onTestFinished(() => router.close());
+    const lines: string[] = [];
+    const instance = await startCapability({
+      source: await aProgram(),
+      cacheDir: await aFolder(),
+      env: { ...process.env, PORT: undefined, ROUTER_URL: router.url, ROUTER_TOKEN: 't' },
+      print: (line) => lines.push(line),
+    });
+    onTestFinished(() => instance.stop());
+    const first = await ask(instance.endpoint);
+    await ask(instance.endpoint, { die: true }).catch(() => undefined);
+    await waitFor('the second registration', async () => router.said.length === 2);
+    expect(await ask(instance.endpoint)).not.toBe(first);
+    const about = lines.slice(lines.findIndex((line) => line.startsWith('7/8')) + 1);
+    expect(about).toEqual([
+      expect.stringMatching(/program\.js ended by SIGKILL; it is started again in 0\.5 s$/),
+      expect.stringMatching(/^started again: GET \/health answered at attempt \d+$/),
+    ]);
+    await instance.stop();
+    expect(router.said.map(({ method, body }) => [method, body.endpoint])).toEqual([
+      ['POST', instance.endpoint],
+      ['POST', instance.endpoint],
+      ['DELETE', instance.endpoint],
+    ]);
+  },
+);
 
 it('hides the router from a program, which would register a second time', async () => {
   const router = await startFakeRouter();

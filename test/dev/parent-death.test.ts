@@ -12,6 +12,7 @@ import { isRunning } from '../../src/dev/supervisor/child-process.ts';
 import type { SupervisedProcess } from '../../src/dev/supervisor/supervisor.ts';
 import { findCacheDir, findPresentProgram } from '../../src/dev/temporal/source.ts';
 import { findCompiled } from '../support/compiled.ts';
+import { isLong } from '../support/long.ts';
 import { waitFor } from '../support/wait.ts';
 
 const fixture = findCompiled(inject('packageFolder'), 'test/dev/fixtures/start-servers.ts');
@@ -63,7 +64,7 @@ test('a parent that is killed leaves neither Postgres nor Temporal behind', asyn
 const account = chooseAccount();
 const canRun = account === null || canReach(fileURLToPath(new URL('.', import.meta.url)), account);
 
-test.runIf(canRun)('an ordinary user starts it without any help of root', async () => {
+test.runIf(canRun && isLong)('an ordinary user starts it without any help of root', async () => {
   const own = join(dataDir, 'own');
   mkdirSync(own, { mode: 0o700 });
   if (account !== null)

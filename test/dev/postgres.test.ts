@@ -10,6 +10,7 @@ import { chooseAccount, findPrograms } from '../../src/dev/postgres/programs.ts'
 import { startPostgres } from '../../src/dev/postgres/server.ts';
 import { createPartReport, type ProgressEvent } from '../../src/dev/progress.ts';
 import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supervisor.ts';
+import { isLong } from '../support/long.ts';
 import { waitFor } from '../support/wait.ts';
 
 let root: string;
@@ -90,7 +91,7 @@ describe('the data of a first start', () => {
     expect(await query(second.server.url, 'select answer from kept_longer')).toEqual([{ answer: 42 }]);
   });
 
-  test('a start that fails shows the end of the server log', async () => {
+  test.runIf(isLong)('a start that fails shows the end of the server log', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await waitFor('listening', () => other.listening);
     const address = other.address();
@@ -114,7 +115,7 @@ describe('a data folder', () => {
     removePlace();
   });
 
-  test('data that were being made when the process ended are made again', async () => {
+  test.runIf(isLong)('data that were being made when the process ended are made again', async () => {
     mkdirSync(join(dataDir, 'postgres.partial', 'data', 'base'), { recursive: true });
     writeFileSync(join(dataDir, 'postgres.partial', 'data', 'PG_VERSION'), '18\n');
     const { server } = await start();
@@ -129,15 +130,18 @@ describe('a data folder', () => {
     await expect(start()).rejects.toThrow(/was made by Postgres 15, this is Postgres 18/);
   });
 
-  test.runIf(account !== null)('under root, data below a closed folder go to a shared place', async () => {
-    const closed = join(root, 'home', 'data');
-    mkdirSync(closed, { recursive: true, mode: 0o700 });
-    const sharedFolder = join(root, 'shared');
-    const programs = await findPrograms(account, sharedFolder);
-    const options = { dataDir: closed, account, programs, ephemeral: true, sharedFolder };
-    const cluster = await ensureCluster(options);
-    expect(cluster.movedTo).toBe(cluster.folder);
-    expect(cluster.folder).toContain(sharedFolder);
-    expect(await ensureCluster(options)).toMatchObject({ folder: cluster.folder, isNew: false });
-  });
+  test.runIf(account !== null && isLong)(
+    'under root, data below a closed folder go to a shared place',
+    async () => {
+      const closed = join(root, 'home', 'data');
+      mkdirSync(closed, { recursive: true, mode: 0o700 });
+      const sharedFolder = join(root, 'shared');
+      const programs = await findPrograms(account, sharedFolder);
+      const options = { dataDir: closed, account, programs, ephemeral: true, sharedFolder };
+      const cluster = await ensureCluster(options);
+      expect(cluster.movedTo).toBe(cluster.folder);
+      expect(cluster.folder).toContain(sharedFolder);
+      expect(await ensureCluster(options)).toMatchObject({ folder: cluster.folder, isNew: false });
+    },
+  );
 });

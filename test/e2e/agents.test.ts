@@ -102,7 +102,7 @@ describe.each(told)('over %s', (way) => {
     );
   });
 
-  test('an invalid job is refused with its place', async () => {
+  test.runIf(isLong || way === 'http')('an invalid job is refused with its place', async () => {
     const client = await open(way);
     const { content, isError } = await useTool<{ code: string; errors: { pointer: string }[] }>(
       client,

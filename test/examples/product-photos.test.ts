@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { readPng } from '../../examples/stand-ins/png.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
+import { isLong } from '../support/long.ts';
 import { decide } from '../support/reviews.ts';
 import { waitFor } from '../support/wait.ts';
 import { keepExamplePicture } from './pictures.ts';
@@ -67,7 +68,7 @@ test('a photo is cut out, enlarged and shown in three variants, and the run publ
   expect(await example.costs()).toMatchObject({ 'remove-background': 0.02, enlarge: 0.01 });
 });
 
-test('the same photo under another name is neither cut out nor enlarged again', async () => {
+test.runIf(isLong)('the same photo under another name is neither cut out nor enlarged again', async () => {
   const job = await example.read('job.json');
   const first = await example.start(JSON.parse(job), ['photo.png']);
   await choiceOf(first);
