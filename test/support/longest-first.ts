@@ -1,12 +1,13 @@
 /**
  * Starts the longest test files first, so that no worker is left with one at the end: tests of whole processes, which
- * mostly wait, then those of the database, then the rest.
+ * mostly wait, then those of single ones, of the database, and the rest, which only compute.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const heights: readonly RegExp[] = [
   /\/test\/(console\/pages|dev|scenarios)\//,
-  /\/test\/(conformance|docs|e2e|unsupported|workflows)\//,
+  /\/test\/(conformance|docs|e2e|examples|unsupported|workflows)\//,
+  /\/test\/(capabilities|capability|cli|client|clients|scripts|wrap)\//,
   /\/test\/(api|db|services)\//,
 ];
 
