@@ -378,11 +378,8 @@ test('neither tokens nor codes stand in the database or the log', async () => {
   expect((await ask(browser, '/v1/runs')).status).toBe(200);
 });
 
-test('without a provider the offer says so, and there is nowhere to go', async () => {
-  const plain = await startTestApi();
-  expect(await readJson(plain.call('/v1/sign-in'))).toEqual([200, { oidc: null }]);
-  expect((await plain.call('/v1/sessions/oidc')).status).toBe(404);
-  await plain.close();
+// Without a provider: session.test.ts.
+test('the offer names the provider, and where to go', async () => {
   expect(await readJson(api.call('/v1/sign-in'))).toEqual([
     200,
     { oidc: { name: 'Example', url: '/v1/sessions/oidc' } },
