@@ -188,7 +188,7 @@ test('another kind of mistake at the same place, and the same kind under another
 const gaveAnother = (person: Person): Decide => person({ action: 'edit', input: { rate: 8_000 } });
 
 /** What speaks against a repair: core/repair/decided-repairs.test.ts. */
-test.each<[string, (person: Person) => Decide]>([
+test.each<readonly [string, (person: Person) => Decide]>([
   ['rejected it', (person) => person({ action: 'reject' })],
   ...(isLong ? [['gave another input', gaveAnother] as const] : []),
 ])('one person who %s is enough to be asked again', async (_, decide) => {
