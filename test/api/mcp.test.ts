@@ -253,12 +253,16 @@ test('a client that leaves cancels its call', async () => {
 });
 
 test('many tools come in pages', async () => {
-  const { apiKey: key } = await api.createProject('many');
+  const { projectId, apiKey: key } = await api.createProject('many');
   const headers = { authorization: `Bearer ${key}` };
   const steps = [{ id: 'join', capability: 'video.join', input: { clips: [] } }];
-  const names = Array.from({ length: 101 }, (_, index) => `p${String(index).padStart(3, '0')}`);
-  for (const pipeline of names)
-    await api.call('/v1/pipelines', { headers, body: { pipeline, version: '1', steps } });
+  await api.call('/v1/pipelines', { headers, body: { pipeline: 'p000', version: '1', steps } });
+  await api.db.raw(
+    `insert into pipeline_version (project_id, pipeline, version, digest)
+     select project_id, 'p' || lpad(n::text, 3, '0'), version, digest
+     from pipeline_version, generate_series(1, 100) n where project_id = ?`,
+    [projectId],
+  );
   const client = await connect({ key });
   const first = await client.request({ method: 'tools/list', params: {} });
   expect(first.tools.filter(({ name }) => name.startsWith('run_'))).toHaveLength(100);

@@ -29,7 +29,7 @@ const fewBytes = [0, ...(isLong ? [1_000] : []), 2_000_000];
 /** More than a part of any way into a bucket. */
 const manyBytes = 17_000_000;
 
-function describeTransfers(form: () => Form, sizes = [...fewBytes, manyBytes]): void {
+function describeTransfers(form: () => Form, sizes: readonly number[]): void {
   let transfer: MediaTransfer;
   let job: string;
   beforeAll(async () => {
@@ -83,7 +83,9 @@ describe.skipIf(program.path === null)(`with a bucket (${program.reason})`, () =
     await open?.close();
     await gateway?.stop();
   });
-  describe('through the API', () => describeTransfers(() => ({ api, mediaUrl: api.url })));
-  describe('past the API', () => describeTransfers(() => ({ api: open, mediaUrl: open.url })));
-  describe('directly', () => describeTransfers(() => ({ api, mediaUrl: gateway.mediaUrl('transfers') })));
+  const sizes = isLong ? [...fewBytes, manyBytes] : [0, manyBytes];
+  describe('through the API', () => describeTransfers(() => ({ api, mediaUrl: api.url }), sizes));
+  describe('past the API', () => describeTransfers(() => ({ api: open, mediaUrl: open.url }), sizes));
+  describe('directly', () =>
+    describeTransfers(() => ({ api, mediaUrl: gateway.mediaUrl('transfers') }), sizes));
 });

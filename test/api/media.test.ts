@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
+import { isLong } from '../support/long.ts';
 import { sendRaw } from '../support/raw-request.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -59,7 +60,7 @@ describe('a file', () => {
     await put('changing', states[0] as string);
     let isChanging = true;
     const changing = (async () => {
-      for (let n = 1; n <= 25; n++) await put('changing', states[n % 2] as string);
+      for (let n = 1; n <= (isLong ? 25 : 8); n++) await put('changing', states[n % 2] as string);
       isChanging = false;
     })();
     while (isChanging) {

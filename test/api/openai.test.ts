@@ -352,7 +352,7 @@ test('models are listed with what a call may cost, and found with and without th
 test('streams are admitted exactly while money is left, and nothing stays reserved', async () => {
   const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
   await start('model.crowded', { ...prices, MODEL_MAX_CONCURRENCY: '100' });
-  const { headers } = await aLimitedProject(api, 0.205); // for 20 reservations of 0.01 USD and a little
+  const { headers } = await aLimitedProject(api, 0.105); // for 10 reservations of 0.01 USD and a little
   let release: () => void = () => undefined;
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -363,27 +363,27 @@ test('streams are admitted exactly while money is left, and nothing stays reserv
   });
   const before = provider.requests.length;
   const refused: unknown[] = [];
-  const asking = Array.from({ length: 30 }, () =>
+  const asking = Array.from({ length: 15 }, () =>
     client.chat.completions
       .create({ model: 'crowded', messages: hi, stream: true, max_tokens: 5_000 }, { headers })
       .then(textOf, (error: InstanceType<typeof OpenAI.APIError>) => void refused.push(error.type)),
   );
   await waitFor(
     'all to be admitted or refused',
-    () => refused.length + provider.requests.length - before === 30,
+    () => refused.length + provider.requests.length - before === 15,
   );
   expect([provider.requests.length - before, new Set(refused)]).toEqual([
-    20,
+    10,
     new Set(['insufficient_quota']),
   ]);
   release();
   const texts = (await Promise.all(asking)).flatMap((read) => read?.text ?? []);
-  expect(texts).toEqual(Array.from({ length: 20 }, () => 'Hello, world'));
+  expect(texts).toEqual(Array.from({ length: 10 }, () => 'Hello, world'));
   // A call without a key is answered first and settled then, a moment later.
   const budgets = await waitFor('the settlements', async () => {
     const answer = await api.call('/v1/budgets', { headers });
     const { items } = (await answer.json()) as { items: { reserved_usd: number }[] };
     return items[0]?.reserved_usd === 0 ? { items } : undefined;
   });
-  expect(budgets).toMatchObject({ items: [{ scope: 'project', spent_usd: 0.04, reserved_usd: 0 }] });
+  expect(budgets).toMatchObject({ items: [{ scope: 'project', spent_usd: 0.02, reserved_usd: 0 }] });
 });

@@ -135,6 +135,11 @@ describe('signing in', () => {
   });
 });
 
+test('without a provider the offer says so, and there is nowhere to go', async () => {
+  expect(await readJson(api.call('/v1/sign-in'))).toEqual([200, { oidc: null }]);
+  expect((await api.call('/v1/sessions/oidc')).status).toBe(404);
+});
+
 test('wrong codes of an address are counted', async () => {
   const limited = await startTestApi({ RATE_LIMITS: 'on', RATE_WRONG_KEYS_PER_MIN: 2 });
   const ask = () => limited.call('/v1/session', { body: { code: 'x' }, headers: { authorization: '' } });

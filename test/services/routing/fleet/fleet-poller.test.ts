@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase } from '../../../../src/db/connect.ts';
 import { createFleetPoller, type FleetPoller } from '../../../../src/services/fleet/fleet-poller.ts';
 import { useDatabase } from '../../../support/database.ts';
+import { isLong } from '../../../support/long.ts';
 import { waitFor } from '../../../support/wait.ts';
 import { project, silentLogger } from '../../registry/registry-bench.ts';
 
@@ -163,8 +164,9 @@ describe('polling', () => {
     const ids = await Promise.all(Array.from({ length: 10 }, () => insertInstance('busy')));
     const fleet = createFleetPoller({ db, intervalMs: 1, logger: silentLogger });
     await fleet.start();
+    const rounds = isLong ? 30 : 9;
     const writers = ids.map(async (instance_id, writer) => {
-      for (let round = 1; round <= 30; round++) {
+      for (let round = 1; round <= rounds; round++) {
         await db.transaction(async (trx) => {
           const max_concurrency = writer * 100 + round;
           await trx('instance').where({ instance_id }).update({ max_concurrency });
@@ -179,7 +181,7 @@ describe('polling', () => {
       .of('busy')
       .instances.map(({ instance_id, max_concurrency }) => [instance_id, max_concurrency]);
     expect(Object.fromEntries(seen)).toEqual(
-      Object.fromEntries(ids.map((id, writer) => [id, writer * 100 + 30])),
+      Object.fromEntries(ids.map((id, writer) => [id, writer * 100 + rounds])),
     );
   });
 
