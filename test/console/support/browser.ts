@@ -14,6 +14,9 @@ export type Width = 1280 | 390;
 
 export type Rules = 'all' | 'colours' | 'sight';
 
+/** The whole page, or what is within the frame that all pages have. */
+export type Part = 'whole' | 'inner';
+
 export interface Look {
   readonly width?: Width;
 }
@@ -34,7 +37,7 @@ export interface OpenPage {
   /** The window is drawn to another size, and the page drawn anew. */
   readonly resizeTo: (width: Width) => Promise<void>;
   /** Serious findings of axe, as text. @param rules what a theme or a width may break: the rest was looked at before */
-  readonly axe: (rules?: Rules) => Promise<string[]>;
+  readonly axe: (rules?: Rules, part?: Part) => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
 
@@ -60,13 +63,17 @@ const seriousRules = `axe._audit.rules
 const colourRules = ['color-contrast', 'link-in-text-block'];
 const sightRules = [...colourRules, 'scrollable-region-focusable'];
 
-async function runAxe(page: Page, rules: Rules): Promise<string[]> {
+/** What stands around every page. */
+const frameParts = ['aside:has(> nav)', 'header:has(~ #main)', 'nav[aria-label=Places]'];
+
+async function runAxe(page: Page, rules: Rules, part: Part): Promise<string[]> {
   // Through the debugger: the policy of the page allows no script but its own. Once per document: it is half a megabyte.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
   const named = rules === 'colours' ? colourRules : sightRules;
   const runOnly = rules === 'all' ? seriousRules : JSON.stringify(named);
+  const context = JSON.stringify({ include: ['html'], exclude: part === 'inner' ? frameParts : [] });
   const found = (await page.evaluate(
-    `axe.run(document, { resultTypes: ['violations'], runOnly: ${runOnly} })`,
+    `axe.run(${context}, { resultTypes: ['violations'], runOnly: ${runOnly} })`,
   )) as { violations: AxeFinding[] };
   return found.violations.flatMap(({ id, nodes }) =>
     nodes.slice(0, 5).map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary}`),
@@ -146,7 +153,7 @@ export function lookThrough({ page, context }: Tab, url: string, expected: RegEx
       await waitForPaint(page);
     },
     expectQuiet: () => expect(said.filter((text) => expected?.test(text) !== true)).toEqual([]),
-    axe: (rules = 'all') => runAxe(page, rules),
+    axe: (rules = 'all', part = 'whole') => runAxe(page, rules, part),
     close: () => context.close(),
   };
 }
