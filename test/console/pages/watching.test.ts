@@ -65,13 +65,13 @@ test('a run under way moves by itself, and the same step is selected in every vi
   expect(cost_usd).toBeGreaterThan(0);
   const money = page.getByRole('img', { name: `Money in time: ${formatUsd(cost_usd)} spent, $0 reserved` });
   await money.waitFor();
-  await opened.go(`/runs/${id}?view=timeline&at=${finished_at}`);
+  await opened.walk(`/runs/${id}?view=timeline&at=${finished_at}`);
   await money.waitFor();
   opened.expectQuiet();
   await opened.close();
 });
 
-test('a run that ends while its page is being read is shown as it ended', async () => {
+test.runIf(isLong)('a run that ends while its page is being read is shown as it ended', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'a', wait: '1d' }]);
   const [opened, other] = [await visitors.visit(), await visitors.visit()];
