@@ -127,6 +127,7 @@ export async function openTab(browser: Browser, { width = 1280 }: Look = {}): Pr
 /** @param expected faults of the server that the test asks for */
 export function lookThrough({ page, context }: Tab, url: string, expected: RegExp | null): OpenPage {
   const said: string[] = [];
+  let theme: Theme = 'light';
   page.on('console', (message) => {
     if (message.type() === 'error') said.push(`${message.text()} ${message.location().url}`);
   });
@@ -143,7 +144,9 @@ export function lookThrough({ page, context }: Tab, url: string, expected: RegEx
       await waitUntilDrawn(page);
     },
     arrive: (path) => page.waitForURL((at) => path.test(at.pathname), { waitUntil: 'commit' }),
-    turnTo: async (theme) => {
+    turnTo: async (to) => {
+      if (theme === to) return;
+      theme = to;
       await page.emulateMedia({ colorScheme: theme });
       await page.locator(`html[data-theme=${theme}]`).waitFor();
     },
