@@ -43,7 +43,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
       </a>
       <SideBar session={session} waiting={waiting} />
       <div className="flex min-w-0 flex-1 flex-col">
-        <header className="sticky top-0 z-30 flex h-12 items-center gap-2 border-b border-line bg-ground/95 px-4 backdrop-blur md:px-6">
+        <header className="sticky top-0 z-30 flex h-12 items-center gap-2 border-b border-line bg-ground/95 px-4 md:px-6">
           <Link to="/" aria-label="Capstan, home" className="md:hidden">
             <img src="/ui/icon.svg" alt="" width="24" height="24" />
           </Link>

@@ -15,7 +15,7 @@ export function Dialog({ title, onClose, children, shape = 'middle', footer }: D
     <CSPProvider disableStyleElements>
       <Base.Root open onOpenChange={(isOpen) => isOpen || onClose()}>
         <Base.Portal>
-          <Base.Backdrop className="fixed inset-0 z-40 bg-sunken/60 backdrop-blur-[1px]" />
+          <Base.Backdrop className="fixed inset-0 z-40 bg-sunken/60" />
           <Base.Popup
             className={`fixed z-50 flex flex-col border-line bg-raised shadow-float outline-none ${shapes[shape]}`}
           >

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Review } from '../../../src/contracts/review.ts';
 import type { Run } from '../../../src/contracts/run.ts';
 import { isLong } from '../../support/long.ts';
+import { decide as decideByApi } from '../../support/reviews.ts';
 import type { SharedCapstan } from '../../support/shared-capstan.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { OpenPage } from '../support/browser.ts';
@@ -88,7 +89,7 @@ test('a review that is only looked at stays open; one that is written in is clai
   await waitFor('the claim', async () => (await stateOf()) === 'claimed');
   await page.getByRole('link', { name: 'Back to list' }).click();
   await waitFor('the claim to be given back', async () => (await stateOf()) === 'open');
-  await opened.go(`/reviews/${review_id}`);
+  await opened.walk(`/reviews/${review_id}`);
   await page.getByRole('button', { name: 'JSON' }).click();
   await page.getByLabel('Output as JSON').fill('{ "publish": true }');
   await page.locator('button:enabled', { hasText: 'Submit' }).click();
@@ -185,39 +186,65 @@ async function decide({ page }: OpenPage, output: object): Promise<void> {
   await page.locator('button:enabled', { hasText: 'Submit' }).click();
 }
 
-test('two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote', {}, async () => {
-  const { ask, people } = await openTeam(visitors.studio.capstan);
-  const [ada, ben] = people;
-  const { run, review } = await askTeam(ask);
-  const conflict = /status of 409/;
-  const first = await visitors.visitAs(ada.key, {}, conflict);
-  await first.go(`/reviews/${review}`);
-  await first.page.keyboard.press('c');
-  await first.page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor();
-  const second = await visitors.visitAs(ben.key, {}, conflict);
-  await second.go(`/reviews/${review}`);
-  await second.page.keyboard.press('c');
-  await second.page.getByRole('alert').getByText(`is claimed by ${ada.key_id}`).waitFor();
-  await first.page.keyboard.press('c');
-  const pages = [first, second];
-  for (const { page } of pages) {
-    await page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor({ state: 'detached' });
-  }
-  await holdDecisions(pages);
-  await Promise.all(pages.map((opened, index) => decide(opened, { published: people[index]?.key_id ?? '' })));
-  const ended = await waitFor('the run to end', async () => {
-    const { body } = await ask<Run>('GET', `/v1/runs/${run}`);
-    return body.finished_at === null ? undefined : body;
+test('a decision that comes too late is told of who was faster, and keeps what was written', async () => {
+  const { capstan } = visitors.studio;
+  const { run, review } = await askQuestion(capstan);
+  const opened = await visitors.visit({}, /status of 409/);
+  const { page } = opened;
+  await opened.go(`/reviews/${review}`);
+  await page.route('**/v1/reviews/*/decision', async (route) => {
+    const { body: asked } = await capstan.request<Review>('GET', `/v1/reviews/${review}`);
+    await decideByApi(capstan, asked, { action: 'output', output: { published: 'faster' } });
+    await route.continue();
   });
-  const { body: decided } = await ask<Review>('GET', `/v1/reviews/${review}`);
-  const winner = people.findIndex(({ key_id }) => key_id === decided.decided_by);
-  expect(ended.output).toEqual({ publish: { published: decided.decided_by } });
-  const loser = winner === 0 ? second : first;
-  await loser.page.getByText(`Decided by ${decided.decided_by}`).waitFor();
-  const unsent = loser.page.locator('section', { hasText: 'Your unsent decision' });
-  await unsent.getByText(winner === 0 ? ben.key_id : ada.key_id).waitFor();
-  for (const opened of pages) {
-    opened.expectQuiet();
-    await opened.close();
-  }
+  await decide(opened, { published: 'later' });
+  await page.getByText(/^Decided by key_/).waitFor();
+  const unsent = page.locator('section', { hasText: 'Your unsent decision' });
+  await unsent.getByText('later').waitFor();
+  expect((await capstan.ended(run)).output).toEqual({ publish: { published: 'faster' } });
+  opened.expectQuiet();
+  await opened.close();
 });
+
+test.runIf(isLong)(
+  'two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote',
+  {},
+  async () => {
+    const { ask, people } = await openTeam(visitors.studio.capstan);
+    const [ada, ben] = people;
+    const { run, review } = await askTeam(ask);
+    const conflict = /status of 409/;
+    const first = await visitors.visitAs(ada.key, {}, conflict);
+    await first.go(`/reviews/${review}`);
+    await first.page.keyboard.press('c');
+    await first.page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor();
+    const second = await visitors.visitAs(ben.key, {}, conflict);
+    await second.go(`/reviews/${review}`);
+    await second.page.keyboard.press('c');
+    await second.page.getByRole('alert').getByText(`is claimed by ${ada.key_id}`).waitFor();
+    await first.page.keyboard.press('c');
+    const pages = [first, second];
+    for (const { page } of pages) {
+      await page.getByText(`by ${ada.key_id}`, { exact: true }).waitFor({ state: 'detached' });
+    }
+    await holdDecisions(pages);
+    await Promise.all(
+      pages.map((opened, index) => decide(opened, { published: people[index]?.key_id ?? '' })),
+    );
+    const ended = await waitFor('the run to end', async () => {
+      const { body } = await ask<Run>('GET', `/v1/runs/${run}`);
+      return body.finished_at === null ? undefined : body;
+    });
+    const { body: decided } = await ask<Review>('GET', `/v1/reviews/${review}`);
+    const winner = people.findIndex(({ key_id }) => key_id === decided.decided_by);
+    expect(ended.output).toEqual({ publish: { published: decided.decided_by } });
+    const loser = winner === 0 ? second : first;
+    await loser.page.getByText(`Decided by ${decided.decided_by}`).waitFor();
+    const unsent = loser.page.locator('section', { hasText: 'Your unsent decision' });
+    await unsent.getByText(winner === 0 ? ben.key_id : ada.key_id).waitFor();
+    for (const opened of pages) {
+      opened.expectQuiet();
+      await opened.close();
+    }
+  },
+);

@@ -74,7 +74,7 @@ test('a cancel asks first, says what is spent, is done by keys alone, and stays 
   const doing = page.getByRole('region', { name: 'What the run is doing' });
   await doing.getByText(/^Cancelled by \S/).waitFor();
   await doing.getByText('wrong clip').waitFor();
-  await opened.go(`/runs/${id}?view=log`);
+  await opened.walk(`/runs/${id}?view=log`);
   await page.getByText('wrong clip').first().waitFor();
   opened.expectQuiet();
   await opened.close();

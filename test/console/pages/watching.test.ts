@@ -65,7 +65,7 @@ test('a run under way moves by itself, and the same step is selected in every vi
   expect(cost_usd).toBeGreaterThan(0);
   const money = page.getByRole('img', { name: `Money in time: ${formatUsd(cost_usd)} spent, $0 reserved` });
   await money.waitFor();
-  await opened.go(`/runs/${id}?view=timeline&at=${finished_at}`);
+  await opened.walk(`/runs/${id}?view=timeline&at=${finished_at}`);
   await money.waitFor();
   opened.expectQuiet();
   await opened.close();

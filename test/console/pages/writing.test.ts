@@ -208,36 +208,39 @@ async function playToEnd(film: Locator): Promise<void> {
   await expect.poll(() => film.evaluate(look), { timeout: 60_000 }).toEqual({ hasFrame: true, ended: true });
 }
 
-test('a film of this machine is uploaded where a run asks for one, and plays in what the run gives', async () => {
-  const { request } = visitors.studio.capstan;
-  await request('POST', '/v1/pipelines', withFile, { 'content-type': 'application/yaml' });
-  const opened = await visitors.visit();
-  const { page } = opened;
-  await opened.go('/pipelines/from-file');
-  await page.getByRole('button', { name: 'Run', exact: true }).click();
-  const buffer = await makeFilm();
-  await page
-    .getByLabel('A file for clip')
-    .setInputFiles({ name: 'my clip.mp4', mimeType: 'video/mp4', buffer });
-  await page.getByText(/^[\d.]+ kB, video\/mp4$/).waitFor();
-  await page.getByRole('button', { name: 'Start run' }).click();
-  await opened.arrive(/\/ui\/runs\/run_/);
-  const { body: run } = await request<Run>('GET', `/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
-  const { body } = await request<Job>('GET', `/v1/jobs/${run.job_id}`);
-  expect(body.job.clip).toMatch(/^media:\/\/job_[\w-]+\/my-clip\.mp4$/);
-  await visitors.studio.capstan.ended(run.run_id);
-  const statuses = listenForMedia(page);
-  await opened.go(`/runs/${run.run_id}?view=output`);
-  await page.getByRole('button', { name: 'play' }).click();
-  const film = page.locator('video');
-  await film.waitFor();
-  await playToEnd(film);
-  // Asked for in parts, so that it can be wound before it is all there.
-  expect(statuses).not.toEqual([]);
-  expect(statuses.filter((status) => status !== 206)).toEqual([]);
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'a film of this machine is uploaded where a run asks for one, and plays in what the run gives',
+  async () => {
+    const { request } = visitors.studio.capstan;
+    await request('POST', '/v1/pipelines', withFile, { 'content-type': 'application/yaml' });
+    const opened = await visitors.visit();
+    const { page } = opened;
+    await opened.go('/pipelines/from-file');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    const buffer = await makeFilm();
+    await page
+      .getByLabel('A file for clip')
+      .setInputFiles({ name: 'my clip.mp4', mimeType: 'video/mp4', buffer });
+    await page.getByText(/^[\d.]+ kB, video\/mp4$/).waitFor();
+    await page.getByRole('button', { name: 'Start run' }).click();
+    await opened.arrive(/\/ui\/runs\/run_/);
+    const { body: run } = await request<Run>('GET', `/v1${new URL(page.url()).pathname.slice('/ui'.length)}`);
+    const { body } = await request<Job>('GET', `/v1/jobs/${run.job_id}`);
+    expect(body.job.clip).toMatch(/^media:\/\/job_[\w-]+\/my-clip\.mp4$/);
+    await visitors.studio.capstan.ended(run.run_id);
+    const statuses = listenForMedia(page);
+    await opened.go(`/runs/${run.run_id}?view=output`);
+    await page.getByRole('button', { name: 'play' }).click();
+    const film = page.locator('video');
+    await film.waitFor();
+    await playToEnd(film);
+    // Asked for in parts, so that it can be wound before it is all there.
+    expect(statuses).not.toEqual([]);
+    expect(statuses.filter((status) => status !== 206)).toEqual([]);
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
 test('an address is told of what happens, tried from the page, and forgotten', async () => {
   const told: string[] = [];

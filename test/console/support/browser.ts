@@ -14,6 +14,9 @@ export type Width = 1280 | 390;
 
 export type Rules = 'all' | 'colours' | 'sight';
 
+/** The whole page, or what is within the frame that all pages have. */
+export type Part = 'whole' | 'inner';
+
 export interface Look {
   readonly width?: Width;
 }
@@ -34,7 +37,7 @@ export interface OpenPage {
   /** The window is drawn to another size, and the page drawn anew. */
   readonly resizeTo: (width: Width) => Promise<void>;
   /** Serious findings of axe, as text. @param rules what a theme or a width may break: the rest was looked at before */
-  readonly axe: (rules?: Rules) => Promise<string[]>;
+  readonly axe: (rules?: Rules, part?: Part) => Promise<string[]>;
   readonly close: () => Promise<void>;
 }
 
@@ -48,29 +51,33 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 
 interface AxeFinding {
   readonly id: string;
-  readonly impact: string | null;
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
+
+/** Of what axe runs by itself; the impact of a rule is that of each of its findings. A third of its rules have a lesser one. */
+const seriousRules = `axe._audit.rules
+  .filter(({ enabled, impact, tags }) => enabled && ['serious', 'critical'].includes(impact) && !tags.includes('experimental') && !tags.includes('deprecated'))
+  .map(({ id }) => id)`;
 
 /** Those of axe that a theme may break, and with a width of the screen. */
 const colourRules = ['color-contrast', 'link-in-text-block'];
 const sightRules = [...colourRules, 'scrollable-region-focusable'];
 
-async function runAxe(page: Page, rules: Rules): Promise<string[]> {
+/** What stands around every page. */
+const frameParts = ['aside:has(> nav)', 'header:has(~ #main)', 'nav[aria-label=Places]'];
+
+async function runAxe(page: Page, rules: Rules, part: Part): Promise<string[]> {
   // Through the debugger: the policy of the page allows no script but its own. Once per document: it is half a megabyte.
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axeSource);
-  const options = {
-    resultTypes: ['violations'],
-    ...(rules === 'all' ? {} : { runOnly: rules === 'colours' ? colourRules : sightRules }),
-  };
-  const found = (await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`)) as {
-    violations: AxeFinding[];
-  };
-  return found.violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) =>
-      nodes.slice(0, 5).map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary}`),
-    );
+  const named = rules === 'colours' ? colourRules : sightRules;
+  const runOnly = rules === 'all' ? seriousRules : JSON.stringify(named);
+  const context = JSON.stringify({ include: ['html'], exclude: part === 'inner' ? frameParts : [] });
+  const found = (await page.evaluate(
+    `axe.run(${context}, { resultTypes: ['violations'], runOnly: ${runOnly} })`,
+  )) as { violations: AxeFinding[] };
+  return found.violations.flatMap(({ id, nodes }) =>
+    nodes.slice(0, 5).map(({ html, failureSummary = '' }) => `${id}: ${html} ${failureSummary}`),
+  );
 }
 
 export function sizeOf(width: Width): { readonly width: number; readonly height: number } {
@@ -120,6 +127,7 @@ export async function openTab(browser: Browser, { width = 1280 }: Look = {}): Pr
 /** @param expected faults of the server that the test asks for */
 export function lookThrough({ page, context }: Tab, url: string, expected: RegExp | null): OpenPage {
   const said: string[] = [];
+  let theme: Theme = 'light';
   page.on('console', (message) => {
     if (message.type() === 'error') said.push(`${message.text()} ${message.location().url}`);
   });
@@ -136,7 +144,9 @@ export function lookThrough({ page, context }: Tab, url: string, expected: RegEx
       await waitUntilDrawn(page);
     },
     arrive: (path) => page.waitForURL((at) => path.test(at.pathname), { waitUntil: 'commit' }),
-    turnTo: async (theme) => {
+    turnTo: async (to) => {
+      if (theme === to) return;
+      theme = to;
       await page.emulateMedia({ colorScheme: theme });
       await page.locator(`html[data-theme=${theme}]`).waitFor();
     },
@@ -146,7 +156,7 @@ export function lookThrough({ page, context }: Tab, url: string, expected: RegEx
       await waitForPaint(page);
     },
     expectQuiet: () => expect(said.filter((text) => expected?.test(text) !== true)).toEqual([]),
-    axe: (rules = 'all') => runAxe(page, rules),
+    axe: (rules = 'all', part = 'whole') => runAxe(page, rules, part),
     close: () => context.close(),
   };
 }
