@@ -10,15 +10,15 @@ import { dataKeywords, schemaMaps } from '../schema-types/references.ts';
 /** The most characters of each kind of text. */
 export const foreignTextLimits = { description: 1_000, annotation: 300, schema: 32_768 } as const;
 
-/** Controls, formats (zero width, bidirectional, tags), lone surrogates, private use, variation selectors. */
-const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}]|\u034f|[\ufe00-\ufe0f]|[\u{e0100}-\u{e01ef}]/gu;
+/** Controls but white space, formats (zero width, bidirectional, tags), lone surrogates, private use, variation selectors. */
+const hidden = /(?!\s)(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}]|\u034f|[\ufe00-\ufe0f]|[\u{e0100}-\u{e01ef}])/gu;
 
 /** One paragraph of visible characters. @param most characters, the mark of the cut included */
 export function cleanForeignText(text: string, most: number): string {
   const shown = text
     .slice(0, 4 * most)
-    .replace(/[\s\p{Zl}\p{Zp}]+/gu, ' ')
     .replace(hidden, '')
+    .replace(/[\s\p{Zl}\p{Zp}]+/gu, ' ')
     .trim();
   const characters = [...shown];
   return characters.length <= most ? shown : `${characters.slice(0, most - 1).join('')}…`;

@@ -13,6 +13,7 @@ describe('a foreign text', () => {
     ['bidirectional', 'pay \u202eoot\u202c now', 'pay oot now'],
     ['zero width and tags', 'a\u200bb\u{e0041}c', 'abc'],
     ['controls and lines', 'one\n\n\ttwo\u0007\u001b[31m', 'one two[31m'],
+    ['a control between spaces', 'one\t\0\ttwo', 'one two'],
     ['lone surrogates', 'a\ud800b', 'ab'],
   ])('loses what nobody sees: %s', (_, text, clean) => {
     expect(cleanForeignText(text, 100)).toBe(clean);
