@@ -1,7 +1,7 @@
 /**
  * Checks the types of the sources and of the console. What the compiler found is kept in node_modules/.cache/tsc, so that
- * it checks only changed files again, and those that depend on them. It does not see that a file declares a global or a
- * module no longer: what is kept is of the files that declare one, and is dropped when one of them changes.
+ * it checks only changed files again, and those that depend on them. The compiler does not notice that a file has stopped
+ * to declare a global or a module. So all files that declare one make a digest, and another digest begins anew.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -209,7 +209,7 @@ describe('the work of a repair', () => {
     };
     const spentMs = countProcessorMs();
     proposeRepairs({ schema, input, errorsOf: counted });
-    expect(spentMs() - spentInChecks).toBeLessThan(300);
+    expect(spentMs() - spentInChecks).toBeLessThan(200);
     expect(checks).toBeLessThanOrEqual(1 + 4);
   });
 
