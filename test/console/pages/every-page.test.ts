@@ -78,6 +78,19 @@ test("behind a run that goes on stands what today's plan expects of it, for ever
   await opened.close();
 });
 
+test('a run that takes a day is drawn on a phone like any other', async () => {
+  const opened = await visitors.visit();
+  await opened.go('/');
+  await opened.resizeTo(390);
+  await opened.page.clock.setFixedTime(Date.now() + 86_340_000);
+  for (const path of ['/', '/runs']) {
+    await opened.walk(path);
+    await opened.page.getByRole('cell', { name: '23 h 59 min' }).first().waitFor();
+    expect(await opened.page.evaluate(cutTables), path).toEqual([]);
+  }
+  await opened.close();
+});
+
 /** By day at the desk, then by night on the phone; the long form has both by day and by night, around. */
 const sights: readonly (readonly [width: Width, theme: Theme])[] = isLong
   ? [

@@ -99,7 +99,7 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
           <input type="checkbox" aria-label={`Choose ${run.run_id}`} checked={isChosen} onChange={onChoose} />
         </td>
       )}
-      <td>
+      <td className="max-sm:[&>span]:whitespace-normal">
         <ConditionMark condition={condition} />
         {condition.detail === '' || condition.kind === 'running' ? null : (
           <div
@@ -116,7 +116,7 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
           to="/runs/$runId"
           params={{ runId: run.run_id }}
           title={run.pipeline}
-          className={`inline-block truncate align-bottom font-medium text-text hover:text-accent hover:underline ${isCompact ? 'max-w-32' : 'max-w-64'}`}
+          className={`inline-block truncate align-bottom font-medium text-text hover:text-accent hover:underline max-sm:max-w-24 ${isCompact ? 'max-w-32' : 'max-w-64'}`}
         >
           {run.pipeline}
         </Link>
@@ -131,7 +131,9 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
       <td className="figure text-right!">
         {formatUsd(run.cost_usd)}
         {run.reserved_usd === 0 ? null : (
-          <span className="block text-xs text-muted">+{formatUsd(run.reserved_usd)} reserved</span>
+          <span className="block text-xs text-muted" title="reserved">
+            +{formatUsd(run.reserved_usd)} <span className="max-sm:hidden">reserved</span>
+          </span>
         )}
       </td>
       <td className="text-right! text-muted max-sm:hidden">
