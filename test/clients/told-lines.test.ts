@@ -8,11 +8,11 @@ import { anyText } from '../support/any-text.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 /** What is told, and what stays, of a text that comes in these pieces. */
-function read(pieces: readonly Buffer[], now = () => 0) {
+function read(pieces: readonly Buffer[]) {
   const told: CallProgress[] = [];
   const logged: CallLogLine[] = [];
   const log = { note: (line: CallLogLine) => logged.push(line) > 0, flush: () => undefined };
-  const lines = createToldLines({ onProgress: (progress) => told.push(progress), log }, undefined, now);
+  const lines = createToldLines({ onProgress: (progress) => told.push(progress), log }, undefined, () => 0);
   const kept = [...pieces.map((piece) => lines.take(piece) ?? Buffer.from('cut')), lines.rest()];
   lines.end();
   return { told, logged, kept: Buffer.concat(kept).toString() };
@@ -123,11 +123,10 @@ test.each([
 
 const answer = '{"ok":true}';
 
-function logOf(lines: readonly unknown[], now?: () => number) {
-  const { kept, logged } = read(
-    [Buffer.from(`${lines.map((line) => `${JSON.stringify(line)}\n`).join('')}${answer}`)],
-    now,
-  );
+function logOf(lines: readonly unknown[]) {
+  const { kept, logged } = read([
+    Buffer.from(`${lines.map((line) => `${JSON.stringify(line)}\n`).join('')}${answer}`),
+  ]);
   expect(kept).toBe(answer);
   return logged;
 }
@@ -136,26 +135,12 @@ function aLine(message: string, level = 'info') {
   return { log: { level, message } };
 }
 
-test.each([
-  { log: 'text' },
-  { log: null },
-  { log: [] },
-  { log: { level: 'fatal', message: 'x' } },
-  { log: { level: 'info' } },
-  { log: { level: 'info', message: ' ' } },
-  { log: { message: 'x', level: 7 }, at: 5 },
-])('%j is passed over, and counted', (line) => {
+test('a line that is not kept is counted', () => {
   const message = '1 line was dropped; 1 had no known level or no message';
-  expect(logOf([line])).toEqual([{ level: 'warn', message }]);
+  expect(logOf([{ log: 'text' }])).toEqual([{ level: 'warn', message }]);
 });
 
-test('a message keeps its lines and controls nothing', () => {
-  const message = '  \u001b[31mred\u001b[0m \u001b]0;title\u0007a\u0000b\r\n\tc\u202e \ud800 ';
-  expect(logOf([aLine(message)])).toEqual([{ level: 'info', message: 'red a b\n\tc \ufffd' }]);
-});
-
-test('a long message is cut, and a line beyond all bounds is dropped however it comes', () => {
-  expect(logOf([aLine('x'.repeat(9_000))])[0]?.message).toHaveLength(callLogBounds.messageLength);
+test('a line beyond all bounds is dropped however it comes', () => {
   const bytes = Buffer.from(`${JSON.stringify(aLine('x'.repeat(50_000)))}\n${answer}`);
   const pieces = Array.from({ length: bytes.length / 1_000 }, (_, at) =>
     bytes.subarray(at * 1_000, (at + 1) * 1_000),
@@ -176,27 +161,6 @@ test('of a flood a part is kept, room is left for errors, and the rest is counte
     { level: 'error', message: 'the disk is full' },
     { level: 'warn', message: `${1_000 - 0.8 * burst} lines were dropped` },
   ]);
-});
-
-test('a steady call may say so much in a second, and so much in all', () => {
-  let nowMs = 0;
-  const everyTenth = () => (nowMs += 100);
-  const logged = logOf(
-    Array.from({ length: 2_000 }, (_, at) => aLine(`line ${at}`)),
-    everyTenth,
-  );
-  expect(logged).toHaveLength(0.8 * callLogBounds.lines + 1);
-  expect(logged.at(-1)?.message).toBe('1600 lines were dropped');
-});
-
-test('bytes are bounded, whatever their characters', () => {
-  let nowMs = 0;
-  const wide = aLine('ü'.repeat(2_000), 'error');
-  const logged = logOf(
-    Array.from({ length: 100 }, () => wide),
-    () => (nowMs += 1_000),
-  );
-  expect(logged).toHaveLength(Math.floor(callLogBounds.bytes / 4_000) + 1);
 });
 
 test('a line for which there is no room counts as dropped', () => {

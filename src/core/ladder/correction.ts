@@ -86,7 +86,7 @@ function identify(
   { spec, current, digest }: CorrectionTask,
   proposals: readonly RepairProposal[],
 ): readonly (RepairIdentity | null)[] {
-  if (spec === null || digest === undefined) return proposals.map(() => null);
+  if (spec === null || digest === undefined) return [];
   return identifyRepairs({ schema: spec.schema, input: current, digest }, proposals);
 }
 

@@ -17,22 +17,23 @@ const usualModels: LevelModels = {
 
 const modelName = CapabilityName.startsWith('model.');
 
-function findPairFault(pair: string): string | null {
-  const [name = '', capability] = pair.split('=').map((part) => part.trim());
+function findPairFault(pair: readonly string[]): string | null {
+  const [name = '', capability, ...others] = pair;
+  const seen = `"${pair.join('=')}"`;
   if (!Object.hasOwn(usualModels, name))
-    return `"${pair}" names no level; allowed are ${levelNames.map((level) => `${level}=model.NAME`).join(', ')}`;
-  if (modelName.safeParse(capability).success && pair.split('=').length === 2) return null;
-  return `"${pair}" names no model; allowed is ${name}=model.NAME`;
+    return `${seen} names no level; allowed are ${levelNames.map((level) => `${level}=model.NAME`).join(', ')}`;
+  if (modelName.safeParse(capability).success && others.length === 0) return null;
+  return `${seen} names no model; allowed is ${name}=model.NAME`;
 }
 
-function toPairs(text: string): readonly string[] {
-  return text.trim() === '' ? [] : text.split(',').map((pair) => pair.trim());
+function toPairs(text: string): readonly string[][] {
+  if (text.trim() === '') return [];
+  return text.split(',').map((pair) => pair.split('=').map((part) => part.trim()));
 }
 
 /** @param text `fast=model.local,top=model.claude`; a level that is not named has its usual model */
 export function readLevelModels(text: string): LevelModels {
-  const given = toPairs(text).map((pair) => pair.split('=').map((part) => part.trim()));
-  return { ...usualModels, ...Object.fromEntries(given) };
+  return { ...usualModels, ...Object.fromEntries(toPairs(text)) };
 }
 
 /** @returns what is wrong with the text, with the values allowed */
@@ -40,7 +41,7 @@ export function findLevelFaults(text: string): readonly string[] {
   const pairs = toPairs(text);
   const faults = pairs.flatMap((pair) => findPairFault(pair) ?? []);
   if (faults.length > 0) return faults;
-  const names = pairs.map((pair) => pair.split('=')[0]?.trim());
+  const names = pairs.map(([name]) => name);
   if (new Set(names).size < names.length)
     return [`"${text}" names a level twice; allowed is each level once`];
   const models = Object.entries(readLevelModels(text));

@@ -37,7 +37,7 @@ type Leasable = Pick<
 export function isLeasable({ cost_type, rate_usd, state, ...instance }: Leasable): boolean {
   const { max_concurrency, breaker_until_ms, duration_ms } = instance;
   const isFree = cost_type === 'free' && rate_usd === 0;
-  const isShort = (duration_ms ?? 0) <= longestCallMs;
+  const isShort = duration_ms === null || duration_ms <= longestCallMs;
   return isFree && isShort && max_concurrency >= leastDeclared && state === 'up' && breaker_until_ms === null;
 }
 
@@ -96,7 +96,7 @@ export function beginAsking(facts: LeaseFacts, asked: number, nowMs: number): Le
 
 /** The answer to a request. What was given up meanwhile stays given up. */
 export function endAsking(facts: LeaseFacts, asked: number, granted: number): LeaseFacts {
-  const most = facts.givesUpAtMs > facts.askedAtMs ? facts.slots : asked;
+  const most = facts.givesUpAtMs >= facts.askedAtMs ? facts.slots : asked;
   return { ...facts, granted, slots: Math.min(granted, most) };
 }
 
@@ -132,11 +132,11 @@ export function slotsToAsk(facts: LeaseFacts, nowMs: number): number | null {
     return isUsable && isBusy && !isGivingUp ? demandOf(facts) : null;
   }
   const isQuiet = nowMs - lastCallMs > quietMs && used === 0;
-  const most = !isUsable || isQuiet ? 0 : isGivingUp ? slots : Number.POSITIVE_INFINITY;
-  const isOwing = Math.max(Math.min(slots, most), used) < granted;
-  if (isOwing && most < granted) return Math.min(slots, most);
+  const bound = !isUsable || isQuiet ? 0 : isGivingUp ? slots : null;
+  if (bound !== null && Math.max(bound, used) < granted) return bound;
   const isTight = missed > 0 && !isGivingUp;
-  return isTight || sinceMs >= renewMs ? Math.min(most, demandOf(facts)) : null;
+  if (!isTight && sinceMs < renewMs) return null;
+  return Math.min(bound ?? Number.POSITIVE_INFINITY, demandOf(facts));
 }
 
 /**

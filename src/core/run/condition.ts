@@ -2,31 +2,29 @@
  * The condition of a run and of a step, in one place. The state alone is not enough: a run in state `running` whose
  * items all wait for budget is waiting for budget. The condition derives from state, `awaiting` and counts of items.
  * List, header, graph, drawer, title and the command line use its words. If several apply, the first in the order of
- * `conditionKinds` wins, because somebody can act on it soonest.
+ * `ConditionKind` wins, because somebody can act on it soonest.
  */
 import type { Run, RunSummary } from '../../contracts/run.ts';
 import type { Awaiting, RunStep, StepState } from '../../contracts/run-step.ts';
 import { countEnded, endedStepStates } from './ended-steps.ts';
 
-export const conditionKinds = [
-  'failed',
-  'cancelled',
+export type ConditionKind =
+  | 'failed'
+  | 'cancelled'
   /** It succeeded, and some items or optional steps failed. */
-  'partly',
-  'succeeded',
-  'cancelling',
-  'review',
-  'budget',
-  'capability',
-  'paused',
-  'retrying',
+  | 'partly'
+  | 'succeeded'
+  | 'cancelling'
+  | 'review'
+  | 'budget'
+  | 'capability'
+  | 'paused'
+  | 'retrying'
   /** It waits for a child run, or for another run that works on the same failure. */
-  'run',
-  'time',
-  'queued',
-  'running',
-] as const;
-export type ConditionKind = (typeof conditionKinds)[number];
+  | 'run'
+  | 'time'
+  | 'queued'
+  | 'running';
 
 export interface RunCondition {
   readonly kind: ConditionKind;
@@ -79,7 +77,7 @@ function plural(count: number, one: string): string {
 }
 
 function firstLine(text: string): string {
-  return text.split('\n', 1)[0] ?? '';
+  return text.replace(/\n.*/s, '');
 }
 
 /** Up to three names, and the number of the others. */
@@ -109,8 +107,7 @@ function waitOf({ state, awaiting, items }: ConditionStep, ofRun: readonly Await
   return (items.in_review ?? 0) > 0 ? 'review' : (mostUrgent(ofRun) ?? null);
 }
 
-function blockedItems({ id, items }: ConditionStep): string {
-  if (items === undefined) return id;
+function blockedItems(id: string, items: StateCounts): string {
   return `${sumOf(items, blockedStates)} of ${plural(totalOf(items), 'item')} of ${id}`;
 }
 
@@ -130,7 +127,7 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
   if (endedStepStates.has(state)) return condition('succeeded', '', [id]);
   const wait = waitOf(step, ofRun);
   if (wait !== null)
-    return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(step), [id]);
+    return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(id, items), [id]);
   if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
   return condition(state === 'running' ? 'running' : 'queued', '', [id]);
 }
@@ -170,7 +167,8 @@ function failedRun({ error, steps = [] }: ConditionRun): RunCondition {
   const ids = failed.map(({ id }) => id);
   const where = ids.length === 0 ? '' : `at ${namesOf(ids)}`;
   // The run's error repeats the name of the step.
-  const own = failed.length === 1 ? failed[0]?.error : undefined;
+  const [only, ...others] = failed;
+  const own = others.length === 0 ? only?.error : undefined;
   const why = firstLine((own ?? error)?.message ?? '');
   return condition('failed', [where, why].filter((part) => part !== '').join(': '), ids);
 }
@@ -251,7 +249,8 @@ function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
   const ids = blocked.map(({ id }) => id);
   const [only] = blocked;
   if (only === undefined) return waitingChild(steps, wait);
-  if (blocked.length === 1 && only.items !== undefined) return condition(wait, blockedItems(only), ids);
+  if (blocked.length === 1 && only.items !== undefined)
+    return condition(wait, blockedItems(only.id, only.items), ids);
   // The question of a `review` step, or the budget of a key or label; the error of a refused step is in its review.
   return condition(
     wait,

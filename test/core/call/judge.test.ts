@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { hasFailedCall, isExhausted, judgeOutcome, type Verdict } from '../../../src/core/call/judge.ts';
+import {
+  countedErrors,
+  hasFailedCall,
+  isExhausted,
+  judgeOutcome,
+  type Verdict,
+} from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 
 type Evidence = Pick<Verdict, 'blames' | 'trips' | 'says'>;
@@ -217,6 +223,12 @@ describe('judgeOutcome', () => {
     };
     expect(judge('Out of GPU memory, 3 wait')).toEqual(['failover', true, 'capability_failed']);
     expect(judge('n must be even')).toEqual(['failed', false, 'input_rejected']);
+  });
+
+  it('that counts against retry.max has an error that says so', () => {
+    const facts = { countedBefore: 0, retryMax: 3 };
+    const counted = table.map(([outcome]) => judgeOutcome(outcome, facts)).filter((one) => one.counted);
+    expect(countedErrors).toEqual(new Set(counted.map(({ error }) => error?.code)));
   });
 
   it('R6: an instance has failed the call when it was asked and did not do it', () => {

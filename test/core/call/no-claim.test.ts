@@ -1,6 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Verdict } from '../../../src/contracts/decision.ts';
 import {
+  explainMiss,
   explainNoClaim,
   isWorthWaiting,
   type LastChoice,
@@ -181,6 +182,14 @@ describe('a call that no instance took', () => {
     const none = explainNoClaim(aLastChoice([], { choice, refusals: findings }));
     expect(inShort(none)).toBe('no_instance later 9000');
   });
+});
+
+test('a search that ended without a claim has chosen nobody, though somebody was free', () => {
+  const request = aRequest();
+  const choice = choose([anInstance('free')], request, 1);
+  const { decision, error } = explainMiss('dec_1', { request, choice }, { refusals: [], shortage: null });
+  expect(decision).toMatchObject({ decision_id: 'dec_1', chosen: null });
+  expect(error.message).toBe(decision.reason);
 });
 
 describe('whether to wait for a slot or an instance', () => {

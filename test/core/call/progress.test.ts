@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isProgressLine, readProgress } from '../../../src/core/call/outcome.ts';
+import { isDeltaLine, isProgressLine, readProgress } from '../../../src/core/call/outcome.ts';
 
 it.each([
   [{ progress: 0 }, { progress: 0 }],
@@ -44,4 +44,19 @@ it.each([
   { ok: false, error: 'busy', progress: 2 },
 ])('takes %j for no line of progress', (line) => {
   expect(isProgressLine(line)).toBe(false);
+});
+
+it.each([
+  [true, { delta: 'a' }],
+  [true, { delta: null, at: 5 }],
+  [false, { delta: 'a', ok: true }],
+  [false, { ok: true }],
+  [false, { content: 'a' }],
+  [false, {}],
+  [false, [{ delta: 'a' }]],
+  [false, Object.assign([], { delta: 'a' })],
+  [false, null],
+  [false, 'delta'],
+])('%s: %j is a part of the result', (expected, value) => {
+  expect(isDeltaLine(value)).toBe(expected);
 });

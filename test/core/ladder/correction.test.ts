@@ -177,6 +177,11 @@ describe('a decided repair', () => {
     expect(findCorrections(aDoubt({ spec: null }), [thousands])).toEqual([]);
   });
 
+  it('has the name of its own decision, whatever else is decided', () => {
+    const found = findCorrections(aDoubt(), [decided('coerce.other'), thousands]);
+    expect(found).toEqual([{ input: { rate: 44_100 }, source: 'coerce.thousands-comma' }]);
+  });
+
   it('is named in the proposals of a task whose decisions count', () => {
     const named = { operation: 'coerce.thousands-comma', place: '/rate', schema_sha256 };
     expect(proposeCorrections(aDoubt())).toMatchObject([{ repair: named }, {}]);

@@ -75,6 +75,23 @@ describe('level 0', () => {
     expect(next.seen_skills).toEqual(['skl_1']);
   });
 
+  it('says which decisions of people the skill follows that has solved it', async () => {
+    const as_decided = { by: ['anna'], times: 3 };
+    const follow = (rate: number, decided: typeof as_decided): RankedSkill => {
+      const { skill, groups } = aTemplate(rate);
+      return { skill: { ...skill, as_decided: decided }, groups };
+    };
+    const templates = [follow(9_000, { by: ['ben'], times: 4 }), follow(44_100, as_decided)];
+    const run = (input: Json): ExecutionEnd =>
+      (input as { rate: number }).rate === 44_100
+        ? solved
+        : { kind: 'failed', class: 'real', error: refusal };
+    const { event } = await drive(createFakePorts({ templates, run }), aFailedStep());
+    expect(event).toMatchObject({ outcome: 'succeeded', as_decided });
+    const plain = createFakePorts({ templates: [aTemplate(9_000)], run: () => solved });
+    expect((await drive(plain, aFailedStep())).event).not.toHaveProperty('as_decided');
+  });
+
   it('without anything to apply is no attempt, and with nobody to ask a person is next', async () => {
     const ports = createFakePorts();
     const { next, outcome } = await drive(ports, aFailedStep());

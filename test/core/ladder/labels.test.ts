@@ -48,16 +48,21 @@ it.each([
   ['fast', /"fast" names no model; allowed is fast=model\.NAME/],
   ['fast=gpt', /"fast=gpt" names no model/],
   ['fast=model.a=b', /names no model/],
+  ['fast=model.a, slow = model.b', /^"slow=model\.b" names no level/],
   ['fast=model.a,', /"" names no level/],
   ['fast=model.a,fast=model.b', /names a level twice/],
+  ['fast=model.a,capable=model.a,top=model.a', /levels fast and capable;.*levels fast and top;/],
   ['fast=model.top', /model\.top is the model of the levels fast and top; allowed is another model/],
 ])('the setting %s is refused with what was seen and allowed', (text, message) => {
   expect(findLevelFaults(text).join()).toMatch(message);
 });
 
-it.each(['', ' ', 'fast=model.local', 'fast=model.top,top=model.fast'])(
-  'the setting "%s" is taken',
-  (text) => {
-    expect(findLevelFaults(text)).toEqual([]);
-  },
-);
+it.each([
+  '',
+  ' ',
+  'fast=model.local',
+  ' fast = model.local , top = model.a ',
+  'fast=model.top,top=model.fast',
+])('the setting "%s" is taken', (text) => {
+  expect(findLevelFaults(text)).toEqual([]);
+});

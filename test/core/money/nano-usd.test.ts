@@ -44,6 +44,11 @@ describe('toNanoUsd', () => {
     expect(toNanoUsd(usd)).toBe(nano);
   });
 
+  it('is read back as the nearest double, also beyond whole doubles', () => {
+    expect(fromNanoUsd(1_227_534_778_601_260_944n)).toBe(Number('1227534778.601260944'));
+    expect(fromNanoUsd(-1_227_534_778_601_260_944n)).toBe(Number('-1227534778.601260944'));
+  });
+
   it('adds without the errors of doubles', () => {
     expect(fromNanoUsd(toNanoUsd(0.1) + toNanoUsd(0.2))).toBe(0.3);
   });

@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
-import { readInputs, replayChoice, showInputs, toInputs } from '../../../src/core/routing/replay.ts';
+import {
+  readInputs,
+  replayChoice,
+  showInputs,
+  showInputsText,
+  toInputs,
+} from '../../../src/core/routing/replay.ts';
 import type { InstanceSnapshot, RouteRequest } from '../../../src/core/routing/types.ts';
 import { runs } from '../../support/runs.ts';
 import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
@@ -107,6 +113,14 @@ describe('what a decision was made from', () => {
       waiting: 0,
       failedBefore: new Map(),
     });
+  });
+
+  it('is shown as text without a change, but for what the day of all projects leaves', () => {
+    const own = JSON.stringify(store([anInstance('free')], full, 7), null, 1);
+    expect(showInputsText(own)).toBe(own);
+    const shared = store([anInstance('free')], { ...full, hidesHeadroom: true }, 7);
+    expect(JSON.parse(showInputsText(JSON.stringify(shared)))).toEqual(showInputs(shared));
+    expect(showInputs(shared)).not.toEqual(shared);
   });
 
   it('is shown whole, but for what the day of all projects leaves', () => {

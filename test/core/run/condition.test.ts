@@ -84,6 +84,39 @@ describe('a run that has ended', () => {
       'Succeeded with failures: 9 of 200 items failed',
     ],
     [
+      'names up to three steps, and the first line of its own error',
+      {
+        state: 'failed',
+        error,
+        steps: ['a', 'b', 'c'].map((id) => ({ id, state: 'unknown', error: { ...error, message: 'own' } })),
+      },
+      'Failed: at a, b, c: HTTP 500',
+    ],
+    [
+      'counts the steps beyond three',
+      { state: 'failed', steps: ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, state: 'failed' })) },
+      'Failed: at a, b, c and 2 more',
+    ],
+    ['failed, and nobody knows why', { state: 'failed' }, 'Failed'],
+    ['was cancelled, and nobody said why', { state: 'cancelled' }, 'Cancelled'],
+    [
+      'counts optional steps that failed, and tells three findings at most',
+      {
+        state: 'succeeded',
+        steps: [
+          { id: 'x', state: 'failed' },
+          { id: 'y', state: 'unknown' },
+          ...['a', 'b', 'c'].map((id): Step => ({ id, state: 'succeeded', items: { failed: 1 } })),
+        ],
+      },
+      'Succeeded with failures: 2 optional steps failed; 1 of 1 item failed in a; 1 of 1 item failed in b',
+    ],
+    [
+      'tells of a single failed item in the list of runs',
+      { state: 'succeeded', item_counts: { failed: 1 } },
+      'Succeeded with failures: 1 of 1 item failed',
+    ],
+    [
       'succeeded when all items did',
       { state: 'succeeded', step_counts: { succeeded: 2 }, item_counts: { succeeded: 200 } },
       'Succeeded',
@@ -190,6 +223,69 @@ describe('a run that has not ended', () => {
       { state: 'cancelling', steps: [{ id: 'a', state: 'running' }] },
       'Cancelling: waiting for 1 running step',
     ],
+    [
+      'stops, and waits for a step that tries again',
+      { state: 'cancelling', step_counts: { retrying: 2, waiting: 1 } },
+      'Cancelling: waiting for 2 running steps',
+    ],
+    ['stops, and waits for nothing', { state: 'cancelling', step_counts: { pending: 1 } }, 'Cancelling'],
+    [
+      'is paused, and a step that tries again will finish',
+      { state: 'paused', step_counts: { retrying: 1 } },
+      'Paused: 1 running step will finish',
+    ],
+    ['is paused, and nothing runs', { state: 'paused', steps: [done] }, 'Paused'],
+    ['runs, and has no step yet', {}, 'Running'],
+    [
+      'waits for a person though its cause is only known by the step',
+      { steps: [{ id: 'mix', state: 'in_review' }] },
+      'Waiting for review: mix',
+    ],
+    [
+      'does not wait for the items that a failed step left behind',
+      {
+        steps: [
+          { id: 'cut', state: 'failed', items: { failed: 1, in_review: 1 } },
+          { id: 'mix', state: 'running' },
+        ],
+      },
+      'Running: mix; 1 of 2 steps done',
+    ],
+    [
+      'runs while a timer waits beside a step that is about to begin',
+      { awaiting: ['time'], step_counts: { waiting: 1, ready: 1 } },
+      'Running: 0 of 2 steps done',
+    ],
+    [
+      'names the steps that try again, and no cause of several',
+      { steps: ['a', 'b', 'c', 'd'].map((id) => ({ id, state: 'retrying', error })) },
+      'Retrying: a, b, c and 1 more',
+    ],
+    ['tries again, as the list of runs knows', { step_counts: { retrying: 1 } }, 'Retrying'],
+    [
+      'names each of two steps that wait for budget',
+      {
+        awaiting: ['budget'],
+        steps: ['a', 'b'].map((id) => ({ id, state: 'waiting', awaiting: 'budget', budget: 'key:k by day' })),
+      },
+      'Waiting for budget: a, b',
+    ],
+    [
+      'waits for a person in a child run that nobody names',
+      { awaiting: ['review'], steps: [{ id: 'a', state: 'running' }] },
+      'Waiting for review',
+    ],
+    [
+      'names only the steps with a child run',
+      {
+        awaiting: ['budget', 'run'],
+        steps: [
+          { id: 'sub', state: 'waiting', awaiting: 'run' },
+          { id: 'a', state: 'running' },
+        ],
+      },
+      'Waiting for budget: in the child run of sub',
+    ],
     ['has not begun', { state: 'queued' }, 'Queued'],
   ])('%s', (_, told, words) => expect(sentenceOf(told)).toBe(words));
 
@@ -215,6 +311,52 @@ describe('a run that has not ended', () => {
   });
 });
 
+describe('the steps of a condition', () => {
+  const items = { failed: 1 };
+  test.each<[string, Told, readonly string[]]>([
+    ['those that failed', { state: 'failed', steps: [done, { id: 'x', state: 'failed' }] }, ['x']],
+    [
+      'those that failed, then those with failed items',
+      {
+        state: 'succeeded',
+        steps: [
+          { id: 'each', state: 'succeeded', items },
+          done,
+          { id: 'x', state: 'failed' },
+          { id: 'y', state: 'unknown' },
+        ],
+      },
+      ['x', 'y', 'each'],
+    ],
+    [
+      'those that try again',
+      {
+        steps: [
+          { id: 'x', state: 'retrying' },
+          { id: 'a', state: 'running' },
+        ],
+      },
+      ['x'],
+    ],
+    [
+      'those that wait',
+      {
+        steps: [{ id: 'a', state: 'running' }, ...['x', 'y'].map((id): Step => ({ id, state: 'in_review' }))],
+      },
+      ['x', 'y'],
+    ],
+    [
+      'those with a child run that waits',
+      { awaiting: ['review'], steps: [done, { id: 'sub', state: 'waiting', awaiting: 'run' }] },
+      ['sub'],
+    ],
+    ['those that run', { steps: [done, { id: 'a', state: 'running' }] }, ['a']],
+    ['none of a run that succeeded', { state: 'succeeded', steps: [done] }, []],
+  ])('are %s', (_, { state = 'running', ...told }, steps) => {
+    expect(conditionOfRun({ state, ...told }).steps).toEqual(steps);
+  });
+});
+
 describe('a step', () => {
   test.each<[Step, readonly Awaiting[], string]>([
     [{ id: 'a', state: 'failed', error }, [], 'Failed: HTTP 500'],
@@ -237,8 +379,17 @@ describe('a step', () => {
       [],
       'Succeeded with failures: 1 of 2 items failed',
     ],
+    [{ id: 'a', state: 'running', items: { waiting: 4, ready: 1 } }, ['budget'], 'Running'],
+    [{ id: 'a', state: 'running', items: { waiting: 4, retrying: 1 } }, ['budget'], 'Running'],
     [{ id: 'a', state: 'pending' }, ['budget'], 'Queued'],
+    [{ id: 'a', state: 'unknown' }, [], 'Failed'],
+    [{ id: 'a', state: 'cancelled' }, [], 'Cancelled'],
+    [{ id: 'a', state: 'retrying' }, [], 'Retrying'],
+    [{ id: 'a', state: 'reused' }, [], 'Succeeded'],
+    [{ id: 'a', state: 'succeeded', items: { succeeded: 2 } }, [], 'Succeeded'],
   ])('%j is what it is', (step, ofRun, words) => {
-    expect(toSentence(conditionOfStep(step, ofRun))).toBe(words);
+    const found = conditionOfStep(step, ofRun);
+    expect(toSentence(found)).toBe(words);
+    expect(found.steps).toEqual([step.id]);
   });
 });

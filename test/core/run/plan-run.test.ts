@@ -57,6 +57,13 @@ it.each<[string, Partial<StepDefinition>, object]>([
   expect(planOne(step)).toStrictEqual({ ...plain, ...more });
 });
 
+test('a step with values needs no queue', () => {
+  expect(planOne({ capability: undefined, set: { a: 1 } } as never)).toMatchObject({
+    capability: 'set',
+    inline: true,
+  });
+});
+
 test('results that are there already are named by their places', () => {
   const definition = aDefinition([{}, {}, {}]);
   expect(planRun(definition, { reused: ['s2', 's0'] }).reused).toEqual([0, 2]);
