@@ -26,18 +26,19 @@ export interface SchemaVetter {
 }
 
 export interface SchemaVetterOptions {
-  /** For one schema. */
+  /** Processor time for one schema. */
   readonly timeLimitMs?: number;
   readonly heapLimitMb?: number;
 }
 
 type VetterAnswer = { readonly fault: string | null; readonly isFinal: boolean };
 
-const startLimitMs = 30_000;
+/** For the start of the thread, and for a schema on a machine that gives it no processor time. */
+const longestMs = 30_000;
 /** Less than the main thread's, so that a schema that compiles in the thread does not overflow here. */
 const stackLimitMb = 0.8;
 const maxVerdicts = 1_000;
-/** A refusal for time or memory may be due to a busy machine; it is retried after this. */
+/** A refusal for time or memory may be due to what else the process does; it is retried after this. */
 const doubtMs = 300_000;
 
 /** @throws Error when the thread does not start in time, the reason of `signal` when it aborts */
@@ -52,7 +53,7 @@ async function startThread(heapLimitMb: number, signal?: AbortSignal): Promise<W
   });
   thread.unref();
   thread.on('error', () => undefined); // a pending request gets the error too
-  await hear(thread, startLimitMs, signal);
+  await hear(thread, Number.POSITIVE_INFINITY, signal);
   return thread;
 }
 
@@ -126,7 +127,25 @@ class LimitReached extends Error {
   }
 }
 
-/** The thread's next message. A timeout or the signal terminates the thread. */
+/**
+ * Calls back once when the threads beside this one have spent `limitMs` of processor time, or after the longest time. A
+ * limit by the clock would refuse good schemas whenever the machine is busy. Node does not tell the time of one thread:
+ * it is at most that of the process without the time in which this thread's event loop was active.
+ */
+function afterWork(limitMs: number, onLimit: () => void): NodeJS.Timeout {
+  const startedAt = performance.now();
+  const [processTime, loopTime] = [process.cpuUsage(), performance.eventLoopUtilization()];
+  return setInterval(
+    () => {
+      const { user, system } = process.cpuUsage(processTime);
+      const workedMs = (user + system) / 1_000 - performance.eventLoopUtilization(loopTime).active;
+      if (workedMs >= limitMs || performance.now() - startedAt >= longestMs) onLimit();
+    },
+    Math.min(limitMs / 10, 1_000),
+  );
+}
+
+/** The thread's next message. A limit or the signal terminates the thread. @param limitMs of processor time */
 function hear(thread: Worker, limitMs: number, signal?: AbortSignal): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const end = (error: unknown): void => {
@@ -142,9 +161,9 @@ function hear(thread: Worker, limitMs: number, signal?: AbortSignal): Promise<un
     const onError = (error: Error & { code?: string }): void =>
       end(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new LimitReached('memory') : error);
     const onExit = (): void => end(new Error('the thread that vets schemas ended'));
-    const timer = setTimeout(() => end(new LimitReached('time')), limitMs);
+    const timer = afterWork(limitMs, () => end(new LimitReached('time')));
     const settle = (): void => {
-      clearTimeout(timer);
+      clearInterval(timer);
       signal?.removeEventListener('abort', onAbort);
       thread.off('message', onMessage).off('error', onError).off('exit', onExit);
     };

@@ -171,14 +171,17 @@ export function createClient(findUrl: () => string, key: string): CapstanClient 
   };
 }
 
-/** The open parts of a run that should have ended, and the last of its first 200 events. */
+/** The open parts of a run that should have ended, the last of its first 200 events, and instances that are not up. */
 async function tellStandstill(request: CapstanClient['request'], runId: string): Promise<string> {
-  const [{ body: run }, { body: events }] = await Promise.all([
+  const [{ body: run }, { body: events }, { body: fleet }] = await Promise.all([
     request<Run>('GET', `/v1/runs/${runId}`),
     request<{ items?: readonly object[] }>('GET', `/v1/runs/${runId}/events?limit=200`),
+    request<{ items?: readonly { readonly state: string }[] }>('GET', '/v1/capabilities'),
   ]);
   const open = run.steps.filter(({ finished_at }) => finished_at === null);
-  return JSON.stringify({ now: new Date(), state: run.state, open, last: events.items?.slice(-20) }, null, 1);
+  const away = fleet.items?.filter(({ state }) => state !== 'up');
+  const last = events.items?.slice(-20);
+  return JSON.stringify({ now: new Date(), state: run.state, open, last, away }, null, 1);
 }
 
 /** @param endsWithUs whether its processes end with this one: for those that no test stops */
