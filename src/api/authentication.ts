@@ -15,7 +15,7 @@ import { requireScope, selectProject } from '../services/access/caller.ts';
 import { isSessionText } from '../services/access/key-text.ts';
 import { identify, type KeyCtx } from '../services/access/verified-keys.ts';
 import type { ApiConfig, RateLimits } from './limits.ts';
-import { type ApiMiddleware, type RequestState, valuesOf } from './middleware.ts';
+import { type ApiMiddleware, type Draining, valuesOf } from './middleware.ts';
 import type { KeyRouteScope } from './route.ts';
 
 function isHttps(publicUrl: string | undefined): boolean {
@@ -210,15 +210,9 @@ function refuse(ctx: Context, challenge: string, message: string): AppError {
 /** Interval between checks: shorter than the time within which a revoked key stops working. */
 const recheckMs = 2_000;
 
-interface OpenRequests {
-  readonly open: ReadonlyMap<ServerResponse, Pick<RequestState, 'key'>>;
-  /** Aborted when no more requests will come. */
-  readonly closing: AbortSignal;
-}
-
 /** Cuts off requests of revoked keys; ends when the server is closing and all requests have ended. */
 export function watchRevocations(
-  { open, closing }: OpenRequests,
+  { open, closing }: Pick<Draining, 'open' | 'closing'>,
   isValid: (key: string) => Promise<boolean>,
 ): void {
   let isLooking = false;
@@ -234,13 +228,10 @@ export function watchRevocations(
   }, recheckMs).unref();
 }
 
-async function cutRevoked(
-  open: OpenRequests['open'],
-  isValid: (key: string) => Promise<boolean>,
-): Promise<void> {
-  const keys = new Set([...open.values()].map(({ key }) => key));
+async function cutRevoked(open: Draining['open'], isValid: (key: string) => Promise<boolean>): Promise<void> {
+  const keys = new Set(open.members().map(({ state }) => state.key));
   for (const key of keys) {
     if (key === undefined || (await isValid(key))) continue;
-    for (const [response, state] of open) if (state.key === key) response.destroy();
+    for (const { res, state } of open.members()) if (state.key === key) res.destroy();
   }
 }

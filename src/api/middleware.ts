@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { CancelSource } from '../core/cancellation.ts';
+import { OpenSet } from '../core/open-set.ts';
 import {
   createRequestScope,
   parseTraceParent,
@@ -132,10 +133,15 @@ export function requestLog(logger: Logger): ApiMiddleware {
   };
 }
 
-interface Draining {
+export interface OpenRequest {
+  readonly res: ServerResponse;
+  readonly state: RequestState;
+}
+
+export interface Draining {
   readonly middleware: ApiMiddleware;
   /** Requests whose answers have not ended. */
-  readonly open: ReadonlyMap<ServerResponse, RequestState>;
+  readonly open: Pick<OpenSet<OpenRequest>, 'size' | 'members'>;
   /** Aborted when the server closes. */
   readonly closing: AbortSignal;
   readonly begin: () => void;
@@ -147,14 +153,14 @@ interface Draining {
  */
 export function createDraining(): Draining {
   const closing = new AbortController();
-  const open = new Map<ServerResponse, RequestState>();
+  const open = new OpenSet<OpenRequest>();
   return {
     middleware: async (ctx, next) => {
       const { res, state } = ctx;
       state.gone = new CancelSource();
-      open.set(res, state);
+      const entry = open.add({ res, state });
       res.once('close', () => {
-        open.delete(res);
+        open.remove(entry);
         state.gone.abort('gone');
       });
       await next();
@@ -164,7 +170,7 @@ export function createDraining(): Draining {
     closing: closing.signal,
     begin: () => {
       closing.abort();
-      for (const state of open.values()) if (state.route?.isLong !== true) state.gone.abort('gone');
+      for (const { state } of open.members()) if (state.route?.isLong !== true) state.gone.abort('gone');
     },
   };
 }

@@ -2,6 +2,7 @@
  * The open calls of a process that have a waiting caller, which it settles before it stops, and their Idempotency-Keys.
  */
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { OpenSet } from '../../core/open-set.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import type { Ctx } from '../context.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
@@ -18,7 +19,7 @@ export interface OpenCalls {
 
 /** Calls in flight in this process, so that it can stop without leaving one unsettled. */
 export function createOpenCalls(): OpenCalls {
-  const open = new Map<CancelSource, Promise<unknown>>();
+  const open = new OpenSet<{ readonly own: CancelSource; readonly task: Promise<unknown> }>();
   let isClosed = false;
   return {
     run: async (leaving, work) => {
@@ -26,18 +27,19 @@ export function createOpenCalls(): OpenCalls {
       const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
       if (isClosed) own.abort('abandoned');
       const task = work(own);
-      open.set(own, task);
+      const entry = open.add({ own, task });
       try {
         return await task;
       } finally {
-        open.delete(own);
+        open.remove(entry);
         stopListening?.();
       }
     },
     close: async () => {
       isClosed = true;
-      for (const own of open.keys()) own.abort('abandoned');
-      await Promise.allSettled(open.values());
+      const calls = open.members();
+      for (const { own } of calls) own.abort('abandoned');
+      await Promise.allSettled(calls.map(({ task }) => task));
     },
   };
 }

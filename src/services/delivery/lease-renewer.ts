@@ -3,6 +3,7 @@
  * owners that have lost theirs. A renewal that hangs does not delay others.
  */
 import type { Logger } from 'pino';
+import { OpenSet } from '../../core/open-set.ts';
 import { within } from '../../core/pacing.ts';
 
 export interface LeaseRenewer<Hold> {
@@ -21,6 +22,11 @@ export interface LeaseRenewerOptions<Hold> {
   readonly logger: Logger;
 }
 
+interface Holding<Hold> {
+  readonly hold: Hold;
+  readonly onLost: () => void;
+}
+
 const longestRenewalMs = 5_000;
 
 export function createLeaseRenewer<Hold>({
@@ -30,7 +36,7 @@ export function createLeaseRenewer<Hold>({
   retryMs,
   logger,
 }: LeaseRenewerOptions<Hold>): LeaseRenewer<Hold> {
-  const held = new Map<Hold, () => void>();
+  const held = new OpenSet<Holding<Hold>>();
   const longestMs = Math.min(intervalMs, longestRenewalMs);
   const refuse = (): never => {
     throw new Error(`no answer within ${longestMs} ms`);
@@ -53,8 +59,8 @@ export function createLeaseRenewer<Hold>({
 
   return {
     hold: (hold, onLost) => {
-      held.set(hold, onLost);
-      return () => held.delete(hold);
+      const entry = held.add({ hold, onLost });
+      return () => held.remove(entry);
     },
     stop: () => {
       if (timer !== null) clearTimeout(timer);
@@ -63,14 +69,14 @@ export function createLeaseRenewer<Hold>({
 }
 
 async function renewAll<Hold>(
-  held: Map<Hold, () => void>,
+  held: OpenSet<Holding<Hold>>,
   { renew, idOf }: Pick<LeaseRenewerOptions<Hold>, 'renew' | 'idOf'>,
 ): Promise<void> {
-  const now = [...held.keys()];
+  const now = held.entries();
   if (now.length === 0) return;
-  const kept = await renew(now);
-  for (const hold of now) {
-    const onLost = held.get(hold);
-    if (!kept.has(idOf(hold)) && held.delete(hold)) onLost?.();
+  const kept = await renew(now.map(({ member: { hold } }) => hold));
+  for (const entry of now) {
+    const { hold, onLost } = entry.member;
+    if (!kept.has(idOf(hold)) && held.remove(entry)) onLost();
   }
 }

@@ -5,6 +5,7 @@
  * they are written; each is reported once.
  */
 import type { Logger } from 'pino';
+import { OpenSet } from '../../core/open-set.ts';
 import {
   type AttemptEnd,
   type Claim,
@@ -136,7 +137,7 @@ function pause(ms: number): Promise<void> {
  * other one only at shutdown.
  */
 export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions): StoreRetries {
-  const open = new Set<Promise<unknown>>();
+  const open = new OpenSet<Promise<unknown>>();
   let endsAt = Number.POSITIVE_INFINITY;
 
   const repeat = async <Result>(write: () => Promise<Result>): Promise<Result> => {
@@ -159,15 +160,15 @@ export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions):
   return {
     retryUntilStored: (write) => {
       const task = repeat(write);
-      const end = (): boolean => open.delete(task);
-      open.add(task);
+      const entry = open.add(task);
+      const end = (): boolean => open.remove(entry);
       task.then(end, end);
       return task;
     },
     finish,
     settled: async () => {
       finish();
-      while (open.size > 0) await Promise.allSettled(open);
+      while (open.size > 0) await Promise.allSettled(open.members());
     },
   };
 }

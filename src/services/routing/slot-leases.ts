@@ -4,6 +4,8 @@
  * of the lease then, and goes on as any claimed call. The invariants (S1 to S10) are in
  * docs/contributing/leased-slots.md, the rules of asking in core/routing/slot-leases.ts.
  */
+
+import { OpenSet } from '../../core/open-set.ts';
 import {
   beginAsking,
   countCall,
@@ -88,18 +90,22 @@ class LeasedSlot implements SlotUse {
   readonly #ctx: SlotLeasesCtx;
   readonly #claim: Claim;
   readonly #held: HeldLease;
-  readonly #open: Set<LeasedSlot>;
+  readonly #leave: () => boolean;
   /** Whether it has a slot of its own, once it was asked for. */
   #moved: Promise<boolean> | null = null;
   #lost: (() => void) | null = null;
   #release: (() => void) | null = null;
 
-  constructor(ctx: SlotLeasesCtx, claim: Claim, { held, open }: { held: HeldLease; open: Set<LeasedSlot> }) {
+  constructor(
+    ctx: SlotLeasesCtx,
+    claim: Claim,
+    { held, open }: { held: HeldLease; open: OpenSet<LeasedSlot> },
+  ) {
     this.#ctx = ctx;
     this.#claim = claim;
     this.#held = held;
-    this.#open = open;
-    open.add(this);
+    const entry = open.add(this);
+    this.#leave = () => open.remove(entry);
     ctx.fleet.noteLeased(claim.instance_id, 1);
   }
 
@@ -122,7 +128,7 @@ class LeasedSlot implements SlotUse {
 
   /** S5: writes the open call and takes its slot out of the lease, in one statement. */
   move(): void {
-    this.#open.delete(this);
+    this.#leave();
     this.#held.moving += 1;
     this.#moved = this.#write().finally(() => {
       this.#held.moving -= 1;
@@ -153,7 +159,7 @@ class LeasedSlot implements SlotUse {
       fleet.noteRelease(this.#claim.instance_id);
       return result;
     }
-    this.#open.delete(this);
+    this.#leave();
     const { facts } = this.#held;
     this.#held.facts = { ...facts, used: facts.used - 1 };
     fleet.noteLeased(this.#claim.instance_id, -1);
@@ -170,8 +176,8 @@ class LeasedSlot implements SlotUse {
 class Leases implements SlotLeases {
   readonly #ctx: SlotLeasesCtx;
   readonly #held = new Map<string, HeldLease>();
-  /** Calls without a row, oldest first. */
-  readonly #open = new Set<LeasedSlot>();
+  /** Calls without a row. */
+  readonly #open = new OpenSet<LeasedSlot>();
   readonly #wantedAt = new Map<string, number>();
   readonly #asking = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;
@@ -232,10 +238,7 @@ class Leases implements SlotLeases {
   #tick(): void {
     this.#timer = null;
     const at = performance.now();
-    for (const slot of this.#open) {
-      if (!slot.isOld(at)) break;
-      if (slot.mayMove) slot.move();
-    }
+    for (const slot of this.#open.members()) if (slot.isOld(at) && slot.mayMove) slot.move();
     for (const [id, held] of this.#held) this.#look(id, held, at);
     for (const [id, wantedAt] of this.#wantedAt) if (at - wantedAt > wantEveryMs) this.#wantedAt.delete(id);
     if (this.#held.size > 0 || this.#wantedAt.size > 0) this.#schedule();
