@@ -129,8 +129,8 @@ class LimitReached extends Error {
 
 /**
  * Calls back once when the threads beside this one have spent `limitMs` of processor time, or after the longest time. A
- * limit by the clock would refuse good schemas whenever the machine is busy. Node does not tell the time of one thread:
- * it is at most that of the process without the time in which this thread's event loop was active.
+ * limit by the clock would refuse good schemas whenever the machine is busy. Node does not tell the time of one thread;
+ * the others have spent at least that of the process without the time in which this thread's event loop was active.
  */
 function afterWork(limitMs: number, onLimit: () => void): NodeJS.Timeout {
   const startedAt = performance.now();
