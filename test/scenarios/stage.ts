@@ -46,7 +46,7 @@ export interface Stage {
   killRouter(place: number): Promise<void>;
   /** Calls spread evenly over the routers. @param concurrency calls under way in each of them */
   runEverywhere(orders: readonly CallOrder[], concurrency: number): Promise<readonly CallReport[]>;
-  /** Resolves when no attempt is open. @throws Error when one stays open for longer than its lease allows */
+  /** Resolves when no attempt is open and no slot is leased. @throws Error when one stays open for longer than its lease allows */
   settled(): Promise<unknown>;
   /** Says what is not as it must be, when nothing is open any more. */
   findViolations(): Promise<readonly string[]>;
@@ -134,10 +134,15 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 
   const routers: Stage['routers'] = () => Promise.all(places.map((_, place) => router(place)));
 
+  const isAnyOpen = async (): Promise<boolean> => {
+    const attempts = db('attempt').whereIn('state', ['reserved', 'dispatched']);
+    const leases = db('slot_lease').whereRaw('slots > 0 and expires_at > clock_timestamp()');
+    return (await attempts.first()) !== undefined || (await leases.first()) !== undefined;
+  };
   const settled: Stage['settled'] = () =>
     waitFor(
-      'every attempt to be closed',
-      async () => (await db('attempt').whereIn('state', ['reserved', 'dispatched']).first()) === undefined,
+      'every attempt to be closed and every lease to be over',
+      async () => !(await isAnyOpen()),
       leaseMs + graceMs + 5_000,
     );
 
