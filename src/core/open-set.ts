@@ -1,8 +1,8 @@
 /**
- * What is open now, where members come and go with every call, in no order. A Map or Set would keep what has left it:
- * V8 replaces the table of a busy one every few additions, each former table points to the next, and from the first
- * one that has grown old all later ones stay, with their members, until the next full collection. This one holds
- * nothing of what has left.
+ * An unordered set of what is open now, for members that each call adds and removes. A Map or Set keeps removed members
+ * in memory: V8 replaces the table of a busy one every few additions, and each former table points to the next. Once a
+ * former table is in the old generation, all later ones stay until a full collection, with their members. An `OpenSet`
+ * keeps no removed member.
  */
 
 /** A member, and its place in the set. */

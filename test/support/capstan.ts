@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import type { CapabilitySummary } from '../../src/contracts/capability.ts';
 import { type EventPage, type RunEvent, terminalEvents } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
@@ -176,10 +177,10 @@ async function tellStandstill(request: CapstanClient['request'], runId: string):
   const [{ body: run }, { body: events }, { body: fleet }] = await Promise.all([
     request<Run>('GET', `/v1/runs/${runId}`),
     request<{ items?: readonly object[] }>('GET', `/v1/runs/${runId}/events?limit=200`),
-    request<{ items?: readonly { readonly state: string }[] }>('GET', '/v1/capabilities'),
+    request<{ items?: readonly CapabilitySummary[] }>('GET', '/v1/capabilities'),
   ]);
   const open = run.steps.filter(({ finished_at }) => finished_at === null);
-  const away = fleet.items?.filter(({ state }) => state !== 'up');
+  const away = fleet.items?.flatMap(({ instances }) => instances).filter(({ state }) => state !== 'up');
   const last = events.items?.slice(-20);
   return JSON.stringify({ now: new Date(), state: run.state, open, last, away }, null, 1);
 }
