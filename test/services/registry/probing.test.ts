@@ -49,11 +49,12 @@ describe('a refused connection', () => {
 
   it('changes nothing for long when the instance lives', async () => {
     const { instance, id } = await registerVetted();
+    const before = instance.requests.length;
     await bench.registry.reportRefused(id);
     expect(await stateOf(instance)).toBe('suspect');
     await bench.registry.probeDue();
     expect(await bench.read(instance.url)).toMatchObject({ state: 'up', reason: null, next_probe_at: null });
-    expect(instance.requests.filter((request) => request.endsWith('/spec'))).toHaveLength(1);
+    expect(instance.requests.slice(before)).toEqual(['GET /health']);
   });
 
   it('is found out again after the instance has come back to its port', async () => {
@@ -210,8 +211,9 @@ describe('vetting', () => {
       answerLate = () =>
         answerJson(response, { status: 'ok', name: 'other', version: '1.0.0', uptime_ms: 1 });
     });
+    const before = instance.requests.length;
     const vetting = bench.registry.vet(id);
-    await waitFor('the probe is under way', () => instance.requests.length === 3);
+    await waitFor('the probe is under way', () => instance.requests.length > before);
     await bench.registry.register(project, instance.registration());
     instance.answer('/health', null);
     answerLate();
