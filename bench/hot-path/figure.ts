@@ -15,7 +15,7 @@ export interface Bench {
 export interface Figure {
   readonly name: string;
   readonly value: number;
-  readonly unit: 'µs' | 'ms' | '×' | 'nano-USD' | 'pairs/s';
+  readonly unit: 'µs' | 'ms' | '×' | 'B' | 'nano-USD' | 'pairs/s';
   /** The most or the least that it may be; null where it is only shown. */
   readonly bar: { readonly kind: '<=' | '>='; readonly limit: number } | null;
 }
@@ -25,9 +25,11 @@ export function isMet({ value, bar }: Figure): boolean {
   return bar.kind === '<=' ? value <= bar.limit : value >= bar.limit;
 }
 
+const whole: ReadonlySet<Figure['unit']> = new Set(['B', 'pairs/s', 'nano-USD']);
+
 export function toLine(figure: Figure): string {
   const { name, value, unit, bar } = figure;
-  const shown = `${name.padEnd(44)}${value.toFixed(unit === 'pairs/s' || unit === 'nano-USD' ? 0 : 2).padStart(10)} ${unit.padEnd(9)}`;
+  const shown = `${name.padEnd(44)}${value.toFixed(whole.has(unit) ? 0 : 2).padStart(10)} ${unit.padEnd(9)}`;
   if (bar === null) return shown.trimEnd();
   return `${shown}${`${bar.kind} ${bar.limit}`.padEnd(9)}${isMet(figure) ? 'pass' : 'FAIL'}`;
 }

@@ -87,6 +87,53 @@ function toSampled({ nodes, samples, timeDeltas }: Profile): Sampled[] {
   });
 }
 
+interface AllocationNode {
+  readonly callFrame: Frame;
+  readonly selfSize: number;
+  readonly children: readonly AllocationNode[];
+}
+
+/** What a function allocated itself, below the functions that called it. */
+export interface Allocated {
+  /** The innermost first. */
+  readonly frames: readonly Frame[];
+  readonly bytes: number;
+}
+
+function* toAllocated(
+  { callFrame, selfSize, children }: AllocationNode,
+  around: readonly Frame[],
+): Generator<Allocated> {
+  const frames = [callFrame, ...around];
+  if (selfSize > 0) yield { frames, bytes: selfSize };
+  for (const child of children) yield* toAllocated(child, frames);
+}
+
+const sampledBytes = 4_096;
+
+/** @returns what was allocated meanwhile and not freed by a collection of the young generation */
+export async function sampleKept(
+  inspected: Inspected,
+  work: () => Promise<unknown>,
+): Promise<readonly Allocated[]> {
+  const session = await connect(inspected);
+  try {
+    await session.send('HeapProfiler.enable');
+    await session.send('HeapProfiler.startSampling', {
+      samplingInterval: sampledBytes,
+      includeObjectsCollectedByMajorGC: true,
+      includeObjectsCollectedByMinorGC: false,
+    });
+    await work();
+    const { profile } = (await session.send('HeapProfiler.stopSampling')) as {
+      profile: { head: AllocationNode };
+    };
+    return [...toAllocated(profile.head, [])];
+  } finally {
+    session.close();
+  }
+}
+
 /** @returns all time of the main thread meanwhile, its idle time too */
 export async function sample(
   inspected: Inspected,

@@ -15,11 +15,11 @@ import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { say } from '../shared/run-bench.ts';
 import type { Database } from '../shared/start-database.ts';
 import type { Bench, Figure } from './figure.ts';
-import { sample } from './profile.ts';
-import { shareOut } from './stages.ts';
+import { sample, sampleKept } from './profile.ts';
+import { shareOut, toPlace } from './stages.ts';
 
 const callers = 32;
-const most = { functions: 40, statements: 15 };
+const most = { functions: 40, keepers: 10, statements: 15 };
 
 interface Side {
   readonly name: string;
@@ -197,6 +197,30 @@ async function explain(machine: Machine, system: System, spent: Spent, ms: numbe
   ];
 }
 
+/**
+ * What a call leaves to a full collection. Beside calls in flight, that is what something old still points to: a table
+ * of a Map that has been replaced, or a hidden class of a single object.
+ */
+async function explainKept(machine: Machine, system: System, ms: number): Promise<Figure[]> {
+  const { inspectorPort, sides } = machine;
+  let calls = 0;
+  const kept = await sampleKept({ pid: sides[0].pid, inspectorPort }, async () => {
+    ({ calls } = await measure(system, callers, ms));
+  });
+  const byPlace = new Map<string, number>();
+  for (const { frames, bytes } of kept) {
+    const place = frames[0] === undefined ? '' : toPlace(frames[0]);
+    byPlace.set(place, (byPlace.get(place) ?? 0) + bytes / calls);
+  }
+  const line = (name: string, value: number): Figure => ({ name, value, unit: 'B', bar: null });
+  const places = [...byPlace].toSorted(([, one], [, other]) => other - one);
+  const all = places.reduce((sum, [, bytes]) => sum + bytes, 0);
+  return [
+    line(`${system.name}, kept by collections of the young`, all),
+    ...places.slice(0, most.keepers).map(([place, bytes]) => line(`  ${place}`, bytes)),
+  ];
+}
+
 export async function measureServer(bench: Bench): Promise<Figure[]> {
   const machine = await start(bench);
   const effort = bench.isQuick ? { rounds: 15, ms: 700 } : { rounds: 25, ms: 1_500 };
@@ -211,6 +235,7 @@ export async function measureServer(bench: Bench): Promise<Figure[]> {
     const of = (key: keyof Spent): number => median(played.map((spent) => spent[key]));
     const spent = { main: of('main'), others: of('others'), postgres: of('postgres') };
     figures.push(...(await explain(machine, system, spent, 2 * effort.ms)));
+    figures.push(...(await explainKept(machine, system, effort.ms)));
   }
   return figures;
 }

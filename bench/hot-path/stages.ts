@@ -58,7 +58,7 @@ interface Attributed {
   readonly us: number;
 }
 
-function toPlace({ functionName, url, lineNumber }: Frame): string {
+export function toPlace({ functionName, url, lineNumber }: Frame): string {
   const file = url.replace(/^.*\/(dist\/src|node_modules)\//, '');
   return `${functionName || '(anonymous)'} ${file}:${lineNumber + 1}`;
 }

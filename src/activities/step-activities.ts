@@ -112,7 +112,7 @@ function withFewOutputs(results: readonly InlineResult[]): InlineEnd[] {
     if (typeof result === 'string') return result;
     const { output, ...done } = toDone(result);
     left -= output === undefined ? 0 : Buffer.byteLength(JSON.stringify(output));
-    return output === undefined || left < 0 ? done : { ...done, output };
+    return output === undefined || left < 0 ? done : { output, ...done };
   });
 }
 

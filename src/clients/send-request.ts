@@ -118,11 +118,11 @@ class WholeReader implements Dispatcher.DispatchHandler {
     }
     const [first, ...more] = this.#chunks;
     const body = first !== undefined && more.length === 0 ? first : Buffer.concat(this.#chunks, this.#size);
-    this.onEnd({ ...(this.#head as InstanceAnswerHead), body });
+    this.onEnd({ body, ...(this.#head as InstanceAnswerHead) });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (error instanceof Overlong) this.onEnd({ ...(this.#head as InstanceAnswerHead), body: null });
+    if (error instanceof Overlong) this.onEnd({ body: null, ...(this.#head as InstanceAnswerHead) });
     else this.onFail(error);
   }
 

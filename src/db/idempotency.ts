@@ -69,7 +69,7 @@ function holderBindings({ project_id, request, key, holder }: KeyHold): string[]
 
 /** @returns false if the key is taken */
 export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
-  return insertAnswer(db, { ...hold, body_sha256 }, { status: underWay, answer: hold.holder });
+  return insertAnswer(db, { body_sha256, ...hold }, { status: underWay, answer: hold.holder });
 }
 
 export function findKey(

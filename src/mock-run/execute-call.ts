@@ -1,6 +1,6 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import { type Chosen, createClaimSearch, type Missed, searchInstance } from '../core/call/claim-search.ts';
+import { type Chosen, ClaimSearch, type Missed, searchInstance } from '../core/call/claim-search.ts';
 import { type CallPorts, driveCall } from '../core/call/drive-call.ts';
 import { hasFailedCall } from '../core/call/judge.ts';
 import { explainMiss, isWorthWaiting } from '../core/call/no-claim.ts';
@@ -156,7 +156,7 @@ async function claim(
     },
     claim: async (chosen: Chosen) => take(run, call, chosen),
   };
-  const search = createClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
+  const search = new ClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
   search.noteFailures(call.unit.failedOn);
   for (;;) {
     search.forgetMoment();

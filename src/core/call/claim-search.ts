@@ -49,33 +49,6 @@ interface ChoiceFacts {
   readonly waiting: number;
 }
 
-export interface ClaimSearch {
-  readonly seed: number;
-  /** Schema errors that the specs of instances found in the input. */
-  readonly refusals: readonly SchemaError[];
-  /** The tightest budget that refused a reservation. */
-  readonly shortage: Shortage | null;
-  /** The current request, and the choice for it. */
-  choose(fleet: FleetNow, facts: ChoiceFacts): { request: RouteRequest; choice: Choice };
-  /** Another router took the last slot, or the instance has changed. */
-  noteLost(instanceId: string): void;
-  /** The instance did not answer the identity check. */
-  noteDown(instanceId: string): void;
-  /** The instance was listed as idle but is not. */
-  noteBusy(instanceId: string): void;
-  noteRefusal(instanceId: string, errors: readonly SchemaError[]): void;
-  noteShortage(shortage: Shortage): void;
-  /**
-   * Instances where earlier attempts of this call failed, with the number of counted ones. A call that has just failed
-   * elsewhere does not try them; they are tried again only after a pause.
-   */
-  noteFailures(failures: FailedBefore): void;
-  /** @returns true the first time */
-  noteVetting(instanceId: string): boolean;
-  /** Forgets findings that time may have changed, such as full slots. */
-  forgetMoment(): void;
-}
-
 /** Instances that failed earlier attempts of a call, and the number of counted ones. */
 type FailedBefore = NonNullable<RouteRequest['failedBefore']>;
 
@@ -123,45 +96,87 @@ interface NewSearch {
   readonly costOf?: CostOfInput | null;
 }
 
-export function createClaimSearch({ seed, route, tried, costOf = null }: NewSearch): ClaimSearch {
-  const ruledOut = new Map<string, RuledOut>([...tried].map((id) => [id, 'already_tried']));
-  const hasPaused = ruledOut.size === 0;
-  const failedBefore = new Map<string, number>();
-  const busy = new Set<string>();
-  const vetted = new Set<string>();
-  const refusals: SchemaError[] = [];
-  let shortage: Shortage | null = null;
+/** What one call has learnt about instances. A class: an object with an accessor has a hidden class of its own. */
+export class ClaimSearch {
+  readonly seed: number;
+  /** Schema errors that the specs of instances found in the input. */
+  readonly refusals: SchemaError[] = [];
+  /** The tightest budget that refused a reservation. */
+  shortage: Shortage | null = null;
+  readonly #route: RouteConstraints;
+  readonly #costOf: CostOfInput | null;
+  readonly #ruledOut: Map<string, RuledOut>;
+  readonly #hasPaused: boolean;
+  readonly #failedBefore = new Map<string, number>();
+  readonly #busy = new Set<string>();
+  readonly #vetted = new Set<string>();
 
-  return {
-    seed,
-    refusals,
-    get shortage() {
-      return shortage;
-    },
-    choose: (fleet, facts) =>
-      chooseNow(fleet, facts, { seed, route, shortage, ruledOut, busy, failedBefore, costOf }),
-    noteLost: (instanceId) => ruledOut.set(instanceId, 'lost_claim'),
-    noteDown: (instanceId) => ruledOut.set(instanceId, 'down'),
-    noteBusy: (instanceId) => busy.add(instanceId),
-    noteRefusal: (instanceId, errors) => {
-      ruledOut.set(instanceId, 'input_invalid');
-      refusals.push(...errors);
-    },
-    noteShortage: (seen) => {
-      shortage = seen;
-    },
-    noteFailures: (failures) => {
-      for (const [id, counted] of failures) {
-        if (hasPaused) failedBefore.set(id, counted);
-        else ruledOut.set(id, 'already_tried');
-      }
-    },
-    noteVetting: (instanceId) => vetted.size < vetted.add(instanceId).size,
-    forgetMoment: () => {
-      for (const [id, reason] of ruledOut) if (reason === 'lost_claim') ruledOut.delete(id);
-      busy.clear();
-    },
-  };
+  constructor({ seed, route, tried, costOf = null }: NewSearch) {
+    this.seed = seed;
+    this.#route = route;
+    this.#costOf = costOf;
+    this.#ruledOut = new Map([...tried].map((id) => [id, 'already_tried']));
+    this.#hasPaused = this.#ruledOut.size === 0;
+  }
+
+  /** The current request, and the choice for it. */
+  choose(fleet: FleetNow, facts: ChoiceFacts): { request: RouteRequest; choice: Choice } {
+    return chooseNow(fleet, facts, {
+      seed: this.seed,
+      route: this.#route,
+      shortage: this.shortage,
+      ruledOut: this.#ruledOut,
+      busy: this.#busy,
+      failedBefore: this.#failedBefore,
+      costOf: this.#costOf,
+    });
+  }
+
+  /** Another router took the last slot, or the instance has changed. */
+  noteLost(instanceId: string): void {
+    this.#ruledOut.set(instanceId, 'lost_claim');
+  }
+
+  /** The instance did not answer the identity check. */
+  noteDown(instanceId: string): void {
+    this.#ruledOut.set(instanceId, 'down');
+  }
+
+  /** The instance was listed as idle but is not. */
+  noteBusy(instanceId: string): void {
+    this.#busy.add(instanceId);
+  }
+
+  noteRefusal(instanceId: string, errors: readonly SchemaError[]): void {
+    this.#ruledOut.set(instanceId, 'input_invalid');
+    this.refusals.push(...errors);
+  }
+
+  noteShortage(shortage: Shortage): void {
+    this.shortage = shortage;
+  }
+
+  /**
+   * Instances where earlier attempts of this call failed, with the number of counted ones. A call that has just failed
+   * elsewhere does not try them; they are tried again only after a pause.
+   */
+  noteFailures(failures: FailedBefore): void {
+    for (const [id, counted] of failures) {
+      if (this.#hasPaused) this.#failedBefore.set(id, counted);
+      else this.#ruledOut.set(id, 'already_tried');
+    }
+  }
+
+  /** @returns true the first time */
+  noteVetting(instanceId: string): boolean {
+    return this.#vetted.size < this.#vetted.add(instanceId).size;
+  }
+
+  /** Forgets findings that time may have changed, such as full slots. */
+  forgetMoment(): void {
+    for (const [id, reason] of this.#ruledOut) if (reason === 'lost_claim') this.#ruledOut.delete(id);
+    this.#busy.clear();
+  }
 }
 
 /** A choice and its inputs. The instance is copied, because fleet snapshots change during a wait. */

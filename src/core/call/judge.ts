@@ -146,7 +146,7 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
       ? toHttpFailure(code, outcome)
       : { code, message: describe(outcome, facts) };
   const attemptState = attemptStateOf(row.settlement);
-  const verdict: Verdict = { ...row, ...evidence, attemptState, counted: isCounted, error };
+  const verdict: Verdict = { attemptState, counted: isCounted, error, ...row, ...evidence };
   const isOnce = facts.retryMax === 0;
   if (isOnce && (outcome.kind === 'withheld' || (isCounted && row.ambiguity === 'ambiguous'))) {
     const message = `${error.message}; retry.max is 0, so it is not sent again`;

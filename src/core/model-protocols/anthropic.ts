@@ -245,8 +245,8 @@ export function createMessageWriter(head: MessageHead): AnswerWriter {
   return {
     open: () => {
       const usage = { input_tokens: 0, output_tokens: 0 };
-      const facts = { ...head, type: 'message', role: 'assistant', content: [], stop_reason: null };
-      return [named('message_start', { message: { ...facts, stop_sequence: null, usage } })];
+      const said = { content: [], stop_reason: null, stop_sequence: null, usage };
+      return [named('message_start', { message: { type: 'message', role: 'assistant', ...head, ...said } })];
     },
     part: (delta) => {
       const { content, toolCalls } = readDelta(delta);

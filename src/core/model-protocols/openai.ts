@@ -101,13 +101,19 @@ function toChoice(choice: ModelChoice, index: number): ChatCompletion['choices']
 }
 
 export function toCompletion(head: ChatHead, result: ModelResult, costUsd: number): ChatCompletion {
+  const { id, created, model } = head;
   return {
-    ...head,
+    id,
     object: 'chat.completion',
-    model: result.model ?? head.model,
+    created,
+    model: result.model ?? model,
     choices: choicesOf(result).map(toChoice),
     usage: usageOf(result, costUsd),
   };
+}
+
+interface ChunkHead extends ChatHead {
+  readonly object: 'chat.completion.chunk';
 }
 
 interface ChatPart {
@@ -118,8 +124,8 @@ interface ChatPart {
 }
 
 /** Writes chunks; all of one answer begin alike, so that is written once. */
-function createChunks(head: ChatHead): (part: ChatPart) => string {
-  const beginning = JSON.stringify({ ...head, object: 'chat.completion.chunk' }).slice(0, -1);
+function createChunks(head: ChunkHead): (part: ChatPart) => string {
+  const beginning = JSON.stringify(head).slice(0, -1);
   return ({ index, delta, finish = null }) =>
     `data: ${beginning},"choices":[{"index":${index},"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finish)}}]}\n\n`;
 }
@@ -136,9 +142,10 @@ function toChatDelta(delta: Json): ChatPart | null {
  * @param wish `includesUsage`: a chunk with usage and cost comes last. `choices`: how many answers are asked for
  */
 export function createChatWriter(
-  head: ChatHead,
+  { id, created, model }: ChatHead,
   { includesUsage, choices }: { readonly includesUsage: boolean; readonly choices: number },
 ): AnswerWriter {
+  const head: ChunkHead = { id, object: 'chat.completion.chunk', created, model };
   const toChunk = createChunks(head);
   return {
     open: () =>
@@ -154,7 +161,8 @@ export function createChatWriter(
         toChunk({ index, delta: {}, finish: finishOf(choice) }),
       );
       const usage = { ...usageOf(result, costUsd) };
-      const last = { ...head, object: 'chat.completion.chunk', choices: [], usage };
+      const { object } = head;
+      const last = { id, object, created, model, choices: [], usage };
       return [...ends, ...(includesUsage ? [toEvent(last)] : []), 'data: [DONE]\n\n'];
     },
     fail: (error) => [toEvent(error)],

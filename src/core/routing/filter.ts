@@ -102,10 +102,10 @@ export function createRouteFilter({
 export function createFilter(request: RouteRequest): Filter {
   const { ruledOut, ceilingUsd, headroomUsd } = request;
   return {
-    ...createRouteFilter(request),
     request,
     ruledOut: ruledOut.size === 0 ? null : ruledOut,
     hasLimit: ceilingUsd !== null || headroomUsd !== null,
+    ...createRouteFilter(request),
   };
 }
 

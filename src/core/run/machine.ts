@@ -165,13 +165,13 @@ function parkUnit(
     setUnitState(state, key, 'escalating');
     return [{ type: 'give_up', ...key, wait }];
   }
-  addWait(state, { ...key, wait });
+  addWait(state, { wait, ...key });
   return [{ type: 'listen', ...key, wait }];
 }
 
 /** Gives up waiting units, and those whose ladder would begin after the pause. */
 function giveUpWaits(state: MachineState, which: (key: UnitKey) => boolean): RunCommand[] {
-  const held = takeHeld(state, which).map((key) => ({ ...key, wait: null }));
+  const held = takeHeld(state, which).map((key) => ({ wait: null, ...key }));
   return [...held, ...takeWaits(state, which)].map((unit) => ({ type: 'give_up', ...unit }));
 }
 

@@ -27,7 +27,7 @@ export function addWait(state: MachineState, { step, item, wait }: UnitWait): vo
   const key = { step, item };
   setUnitState(state, key, 'waiting');
   countInFlight(state, key, -1);
-  keepWait(state, { ...key, wait });
+  keepWait(state, { wait, ...key });
   if (!keepsPlace(wait)) reopenFanOut(state, step);
 }
 

@@ -113,17 +113,13 @@ export type EndResult = 'settled' | 'superseded';
 
 /** JSON omits undefined values. */
 function toClaimRequest(claim: Claim) {
-  return { ...claim, ...claim.step, step: undefined, reserved_nano: claim.reserved_nano.toString() };
+  const { step, reserved_nano, ...columns } = claim;
+  return { reserved_nano: reserved_nano.toString(), ...columns, ...step };
 }
 
 function toEndRequest(end: AttemptEnd) {
-  return {
-    ...end,
-    ...end.step,
-    step: undefined,
-    output: undefined,
-    settled_nano: end.settled_nano.toString(),
-  };
+  const { step, output: _apart, settled_nano, ...columns } = end;
+  return { settled_nano: settled_nano.toString(), ...columns, ...step };
 }
 
 export interface AttemptBatch {

@@ -62,7 +62,7 @@ export async function storeCachedAnswer(db: Db, answer: NewCachedAnswer): Promis
      on conflict (project_id, key) do update set attempt_id = excluded.attempt_id,
        instance_id = excluded.instance_id, endpoint = excluded.endpoint, cost_nano = excluded.cost_nano,
        output = excluded.output, stored_at = excluded.stored_at, expires_at = excluded.expires_at`,
-    { ...row, text: JSON.stringify(output) },
+    { text: JSON.stringify(output), ...row },
   );
 }
 

@@ -56,7 +56,6 @@ export interface LeasedCall {
 function toRecord({ holder, claim, beganAtMs, ended }: LeasedCall, nowMs: number) {
   const { attempt_id, token, key, project_id, capability, instance_id, lease_ms, decision, inputs } = claim;
   return {
-    ...(ended === null ? { state: 'dispatched' } : endColumns(ended, nowMs)),
     attempt_id,
     token,
     key,
@@ -69,6 +68,7 @@ function toRecord({ holder, claim, beganAtMs, ended }: LeasedCall, nowMs: number
     began_ms_ago: nowMs - beganAtMs,
     decision,
     inputs,
+    ...(ended === null ? { state: 'dispatched' } : endColumns(ended, nowMs)),
   };
 }
 

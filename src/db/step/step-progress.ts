@@ -40,7 +40,7 @@ export async function holdStep(
      )
      select exists (select 1 from held) or exists (select 1 from step
        where run_id = :run_id and step_id = :step_id and item = :item and state = :state) as held`,
-    { ...pick(step), state, error: error === null ? null : toJsonb(error), data: toJsonb(data) },
+    { state, error: error === null ? null : toJsonb(error), data: toJsonb(data), ...pick(step) },
   );
   return row?.held === true;
 }
@@ -113,7 +113,6 @@ export function keepWaiting(
   { awaiting, until, for_ms, begins, budget_scope, capability, sub_run_id, data = {} }: NewWait,
 ): Promise<HeldWait | undefined> {
   return query<HeldWait>(db).first(keep, {
-    ...pick(step),
     revision: step.revision,
     awaiting,
     until,
@@ -123,6 +122,7 @@ export function keepWaiting(
     budget_scope: budget_scope ?? null,
     capability: capability ?? null,
     sub_run_id: sub_run_id ?? null,
+    ...pick(step),
   });
 }
 
@@ -154,7 +154,7 @@ export function answerStep(
        select run_id, 'step.' || :state, step_id, nullif(item, 0), cast(:data as jsonb) from answered
      )
      select 1 from answered`,
-    { ...pick(step), state: answer.state, output, data: toJsonb(answer.data) },
+    { state: answer.state, output, data: toJsonb(answer.data), ...pick(step) },
   );
 }
 

@@ -122,7 +122,7 @@ export function endStep(
      insert into event (run_id, type, step_id, item, data)
      select run_id, 'step.' || :state, step_id, nullif(item, 0), jsonb_build_object('error', :error::jsonb) from ended
      returning 1`,
-    { ...step, state, error: toJsonb(error) },
+    { state, error: toJsonb(error), ...step },
   );
 }
 
@@ -144,7 +144,7 @@ export function storeValues(db: Db, step: StepKey, output: Json): Promise<boolea
        (1, 'step.started', '{}'::jsonb), (2, 'step.succeeded', jsonb_build_object('cost_usd', 0))
      ) told (at, type, data) order by at
      returning 1`,
-    { ...step, output: JSON.stringify(output) },
+    { output: JSON.stringify(output), ...step },
   );
 }
 

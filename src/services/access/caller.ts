@@ -24,7 +24,7 @@ export interface Caller extends KeyHolder {
 /** Limits a person to one project. `projects` keeps those where they hold all of its scopes and may pass them on. */
 function narrow(holder: KeyHolder, project_id: string): Caller {
   const scopes = holder.byProject?.get(project_id);
-  if (scopes === undefined) return { ...holder, project_id };
+  if (scopes === undefined) return { project_id, ...holder };
   const isFull = (project: string): boolean => {
     const held = holder.byProject?.get(project) ?? new Set();
     return [...scopes].every((scope) => holdsScope({ scopes: held }, scope));

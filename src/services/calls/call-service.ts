@@ -232,7 +232,7 @@ async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome
   await requireCapability(ctx, capability, '/path/name');
   if (idempotency === null) {
     const answer = await openCalls.run(signal, (stop) =>
-      execThroughCache(ctx, { ...call, key: null, signal: stop, onDelta }),
+      execThroughCache(ctx, { key: null, signal: stop, onDelta, ...call }),
     );
     return { answer, isReplayed: false };
   }
@@ -247,7 +247,7 @@ async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome
   return openCalls.run(null, (stop) =>
     callOnce(ctx, stored, ({ lost, keeps }) => {
       const { attemptKey: key } = stored;
-      return execThroughCache(ctx, { ...call, key, keeps, signal: stopWith(stop, lost) });
+      return execThroughCache(ctx, { key, keeps, signal: stopWith(stop, lost), ...call });
     }),
   );
 }

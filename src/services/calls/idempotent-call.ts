@@ -61,7 +61,7 @@ export async function callOnce(
   { body_sha256, attemptKey, ...request }: KeyedRequest,
   work: (held: HeldKey) => Promise<ExecAnswer>,
 ): Promise<ExecOutcome> {
-  const hold: KeyHold = { ...request, holder: newToken() };
+  const hold: KeyHold = { holder: newToken(), ...request };
   const stored = await takeKey(db, hold, { bodySha256: body_sha256, attemptKey });
   if (stored !== null) return { answer: readStored(stored), isReplayed: true };
   const lost = new CancelSource();
@@ -103,10 +103,10 @@ async function takeKey(
 
 function toKept(hold: KeyHold, answer: ExecAnswer | AppError): KeptAnswer | null {
   if (!(answer instanceof AppError)) {
-    return { place: { ...hold, status: 200 }, answer: answer as unknown as Json };
+    return { place: { status: 200, ...hold }, answer: answer as unknown as Json };
   }
   if (answer.status !== 422) return null;
-  return { place: { ...hold, status: 422 }, answer: toStored(answer) as unknown as Json };
+  return { place: { status: 422, ...hold }, answer: toStored(answer) as unknown as Json };
 }
 
 function toStored({ code, message, details, errors }: AppError): StoredProblem {

@@ -49,15 +49,15 @@ export async function callModel(
   { caller, scopes, usedTokens, constraints, idempotency, signal }: CallTerms,
   { capability, input, onDelta }: NamedCall,
 ): Promise<AnsweredCall> {
-  const request: ExecRequest = { ...constraints, input };
+  const request: ExecRequest = { input, ...constraints };
   const declaredFields = declaredIn(input);
   const order = { caller, scopes, usedTokens, idempotency, signal };
   const { answer, isReplayed } = await makeDirectCall(ctx, {
-    ...order,
     capability,
     request,
     onDelta,
     declaredFields,
+    ...order,
   });
   if (answer instanceof AppError) throw answer;
   return { output: answer.output, routing: answer.routing, isReplayed };
@@ -184,7 +184,7 @@ export async function streamModel(
   onCancel(terms.signal, () => stop.abort(terms.signal.reason));
   const { events, begun, hasBegun, send, close } = createAnswerEvents(writer, () => stop.abort('cancelled'));
   const onDelta = (delta: Json): void => send(writer.part(delta));
-  const ended = askModel(ctx, { ...terms, idempotency: null, signal: stop }, { ...call, onDelta }).then(
+  const ended = askModel(ctx, { ...terms, idempotency: null, signal: stop }, { onDelta, ...call }).then(
     ({ result, routing }) => {
       if (!hasBegun()) for (const delta of wholeDeltas(result)) onDelta(delta);
       const last = writer.close(result, routing.settled_usd ?? 0);

@@ -72,9 +72,9 @@ export function createFleetView(): FleetView {
   const accept = (row: FeedRow): void => {
     const { reported_at_ms, down_since_ms, ...fields } = row;
     const known = entries.get(row.instance_id);
-    const facts = { ...fields, is_local: isLocal(row) };
+    const facts = { is_local: isLocal(row), ...fields };
     if (known === undefined) {
-      const snapshot = { ...facts, held: 0 };
+      const snapshot = { held: 0, ...facts };
       entries.set(row.instance_id, {
         snapshot,
         row,

@@ -9,7 +9,7 @@
  * for one more statement and nothing else changes (`npm run bench:router`, p50 of one caller).
  */
 
-import { createClaimSearch, seedOf } from '../../core/call/claim-search.ts';
+import { ClaimSearch, seedOf } from '../../core/call/claim-search.ts';
 import { isDeclaring } from '../../core/routing/call-bound.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
@@ -213,7 +213,7 @@ function isSpare({ tier, instance }: RankedInstance): boolean {
 export async function prefetchClaim(ctx: RoutingCtx, like: CallRequest): Promise<Claimed | null> {
   const { fleet, waitQueue } = ctx;
   const target = { ...like, key: newId('call'), isPrefetch: true };
-  const search = createClaimSearch({ seed: seedOf(target.key), route: target.route, tried: [] });
+  const search = new ClaimSearch({ seed: seedOf(target.key), route: target.route, tried: [] });
   const waiting = waitQueue.count(target.route.capability);
   const { best } = search.choose(fleet, { waiting }).choice;
   if (best === null || !isSpare(best)) return null;

@@ -8,8 +8,7 @@
 import type { Json, Priority } from '../../contracts/primitives.ts';
 import {
   type Chosen,
-  type ClaimSearch,
-  createClaimSearch,
+  ClaimSearch,
   type NothingFound,
   searchInstance,
   seedOf,
@@ -38,7 +37,7 @@ export async function claimInstance(
   const { waitQueue } = ctx;
   const { capability } = target.route;
   const deadline = performance.now() + target.maxWaitMs;
-  const search = createClaimSearch({
+  const search = new ClaimSearch({
     seed: seedOf(target.key),
     route: target.route,
     tried,
@@ -120,12 +119,12 @@ async function claimChosen(ctx: RoutingCtx, target: CallRequest, chosen: Chosen)
   const { instance_id } = chosen.instance;
   const isDue = chosen.request.trials?.has(instance_id) === true;
   if (!isDue) {
-    return claimBest(ctx, target, { ...chosen, isTrial: chosen.best.tier === halfOpenTier });
+    return claimBest(ctx, target, { isTrial: chosen.best.tier === halfOpenTier, ...chosen });
   }
   halfOpenProbes.take(instance_id);
   let isClaimed = false;
   try {
-    const end = await claimBest(ctx, target, { ...chosen, isTrial: true });
+    const end = await claimBest(ctx, target, { isTrial: true, ...chosen });
     isClaimed = end.kind === 'claimed';
     return end;
   } finally {

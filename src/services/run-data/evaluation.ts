@@ -29,7 +29,7 @@ export async function evaluateInRun<Value>(
 ): Promise<Evaluated<Value>> {
   const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
   if (failure !== null) return { error: failure };
-  return evaluateSafely(() => evaluate(template, { ...context.scope, ...own, steps }));
+  return evaluateSafely(() => evaluate(template, { steps, ...context.scope, ...own }));
 }
 
 /** Reads the list of a step's `for_each`; null for a step without. */

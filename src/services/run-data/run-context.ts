@@ -108,11 +108,11 @@ function createContextReader(db: Db): (runId: string) => Promise<RunContext> {
     const { countsReruns: isCounted, ...compiled } = compile(row);
     const attempt = isCounted ? 1 + (await countReruns(db, runId)) : 1;
     return {
-      ...row,
-      ...compiled,
       ceilingUsd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
       scope: { job: row.job, run: { id: run_id, job_id, attempt, pipeline, version } },
       lists: { of: (stepId, make) => lists.of(`${run_id}/${stepId}`, make) },
+      ...row,
+      ...compiled,
     };
   };
 }

@@ -57,7 +57,7 @@ async function writeBatch(
   for (let failures = 0; ; failures += 1) {
     try {
       const now = performance.now();
-      const lines = batch.map(({ cameAt, ...line }) => ({ ...line, age_ms: now - cameAt }));
+      const lines = batch.map(({ cameAt, ...line }) => ({ age_ms: now - cameAt, ...line }));
       return await insertStepLog(db, lines);
     } catch (error) {
       const isOver = failures >= retries.times || isClosing();

@@ -147,10 +147,10 @@ class InlineBatch {
         this.#ctx,
         { ...run, ...key, escalates },
         {
-          ...own,
           round: 1,
           remainingMs: callTimeOf(total_timeout_ms),
           batch: { ...this.#whatItFollows(after), onAnswered: (end) => this.#noteAnswer(unit, end) },
+          ...own,
         },
       ),
     );

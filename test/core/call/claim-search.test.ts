@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ClaimSearch, createClaimSearch, seedOf } from '../../../src/core/call/claim-search.ts';
+import { ClaimSearch, seedOf } from '../../../src/core/call/claim-search.ts';
 import type { Shortage } from '../../../src/core/money/reservation.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
@@ -7,7 +7,7 @@ import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 function aSearch(tried: readonly string[] = []): ClaimSearch {
   const { capability, versionRange, tags, priority, ceilingUsd, timeoutMs } = aRequest();
   const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs };
-  return createClaimSearch({ seed: 7, route, tried });
+  return new ClaimSearch({ seed: 7, route, tried });
 }
 
 function chooseFrom(search: ClaimSearch, ...instances: readonly InstanceSnapshot[]) {

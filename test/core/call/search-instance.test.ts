@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createClaimSearch, type Missed, searchInstance } from '../../../src/core/call/claim-search.ts';
+import { ClaimSearch, type Missed, searchInstance } from '../../../src/core/call/claim-search.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 
@@ -18,7 +18,7 @@ async function search({ instances, misses = {}, unfit = [] }: Setting) {
   const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs };
   const told: string[] = [];
   const times = new Map<string, number>();
-  const searching = createClaimSearch({ seed: 1, route, tried: [] });
+  const searching = new ClaimSearch({ seed: 1, route, tried: [] });
   const end = await searchInstance<Found>(
     {
       fleet: { of: () => ({ instances, priorMs: 10_000 }), nowMs: () => now },

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { CostModel } from '../../../src/contracts/capability.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { createClaimSearch } from '../../../src/core/call/claim-search.ts';
+import { ClaimSearch } from '../../../src/core/call/claim-search.ts';
 import { toNanoUsd } from '../../../src/core/money/nano-usd.ts';
 import {
   boundsOf,
@@ -103,7 +103,7 @@ describe('the cost of an input', () => {
       aPaid(id, 1, { worst_case: '{{ input.messages | tokens }}' }),
     );
     const fleet = { of: () => ({ instances: declaring, priorMs: 1, declaring }), nowMs: () => now };
-    const search = createClaimSearch({
+    const search = new ClaimSearch({
       seed: 1,
       route: aRequest(),
       tried: [],
