@@ -40,34 +40,23 @@ class Overlong extends Error {}
 export function sendRequest(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
-  { signal, limitOf, linesOf = () => null }: SendOptions,
+  options: SendOptions,
 ): Promise<InstanceAnswer> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(new Error(unwanted));
-    const reader = new WholeReader(limitOf, linesOf);
-    const fail = (error: Error): void => {
-      stopListening();
-      reject(error);
-    };
-    const stopListening = onCancel(signal, () => {
-      const error = new Error(unwanted);
-      reader.abort(error);
-      fail(error); // also when no connection has taken the request yet
-    });
-    reader.onEnd = (answer) => {
-      stopListening();
-      resolve(answer);
-    };
-    reader.onFail = fail;
-    dispatcher.dispatch(request, reader);
+    if (options.signal.aborted) reject(new Error(unwanted));
+    else dispatcher.dispatch(request, new WholeReader(options, resolve, reject));
   });
 }
 
+/**
+ * Reads one answer whole. It holds the functions of the promise itself: closures around them stayed in memory until a
+ * full collection, each with the call that it was made for.
+ */
 class WholeReader implements Dispatcher.DispatchHandler {
-  onEnd: (answer: InstanceAnswer) => void = () => undefined;
-  onFail: (error: Error) => void = () => undefined;
-  readonly #limitOf: SendOptions['limitOf'];
-  readonly #linesOf: NonNullable<SendOptions['linesOf']>;
+  readonly #options: SendOptions;
+  readonly #resolve: (answer: InstanceAnswer) => void;
+  readonly #reject: (error: Error) => void;
+  readonly #stopListening: () => void;
   readonly #chunks: Buffer[] = [];
   #lines: LineFilter | null = null;
   #controller: Dispatcher.DispatchController | null = null;
@@ -76,14 +65,32 @@ class WholeReader implements Dispatcher.DispatchHandler {
   #limit = 0;
   #size = 0;
 
-  constructor(limitOf: SendOptions['limitOf'], linesOf: NonNullable<SendOptions['linesOf']>) {
-    this.#limitOf = limitOf;
-    this.#linesOf = linesOf;
+  constructor(
+    options: SendOptions,
+    resolve: (answer: InstanceAnswer) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#stopListening = onCancel(options.signal, () => this.#abort());
   }
 
-  abort(error: Error): void {
+  #abort(): void {
+    const error = new Error(unwanted);
     this.#aborted = error;
     this.#controller?.abort(error);
+    this.#fail(error); // also when no connection has taken the request yet
+  }
+
+  #fail(error: Error): void {
+    this.#stopListening();
+    this.#reject(error);
+  }
+
+  #end(body: Buffer | null): void {
+    this.#stopListening();
+    this.#resolve({ body, ...(this.#head as InstanceAnswerHead) });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -98,8 +105,9 @@ class WholeReader implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 200) return; // informational; the answer follows
     this.#head = { status, headers };
-    this.#lines = this.#linesOf(this.#head);
-    this.#limit = this.#limitOf(this.#head);
+    const { linesOf, limitOf } = this.#options;
+    this.#lines = linesOf?.(this.#head) ?? null;
+    this.#limit = limitOf(this.#head);
     if (this.#limit === 0 || Number(headers['content-length'] ?? 0) > this.#limit) this.#refuse(controller);
   }
 
@@ -118,12 +126,12 @@ class WholeReader implements Dispatcher.DispatchHandler {
     }
     const [first, ...more] = this.#chunks;
     const body = first !== undefined && more.length === 0 ? first : Buffer.concat(this.#chunks, this.#size);
-    this.onEnd({ body, ...(this.#head as InstanceAnswerHead) });
+    this.#end(body);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (error instanceof Overlong) this.onEnd({ body: null, ...(this.#head as InstanceAnswerHead) });
-    else this.onFail(error);
+    if (error instanceof Overlong) this.#end(null);
+    else this.#fail(error);
   }
 
   #refuse(controller: Dispatcher.DispatchController): void {
