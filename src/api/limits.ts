@@ -50,7 +50,7 @@ export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
     case 'chat': {
       // Pictures and recordings come as text.
       const bytes = Math.max(config.BODY_LIMIT_BYTES, config.CHAT_LIMIT_BYTES);
-      return { ...wide, bytes, stringBytes: bytes };
+      return { bytes, ...wide, stringBytes: bytes };
     }
     case 'definition':
       return { bytes: config.DEFINITION_LIMIT_BYTES, ...wide };

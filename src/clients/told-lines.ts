@@ -111,10 +111,11 @@ function cutLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly 
   const lines: Buffer[] = [];
   let from = 0;
   for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, from)) {
-    lines.push(bytes.subarray(from, end + 1));
+    const isAll = from === 0 && end === bytes.length - 1; // as a rule, and a part of a Buffer is a new one
+    lines.push(isAll ? bytes : bytes.subarray(from, end + 1));
     from = end + 1;
   }
-  return { lines, rest: bytes.subarray(from) };
+  return { lines, rest: from === bytes.length ? nothing : bytes.subarray(from) };
 }
 
 /** @param mostBytes of lines that tell something */
@@ -150,7 +151,8 @@ export function createToldLines(
       const kept: Buffer[] = [];
       for (const line of lines) if (endLine(line) === line) kept.push(line);
       kept.push(holdLine(rest));
-      return toldBytes > mostBytes ? null : kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept);
+      if (toldBytes > mostBytes) return null;
+      return kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept);
     },
     rest: () => endLine(pending),
     end: reader.end,
