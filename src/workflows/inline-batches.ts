@@ -190,8 +190,8 @@ function followersOf(state: MachineState, units: readonly Unit[]): BatchUnit[] {
 function toInlineUnit(unit: BatchUnit): InlineBatchUnit {
   const { step, after = [] } = unit;
   return {
-    ...toAskedUnit(unit),
     total_timeout_ms: step.total_timeout_ms,
+    ...toAskedUnit(unit),
     ...(after.length === 0 ? {} : { after }),
   };
 }

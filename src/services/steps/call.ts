@@ -177,9 +177,9 @@ export async function callForStep<Waited = never>(
   const time = { totalTimeoutMs, isInBatch };
   if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
   const progress = createCallProgressLog(db, key, control.onProgress);
-  const told = { ...control, onProgress: progress.note };
   const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
-  const call = { ...toCall(work, settings, told), openLog: text.openLog, onDelta: text.note };
+  const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note };
+  const call = toCall(work, settings, control, told);
   const end = await ctx.callCapability(call).finally(progress.stop);
   // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
   if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);
@@ -267,7 +267,8 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 function toCall(
   { context, step: { definition }, key, input, secrets, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
-  { round, remainingMs, signal, onProgress, batch }: StepControl,
+  { round, remainingMs, signal, batch }: StepControl,
+  told: Pick<CallRequest, 'onProgress' | 'openLog' | 'onDelta'>,
 ): CallRequest {
   return {
     projectId: context.project_id,
@@ -280,21 +281,21 @@ function toCall(
     secrets,
     jobId: context.job_id,
     route: {
+      mayReceive: secrets?.mayReceive,
       ...routeOfStep(definition, settings, {
         priority: context.priority,
         ceilingUsd: context.ceilingUsd,
         remainingMs,
       }),
-      mayReceive: secrets?.mayReceive,
     },
     resendsWithinMs: remainingMs,
     retry: settings.retry,
     round,
     maxWaitMs: Math.min(longestWaitMs, remainingMs),
     signal,
-    onProgress,
     batch,
     holdsStep: holds,
+    ...told,
   };
 }
 

@@ -145,7 +145,7 @@ class InlineBatch {
     const end = this.#ctx.inFlightSteps.begin(key, (own) =>
       this.#options.execute(
         this.#ctx,
-        { ...run, ...key, escalates },
+        { escalates, ...key, ...run },
         {
           round: 1,
           remainingMs: callTimeOf(total_timeout_ms),
