@@ -179,7 +179,7 @@ export async function callForStep<Waited = never>(
   const progress = createCallProgressLog(db, key, control.onProgress);
   const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
   const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note };
-  const call = toCall(work, settings, control, told);
+  const call = toCall(work, settings, { control, told });
   const end = await ctx.callCapability(call).finally(progress.stop);
   // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
   if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);
@@ -264,12 +264,17 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
   return `${run_id}.${step_id}.${item}.${revision}`;
 }
 
+interface StepCallControl {
+  readonly control: StepControl;
+  readonly told: Pick<CallRequest, 'onProgress' | 'openLog' | 'onDelta'>;
+}
+
 function toCall(
   { context, step: { definition }, key, input, secrets, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
-  { round, remainingMs, signal, batch }: StepControl,
-  told: Pick<CallRequest, 'onProgress' | 'openLog' | 'onDelta'>,
+  { control, told }: StepCallControl,
 ): CallRequest {
+  const { round, remainingMs, signal, batch } = control;
   return {
     projectId: context.project_id,
     key: callKeyOf(key),
