@@ -93,61 +93,57 @@ interface AllocationNode {
   readonly children: readonly AllocationNode[];
 }
 
-/** What a function allocated itself, below the functions that called it. */
-export interface Allocated {
-  /** The innermost first. */
-  readonly frames: readonly Frame[];
+/** What a function allocated itself. */
+interface Allocated {
+  readonly frame: Frame;
   readonly bytes: number;
 }
 
-function* toAllocated(
-  { callFrame, selfSize, children }: AllocationNode,
-  around: readonly Frame[],
-): Generator<Allocated> {
-  const frames = [callFrame, ...around];
-  if (selfSize > 0) yield { frames, bytes: selfSize };
-  for (const child of children) yield* toAllocated(child, frames);
+function toAllocated({ callFrame: frame, selfSize: bytes, children }: AllocationNode): Allocated[] {
+  return [{ frame, bytes }, ...children.flatMap(toAllocated)];
+}
+
+/** @returns the result of the work */
+async function withSession<Result>(
+  inspected: Inspected,
+  work: (session: Session) => Promise<Result>,
+): Promise<Result> {
+  const session = await connect(inspected);
+  try {
+    return await work(session);
+  } finally {
+    session.close();
+  }
 }
 
 const sampledBytes = 4_096;
 
 /** @returns what was allocated meanwhile and not freed by a collection of the young generation */
-export async function sampleKept(
+export function sampleKept(
   inspected: Inspected,
   work: () => Promise<unknown>,
 ): Promise<readonly Allocated[]> {
-  const session = await connect(inspected);
-  try {
-    await session.send('HeapProfiler.enable');
-    await session.send('HeapProfiler.startSampling', {
+  return withSession(inspected, async ({ send }) => {
+    await send('HeapProfiler.enable');
+    await send('HeapProfiler.startSampling', {
       samplingInterval: sampledBytes,
       includeObjectsCollectedByMajorGC: true,
       includeObjectsCollectedByMinorGC: false,
     });
     await work();
-    const { profile } = (await session.send('HeapProfiler.stopSampling')) as {
-      profile: { head: AllocationNode };
-    };
-    return [...toAllocated(profile.head, [])];
-  } finally {
-    session.close();
-  }
+    const { profile } = (await send('HeapProfiler.stopSampling')) as { profile: { head: AllocationNode } };
+    return toAllocated(profile.head);
+  });
 }
 
 /** @returns all time of the main thread meanwhile, its idle time too */
-export async function sample(
-  inspected: Inspected,
-  work: () => Promise<unknown>,
-): Promise<readonly Sampled[]> {
-  const session = await connect(inspected);
-  try {
-    await session.send('Profiler.enable');
-    await session.send('Profiler.setSamplingInterval', { interval: everyUs });
-    await session.send('Profiler.start');
+export function sample(inspected: Inspected, work: () => Promise<unknown>): Promise<readonly Sampled[]> {
+  return withSession(inspected, async ({ send }) => {
+    await send('Profiler.enable');
+    await send('Profiler.setSamplingInterval', { interval: everyUs });
+    await send('Profiler.start');
     await pause(50);
     await work();
-    return toSampled((await session.send('Profiler.stop')).profile as Profile);
-  } finally {
-    session.close();
-  }
+    return toSampled((await send('Profiler.stop')).profile as Profile);
+  });
 }

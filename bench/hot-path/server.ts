@@ -16,7 +16,7 @@ import { say } from '../shared/run-bench.ts';
 import type { Database } from '../shared/start-database.ts';
 import type { Bench, Figure } from './figure.ts';
 import { sample, sampleKept } from './profile.ts';
-import { shareOut, toPlace } from './stages.ts';
+import { shareOut, sumByName, toPlace } from './stages.ts';
 
 const callers = 32;
 const most = { functions: 40, keepers: 10, statements: 15 };
@@ -207,13 +207,8 @@ async function explainKept(machine: Machine, system: System, ms: number): Promis
   const kept = await sampleKept({ pid: sides[0].pid, inspectorPort }, async () => {
     ({ calls } = await measure(system, callers, ms));
   });
-  const byPlace = new Map<string, number>();
-  for (const { frames, bytes } of kept) {
-    const place = frames[0] === undefined ? '' : toPlace(frames[0]);
-    byPlace.set(place, (byPlace.get(place) ?? 0) + bytes / calls);
-  }
+  const places = sumByName(kept.map(({ frame, bytes }) => [toPlace(frame), bytes / calls]));
   const line = (name: string, value: number): Figure => ({ name, value, unit: 'B', bar: null });
-  const places = [...byPlace].toSorted(([, one], [, other]) => other - one);
   const all = places.reduce((sum, [, bytes]) => sum + bytes, 0);
   return [
     line(`${system.name}, kept by collections of the young`, all),
@@ -235,7 +230,7 @@ export async function measureServer(bench: Bench): Promise<Figure[]> {
     const of = (key: keyof Spent): number => median(played.map((spent) => spent[key]));
     const spent = { main: of('main'), others: of('others'), postgres: of('postgres') };
     figures.push(...(await explain(machine, system, spent, 2 * effort.ms)));
-    figures.push(...(await explainKept(machine, system, effort.ms)));
+    figures.push(...(await explainKept(machine, system, 4 * effort.ms)));
   }
   return figures;
 }

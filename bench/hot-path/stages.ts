@@ -79,9 +79,10 @@ function isBusy({ frames }: Sampled): boolean {
   return frames[0]?.functionName !== '(idle)';
 }
 
-function sumBy(list: readonly Attributed[], key: 'stage' | 'at'): [name: string, us: number][] {
+/** Sums of one name, the most first. */
+export function sumByName(list: Iterable<readonly [name: string, amount: number]>): [string, number][] {
   const sums = new Map<string, number>();
-  for (const one of list) sums.set(one[key], (sums.get(one[key]) ?? 0) + one.us);
+  for (const [name, amount] of list) sums.set(name, (sums.get(name) ?? 0) + amount);
   return [...sums].sort(([, a], [, b]) => b - a);
 }
 
@@ -94,6 +95,6 @@ interface Shares {
 export function shareOut(sampled: readonly Sampled[]): Shares {
   const list = sampled.filter(isBusy).map(attribute);
   const all = list.reduce((sum, { us }) => sum + us, 0);
-  const shares = (key: 'stage' | 'at') => sumBy(list, key).map(([name, us]) => [name, us / all] as const);
+  const shares = (key: 'stage' | 'at') => sumByName(list.map((one) => [one[key], one.us / all]));
   return { stages: shares('stage'), functions: shares('at') };
 }

@@ -1,7 +1,6 @@
 /**
  * What every call makes has one hidden class. V8 gives each object one of its own where a property is added to a copy
- * (`{ ...copied, added }`), or an accessor is in a literal: 2 to 5 µs each, every access is slow, and the class keeps
- * what an accessor can reach until a full collection. Write what is added first: `{ added, ...copied }`.
+ * (`{ ...copied, added }`), or an accessor is in a literal (bench/README.md, "Memory that a call keeps").
  */
 import { setFlagsFromString } from 'node:v8';
 import { expect, it } from 'vitest';
