@@ -8,6 +8,7 @@ import {
   beginAsking,
   countCall,
   endAsking,
+  endCall,
   giveUp,
   isOver,
   type LeaseFacts,
@@ -212,7 +213,7 @@ class Simulation {
         return;
       }
       const facts = router.facts.get(target) ?? noTraffic;
-      router.facts.set(target, { ...facts, used: facts.used - 1 });
+      router.facts.set(target, endCall(facts));
       if (router.records++ === 0) this.#time.after(tickMs, () => this.#record(router));
     });
   }

@@ -15,7 +15,7 @@ import { requireScope, selectProject } from '../services/access/caller.ts';
 import { isSessionText } from '../services/access/key-text.ts';
 import { identify, type KeyCtx } from '../services/access/verified-keys.ts';
 import type { ApiConfig, RateLimits } from './limits.ts';
-import { type ApiMiddleware, type Draining, valuesOf } from './middleware.ts';
+import { type ApiMiddleware, type Draining, isReading, valuesOf } from './middleware.ts';
 import type { KeyRouteScope } from './route.ts';
 
 function isHttps(publicUrl: string | undefined): boolean {
@@ -131,7 +131,7 @@ export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): Ap
   return async (ctx, next) => {
     const credential = readCredential(ctx, readCookie(sessionCookie, config, ctx.req.headers));
     const isSession = credential.kind === 'session';
-    if (isSession && !isReading(ctx)) requireOwnPage(ctx.req.headers, config.PUBLIC_URL);
+    if (isSession && !isReading(ctx.req)) requireOwnPage(ctx.req.headers, config.PUBLIC_URL);
     const holder = isForm(credential) ? await identify(server, credential.text) : null;
     if (holder === null && isSession) {
       ctx.append('Set-Cookie', clearCookie(sessionCookie, config));
@@ -157,10 +157,6 @@ export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): Ap
 function whenOver(response: ServerResponse, leave: () => void): void {
   if (response.closed) leave();
   else response.once('close', leave);
-}
-
-function isReading({ method }: Context): boolean {
-  return method === 'GET' || method === 'HEAD';
 }
 
 /** A session's secret is not accepted as a key, nor a key as a session. */
@@ -194,7 +190,7 @@ function readKeys(request: IncomingMessage): ReadonlySet<string> {
 function requestedProject(ctx: Context): string | undefined {
   const named = [
     ...valuesOf(ctx.req, 'x-project-id'),
-    ...(isReading(ctx) ? new URLSearchParams(ctx.querystring).getAll('project_id') : []),
+    ...(isReading(ctx.req) ? new URLSearchParams(ctx.querystring).getAll('project_id') : []),
   ];
   const [project, ...others] = new Set(named);
   if (others.length === 0) return project;

@@ -124,10 +124,22 @@ interface BodyReading {
 }
 
 /** A large body waits for its turn: its check, and the synchronous part of its handler, run alone. */
-async function receive({ request, limits, takeTurn, held }: BodyReading): Promise<Buffer> {
-  const { chunks, size } = await receiveChunks(request, limits.bytes, held);
+async function receive(reading: BodyReading): Promise<Buffer> {
+  const { request, limits, takeTurn, held } = reading;
+  const { chunks, size } = takeArrived(reading) ?? (await receiveChunks(request, limits.bytes, held));
   if (size >= largeTextBytes) await takeTurn();
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
+}
+
+/** A small body comes with its headers, and needs no events. @returns null when it has not arrived */
+function takeArrived({ request, limits, held }: BodyReading): ReceivedChunks | null {
+  const { readableLength: size, headers } = request;
+  if (size === 0 || size !== Number(headers['content-length']) || request.destroyed) return null;
+  const refusal = size > limits.bytes ? refuseSize(limits.bytes) : held.take(size);
+  if (refusal !== null) throw refusal;
+  const bytes: Buffer = request.read();
+  request.resume(); // its end is still to come
+  return { chunks: [bytes], size };
 }
 
 /** Uses events: an iterator over the stream takes several times as long for a small body. */
@@ -237,6 +249,7 @@ function createBudget({ BODIES_BYTES, BODY_LIMIT_BYTES, DEFINITION_LIMIT_BYTES }
 export function createReadBody(config: ApiConfig): ReadBody {
   const takeTurn = createTurns(setImmediate); // shared by all large bodies
   const budget = createBudget(config);
+  const limitsOf = bodyLimits(config);
   const reading = async <T>(sender: string, read: (held: HeldBody) => Promise<T>): Promise<T> => {
     const held = budget.open(sender);
     try {
@@ -248,11 +261,11 @@ export function createReadBody(config: ApiConfig): ReadBody {
   return async (request, kind, sender) => {
     switch (kind.kind) {
       case 'json': {
-        const limits = bodyLimits(config, kind.size);
+        const limits = limitsOf[kind.size];
         return reading(sender, (held) => readJsonBody({ request, limits, takeTurn, held }, kind));
       }
       case 'definition': {
-        const limits = bodyLimits(config, 'definition');
+        const limits = limitsOf.definition;
         return reading(sender, (held) => readDefinitionBody({ request, limits, takeTurn, held }));
       }
       case 'stream':

@@ -38,23 +38,18 @@ export interface BodyLimits extends JsonLimits {
 
 const stringBytes = 262_144;
 
-export function bodyLimits(config: ApiConfig, size: BodySize): BodyLimits {
+export function bodyLimits(config: ApiConfig): Readonly<Record<BodySize, BodyLimits>> {
+  const { BODY_LIMIT_BYTES, CHAT_LIMIT_BYTES, DEFINITION_LIMIT_BYTES } = config;
   const wide = { depth: 100, keys: mostValues, values: mostValues, stringBytes };
-  switch (size) {
-    case 'small':
-      return { bytes: 4_096, depth: 8, keys: 32, values: 64, stringBytes: 4_096 };
-    case 'request':
-      return { bytes: config.BODY_LIMIT_BYTES, depth: 64, keys: 1_000, values: 10_000, stringBytes };
-    case 'data':
-      return { bytes: config.BODY_LIMIT_BYTES, ...wide };
-    case 'chat': {
-      // Pictures and recordings come as text.
-      const bytes = Math.max(config.BODY_LIMIT_BYTES, config.CHAT_LIMIT_BYTES);
-      return { bytes, ...wide, stringBytes: bytes };
-    }
-    case 'definition':
-      return { bytes: config.DEFINITION_LIMIT_BYTES, ...wide };
-  }
+  // Pictures and recordings come as text.
+  const chatBytes = Math.max(BODY_LIMIT_BYTES, CHAT_LIMIT_BYTES);
+  return {
+    small: { bytes: 4_096, depth: 8, keys: 32, values: 64, stringBytes: 4_096 },
+    request: { bytes: BODY_LIMIT_BYTES, depth: 64, keys: 1_000, values: 10_000, stringBytes },
+    data: { bytes: BODY_LIMIT_BYTES, ...wide },
+    chat: { bytes: chatBytes, ...wide, stringBytes: chatBytes },
+    definition: { bytes: DEFINITION_LIMIT_BYTES, ...wide },
+  };
 }
 
 export const httpLimits = {

@@ -49,13 +49,17 @@ export function valuesOf({ rawHeaders }: IncomingMessage, name: string): readonl
   return values;
 }
 
+export function isReading({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
 const accepted = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** Accepts a valid `X-Request-Id` or creates one; every answer, log line and problem carries it. */
 export const requestId: ApiMiddleware = (ctx, next) => {
   const sent = ctx.get('x-request-id');
   ctx.state.request_id = accepted.test(sent) ? sent : randomUUID();
-  ctx.set('X-Request-Id', ctx.state.request_id);
+  ctx.res.setHeader('X-Request-Id', ctx.state.request_id);
   return next();
 };
 
@@ -109,6 +113,7 @@ export function observeRequest({ metrics, tracing }: Telemetry): ApiMiddleware {
 /** Writes one log line when the answer is sent or the client disconnects: never headers, bodies or queries. */
 export function requestLog(logger: Logger): ApiMiddleware {
   return ({ req, res, state }, next) => {
+    if (!logger.isLevelEnabled('info')) return next();
     const startedAt = performance.now();
     // Bound: the connection closes outside of the request, but the line names the request's trace.
     const write = (): void => {
@@ -210,22 +215,27 @@ export function contentPolicy(...more: readonly string[]): string {
   ].join(';');
 }
 
-const common = {
+const ofAll = Object.entries({
   'Content-Security-Policy': contentPolicy(),
-  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
+  'X-Content-Type-Options': 'nosniff',
+});
+
+const ofPages = Object.entries({
+  'Cross-Origin-Opener-Policy': 'same-origin',
   'Origin-Agent-Cluster': '?1',
   'Referrer-Policy': 'no-referrer',
-  'X-Content-Type-Options': 'nosniff',
   'X-DNS-Prefetch-Control': 'off',
   'X-Frame-Options': 'SAMEORIGIN',
-};
+});
 
-const commonHeaders = Object.entries(common);
-
-/** Every answer allows scripts and styles of our origin only. A proxy ends TLS, so HSTS belongs there. */
-export const securityHeaders: ApiMiddleware = (ctx, next) => {
-  for (const [name, value] of commonHeaders) ctx.res.setHeader(name, value);
+/**
+ * Every answer allows scripts and styles of our origin only; what could be a page has more to say. A proxy ends TLS, so
+ * HSTS belongs there.
+ */
+export const securityHeaders: ApiMiddleware = ({ req, res }, next) => {
+  for (const [name, value] of ofAll) res.setHeader(name, value);
+  if (isReading(req)) for (const [name, value] of ofPages) res.setHeader(name, value);
   return next();
 };
 

@@ -7,6 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { CallLog } from '../core/call/log-lines.ts';
@@ -83,30 +84,45 @@ export function createCapabilityClient(options: CapabilityClientOptions): Capabi
     keepaliveDelayMs: Math.max(1_000, options.livenessIntervalMs),
   });
   const takeTurn = createTurns(setImmediate);
-  return { call: (call) => exec({ agent, takeTurn }, call, options), close: () => agent.close() };
+  const targets = new LRUCache<string, Target>({ max: 1_000, memoMethod: toTarget });
+  const wire = { agent, takeTurn, targetOf: (endpoint: string) => targets.memo(endpoint) };
+  return { call: (call) => exec(wire, call, options), close: () => agent.close() };
+}
+
+/** Where the calls of an endpoint go. */
+interface Target {
+  readonly url: URL;
+  readonly origin: string;
+  readonly path: string;
+}
+
+function toTarget(endpoint: string): Target {
+  const url = new URL(endpoint);
+  return { url, origin: url.origin, path: `${url.pathname.replace(/\/$/, '')}/exec` };
 }
 
 interface Wire {
   readonly agent: Dispatcher;
   /** Large answers are parsed one at a time. */
   readonly takeTurn: Turns;
+  readonly targetOf: (endpoint: string) => Target;
 }
 
 async function exec(
-  { agent, takeTurn }: Wire,
+  { agent, takeTurn, targetOf }: Wire,
   call: CapabilityCall,
   options: CapabilityClientOptions,
 ): Promise<CallOutcome> {
   if (call.signal.aborted) return { kind: 'unsent' };
-  const url = new URL(call.endpoint);
+  const target = targetOf(call.endpoint);
   const stop = new CancelSource<AbortReason>();
   const stopListening = onCancel(call.signal, () => stop.abort(whyAborted(call.signal)));
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
-  const liveness = watchLiveness(url, options, () => stop.abort('unreachable'));
+  const liveness = watchLiveness(target.url, options, () => stop.abort('unreachable'));
   let told = null as ToldLines | null; // most answers are one piece
   try {
     const limitBytes = limitOf(call, options);
-    const answer = await sendRequest(agent, toRequest(url, call), {
+    const answer = await sendRequest(agent, toRequest(target, call), {
       signal: stop,
       limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
       linesOf: (head) => {
@@ -139,10 +155,10 @@ function toldLimitOf({ redactor }: CapabilityCall): number | undefined {
   return redactor === undefined ? undefined : 2 * mostSearchedBytes;
 }
 
-function toRequest(url: URL, call: CapabilityCall): Dispatcher.DispatchOptions {
+function toRequest({ origin, path }: Target, call: CapabilityCall): Dispatcher.DispatchOptions {
   return {
-    origin: url.origin,
-    path: `${url.pathname.replace(/\/$/, '')}/exec`,
+    origin,
+    path,
     method: 'POST',
     headers: {
       'content-type': 'application/json',

@@ -90,7 +90,8 @@ class WholeReader implements Dispatcher.DispatchHandler {
 
   #end(body: Buffer | null): void {
     this.#stopListening();
-    this.#resolve({ body, ...(this.#head as InstanceAnswerHead) });
+    const { status, headers } = this.#head as InstanceAnswerHead;
+    this.#resolve({ status, headers, body });
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

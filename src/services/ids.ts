@@ -23,10 +23,19 @@ const prefixes = {
 /** Created for every call, and no list is ordered by them: they need not grow within a millisecond. */
 const frequent: ReadonlySet<keyof typeof prefixes> = new Set(['attempt', 'decision', 'call']);
 
+let quickMs = 0;
+/** The beginning of ids that are created at `quickMs`. */
+let quickStart = '';
+
 /** A UUIDv7 from Node's pool of random UUIDs, which costs a fraction of drawing random bytes. */
 function quickV7(): string {
-  const time = Date.now().toString(16).padStart(12, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+  const nowMs = Date.now();
+  if (nowMs !== quickMs) {
+    const time = nowMs.toString(16).padStart(12, '0');
+    quickMs = nowMs;
+    quickStart = `${time.slice(0, 8)}-${time.slice(8)}-7`;
+  }
+  return quickStart + randomUUID().slice(15);
 }
 
 /** `run_0198c2a4-…`: a prefix that names the kind, and a UUIDv7, so that ids sort by time. */
@@ -58,7 +67,7 @@ export function madeAt(id: string): Date | null {
 
 /** Every attempt has one decision, whose id is the attempt's with another prefix. */
 export function decisionIdOf(attemptId: string): string {
-  return attemptId.replace(/^att_/, 'dec_');
+  return `${prefixes.decision}${attemptId.slice(prefixes.attempt.length)}`;
 }
 export function attemptIdOf(decisionId: string): string {
   return decisionId.replace(/^dec_/, 'att_');

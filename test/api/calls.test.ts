@@ -50,7 +50,7 @@ describe('a direct call', () => {
       200,
       { ok: true, output: { n: 1 }, routing: { chosen: instance.endpoint, reserved_usd: 0, settled_usd: 0 } },
     ]);
-    expect(instance.execs[0]?.headers['idempotency-key']).toMatch(/^[\w-]{43}$/);
+    expect(instance.execs[0]?.headers['idempotency-key']).toMatch(/^call_[0-9a-f-]{36}$/);
     const attempts = (): Promise<{ state: string }[]> => api.db('attempt').where({ capability: 'echo' });
     await waitFor('its end to be written', async () => (await attempts())[0]?.state === 'settled');
     expect(await attempts()).toMatchObject([{ run_id: null, project_id: api.projectId }]);

@@ -141,6 +141,13 @@ describe('an answer', () => {
     expect(headers.get('content-security-policy')).toMatch(/default-src 'none';script-src 'self'/);
     expect(headers.get('content-security-policy')).not.toContain('unsafe');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
+  });
+
+  test('says of a page only where there can be one', async () => {
+    const { headers } = await api.call('/v1/capabilities/none/exec', { method: 'POST', body: {} });
+    expect(headers.get('content-security-policy')).toMatch(/frame-ancestors 'none'/);
+    expect(headers.has('cross-origin-opener-policy')).toBe(false);
   });
 
   test('to a fault says nothing of it, and the log does', async () => {

@@ -36,13 +36,14 @@ function showRates(config: ApiConfig): NonNullable<Limits['rates']> {
 
 function showLimits(config: ApiConfig): Limits {
   const isLimited = config.RATE_LIMITS === 'on';
+  const { request, data, chat, definition } = bodyLimits(config);
   return {
-    request: show(bodyLimits(config, 'request')),
-    data: show(bodyLimits(config, 'data')),
-    chat: show(bodyLimits(config, 'chat')),
+    request: show(request),
+    data: show(data),
+    chat: show(chat),
     chat_messages: config.CHAT_MESSAGES,
     chat_tools: config.CHAT_TOOLS,
-    definition: show(bodyLimits(config, 'definition')),
+    definition: show(definition),
     media_bytes: config.MEDIA_LIMIT_BYTES,
     header_bytes: httpLimits.headerBytes,
     body_timeout_ms: httpLimits.bodyTimeoutMs,

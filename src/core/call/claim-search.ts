@@ -78,12 +78,26 @@ function chooseNow(
   const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
   const bounds = boundsOf(known, costOf, nowMs);
-  const headroomUsd = shortage === null ? null : fromNanoUsd(headroomOf(shortage));
-  const trials = findDue?.(instances, nowMs) ?? none;
-  const hidesHeadroom = shortage?.scope === 'global';
-  const learnt = { headroomUsd, hidesHeadroom, ruledOut, busy, failedBefore };
-  const now = Object.assign(learnt, { priorMs, nowMs, trials, waiting, bounds });
-  const request = Object.assign(now, route);
+  const request: RouteRequest = {
+    capability: route.capability,
+    versionRange: route.versionRange,
+    tags: route.tags,
+    priority: route.priority,
+    ceilingUsd: route.ceilingUsd,
+    runCeilingUsd: route.runCeilingUsd ?? null,
+    timeoutMs: route.timeoutMs,
+    mayReceive: route.mayReceive,
+    headroomUsd: shortage === null ? null : fromNanoUsd(headroomOf(shortage)),
+    hidesHeadroom: shortage?.scope === 'global',
+    nowMs,
+    priorMs,
+    ruledOut,
+    busy,
+    trials: findDue?.(instances, nowMs) ?? none,
+    failedBefore,
+    bounds,
+    waiting,
+  };
   return { request, choice: choose(instances, request, seed) };
 }
 

@@ -8,8 +8,17 @@ export function toNanoUsd(usd: number): bigint {
   return scaleUp(usd, 9);
 }
 
-/** The least integer that is not below `value × 10^digits`, for a finite value of at least 0. */
+/** The least integer that is not below `value × 10^digits`, for a finite value of at least 0 and up to 22 digits. */
 export function scaleUp(value: number, digits: number): bigint {
+  // Below 1e15 no two integers have the same double as their quotient, so this one's decimal text is the value's own.
+  const power = 10 ** digits;
+  const nearest = Math.round(value * power);
+  if (nearest < 1e15 && nearest / power === value) return BigInt(nearest);
+  return scaleText(value, digits);
+}
+
+/** The same, by the shortest decimal text of the value. */
+function scaleText(value: number, digits: number): bigint {
   const [mantissa, exponent = '0'] = String(value).split('e') as [string, string?];
   const [integer, fraction = ''] = mantissa.split('.') as [string, string?];
   const significand = BigInt(integer + fraction);

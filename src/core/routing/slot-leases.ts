@@ -34,11 +34,12 @@ type Leasable = Pick<
 >;
 
 /** Free, with enough slots and short calls, up, its breaker closed. */
-export function isLeasable({ cost_type, rate_usd, state, ...instance }: Leasable): boolean {
-  const { max_concurrency, breaker_until_ms, duration_ms } = instance;
+export function isLeasable(instance: Leasable): boolean {
+  const { cost_type, rate_usd, state, breaker_until_ms, duration_ms } = instance;
   const isFree = cost_type === 'free' && rate_usd === 0;
+  const isUp = state === 'up' && breaker_until_ms === null;
   const isShort = duration_ms === null || duration_ms <= longestCallMs;
-  return isFree && isShort && max_concurrency >= leastDeclared && state === 'up' && breaker_until_ms === null;
+  return isFree && isUp && isShort && instance.max_concurrency >= leastDeclared;
 }
 
 /** The lease of a process on one instance, and the calls that could use it. */
@@ -77,15 +78,19 @@ export const noTraffic: LeaseFacts = {
 
 /** Counts a call. @param isServed it has a leased slot */
 export function countCall(facts: LeaseFacts, nowMs: number, isServed: boolean): LeaseFacts {
+  const { granted, slots, askedAtMs, givesUpAtMs, isUsable } = facts;
   const used = facts.used + (isServed ? 1 : 0);
-  return {
-    ...facts,
-    used,
-    peak: Math.max(facts.peak, used),
-    missed: facts.missed + (isServed ? 0 : 1),
-    streak: nowMs - facts.lastCallMs <= gapMs ? facts.streak + 1 : 1,
-    lastCallMs: nowMs,
-  };
+  const peak = Math.max(facts.peak, used);
+  const missed = facts.missed + (isServed ? 0 : 1);
+  const streak = nowMs - facts.lastCallMs <= gapMs ? facts.streak + 1 : 1;
+  return { granted, slots, used, peak, missed, streak, lastCallMs: nowMs, askedAtMs, givesUpAtMs, isUsable };
+}
+
+/** A call on a leased slot has ended. */
+export function endCall(facts: LeaseFacts): LeaseFacts {
+  const { granted, slots, used, peak, missed, streak, lastCallMs, askedAtMs, givesUpAtMs, isUsable } = facts;
+  const left = used - 1;
+  return { granted, slots, used: left, peak, missed, streak, lastCallMs, askedAtMs, givesUpAtMs, isUsable };
 }
 
 /** A request is sent: from now on calls begin on no more slots than it asks for. */

@@ -111,15 +111,58 @@ export interface AttemptEnd {
 /** superseded: a later attempt has taken over, and only money was written. */
 export type EndResult = 'settled' | 'superseded';
 
-/** JSON omits undefined values. */
+// What is sent of a claim and of an end. JSON omits undefined values. Each property is named: a copy without some of
+// them takes three times as long, to make and to write.
+
 function toClaimRequest(claim: Claim) {
-  const { step, reserved_nano, ...columns } = claim;
-  return { reserved_nano: reserved_nano.toString(), ...columns, ...step };
+  const { step } = claim;
+  return {
+    attempt_id: claim.attempt_id,
+    token: claim.token,
+    key: claim.key,
+    is_first: claim.is_first,
+    begins_step: claim.begins_step,
+    known_failures: claim.known_failures,
+    project_id: claim.project_id,
+    run_id: claim.run_id,
+    step_id: step?.step_id,
+    item: step?.item,
+    revision: step?.revision,
+    scopes: claim.scopes,
+    capability: claim.capability,
+    instance_id: claim.instance_id,
+    must_be_idle: claim.must_be_idle,
+    is_prefetch: claim.is_prefetch,
+    cost_type: claim.cost_type,
+    rate_usd: claim.rate_usd,
+    lease_ms: claim.lease_ms,
+    reserved_nano: claim.reserved_nano.toString(),
+    decision: claim.decision,
+    inputs: claim.inputs,
+  } satisfies Record<Exclude<keyof Claim | keyof StepKey, 'step'>, unknown>;
 }
 
 function toEndRequest(end: AttemptEnd) {
-  const { step, output: _apart, settled_nano, ...columns } = end;
-  return { settled_nano: settled_nano.toString(), ...columns, ...step };
+  const { step } = end;
+  return {
+    attempt_id: end.attempt_id,
+    token: end.token,
+    run_id: step?.run_id,
+    step_id: step?.step_id,
+    item: step?.item,
+    revision: step?.revision,
+    state: end.state,
+    ambiguity: end.ambiguity,
+    counted: end.counted,
+    has_failed: end.has_failed,
+    settled_nano: end.settled_nano.toString(),
+    certainty: end.certainty,
+    duration_ms: end.duration_ms,
+    error: end.error,
+    step_state: end.step_state,
+    keeps: end.keeps,
+    event_data: end.event_data,
+  } satisfies Record<Exclude<keyof AttemptEnd | keyof StepKey, 'step' | 'output'>, unknown>;
 }
 
 export interface AttemptBatch {

@@ -22,7 +22,7 @@ import { createTally } from '../../core/tally.ts';
 import { newId } from '../ids.ts';
 import { checkCallInput } from '../registry/specs.ts';
 import { vetInstance } from '../registry/vetting.ts';
-import { type ClaimBestEnd, claimBest } from './reservation.ts';
+import { type ClaimBestEnd, claimBest, isDueTrial } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 type Found = Exclude<ClaimEnd<Claimed>, { kind: 'none' }>;
@@ -117,14 +117,11 @@ export function searchOnce(
 async function claimChosen(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { halfOpenProbes } = ctx;
   const { instance_id } = chosen.instance;
-  const isDue = chosen.request.trials?.has(instance_id) === true;
-  if (!isDue) {
-    return claimBest(ctx, target, { isTrial: chosen.best.tier === halfOpenTier, ...chosen });
-  }
+  if (!isDueTrial(chosen)) return claimBest(ctx, target, chosen);
   halfOpenProbes.take(instance_id);
   let isClaimed = false;
   try {
-    const end = await claimBest(ctx, target, { isTrial: true, ...chosen });
+    const end = await claimBest(ctx, target, chosen);
     isClaimed = end.kind === 'claimed';
     return end;
   } finally {

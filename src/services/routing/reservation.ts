@@ -13,6 +13,7 @@ import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Shortage } from '../../core/money/reservation.ts';
 import { declaredNano, enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
+import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
 import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import type { Ctx } from '../context.ts';
@@ -60,30 +61,38 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
 
 export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
 
-/** @param chosen by this call @param isTrial the one call that a half-open breaker lets through */
-export async function claimBest(
-  ctx: RoutingCtx,
-  target: CallRequest,
-  chosen: Chosen & { readonly isTrial: boolean },
-): Promise<ClaimBestEnd> {
-  const { instance, isTrial } = chosen;
-  const timeoutMs = enforcedTimeout(instance, chosen.request);
-  const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);
-  const declared = chosen.request.bounds === undefined ? undefined : declaredNano(instance, chosen.request);
-  const claim = toClaim(target, chosen, { reserved, leaseMs: ctx.config.LEASE_MS });
-  const { decision } = claim;
-  const facts = { claim, instance, timeoutMs, decision, isTrial, reserved, declared };
-  const slot = mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null;
-  if (slot !== null) return { kind: 'claimed', ...facts, number: 1, counted: 0, slot };
-  return claimSlot(ctx, target, facts);
+/** A half-open breaker lets one call through, although others could take it. */
+export function isDueTrial({ request, instance }: Chosen): boolean {
+  return request.trials?.has(instance.instance_id) === true;
 }
 
-async function claimSlot(
-  ctx: RoutingCtx,
-  target: CallRequest,
-  facts: Omit<Claimed, 'kind' | 'number' | 'counted' | 'slot'>,
-): Promise<ClaimBestEnd> {
-  const { claim, instance, reserved } = facts;
+/** @param chosen by this call */
+export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+  const { request, best, instance } = chosen;
+  const timeoutMs = enforcedTimeout(instance, request);
+  const reserved = reservationOf(instance, request, best.costUsd);
+  const declared = request.bounds === undefined ? undefined : declaredNano(instance, request);
+  const claim = toClaim(target, chosen, { reserved, leaseMs: ctx.config.LEASE_MS });
+  const isTrial = best.tier === halfOpenTier || isDueTrial(chosen);
+  const first: Claimed = {
+    kind: 'claimed',
+    claim,
+    instance,
+    timeoutMs,
+    decision: claim.decision,
+    isTrial,
+    reserved,
+    declared,
+    number: 1,
+    counted: 0,
+    slot: mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null,
+  };
+  return first.slot === null ? claimSlot(ctx, target, first) : first;
+}
+
+/** @param first as if the call had made no attempt before */
+async function claimSlot(ctx: RoutingCtx, target: CallRequest, first: Claimed): Promise<ClaimBestEnd> {
+  const { claim, instance, reserved } = first;
   const takeBack = ctx.fleet.noteClaim(instance.instance_id);
   // A claim that follows unstored answers is sent with them, and steps end durably.
   const isDurable = reserved > 0n || target.isAtMostOnce || (target.batch?.stored ?? null) !== null;
@@ -94,7 +103,7 @@ async function claimSlot(
   });
   if (result.outcome === 'claimed') {
     const { number, counted } = result;
-    return { kind: 'claimed', ...facts, number, counted, slot: null };
+    return { ...first, number, counted };
   }
   takeBack();
   switch (result.outcome) {

@@ -10,6 +10,7 @@ import {
   beginAsking,
   countCall,
   endAsking,
+  endCall,
   freshMs,
   giveUp,
   isLeasable,
@@ -160,8 +161,7 @@ class LeasedSlot implements SlotUse {
       return result;
     }
     this.#leave();
-    const { facts } = this.#held;
-    this.#held.facts = { ...facts, used: facts.used - 1 };
+    this.#held.facts = endCall(this.#held.facts);
     fleet.noteLeased(this.#claim.instance_id, -1);
     await attemptWriter.record(this.#record({ end, atMs }), isPatient);
     return 'settled';

@@ -61,6 +61,19 @@ describe('toNanoUsd', () => {
     );
   });
 
+  it('counts the decimal text of any double', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), (usd) => {
+        const [mantissa = '', exponent] = usd.toExponential().split('e');
+        const [integer = '', fraction = ''] = mantissa.split('.');
+        const [digits, shift] = [BigInt(integer + fraction), 9 + Number(exponent) - fraction.length];
+        const divisor = 10n ** BigInt(Math.max(0, -shift));
+        const exact = digits * 10n ** BigInt(Math.max(0, shift));
+        expect(toNanoUsd(usd)).toBe((exact + divisor - 1n) / divisor);
+      }),
+    );
+  });
+
   it('is never below the amount and less than a nano-USD above it', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), (pico) => {

@@ -4,6 +4,7 @@ import {
   beginAsking,
   countCall,
   endAsking,
+  endCall,
   giveUp,
   isLeasable,
   isOver,
@@ -212,7 +213,7 @@ class Play {
   act(kind: Act): void {
     const { facts } = this;
     if (kind === 'call') this.facts = countCall(facts, this.nowMs, facts.used < facts.slots);
-    if (kind === 'end' && facts.used > 0) this.facts = { ...facts, used: facts.used - 1 };
+    if (kind === 'end' && facts.used > 0) this.facts = endCall(facts);
     if (kind === 'move' && facts.used > 0 && this.#sent === null) {
       this.facts = moveSlot(facts);
       this.row -= 1;
