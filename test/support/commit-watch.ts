@@ -36,8 +36,9 @@ begin
     where instance_id = new.instance_id and v_held > max_concurrency;
   return null;
 end $$;
+-- A call that has ended before its row is written holds nothing, whatever leases of a higher concurrency still hold.
 create constraint trigger watch_slots after insert on attempt deferrable initially deferred
-  for each row execute function watch_slots();
+  for each row when (new.state in ('reserved', 'dispatched')) execute function watch_slots();
 -- A renewal in time adds none, also above a concurrency that was lowered meanwhile.
 create constraint trigger watch_late_renewals after update of lease_until on attempt deferrable initially deferred
   for each row when (old.lease_until <= clock_timestamp()) execute function watch_slots();
