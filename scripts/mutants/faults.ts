@@ -110,8 +110,8 @@ const money: readonly Fault[] = [
   {
     name: 'a claim reserves less than the worst case',
     file: 'src/services/routing/reservation.ts',
-    find: 'const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd);',
-    put: 'const reserved = reservationOf(instance, chosen.request, chosen.best.costUsd) / 2n;',
+    find: 'const reserved = reservationOf(instance, request, best.costUsd);',
+    put: 'const reserved = reservationOf(instance, request, best.costUsd) / 2n;',
     tests: ['test/api/calls.test.ts'],
   },
   {
