@@ -40,6 +40,34 @@ describe('the seed of a key', () => {
   });
 });
 
+describe('a search', () => {
+  it('asks for all that its route asks for', () => {
+    const { capability, priority, timeoutMs } = aRequest();
+    const asked = {
+      capability,
+      priority,
+      timeoutMs,
+      versionRange: '^1',
+      tags: ['gpu'],
+      mayReceive: () => true,
+    };
+    const route = { ...asked, ceilingUsd: 2, runCeilingUsd: 3 };
+    const search = new ClaimSearch({ seed: 7, route, tried: [] });
+    expect(chooseFrom(search, one).request).toMatchObject(route);
+  });
+
+  it('has its seed decide between equals', () => {
+    const { capability, versionRange, tags, priority, ceilingUsd, timeoutMs } = aRequest();
+    const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs };
+    const seeds = Array.from({ length: 20 }, (_, seed) => seed);
+    const chosen = seeds.map((seed) => {
+      const search = new ClaimSearch({ seed, route, tried: [] });
+      return chooseFrom(search, one, anInstance('another')).best;
+    });
+    expect(new Set(chosen)).toEqual(new Set(['one', 'another']));
+  });
+});
+
 describe('what was learnt of an instance', () => {
   it('nothing: the best one is chosen', () => {
     expect(chooseFrom(aSearch(), one, other)).toMatchObject({ best: 'one', verdicts: {} });
