@@ -26,11 +26,11 @@ import {
   refuseAmbiguity,
   requestId,
   requestLog,
-  securityHeaders,
   sentPath,
 } from './middleware.ts';
 import type { RawCall, Route } from './route.ts';
 import { createRoutes } from './routes.ts';
+import { securityHeaders } from './security-headers.ts';
 
 interface MountOptions {
   readonly server: ServerCtx;

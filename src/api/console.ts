@@ -11,8 +11,8 @@ import { z } from 'zod';
 import { AppError } from '../errors/app-error.ts';
 import { acceptedEncoding } from './answer.ts';
 import { missingConsolePage } from './documents/docs.ts';
-import { contentPolicy } from './middleware.ts';
 import { type Answer, type Route, route } from './route.ts';
+import { contentPolicy } from './security-headers.ts';
 
 interface ConsoleFile {
   readonly type: string;

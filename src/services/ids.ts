@@ -43,6 +43,11 @@ export function newId(kind: keyof typeof prefixes): string {
   return `${prefixes[kind]}_${frequent.has(kind) ? quickV7() : v7()}`;
 }
 
+/** Whether the id was created for one call, so that it names nothing else. */
+export function isCallId(id: string): boolean {
+  return id.startsWith(`${prefixes.call}_`);
+}
+
 /** The largest difference between the clocks that create ids and the database's. */
 const skewMs = 3_600_000;
 

@@ -112,7 +112,7 @@ export interface AttemptEnd {
 export type EndResult = 'settled' | 'superseded';
 
 // What is sent of a claim and of an end. JSON omits undefined values. Each property is named: a copy without some of
-// them takes three times as long, to make and to write.
+// them is slow to make and to write.
 
 function toClaimRequest(claim: Claim) {
   const { step } = claim;

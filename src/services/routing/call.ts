@@ -13,6 +13,7 @@ import { type CallOutcome, outputInvalid, unwrapAnswer } from '../../core/call/o
 import type { CallEnd } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import { isCallId } from '../ids.ts';
 import { describeForeign } from '../jobs.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
@@ -26,7 +27,7 @@ import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call
  * neither its caller nor its pipeline; our own keys name project, run and step, except those made for one direct call.
  */
 export function toOpaqueKey(key: string): string {
-  return key.startsWith('call_') ? key : hash('sha256', key, 'base64url');
+  return isCallId(key) ? key : hash('sha256', key, 'base64url');
 }
 
 interface DeliveredCall {

@@ -4,10 +4,10 @@ import type { Shortage } from '../../../src/core/money/reservation.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 
-function aSearch(tried: readonly string[] = []): ClaimSearch {
+function aSearch(tried: readonly string[] = [], seed = 7): ClaimSearch {
   const { capability, versionRange, tags, priority, ceilingUsd, timeoutMs } = aRequest();
   const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs };
-  return new ClaimSearch({ seed: 7, route, tried });
+  return new ClaimSearch({ seed, route, tried });
 }
 
 function chooseFrom(search: ClaimSearch, ...instances: readonly InstanceSnapshot[]) {
@@ -57,13 +57,8 @@ describe('a search', () => {
   });
 
   it('has its seed decide between equals', () => {
-    const { capability, versionRange, tags, priority, ceilingUsd, timeoutMs } = aRequest();
-    const route = { capability, versionRange, tags, priority, ceilingUsd, timeoutMs };
     const seeds = Array.from({ length: 20 }, (_, seed) => seed);
-    const chosen = seeds.map((seed) => {
-      const search = new ClaimSearch({ seed, route, tried: [] });
-      return chooseFrom(search, one, anInstance('another')).best;
-    });
+    const chosen = seeds.map((seed) => chooseFrom(aSearch([], seed), one, anInstance('another')).best);
     expect(new Set(chosen)).toEqual(new Set(['one', 'another']));
   });
 });
