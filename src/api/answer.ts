@@ -41,34 +41,40 @@ const compress = {
   gzip: (text: string) => promisify(gzip)(text, { level: 2 }),
 } as const;
 
-/** Null: send it uncompressed. @param accepted `Accept-Encoding` */
-async function compressJson(
-  text: string,
-  accepted: string | undefined,
-): Promise<{ readonly encoding: string; readonly bytes: Buffer } | null> {
-  const encoding = text.length < worthBytes ? null : acceptedEncoding(accepted);
-  return encoding === null ? null : { encoding, bytes: await compress[encoding](text) };
+/** Compresses only answers to GET: a caller that waits for a call is not delayed. */
+async function compressJson(ctx: ParameterizedContext, text: string): Promise<void> {
+  ctx.vary('Accept-Encoding');
+  const encoding = text.length < worthBytes ? null : acceptedEncoding(ctx.req.headers['accept-encoding']);
+  if (encoding === null) return;
+  ctx.body = await compress[encoding](text);
+  ctx.set('Content-Encoding', encoding);
 }
 
-export async function sendAnswer(
+/** @returns a promise where the answer may be compressed */
+export function sendAnswer(
   ctx: ParameterizedContext,
   { status, headers, body }: Answer,
-): Promise<void> {
+): Promise<void> | undefined {
   if (body === undefined) {
     ctx.body = null;
-    ctx.set('Content-Length', '0');
+    ctx.res.setHeader('Content-Length', '0');
   } else {
-    ctx.set('Content-Type', typeOf(body));
-    const isHead = ctx.method === 'HEAD';
-    if (isStreamMaker(body)) {
-      if (!isHead) ctx.body = body();
-    } else if (body instanceof Readable && isHead) body.destroy();
-    else if (body instanceof Readable && headers === eventStreamHeaders) passOn(ctx, body);
-    else if (isSendable(body)) ctx.body = body;
-    else await sendJson(ctx, writeJson(body));
+    ctx.res.setHeader('Content-Type', typeOf(body));
+    writeBody(ctx, body, headers === eventStreamHeaders);
   }
   ctx.status = status;
   if (headers !== undefined) ctx.set(headers);
+  const isList = ctx.method === 'GET' && body !== undefined && !isSendable(body) && !isStreamMaker(body);
+  return isList ? compressJson(ctx, ctx.body as string) : undefined;
+}
+
+function writeBody(ctx: ParameterizedContext, body: unknown, areEvents: boolean): void {
+  const isHead = ctx.method === 'HEAD';
+  if (isStreamMaker(body)) {
+    if (!isHead) ctx.body = body();
+  } else if (body instanceof Readable && isHead) body.destroy();
+  else if (body instanceof Readable && areEvents) passOn(ctx, body);
+  else ctx.body = isSendable(body) ? body : writeJson(body);
 }
 
 /** Passes events on as they come: Koa's pipeline costs as much as several of them. Begins after the headers are set. */
@@ -81,17 +87,6 @@ function passOn(ctx: ParameterizedContext, events: Readable): void {
   });
   res.once('close', () => events.destroy());
   events.pipe(res);
-}
-
-/** Compresses only answers to GET: a caller that waits for a call is not delayed. */
-async function sendJson(ctx: ParameterizedContext, text: string): Promise<void> {
-  ctx.body = text;
-  if (ctx.method !== 'GET') return;
-  ctx.vary('Accept-Encoding');
-  const compressed = await compressJson(text, ctx.req.headers['accept-encoding']);
-  if (compressed === null) return;
-  ctx.set('Content-Encoding', compressed.encoding);
-  ctx.body = compressed.bytes;
 }
 
 function isStreamMaker(body: unknown): body is () => Readable {

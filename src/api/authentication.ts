@@ -7,7 +7,7 @@
  * that use it; requests of an invalid key are cut off.
  */
 
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import { sessionHours, signInMinutes } from '../contracts/bounds.ts';
 import { AppError } from '../errors/app-error.ts';
@@ -15,7 +15,7 @@ import { requireScope, selectProject } from '../services/access/caller.ts';
 import { isSessionText } from '../services/access/key-text.ts';
 import { identify, type KeyCtx } from '../services/access/verified-keys.ts';
 import type { ApiConfig, RateLimits } from './limits.ts';
-import { type ApiMiddleware, type Draining, isReading, valuesOf } from './middleware.ts';
+import { type ApiContext, type Draining, isReading, valuesOf } from './middleware.ts';
 import type { KeyRouteScope } from './route.ts';
 
 function isHttps(publicUrl: string | undefined): boolean {
@@ -126,10 +126,13 @@ type Credential = { readonly kind: 'key' | 'session'; readonly text: string };
  * @param scope required scope of the key
  * @throws AppError `unauthenticated`, `csrf_refused`, `forbidden`, `rate_limited`
  */
-export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): ApiMiddleware {
+export function createAuthentication(
+  { server, limits }: Gate,
+  scope: KeyRouteScope,
+): (ctx: ApiContext) => Promise<void> {
   const { config } = server;
-  return async (ctx, next) => {
-    const credential = readCredential(ctx, readCookie(sessionCookie, config, ctx.req.headers));
+  return async (ctx) => {
+    const credential = readCredential(ctx, config);
     const isSession = credential.kind === 'session';
     if (isSession && !isReading(ctx.req)) requireOwnPage(ctx.req.headers, config.PUBLIC_URL);
     const holder = isForm(credential) ? await identify(server, credential.text) : null;
@@ -144,19 +147,15 @@ export function authenticate({ server, limits }: Gate, scope: KeyRouteScope): Ap
     const { rate = 'request', opens = 'request', usesTokens = false } = ctx.state.route ?? {};
     limits.ask(rate, holder.key_id);
     limits.askKey(rate, holder, usesTokens);
-    whenOver(ctx.res, limits.enter(opens, holder.key_id));
+    const leave = limits.enter(opens, holder.key_id);
+    if (ctx.res.closed) leave();
+    else ctx.state.leave = leave;
     const caller = selectProject(holder, requestedProject(ctx));
     if (scope !== 'any') requireScope(caller, scope);
     ctx.state.caller = caller;
     ctx.state.key = credential.text;
-    ctx.set('Cache-Control', 'no-store');
-    return next();
+    ctx.res.setHeader('Cache-Control', 'no-store');
   };
-}
-
-function whenOver(response: ServerResponse, leave: () => void): void {
-  if (response.closed) leave();
-  else response.once('close', leave);
 }
 
 /** A session's secret is not accepted as a key, nor a key as a session. */
@@ -165,20 +164,21 @@ function isForm({ kind, text }: Credential): boolean {
 }
 
 /** @throws AppError `unauthenticated` */
-function readCredential(ctx: Context, session: string | null): Credential {
+function readCredential(ctx: Context, config: UrlConfig): Credential {
   const [key, ...others] = readKeys(ctx.req);
   if (others.length > 0) throw refuse(ctx, invalid, 'the request carries two different keys');
   if (key !== undefined) return { kind: 'key', text: key };
+  const session = readCookie(sessionCookie, config, ctx.req.headers);
   if (session !== null) return { kind: 'session', text: session };
   throw refuse(ctx, missing, 'send a key as Authorization: Bearer <key> or as X-API-Key: <key>');
 }
 
 /** All different keys of a request. */
 function readKeys(request: IncomingMessage): ReadonlySet<string> {
-  return new Set([
-    ...valuesOf(request, 'authorization').map((value) => bearer.exec(value)?.[1] ?? ''),
-    ...valuesOf(request, 'x-api-key').map((value) => value.trim()),
-  ]);
+  const keys = new Set<string>();
+  for (const value of valuesOf(request, 'authorization')) keys.add(bearer.exec(value)?.[1] ?? '');
+  for (const value of valuesOf(request, 'x-api-key')) keys.add(value.trim());
+  return keys;
 }
 
 /**

@@ -15,7 +15,7 @@ import { findJsonFault } from '../core/json/scan.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import { createTally } from '../core/tally.ts';
 import { AppError } from '../errors/app-error.ts';
-import type { BodyKind, JsonBody, ReceivedStream, ReceivedText } from './input.ts';
+import type { BodyKind, ReceivedStream, ReceivedText } from './input.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 
 /** Memory of a chunk besides its bytes: a body that arrives byte by byte takes a hundred times its length. */
@@ -81,7 +81,7 @@ function createBodyBudget(limits: BodyBudgetLimits): BodyBudget {
   };
 }
 
-interface ReceivedBody {
+export interface ReceivedBody {
   readonly bytes: Buffer;
   readonly body: unknown;
 }
@@ -124,22 +124,24 @@ interface BodyReading {
 }
 
 /** A large body waits for its turn: its check, and the synchronous part of its handler, run alone. */
-async function receive(reading: BodyReading): Promise<Buffer> {
-  const { request, limits, takeTurn, held } = reading;
-  const { chunks, size } = takeArrived(reading) ?? (await receiveChunks(request, limits.bytes, held));
+async function receive({ request, limits, takeTurn, held }: BodyReading): Promise<Buffer> {
+  const { chunks, size } = await receiveChunks(request, limits.bytes, held);
   if (size >= largeTextBytes) await takeTurn();
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
 }
 
-/** A small body comes with its headers, and needs no events. @returns null when it has not arrived */
-function takeArrived({ request, limits, held }: BodyReading): ReceivedChunks | null {
+/**
+ * A small body comes with its headers: it needs no events, and is not held in transfer.
+ * @returns null when it has not arrived
+ */
+function takeArrived(request: IncomingMessage, { bytes: limit }: BodyLimits): Buffer | null {
   const { readableLength: size, headers } = request;
   if (size === 0 || size !== Number(headers['content-length']) || request.destroyed) return null;
-  const refusal = size > limits.bytes ? refuseSize(limits.bytes) : held.take(size);
-  if (refusal !== null) throw refusal;
+  if (size > limit) throw refuseSize(limit);
+  if (size >= largeTextBytes) return null;
   const bytes: Buffer = request.read();
   request.resume(); // its end is still to come
-  return { chunks: [bytes], size };
+  return bytes;
 }
 
 /** Uses events: an iterator over the stream takes several times as long for a small body. */
@@ -198,19 +200,15 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-async function readJsonBody(reading: BodyReading, { optional }: JsonBody): Promise<ReceivedBody> {
-  const { request, limits } = reading;
-  const isAbsent = request.headers['content-length'] === '0' || !hasBody(request);
-  if (optional && isAbsent) return { bytes: nothing, body: {} };
-  requireType(request, jsonTypes);
-  const bytes = await receive(reading);
+function readJson(bytes: Buffer, limits: BodyLimits): ReceivedBody {
   requireText(bytes);
   scan(bytes, limits);
   return { bytes, body: parse(bytes) };
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+function isAbsent({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': coding } = headers;
+  return length === '0' || (length === undefined && coding === undefined);
 }
 
 /** Does not parse the text: its reader reports every mistake with line and column. */
@@ -238,7 +236,11 @@ function takeStream(request: IncomingMessage): ReceivedBody {
  * @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key`,
  * `request_timeout`, `rate_limited`, `unavailable`
  */
-export type ReadBody = (request: IncomingMessage, kind: BodyKind, sender: string) => Promise<ReceivedBody>;
+export type ReadBody = (
+  request: IncomingMessage,
+  kind: BodyKind,
+  sender: string,
+) => Promise<ReceivedBody> | ReceivedBody;
 
 function createBudget({ BODIES_BYTES, BODY_LIMIT_BYTES, DEFINITION_LIMIT_BYTES }: ApiConfig): BodyBudget {
   // Holds a body of the largest size, and as much again for the overhead of its chunks.
@@ -258,12 +260,20 @@ export function createReadBody(config: ApiConfig): ReadBody {
       held.release();
     }
   };
-  return async (request, kind, sender) => {
+  const readJsonBody = (request: IncomingMessage, limits: BodyLimits, sender: string) => {
+    requireType(request, jsonTypes);
+    const arrived = takeArrived(request, limits);
+    if (arrived !== null) return readJson(arrived, limits);
+    return reading(sender, async (held) =>
+      readJson(await receive({ request, limits, takeTurn, held }), limits),
+    );
+  };
+  return (request, kind, sender) => {
     switch (kind.kind) {
-      case 'json': {
-        const limits = limitsOf[kind.size];
-        return reading(sender, (held) => readJsonBody({ request, limits, takeTurn, held }, kind));
-      }
+      case 'json':
+        return kind.optional && isAbsent(request)
+          ? { bytes: nothing, body: {} }
+          : readJsonBody(request, limitsOf[kind.size], sender);
       case 'definition': {
         const limits = limitsOf.definition;
         return reading(sender, (held) => readDefinitionBody({ request, limits, takeTurn, held }));

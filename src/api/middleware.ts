@@ -29,9 +29,12 @@ export interface RequestState {
   caller?: Caller;
   /** The key itself; absent in the same cases. */
   key?: string;
+  /** Counts the request as ended; absent in the same cases. */
+  leave?: () => void;
 }
 
 export type ApiMiddleware = Middleware<RequestState>;
+export type ApiContext = Parameters<ApiMiddleware>[0];
 
 /** The path as it was sent, still percent-encoded. */
 export function sentPath({ url = '/' }: IncomingMessage): string {
@@ -57,8 +60,8 @@ const accepted = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** Accepts a valid `X-Request-Id` or creates one; every answer, log line and problem carries it. */
 export const requestId: ApiMiddleware = (ctx, next) => {
-  const sent = ctx.get('x-request-id');
-  ctx.state.request_id = accepted.test(sent) ? sent : randomUUID();
+  const sent = ctx.req.headers['x-request-id'];
+  ctx.state.request_id = typeof sent === 'string' && accepted.test(sent) ? sent : randomUUID();
   ctx.res.setHeader('X-Request-Id', ctx.state.request_id);
   return next();
 };
@@ -160,24 +163,31 @@ export function createDraining(): Draining {
   const closing = new AbortController();
   const open = new OpenSet<OpenRequest>();
   return {
-    middleware: async (ctx, next) => {
-      const { res, state } = ctx;
+    middleware: ({ res, state }, next) => {
       state.gone = new CancelSource();
       const entry = open.add({ res, state });
       res.once('close', () => {
         open.remove(entry);
+        state.leave?.();
         state.gone.abort('gone');
       });
-      await next();
-      if (closing.signal.aborted) ctx.set('Connection', 'close');
+      if (closing.signal.aborted) askToReconnect(res);
+      return next();
     },
     open,
     closing: closing.signal,
     begin: () => {
       closing.abort();
-      for (const { state } of open.members()) if (state.route?.isLong !== true) state.gone.abort('gone');
+      for (const { res, state } of open.members()) {
+        askToReconnect(res);
+        if (state.route?.isLong !== true) state.gone.abort('gone');
+      }
     },
   };
+}
+
+function askToReconnect(res: ServerResponse): void {
+  if (!res.headersSent) res.setHeader('Connection', 'close');
 }
 
 const graceMs = 5_000;
@@ -186,8 +196,7 @@ const graceMs = 5_000;
  * For answers that are sent before the whole body arrived: the rest is discarded for 5 s, so that the client reads the
  * answer instead of a reset. Then the connection is cut.
  */
-export const discardRest: ApiMiddleware = async ({ req, res }, next) => {
-  await next();
+function discardRest(req: IncomingMessage, res: ServerResponse): void {
   if (req.complete) return;
   res.once('finish', () => {
     if (req.complete) return;
@@ -197,11 +206,11 @@ export const discardRest: ApiMiddleware = async ({ req, res }, next) => {
     req.once('end', stop);
     req.once('close', stop);
   });
-};
+}
 
 /**
  * Sends every error as problem+json, or in the form of the protocol that the path belongs to. Causes are logged with the
- * request's id and sent nowhere else.
+ * request's id and sent nowhere else. Discards what still comes of a body that was refused.
  */
 export function problem(logger: Logger): ApiMiddleware {
   return async (ctx, next) => {
@@ -220,6 +229,8 @@ export function problem(logger: Logger): ApiMiddleware {
       ctx.set('Content-Type', form === null ? 'application/problem+json' : 'application/json');
       ctx.status = error.status;
       ctx.body = JSON.stringify(form?.write(error) ?? toProblem(error, { instance: path, request_id }));
+    } finally {
+      discardRest(ctx.req, ctx.res);
     }
   };
 }

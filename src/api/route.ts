@@ -182,7 +182,8 @@ export function route<
     path,
     ...schemas,
     handle: async (ctx, call) => {
-      const received = { ...call, ...validateInput(schemas, call) } as Received;
+      const { params, query, headers, body } = validateInput(schemas, call);
+      const received = { ...call, params, query, headers, body } as Received;
       if ('handle' in declaration) return declaration.handle(ctx, received);
       return { status: Number(status), body: await declaration.result(ctx, received) };
     },

@@ -156,21 +156,16 @@ function toldLimitOf({ redactor }: CapabilityCall): number | undefined {
 }
 
 function toRequest({ origin, path }: Target, call: CapabilityCall): Dispatcher.DispatchOptions {
-  return {
-    origin,
-    path,
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, application/x-ndjson;q=0.9',
-      'idempotency-key': call.idempotencyKey,
-      'x-attempt': String(call.attempt),
-      'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
-      ...(call.onDelta === undefined ? {} : { 'x-stream': 'delta' }),
-      ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
-    },
-    body: JSON.stringify(call.input),
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: 'application/json, application/x-ndjson;q=0.9',
+    'idempotency-key': call.idempotencyKey,
+    'x-attempt': String(call.attempt),
+    'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
   };
+  if (call.onDelta !== undefined) headers['x-stream'] = 'delta';
+  if (call.traceparent !== undefined) headers.traceparent = call.traceparent;
+  return { origin, path, method: 'POST', headers, body: JSON.stringify(call.input) };
 }
 
 function explainFailure(

@@ -43,9 +43,9 @@ export function createOwnMedia(db: Db): OwnMedia {
   return {
     judge,
     findForeign: async (projectId, value, ownJobId) => {
-      const mentions = new Map(findMediaJobs(value));
-      if (ownJobId !== undefined) mentions.delete(ownJobId);
-      return mentions.size === 0 ? null : judge(projectId, mentions);
+      const mentions = findMediaJobs(value);
+      if (mentions.size === 0) return null;
+      return judge(projectId, new Map([...mentions].filter(([jobId]) => jobId !== ownJobId)));
     },
   };
 }

@@ -124,7 +124,7 @@ describe('a revoked key', () => {
     >;
     expect(await identify(elsewhere, key)).toMatchObject({ key_id });
     await api.call(`/v1/keys/${key_id}`, { method: 'DELETE' });
-    const queries = await countQueries(() => identify(elsewhere, key));
+    const queries = await countQueries(async () => identify(elsewhere, key));
     expect(queries).toBe(0);
     await waitFor('the refusal', async () => (await identify(elsewhere, key)) === null);
   });

@@ -335,6 +335,7 @@ test('decisions are listed with what they were made from, those of the project a
   // What the day of all projects leaves is not theirs to see.
   const request = { capability: 'rare', headroom_usd: 0.123, hides_headroom: true };
   const { claim, instance } = await call(run, { capability: 'rare', inputs: { request, seed: 7 } });
+  const columns = expect.arrayContaining(['endpoint', 'rate_usd']);
   const [status, page] = await get<{ items: DecisionListed[] }>('/v1/decisions?capability=rare');
   expect(status).toBe(200);
   expect(page.items).toEqual([
@@ -346,7 +347,7 @@ test('decisions are listed with what they were made from, those of the project a
       chosen: instance.endpoint,
       settled_usd: 0.4,
       duration_ms: 12.5,
-      inputs: { request: { ...request, headroom_usd: null }, seed: 7 },
+      inputs: { request: { ...request, headroom_usd: null }, seed: 7, columns },
     },
   ]);
   const count = async (query: string, headers = {}) =>

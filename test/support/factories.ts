@@ -135,7 +135,7 @@ export function aClaim(
       reserved_usd: 0,
       settled_usd: null,
     },
-    inputs: {},
+    inputs: { request: {}, seed: 0, instances: [] },
     ...claim,
   };
 }

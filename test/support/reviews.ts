@@ -41,6 +41,6 @@ export function withoutCapabilities(db: Db) {
     db,
     contexts: createRunContexts(db),
     fleet: { of: () => ({ instances: [], priorMs: 0 }) },
-    validator: { validateInput: neverAsked, validateOutput: neverAsked },
+    validator: { of: neverAsked },
   };
 }

@@ -138,23 +138,20 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   signal: CancelSignal,
 ): Promise<Delivery> {
   const { transientTexts } = ports;
-  const facts = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
-  const { outcome, durationMs } = isExhausted(facts)
+  const before = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
+  const { outcome, durationMs } = isExhausted(before)
     ? notSent('withheld')
     : (await (request.batch?.stored ?? true))
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
-  const verdict = judgeOutcome(outcome, facts);
+  const verdict = judgeOutcome(outcome, before);
   const { instance, reserved, declared } = claimed;
   const reports = instance.settle === 'reported' && outcome.kind === 'answered';
   const reportedUsd = reports ? (outcome.body.cost_usd ?? null) : null;
-  return {
-    outcome,
-    verdict,
-    durationMs,
-    counted: claimed.counted + (verdict.counted ? 1 : 0),
-    ...settle(instance, verdict.settlement, { durationMs, reserved, declared, reportedUsd }),
-  };
+  const facts = { durationMs, reserved, declared, reportedUsd };
+  const { amount, certainty } = settle(instance, verdict.settlement, facts);
+  const counted = claimed.counted + (verdict.counted ? 1 : 0);
+  return { outcome, verdict, durationMs, counted, amount, certainty };
 }
 
 function notSent(kind: 'withheld' | 'unsent') {

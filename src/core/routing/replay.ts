@@ -6,7 +6,10 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { choose } from './choose.ts';
 import type { CallBound, Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
 
-/** The fields of an instance that `choose` reads: a table is half the size of objects. */
+/**
+ * The fields of an instance that `choose` reads, in the order of a stored row. Their names are shown with a decision and
+ * not stored with it. A new one goes to the end.
+ */
 const columns = [
   ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
   ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
@@ -24,7 +27,7 @@ interface Inputs {
     readonly timeout_ms: number;
     readonly headroom_usd: number | null;
     /** The project may not see the figure. */
-    readonly hides_headroom?: true;
+    readonly hides_headroom?: true | undefined;
     readonly now_ms: number;
     readonly prior_ms: number;
     readonly ruled_out: readonly (readonly [instanceId: string, why: RuledOut])[];
@@ -33,10 +36,10 @@ interface Inputs {
     readonly waiting: number;
     readonly failed_before: readonly (readonly [instanceId: string, failures: number])[];
     /** Of the shown instances. */
-    readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[];
+    readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[] | undefined;
   };
   readonly seed: number;
-  readonly columns: readonly string[];
+  /** A row each: less than half the size of objects. */
   readonly instances: readonly (readonly Json[])[];
 }
 
@@ -52,7 +55,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       run_ceiling_usd: request.runCeilingUsd ?? null,
       timeout_ms: request.timeoutMs,
       headroom_usd: request.headroomUsd,
-      ...(request.hidesHeadroom ? { hides_headroom: true } : {}),
+      hides_headroom: request.hidesHeadroom ? true : undefined,
       now_ms: request.nowMs,
       prior_ms: request.priorMs,
       ruled_out: [...request.ruledOut],
@@ -60,10 +63,9 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       trials: [...(request.trials ?? [])],
       waiting: request.waiting ?? 0,
       failed_before: [...(request.failedBefore ?? [])],
-      ...(request.bounds === undefined ? {} : { bounds: listBounds(shown, request.bounds) }),
+      bounds: request.bounds && listBounds(shown, request.bounds),
     },
     seed,
-    columns,
     instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
   };
   return inputs as unknown as JsonObject;
@@ -79,20 +81,20 @@ function listBounds(
   });
 }
 
-/** @param inputs of a stored decision @returns the inputs that the project may see */
+/** @param inputs of a stored decision @returns the inputs that the project may see, with the names of the columns */
 export function showInputs(inputs: JsonObject): JsonObject {
   const { request, ...others } = inputs as unknown as Inputs;
-  if (request.hides_headroom === undefined) return inputs;
-  return { request: { ...request, headroom_usd: null }, ...others } as unknown as JsonObject;
+  const shown = request.hides_headroom ? { ...request, headroom_usd: null } : request;
+  return { request: shown, ...others, columns } as unknown as JsonObject;
 }
 
-/**
- * @param text of the inputs of a stored decision @returns the text that the project may see, unchanged where possible
- */
+const columnsText = `,"columns":${JSON.stringify(columns)}}`;
+
+/** `showInputs` for JSON text, which is parsed only where something is hidden. */
 export function showInputsText(text: string): string {
   return text.includes('"hides_headroom"')
     ? JSON.stringify(showInputs(JSON.parse(text) as JsonObject))
-    : text;
+    : `${text.slice(0, -1)}${columnsText}`;
 }
 
 function toRequest({ request }: Inputs): RouteRequest {
@@ -127,7 +129,7 @@ export interface KnownChoice {
 export function readInputs(stored: JsonObject): KnownChoice {
   const inputs = stored as unknown as Inputs;
   const instances = inputs.instances.map((row) =>
-    Object.fromEntries(inputs.columns.map((column, at) => [column, row[at]])),
+    Object.fromEntries(columns.map((column, at) => [column, row[at]])),
   ) as unknown as InstanceSnapshot[];
   return { instances, request: toRequest(inputs), seed: inputs.seed };
 }

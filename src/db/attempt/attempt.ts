@@ -35,7 +35,7 @@ export interface Claim {
   /** The run whose ceiling applies: that of the step, or of the ladder that calls a model for it. */
   readonly run_id: string | null;
   /** Key, user and labels of a paid call without a run (core/money/scoped-budget.ts). */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;

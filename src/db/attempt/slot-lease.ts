@@ -53,28 +53,30 @@ export interface LeasedCall {
   readonly ended: { readonly end: AttemptEnd; readonly atMs: number } | null;
 }
 
+/** Each property is named: a copy is slow to make and to write. */
 function toRecord({ holder, claim, beganAtMs, ended }: LeasedCall, nowMs: number) {
-  const { attempt_id, token, key, project_id, capability, instance_id, lease_ms, decision, inputs } = claim;
+  const end = ended?.end;
   return {
-    attempt_id,
-    token,
-    key,
-    project_id,
-    capability,
-    instance_id,
-    endpoint: decision.chosen,
+    attempt_id: claim.attempt_id,
+    token: claim.token,
+    key: claim.key,
+    project_id: claim.project_id,
+    capability: claim.capability,
+    instance_id: claim.instance_id,
+    endpoint: claim.decision.chosen,
     holder,
-    lease_ms,
+    lease_ms: claim.lease_ms,
     began_ms_ago: nowMs - beganAtMs,
-    decision,
-    inputs,
-    ...(ended === null ? { state: 'dispatched' } : endColumns(ended, nowMs)),
+    decision: claim.decision,
+    inputs: claim.inputs,
+    state: end?.state ?? 'dispatched',
+    ambiguity: end?.ambiguity,
+    counted: end?.counted,
+    has_failed: end?.has_failed,
+    duration_ms: end?.duration_ms,
+    error: end?.error,
+    ended_ms_ago: ended === null ? undefined : nowMs - ended.atMs,
   };
-}
-
-function endColumns({ end, atMs }: NonNullable<LeasedCall['ended']>, nowMs: number) {
-  const { state, ambiguity, counted, has_failed, duration_ms, error } = end;
-  return { state, ambiguity, counted, has_failed, duration_ms, error, ended_ms_ago: nowMs - atMs };
 }
 
 /** @returns ids of open calls that have no slot any more, and are lost */

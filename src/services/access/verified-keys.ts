@@ -31,9 +31,11 @@ async function verify(db: Db, text: string): Promise<KeyHolder | null> {
 }
 
 /** By a key or the secret of a session. Null when it is malformed, unknown, expired or revoked. */
-export async function identify({ db, verifiedKeys }: KeyCtx, text: string): Promise<KeyHolder | null> {
-  const known = verifiedKeys.get(placeOf(text));
-  if (known !== undefined) return known;
+export function identify(ctx: KeyCtx, text: string): KeyHolder | Promise<KeyHolder | null> {
+  return ctx.verifiedKeys.get(placeOf(text)) ?? identifyUnknown(ctx, text);
+}
+
+async function identifyUnknown({ db, verifiedKeys }: KeyCtx, text: string): Promise<KeyHolder | null> {
   const holder = await verify(db, text);
   if (holder !== null && verifiedKeys.ttl > 0) verifiedKeys.set(placeOf(text), holder);
   return holder;

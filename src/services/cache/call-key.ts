@@ -25,7 +25,7 @@ export interface CacheParts {
   readonly db: Db;
   readonly logger: Logger;
   readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly validator: Pick<SchemaValidator, 'spec'>;
+  readonly validator: SchemaValidator;
   readonly media: Pick<MediaLibrary, 'head' | 'copy'>;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
   readonly results: Pick<StepResults, 'remember'>;
@@ -110,7 +110,7 @@ async function listKeyedSpecs(
   const sorted = [...specs].sort((a, b) => compare(b.version, a.version) || compare(a.digest, b.digest));
   const keyed: KeyedSpec[] = [];
   for (const spec of sorted.slice(0, mostSpecs)) {
-    if (insists || (await ctx.validator.spec(spec.digest)).deterministic === true) keyed.push(spec);
+    if (insists || (await ctx.validator.of(spec.digest)).spec.deterministic === true) keyed.push(spec);
   }
   return keyed;
 }

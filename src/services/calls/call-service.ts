@@ -22,7 +22,6 @@ import { requireCapability } from '../fleet/fleet-poller.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { newId } from '../ids.ts';
 import { toConstraints } from '../routing/decisions.ts';
-import type { CallRequest } from '../routing/routed-call.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error of a routed call that does not succeed; each one carries the decision.
@@ -103,7 +102,7 @@ interface ExecCall {
   /** The key of its attempts; null creates one. */
   readonly key: string | null;
   /** Returns the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
-  readonly keeps?: (answer: ExecAnswer | AppError) => KeptAnswer | null;
+  readonly keeps?: ((answer: ExecAnswer | AppError) => KeptAnswer | null) | undefined;
   readonly signal: CancelSignal;
   readonly onDelta?: ((delta: Json) => void) | undefined;
   readonly declaredFields?: readonly string[] | undefined;
@@ -135,16 +134,10 @@ async function execCapability(
   { projectId, scopes, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
-  const stream: Pick<CallRequest, 'onDelta' | 'hasPassedOn'> =
-    onDelta === undefined
-      ? {}
-      : {
-          hasPassedOn: () => hasPassedOn,
-          onDelta: (delta) => {
-            hasPassedOn = true;
-            onDelta(delta);
-          },
-        };
+  const passOn = (delta: Json): void => {
+    hasPassedOn = true;
+    onDelta?.(delta);
+  };
   const end = await callCapability({
     projectId,
     scopes,
@@ -159,8 +152,9 @@ async function execCapability(
     declaredFields,
     route: toConstraints(capability, request),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
-    ...stream,
-    ...(keeps === undefined ? {} : { keeps: (end) => keeps(answerOf(end, request)) }),
+    hasPassedOn: () => hasPassedOn,
+    onDelta: onDelta && passOn,
+    keeps: keeps && ((end) => keeps(answerOf(end, request))),
   });
   const answer = answerOf(end, request);
   if (answer instanceof AppError) throw answer;
@@ -197,7 +191,11 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
 }
 
 /** A cached answer is stored under the Idempotency-Key here; the end of a call that is made stores its own. */
-async function execThroughCache(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
+function execThroughCache(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
+  return call.request.cache === undefined ? execCapability(ctx, call) : execCached(ctx, call);
+}
+
+async function execCached(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
   const answer = await throughAnswerCache(ctx, call, () => execCapability(ctx, call));
   const kept = answer.routing.cached === undefined ? null : (call.keeps?.(answer) ?? null);
   if (kept !== null) await answerKey(ctx.db, kept);
@@ -218,36 +216,45 @@ function tokensOf({ answer, isReplayed }: ExecOutcome): number {
  * @throws AppError of the routing table, `forbidden` for a name that the key may not call
  */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const outcome = await callOrReplay(ctx, order);
+  const { caller, capability } = order;
+  requireName(caller, 'capability:call', capability);
+  await requireCapability(ctx, capability, '/path/name');
+  const outcome = await (order.idempotency === null
+    ? callOnline(ctx, order)
+    : callByKey(ctx, order, order.idempotency));
   order.usedTokens?.(tokensOf(outcome));
   return outcome;
 }
 
-async function callOrReplay(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
-  const { caller, scopes, capability, request, signal, idempotency, onDelta, declaredFields } = order;
-  const { project_id: projectId } = caller;
-  const call = { projectId, scopes, capability, request, declaredFields };
-  const { openCalls } = ctx;
-  requireName(caller, 'capability:call', capability);
-  await requireCapability(ctx, capability, '/path/name');
-  if (idempotency === null) {
-    const answer = await openCalls.run(signal, (stop) =>
-      execThroughCache(ctx, { key: null, signal: stop, onDelta, ...call }),
-    );
-    return { answer, isReplayed: false };
-  }
+async function callOnline(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
+  const answer = await ctx.openCalls.run(order.signal, (stop) =>
+    execThroughCache(ctx, toExecCall(order, { key: null, signal: stop, onDelta: order.onDelta })),
+  );
+  return { answer, isReplayed: false };
+}
+
+function callByKey(ctx: CallCtx, order: CallOrder, { key, bodySha256 }: Idempotency): Promise<ExecOutcome> {
+  const { caller, capability } = order;
   const stored = {
-    project_id: projectId,
-    key: idempotency.key,
-    body_sha256: idempotency.bodySha256,
+    project_id: caller.project_id,
+    key,
+    body_sha256: bodySha256,
     request: `POST /v1/capabilities/${capability}/exec`,
     // Capability names hold no colon, so no two of them share a key.
-    attemptKey: `${projectId}:${capability}:${idempotency.key}`,
+    attemptKey: `${caller.project_id}:${capability}:${key}`,
   };
-  return openCalls.run(null, (stop) =>
+  return ctx.openCalls.run(null, (stop) =>
     callOnce(ctx, stored, ({ lost, keeps }) => {
-      const { attemptKey: key } = stored;
-      return execThroughCache(ctx, { key, keeps, signal: stopWith(stop, lost), ...call });
+      const call = { key: stored.attemptKey, keeps, signal: stopWith(stop, lost) };
+      return execThroughCache(ctx, toExecCall(order, call));
     }),
   );
+}
+
+function toExecCall(
+  { caller, scopes, capability, request, declaredFields }: CallOrder,
+  { key, keeps, signal, onDelta }: Pick<ExecCall, 'key' | 'keeps' | 'signal' | 'onDelta'>,
+): ExecCall {
+  const projectId = caller.project_id;
+  return { projectId, scopes, capability, request, declaredFields, key, keeps, signal, onDelta };
 }

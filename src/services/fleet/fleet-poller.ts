@@ -236,12 +236,16 @@ export interface CapabilityLookup {
  * @param pointer where the request names it
  * @throws AppError `not_found` for a name that was never registered, with the nearest registered one
  */
-export async function requireCapability(
+export function requireCapability(
   { db, fleet }: CapabilityLookup,
   name: string,
   pointer: string,
-): Promise<void> {
-  if (fleet.of(name).instances.length > 0 || (await isCapabilityName(db, name))) return;
+): Promise<void> | undefined {
+  return fleet.of(name).instances.length > 0 ? undefined : requireRegistered(db, name, pointer);
+}
+
+async function requireRegistered(db: Db, name: string, pointer: string): Promise<void> {
+  if (await isCapabilityName(db, name)) return;
   const suggestion = createNameSuggester(await listCapabilityNames(db))(name);
   const message = `no instance ever registered the capability ${name}`;
   throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {

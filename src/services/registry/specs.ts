@@ -6,7 +6,7 @@
 import { LRUCache } from 'lru-cache';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { isRoutable } from '../../core/instance-states.ts';
 import type { InputSpec } from '../../core/ladder/correction.ts';
@@ -72,21 +72,16 @@ export function isWanted({ versionRange }: Pick<SpecTarget, 'versionRange'>, ver
   return versionRange === null || isInRange(readRange(versionRange), version);
 }
 
-type SchemaResult = { readonly ok: true } | { readonly ok: false; readonly errors: readonly SchemaError[] };
-
-export interface SchemaValidator {
-  /** @param digest of the spec; names are not needed here. @throws AppError `not_found` */
-  validateInput(digest: string, value: Json): Promise<SchemaResult>;
-  /** @throws AppError `not_found` */
-  validateOutput(digest: string, value: Json): Promise<SchemaResult>;
-  /** @throws AppError `not_found` */
-  spec(digest: string): Promise<CapabilitySpec>;
-}
-
-interface CompiledSpec {
+/** A spec, and the checks by its schemas. */
+export interface CompiledSpec {
   readonly spec: CapabilitySpec;
   readonly input: SchemaCheck;
   readonly output: SchemaCheck;
+}
+
+export interface SchemaValidator {
+  /** @param digest of the spec; names are not needed here. @throws AppError `not_found` */
+  of(digest: string): Promise<CompiledSpec>;
 }
 
 /** The schemas of known specs, read from the database and compiled once per process, by digest. */
@@ -106,24 +101,15 @@ export function createSchemaValidator({
     return { spec, input: compiler.compile(spec.input), output: compiler.compile(spec.output, 'noted') };
   };
 
-  const find = (digest: string): Promise<CompiledSpec> => {
-    const known = compiled.get(digest);
-    if (known !== undefined) return known;
-    const loading = load(digest);
-    compiled.set(digest, loading);
-    loading.catch(() => compiled.delete(digest));
-    return loading;
-  };
-
-  const validate = async (side: 'input' | 'output', digest: string, value: Json): Promise<SchemaResult> => {
-    const errors = (await find(digest))[side](value);
-    return errors.length === 0 ? { ok: true } : { ok: false, errors };
-  };
-
   return {
-    validateInput: (digest, value) => validate('input', digest, value),
-    validateOutput: (digest, value) => validate('output', digest, value),
-    spec: async (digest) => (await find(digest)).spec,
+    of: (digest) => {
+      const known = compiled.get(digest);
+      if (known !== undefined) return known;
+      const loading = load(digest);
+      compiled.set(digest, loading);
+      loading.catch(() => compiled.delete(digest));
+      return loading;
+    },
   };
 }
 
@@ -133,20 +119,16 @@ interface CallInput {
   readonly declaredFields?: readonly string[];
 }
 
-/** Checks the input of a call by the schema of an instance. @throws AppError `not_found` */
-export async function checkCallInput(
-  validator: Pick<SchemaValidator, 'validateInput' | 'spec'>,
-  digest: string,
+/** Checks the input of a call by the schema of an instance. */
+export function findInputErrors(
+  { spec, input: check }: CompiledSpec,
   { input, declaredFields = [] }: CallInput,
-): Promise<SchemaResult> {
-  const result = await validator.validateInput(digest, input);
-  if (!result.ok || declaredFields.length === 0) return result;
-  const known = typeOfSchema((await validator.spec(digest)).input).object.names();
+): readonly SchemaError[] {
+  const errors = check(input);
+  if (errors.length > 0 || declaredFields.length === 0) return errors;
+  const known = typeOfSchema(spec.input).object.names();
   const message = 'the capability does not declare this field';
-  const errors = declaredFields
-    .filter((name) => !known.has(name))
-    .map((name) => ({ pointer: `/${name}`, message }));
-  return errors.length === 0 ? result : { ok: false, errors };
+  return declaredFields.filter((name) => !known.has(name)).map((name) => ({ pointer: `/${name}`, message }));
 }
 
 export interface PresentSpec extends InputSpec {
@@ -161,7 +143,7 @@ export interface PresentSpecs {
 export interface SpecDependencies {
   readonly db: Db;
   readonly fleet: Pick<FleetPoller, 'of'>;
-  readonly validator: Pick<SchemaValidator, 'spec'>;
+  readonly validator: SchemaValidator;
 }
 
 /** Finds the input schema of a step's capability: of the first instance, or the last known one while there is none. */
@@ -177,7 +159,7 @@ export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): 
       const { version, digest } = chosen;
       const known = compiled.get(digest);
       if (known !== undefined) return known;
-      const { input: schema } = await validator.spec(digest);
+      const { input: schema } = (await validator.of(digest)).spec;
       const spec: PresentSpec = { version, schema, find: compiler.compile(schema).find };
       compiled.set(digest, spec, schema);
       return spec;

@@ -61,6 +61,6 @@ async function findFailure(
   if (outcome.kind !== 'answered') {
     return judgeOutcome(outcome, { countedBefore: 0, retryMax: 0 }).error?.message ?? outcome.kind;
   }
-  const answer = unwrapAnswer(await validator.spec(spec_digest), outcome.body);
+  const answer = unwrapAnswer((await validator.of(spec_digest)).spec, outcome.body);
   return answer.ok ? null : answer.error;
 }

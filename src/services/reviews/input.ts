@@ -22,7 +22,7 @@ import { type KnownSpec, listPresentSpecs, type SpecTarget, specTargetOf } from 
 
 export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
   readonly fleet: Pick<Ctx['fleet'], 'of'>;
-  readonly validator: Pick<Ctx['validator'], 'validateInput' | 'validateOutput'>;
+  readonly validator: Ctx['validator'];
 };
 
 async function readTarget({ contexts }: InputCtx, runId: string, stepId: string): Promise<SpecTarget> {
@@ -46,13 +46,12 @@ async function findErrors(
   if (side === 'input' && !isPlainObject(value)) return [{ pointer: '', message: 'must be object' }];
   const { validator } = ctx;
   const target = await readTarget(ctx, run_id, step_id);
-  const validate = side === 'input' ? validator.validateInput : validator.validateOutput;
   let nearest: readonly SchemaError[] | null = null;
   const { specs } = await listPresentSpecs(ctx, target);
   for (const { digest } of specs) {
-    const result = await validate(digest, value);
-    if (result.ok) return [];
-    if (nearest === null || result.errors.length < nearest.length) nearest = result.errors;
+    const errors = (await validator.of(digest))[side](value);
+    if (nearest === null || errors.length < nearest.length) nearest = errors;
+    if (nearest.length === 0) break;
   }
   return nearest ?? [];
 }
@@ -125,10 +124,9 @@ async function findNearest(
 ): Promise<Nearest | null> {
   let nearest: Nearest | null = null;
   for (const spec of specs) {
-    const result = await validator.validateInput(spec.digest, input);
-    if (result.ok) return { spec, errors: [] };
-    if (nearest === null || result.errors.length < nearest.errors.length)
-      nearest = { spec, errors: result.errors };
+    const errors = (await validator.of(spec.digest)).input(input);
+    if (nearest === null || errors.length < nearest.errors.length) nearest = { spec, errors };
+    if (nearest.errors.length === 0) break;
   }
   return nearest;
 }
@@ -152,7 +150,7 @@ export async function checkInput(
   const { specs } = await listPresentSpecs(ctx, { capability, versionRange: version, tags });
   const nearest = await findNearest(ctx, specs, input);
   if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
-  const { input: schema } = await ctx.validator.spec(nearest.spec.digest);
+  const { input: schema } = (await ctx.validator.of(nearest.spec.digest)).spec;
   const spec = { schema, find: createSchemaCompiler().compile(schema).find };
   const task = { capability, repair: 'propose', spec, original: input, current: input, failed: [] } as const;
   const errors = nearest.errors.map(({ pointer, message }) => ({ pointer, message }));

@@ -85,16 +85,17 @@ function countClaim(metrics: Metrics, { route }: CallRequest, { end, seconds }: 
 }
 
 /** @param work claims */
-export async function observeClaim(
+export function observeClaim(
   { telemetry: { metrics } }: Pick<Ctx, 'telemetry'>,
   target: CallRequest,
   work: () => Promise<ClaimEnd<Claimed>>,
 ): Promise<ClaimEnd<Claimed>> {
   if (!metrics.isOn) return work();
   const startedAt = performance.now();
-  const end = await work();
-  countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
-  return end;
+  return work().then((end) => {
+    countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
+    return end;
+  });
 }
 
 /** @returns the header `traceparent` of the request; undefined: none */

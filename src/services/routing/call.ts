@@ -12,9 +12,11 @@ import { readTransientTexts } from '../../core/call/judge.ts';
 import { type CallOutcome, outputInvalid, unwrapAnswer } from '../../core/call/outcome.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
+import type { MediaMention } from '../../core/media.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { isCallId } from '../ids.ts';
 import { describeForeign } from '../jobs.ts';
+import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
@@ -44,7 +46,8 @@ async function deliverCall(
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
-  const revealed = await reveal(ctx, request, claimed);
+  const { secrets } = request;
+  const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const startedAt = performance.now();
   const outcome = await ctx.client.call({
@@ -65,10 +68,10 @@ async function deliverCall(
   return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
 }
 
-/** A secret is not sent unless its use is on record. @returns null for a call without secrets */
-async function reveal({ logger }: RoutingCtx, { secrets = null }: CallRequest, claimed: Claimed) {
+/** A secret is not sent unless its use is on record. */
+async function reveal({ logger }: RoutingCtx, secrets: CallSecrets, claimed: Claimed) {
   try {
-    return secrets === null ? null : await secrets.reveal(claimed);
+    return await secrets.reveal(claimed);
   } catch (error) {
     logger.warn({ err: error, ...claimed.claim.step }, 'a call is not made: its secrets are not available');
     return 'unrecorded';
@@ -81,15 +84,16 @@ async function checkOutput(
   outcome: CallOutcome,
 ): Promise<CallOutcome> {
   if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
-  const spec = await validator.spec(spec_digest);
+  const { spec, output: check } = await validator.of(spec_digest);
   const unwrapped = unwrapAnswer(spec, outcome.body);
   if (!unwrapped.ok) return { kind: 'rejected', status: 200, message: unwrapped.error };
   if (unwrapped.output === undefined) {
     return { kind: 'malformed', message: 'the answer is {"ok": true} without "output"; both are needed' };
   }
-  const result = await validator.validateOutput(spec_digest, unwrapped.output);
-  if (result.ok) return { kind: 'answered', body: unwrapped.output as JsonObject };
-  return outputInvalid(result.errors);
+  const errors = check(unwrapped.output);
+  return errors.length === 0
+    ? { kind: 'answered', body: unwrapped.output as JsonObject }
+    : outputInvalid(errors);
 }
 
 /** The driver's ports over the database and HTTP; those of a mock run are in `src/mock-run`. */
@@ -125,8 +129,9 @@ export function createCallRouter(ctx: RoutingCtx): CallRouter {
     giveBack: (claimed) => giveBack(ctx, claimed),
   });
   const callCapability = async (request: CallRequest): Promise<CallEnd> => {
-    const refused = await refuseForeignMedia(ctx, request);
-    if (refused !== null) return refused;
+    // The input is here as the instance would get it, whatever its origin.
+    const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
+    if (foreign !== null) return refuseMedia(foreign);
     const stream = request.secrets ? null : prefetch.enter(request); // a claim ahead knows of no secret
     if (stream === null) return driveCall(ports, request);
     const claim: typeof ports.claim = async (target, tried) =>
@@ -140,13 +145,7 @@ export function createCallRouter(ctx: RoutingCtx): CallRouter {
   return { callCapability, close: prefetch.close };
 }
 
-/** The input is here as the instance would get it, whatever its origin. */
-async function refuseForeignMedia(
-  { ownMedia }: RoutingCtx,
-  { projectId, input, jobId }: CallRequest,
-): Promise<CallEnd | null> {
-  const foreign = await ownMedia.findForeign(projectId, input, jobId);
-  if (foreign === null) return null;
+function refuseMedia(foreign: MediaMention): CallEnd {
   const message = describeForeign(foreign);
   const details = { errors: [{ pointer: foreign.pointer, message }] };
   return {

@@ -14,7 +14,7 @@ import { isDeclaring } from '../../core/routing/call-bound.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
-import { checkCallInput, type SchemaValidator } from '../registry/specs.ts';
+import { findInputErrors, type SchemaValidator } from '../registry/specs.ts';
 import { searchOnce } from './claim.ts';
 import { releaseClaim } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
@@ -139,7 +139,7 @@ interface ClaimPrefetch {
 
 interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
   readonly fleet: Pick<FleetPoller, 'find'>;
-  readonly validator: Pick<SchemaValidator, 'validateInput' | 'spec'>;
+  readonly validator: SchemaValidator;
 }
 
 const mostStreams = 256;
@@ -200,7 +200,7 @@ async function isUsable(
   if (now === undefined || now.state !== 'up' || now.breaker_until_ms !== null) return false;
   const { spec_digest } = now;
   if (spec_digest === null || spec_digest !== instance.spec_digest) return false;
-  return (await checkCallInput(validator, spec_digest, request)).ok;
+  return findInputErrors(await validator.of(spec_digest), request).length === 0;
 }
 
 /** Paid, up, its breaker closed, less than half taken, and with a reservation that does not depend on the next input. */

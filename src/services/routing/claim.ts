@@ -20,7 +20,7 @@ import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { createTally } from '../../core/tally.ts';
 import { newId } from '../ids.ts';
-import { checkCallInput } from '../registry/specs.ts';
+import { findInputErrors } from '../registry/specs.ts';
 import { vetInstance } from '../registry/vetting.ts';
 import { type ClaimBestEnd, claimBest, isDueTrial } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
@@ -106,7 +106,7 @@ export function searchOnce(
     fleet,
     refresh: fleet.refresh,
     fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
-    claim: (chosen: Chosen) => claimChosen(ctx, target, chosen),
+    claim: (chosen: Chosen) => (isDueTrial(chosen) ? claimTrial : claimBest)(ctx, target, chosen),
   };
   const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
   const facts = mayTry ? { waiting, findDue: halfOpenProbes.findDue } : { waiting };
@@ -114,10 +114,9 @@ export function searchOnce(
 }
 
 /** The trial is taken during the claim, and returned when the claim fails. */
-async function claimChosen(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+async function claimTrial(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { halfOpenProbes } = ctx;
   const { instance_id } = chosen.instance;
-  if (!isDueTrial(chosen)) return claimBest(ctx, target, chosen);
   halfOpenProbes.take(instance_id);
   let isClaimed = false;
   try {
@@ -163,9 +162,9 @@ async function isFitting(
     search.noteDown(instance_id);
     return false;
   }
-  const result = await checkCallInput(validator, spec_digest, target);
-  if (!result.ok) search.noteRefusal(instance_id, result.errors);
-  return result.ok;
+  const errors = findInputErrors(await validator.of(spec_digest), target);
+  if (errors.length > 0) search.noteRefusal(instance_id, errors);
+  return errors.length === 0;
 }
 
 interface QueuedCall {

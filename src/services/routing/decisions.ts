@@ -51,7 +51,7 @@ export const noRefusals: Refusals = { ruledOut: new Map(), errors: [] };
 
 /** Instances whose schema is known and refuses the input. */
 export async function findRefusals(
-  validator: Pick<SchemaValidator, 'validateInput'>,
+  validator: SchemaValidator,
   instances: readonly InstanceSnapshot[],
   input: JsonObject,
 ): Promise<Refusals> {
@@ -62,9 +62,9 @@ export async function findRefusals(
     if (spec_digest === null) continue;
     let ok = isAccepted.get(spec_digest);
     if (ok === undefined) {
-      const result = await validator.validateInput(spec_digest, input);
-      if (!result.ok) errors.push(...result.errors);
-      ok = result.ok;
+      const found = (await validator.of(spec_digest)).input(input);
+      errors.push(...found);
+      ok = found.length === 0;
       isAccepted.set(spec_digest, ok);
     }
     if (!ok) ruledOut.set(instance_id, 'input_invalid');

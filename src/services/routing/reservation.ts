@@ -152,7 +152,7 @@ function toClaim(
     project_id: target.projectId,
     step: target.step,
     run_id: target.step?.run_id ?? target.runId ?? null,
-    ...(target.scopes === undefined || reserved === 0n ? {} : { scopes: target.scopes }),
+    scopes: reserved === 0n ? undefined : target.scopes,
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,

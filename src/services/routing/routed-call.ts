@@ -46,7 +46,7 @@ export interface CallRequest extends RoutedCall {
   /** Opens the log of each attempt. Default: no log is kept. */
   readonly openLog?: (origin: LogOrigin) => CallLog;
   /** Returns the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */
-  readonly keeps?: (end: CallEnd) => KeptAnswer | null;
+  readonly keeps?: ((end: CallEnd) => KeptAnswer | null) | undefined;
 }
 
 /** The instance and attempt whose lines a log takes. */

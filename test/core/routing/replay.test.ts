@@ -115,23 +115,25 @@ describe('what a decision was made from', () => {
     });
   });
 
-  it('is shown as text without a change, but for what the day of all projects leaves', () => {
-    const own = JSON.stringify(store([anInstance('free')], full, 7), null, 1);
-    expect(showInputsText(own)).toBe(own);
-    const shared = store([anInstance('free')], { ...full, hidesHeadroom: true }, 7);
-    expect(JSON.parse(showInputsText(JSON.stringify(shared)))).toEqual(showInputs(shared));
-    expect(showInputs(shared)).not.toEqual(shared);
+  it.each([{}, { hidesHeadroom: true }])('is shown as text like as an object: %j', (more) => {
+    const stored = store([anInstance('free')], { ...full, ...more }, 7);
+    expect(JSON.parse(showInputsText(JSON.stringify(stored)))).toEqual(showInputs(stored));
   });
 
-  it('is shown whole, but for what the day of all projects leaves', () => {
+  it('is shown with the names of its columns, but for what the day of all projects leaves', () => {
     const own = store([anInstance('free')], full, 7);
-    expect(showInputs(own)).toBe(own);
+    const { columns, ...shown } = showInputs(own);
+    expect(shown).toEqual(own);
+    const [row = []] = own.instances as unknown[][];
+    const named = Object.fromEntries((columns as string[]).map((name, at) => [name, row[at]]));
+    expect([named]).toEqual(readInputs(own).instances);
     const shared = store([anInstance('free')], { ...full, hidesHeadroom: true }, 7);
     const { request, ...others } = shared;
     expect(request).toMatchObject({ headroom_usd: 1, hides_headroom: true });
     expect(showInputs(shared)).toEqual({
       request: { ...(request as object), headroom_usd: null },
       ...others,
+      columns,
     });
   });
 });

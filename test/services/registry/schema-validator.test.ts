@@ -112,22 +112,21 @@ describe('createSchemaValidator', () => {
     const spec = aSpec();
     await insertSpec(db, { name: spec.name, version: spec.version, digest: 'd1', spec });
     const validator = createSchemaValidator({ db, maxSpecs: 2 });
-    expect(await validator.validateInput('d1', { clips: [] })).toEqual({ ok: true });
-    expect(await validator.validateInput('d1', {})).toEqual({
-      ok: false,
-      errors: [{ pointer: '/clips', message: 'is required' }],
-    });
+    const known = await validator.of('d1');
+    expect(known.spec).toEqual(spec);
+    expect(known.input({ clips: [] })).toEqual([]);
+    expect(known.input({})).toEqual([{ pointer: '/clips', message: 'is required' }]);
     await db('capability_spec').delete();
-    const output = await validator.validateOutput('d1', { output_path: 7 });
-    expect(output).toMatchObject({ ok: false });
-    expect(await validator.spec('d1')).toEqual(spec);
+    expect((await validator.of('d1')).output({ output_path: 7 })).toMatchObject([
+      { pointer: '/output_path' },
+    ]);
   });
 
   it('asks again after a digest was unknown', async () => {
     const spec = aSpec();
     const validator = createSchemaValidator({ db });
-    await expect(validator.spec('d2')).rejects.toMatchObject({ code: 'not_found' });
+    await expect(validator.of('d2')).rejects.toMatchObject({ code: 'not_found' });
     await insertSpec(db, { name: spec.name, version: spec.version, digest: 'd2', spec });
-    expect(await validator.spec('d2')).toEqual(spec);
+    expect((await validator.of('d2')).spec).toEqual(spec);
   });
 });

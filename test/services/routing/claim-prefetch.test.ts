@@ -37,10 +37,7 @@ test('who ends waits for the claims that are made ahead, and they are given back
       givenBack += 1;
     },
     fleet: { find: () => undefined },
-    validator: {
-      validateInput: async () => ({ ok: true }),
-      spec: () => Promise.reject(new Error('not read')),
-    },
+    validator: { of: () => Promise.reject(new Error('not read')) },
   });
   for (let call = 0; call < 2; call++) prefetch.enter(request)?.leave();
   await turn();
