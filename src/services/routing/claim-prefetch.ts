@@ -11,7 +11,7 @@
 
 import { ClaimSearch, seedOf } from '../../core/call/claim-search.ts';
 import { isDeclaring } from '../../core/routing/call-bound.ts';
-import type { RankedInstance } from '../../core/routing/types.ts';
+import type { InstanceSnapshot, RankedInstance } from '../../core/routing/types.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { newId } from '../ids.ts';
 import { findInputErrors, type SchemaValidator } from '../registry/specs.ts';
@@ -20,7 +20,7 @@ import { releaseClaim } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /** One call of a stream. */
-interface CallOfStream {
+export interface CallOfStream {
   /** A prefetched claim whose instance accepts the input; null: claim now. */
   take(): Promise<Claimed | null>;
   /** The call has ended. */
@@ -34,14 +34,14 @@ interface StreamPorts {
   isUsable(claimed: Claimed, request: CallRequest): Promise<boolean>;
 }
 
-/** All streams of the process. */
+/** All calls of the process. */
 interface Traffic {
-  /** Calls in flight that joined a stream. */
+  /** In flight, in a stream or not. */
   open: number;
   isClosed: boolean;
 }
 
-/** With more short calls in flight, claims share statements without a prefetch. */
+/** With more calls in flight, claims share statements without a prefetch, which would only cost. */
 const mostOpen = 4;
 /** Made together, and rarely: a claim locks the budget until its commit, and what is settled meanwhile waits. */
 const mostAhead = 8;
@@ -69,10 +69,12 @@ class CallStream {
 
   join(request: CallRequest): CallOfStream {
     const isFirst = this.#joined++ === 0;
-    this.#track(1);
-    const joinedAt = this.#lastAt;
+    this.#open += 1;
+    const joinedAt = performance.now();
+    this.#lastAt = joinedAt;
     const leave = (): void => {
-      this.#track(-1);
+      this.#open -= 1;
+      this.#lastAt = performance.now();
       const isShort = this.#lastAt - joinedAt < idleMs;
       if (isShort && !isFirst) setImmediate(() => this.#refill(request)); // the answer goes first
     };
@@ -99,12 +101,6 @@ class CallStream {
     await Promise.all(this.#making);
   }
 
-  #track(by: 1 | -1): void {
-    this.#traffic.open += by;
-    this.#open += by;
-    this.#lastAt = performance.now();
-  }
-
   async #take(request: CallRequest): Promise<Claimed | null> {
     const claimed = this.#ready.shift() ?? null;
     if (claimed === null || (await this.#ports.isUsable(claimed, request))) return claimed;
@@ -115,7 +111,7 @@ class CallStream {
   #refill(like: CallRequest): void {
     const left = this.#ready.length + this.#making.size;
     const { open, isClosed } = this.#traffic;
-    if (isClosed || open >= mostOpen || left > leastAhead || performance.now() < this.#pausedUntil) return;
+    if (isClosed || open > mostOpen || left > leastAhead || performance.now() < this.#pausedUntil) return;
     for (let n = left; n < mostAhead; n++) {
       const task = this.#make(like).finally(() => this.#making.delete(task));
       this.#making.add(task);
@@ -131,14 +127,15 @@ class CallStream {
 }
 
 interface ClaimPrefetch {
-  /** Null for a call that may be retried under its key, or when enough calls are in flight. */
+  readonly traffic: Traffic;
+  /** Null for a call that may be retried under its key, where no instance is paid, and with enough calls in flight. */
   enter(request: CallRequest): CallOfStream | null;
   /** Makes no more claims, and releases unused ones. Resolves when none is in flight. */
   close(): Promise<void>;
 }
 
 interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
-  readonly fleet: Pick<FleetPoller, 'find'>;
+  readonly fleet: Pick<FleetPoller, 'find' | 'of'>;
   readonly validator: SchemaValidator;
 }
 
@@ -175,8 +172,11 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
   };
 
   return {
+    traffic,
     enter: (request) => {
-      if (isRepeatable(request) || traffic.isClosed || traffic.open >= mostOpen) return null;
+      if (traffic.open > mostOpen || traffic.isClosed || isRepeatable(request)) return null;
+      const { instances } = dependencies.fleet.of(request.route.capability);
+      if (!instances.some(isPaid)) return null;
       const name = `${request.projectId} ${JSON.stringify([request.route, request.scopes])}`;
       const stream = streams.get(name) ?? (streams.size < mostStreams ? open(name) : null);
       return stream?.join(request) ?? null;
@@ -203,10 +203,18 @@ async function isUsable(
   return findInputErrors(await validator.of(spec_digest), request).length === 0;
 }
 
+function isPaid({ cost_type }: Pick<InstanceSnapshot, 'cost_type'>): boolean {
+  return cost_type !== 'free';
+}
+
 /** Paid, up, its breaker closed, less than half taken, and with a reservation that does not depend on the next input. */
 function isSpare({ tier, instance }: RankedInstance): boolean {
-  const isPaid = instance.cost_type !== 'free';
-  return isPaid && tier <= 1 && 2 * (instance.held + 1) <= instance.max_concurrency && !isDeclaring(instance);
+  return (
+    isPaid(instance) &&
+    tier <= 1 &&
+    2 * (instance.held + 1) <= instance.max_concurrency &&
+    !isDeclaring(instance)
+  );
 }
 
 /** Makes a claim for a call like this one, without waiting; null where it could delay another call. */

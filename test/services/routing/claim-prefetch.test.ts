@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
 import { createClaimPrefetch } from '../../../src/services/routing/claim-prefetch.ts';
 import type { CallRequest, Claimed } from '../../../src/services/routing/routed-call.ts';
+import { aPaid } from '../../core/routing/a-snapshot.ts';
 
 const request: CallRequest = {
   projectId: 'prj_1',
@@ -28,6 +29,8 @@ function turn(): Promise<void> {
   return new Promise(setImmediate);
 }
 
+const paid = { instances: [aPaid('paid', 1)], priorMs: 10 };
+
 test('who ends waits for the claims that are made ahead, and they are given back', async () => {
   const answers: (() => void)[] = [];
   let givenBack = 0;
@@ -36,7 +39,7 @@ test('who ends waits for the claims that are made ahead, and they are given back
     giveBack: () => {
       givenBack += 1;
     },
-    fleet: { find: () => undefined },
+    fleet: { find: () => undefined, of: () => paid },
     validator: { of: () => Promise.reject(new Error('not read')) },
   });
   for (let call = 0; call < 2; call++) prefetch.enter(request)?.leave();
@@ -51,4 +54,31 @@ test('who ends waits for the claims that are made ahead, and they are given back
   for (const answer of answers) answer();
   await closing;
   expect(givenBack).toBe(answers.length);
+});
+
+test('with more than four calls in flight, none is made ahead: they share statements', async () => {
+  let asked = 0;
+  const prefetch = createClaimPrefetch({
+    claim: async () => {
+      asked += 1;
+      return null;
+    },
+    giveBack: () => undefined,
+    fleet: { find: () => undefined, of: () => paid },
+    validator: { of: () => Promise.reject(new Error('not read')) },
+  });
+  prefetch.traffic.open = 4;
+  const first = prefetch.enter(request);
+  const second = prefetch.enter(request);
+  prefetch.traffic.open = 5;
+  expect(prefetch.enter(request)).toBeNull();
+  first?.leave();
+  second?.leave();
+  await turn();
+  expect(asked).toBe(0);
+  prefetch.traffic.open = 1;
+  prefetch.enter(request)?.leave();
+  await turn();
+  expect(asked).toBeGreaterThan(0);
+  await prefetch.close();
 });
