@@ -151,14 +151,10 @@ async function playRounds(machine: Machine, { rounds, ms }: { rounds: number; ms
   return played;
 }
 
-const bars: Readonly<Record<string, number>> = { 'Capstan free': 130 };
-
 function toFigures(name: string, rounds: readonly Spent[]): Figure[] {
   const of = (read: (spent: Spent) => number): number => median(rounds.map(read));
-  const limit = bars[name];
-  const bar: Figure['bar'] = limit === undefined ? null : { kind: '<=', limit };
   return [
-    { name: `${name}: server`, value: of(({ main, others }) => main + others), unit: 'µs', bar },
+    { name: `${name}: server`, value: of(({ main, others }) => main + others), unit: 'µs', bar: null },
     { name: `${name}: Postgres`, value: of(({ postgres }) => postgres), unit: 'µs', bar: null },
   ];
 }

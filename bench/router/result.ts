@@ -139,12 +139,38 @@ function toBar(name: string, values: readonly number[], { is, limit }: Limit): B
 
 /** The most that p50 of one caller, and the least that calls per second, may be by Portkey's. */
 const gatewayBars: readonly (readonly [name: string, by: string, mostP50: number, leastRate: number])[] = [
-  ['Capstan free', 'Portkey', 1.1, 2.5],
-  ['Capstan paid', 'Portkey', 1.5, 1.2],
+  ['Capstan free', 'Portkey', 0.6, 4],
+  ['Capstan paid', 'Portkey', 0.9, 2.5],
   ...(['chat', 'stream'] as const).flatMap((group) =>
     ['Capstan free', 'Capstan paid'].map((name) => [`${group}: ${name}`, `${group}: Portkey`, 1, 2] as const),
   ),
 ];
+
+/** The most that a free call may take of processors, by what a Koa relay takes for one that it passes on. */
+const relayBars: readonly (readonly [part: string, most: number])[] = [
+  ['server', 3],
+  ['Postgres', 0.95],
+];
+
+/** The most that the slowest of a hundred free calls may take, by Portkey's. */
+const mostP99 = 0.5;
+
+function readFreeBars(rounds: readonly Round[]): Bar[] {
+  const p99 = compareRounds(
+    rounds,
+    ['Capstan free', 'Portkey'],
+    (own, other) => own.many.p99Ms / other.many.p99Ms,
+  );
+  const parts = relayBars.map(([part, limit]) => {
+    const shares = compareRounds(
+      rounds,
+      ['Capstan free', 'Koa relay'],
+      (own, relay) => timeOf(own.processorUs, part) / timeOf(relay.processorUs, 'Koa relay'),
+    );
+    return toBar(`Capstan free: ${part}, by a Koa relay`, shares, { is: '<=', limit });
+  });
+  return [toBar('Capstan free: p99 at 32', p99, { is: '<=', limit: mostP99 }), ...parts];
+}
 
 /** A first piece may come after 1.2 times the time of a direct connection, and so much later, ms. */
 const firstPieceBar = { share: 1.2, laterMs: 3 };
@@ -169,7 +195,8 @@ function readBars(rounds: readonly Round[], names: readonly string[]): Bar[] {
     );
     return toBar(`${name}: first piece, ms`, later, { is: '<=', limit: laterMs });
   });
-  return [...bars, ...firsts];
+  const free = names.includes('Capstan free') ? readFreeBars(rounds) : [];
+  return [...bars, ...free, ...firsts];
 }
 
 export function summarize(rounds: readonly Round[], machine: string): RouterResult {
@@ -235,7 +262,7 @@ export function toTable({ at, machine, rounds, rows, bars, by_other_checkout }: 
       );
     }),
     '',
-    "by Portkey's, of the rounds' own ratios the median, the least and the most; the first piece less 1.2 × a direct one's",
+    "by Portkey's or a relay's, of the rounds' own ratios the median, the least and the most; the first piece less 1.2 × a direct one's",
     ...bars.map(({ name, value, least, most, limit, passed }) =>
       line(name, value.toFixed(2), least.toFixed(2), most.toFixed(2), limit, passed ? 'pass' : 'FAIL'),
     ),

@@ -4,7 +4,7 @@
  */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { query, runPrepared } from '../statements.ts';
 
 export interface WaitingRow extends StepItemKey {
   readonly project_id: string;
@@ -58,17 +58,18 @@ export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<
  * @returns how many
  */
 export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
-  const rows = await query(db).all(
-    `with due as (
+  const rows = await runPrepared(db, {
+    name: 'wake_for_capabilities',
+    text: `with due as (
        select run_id, step_id, item from step
        where state = 'waiting' and awaited_capability in (
          select name from instance where state in ('up', 'suspect') and drained_by is null)
-       order by run_id, step_id, item limit ? for update skip locked
+       order by run_id, step_id, item limit $1 for update skip locked
      )
      update step s set wake_requested_at = clock_timestamp(), awaited_capability = null from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
-    [limit],
-  );
+    values: [limit],
+  });
   return rows.length;
 }
 
