@@ -50,7 +50,6 @@ async function compressJson(ctx: ParameterizedContext, text: string): Promise<vo
   ctx.set('Content-Encoding', encoding);
 }
 
-/** @returns a promise where the answer may be compressed */
 export function sendAnswer(
   ctx: ParameterizedContext,
   { status, headers, body }: Answer,

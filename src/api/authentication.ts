@@ -126,12 +126,9 @@ type Credential = { readonly kind: 'key' | 'session'; readonly text: string };
  * @param scope required scope of the key
  * @throws AppError `unauthenticated`, `csrf_refused`, `forbidden`, `rate_limited`
  */
-export function createAuthentication(
-  { server, limits }: Gate,
-  scope: KeyRouteScope,
-): (ctx: ApiContext) => Promise<void> {
+export function createAuthentication({ server, limits }: Gate, scope: KeyRouteScope) {
   const { config } = server;
-  return async (ctx) => {
+  return async (ctx: ApiContext): Promise<void> => {
     const credential = readCredential(ctx, config);
     const isSession = credential.kind === 'session';
     if (isSession && !isReading(ctx.req)) requireOwnPage(ctx.req.headers, config.PUBLIC_URL);

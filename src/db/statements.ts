@@ -40,10 +40,19 @@ export async function runPrepared<Row extends pg.QueryResultRow>(
 
 type Values = readonly Knex.RawBinding[] | Readonly<Record<string, unknown>>;
 
-/** Sends a statement with `?` for each value, or `:name` for each named one, and gives its rows. */
-export function query<Row = unknown>(db: Db) {
-  const send = (sql: string, values?: Values) =>
-    db.raw<{ rows: Row[]; rowCount: number }>(sql, values as Knex.ValueDict);
+/**
+ * Sends a statement with `?` for each value, or `:name` for each named one, and gives its rows.
+ * @param prepared name of a statement that is sent all the time, as its plan takes longer than its work; only `?`, and
+ * only for its rows
+ */
+export function query<Row = unknown>(db: Db, prepared?: string) {
+  const send = async (sql: string, values?: Values): Promise<{ rows: Row[]; rowCount: number }> => {
+    if (prepared === undefined) return db.raw(sql, values as Knex.ValueDict);
+    let last = 0;
+    const text = sql.replaceAll('?', () => `$${++last}`);
+    const rows = await runPrepared(db, { name: prepared, text, values: (values ?? []) as [] });
+    return { rows: rows as Row[], rowCount: rows.length };
+  };
   const all = async (sql: string, values?: Values): Promise<Row[]> => (await send(sql, values)).rows;
   const written = async (sql: string, values?: Values): Promise<number> => (await send(sql, values)).rowCount;
   return {

@@ -9,7 +9,7 @@
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { DeliveryState, WebhookDelivery, WebhookEvent } from '../contracts/webhook.ts';
 import type { Db } from './connect.ts';
-import { purgeOld, query, runPrepared } from './statements.ts';
+import { purgeOld, query } from './statements.ts';
 
 export interface WebhookRow {
   readonly webhook_id: string;
@@ -222,10 +222,7 @@ const instances = `select w.webhook_id, 'instance.down', i.instance_id || '.' ||
 
 /** @returns how many deliveries it wrote */
 export async function findHappenings(db: Db): Promise<number> {
-  const [row] = await runPrepared<{ count: number }>(db, {
-    name: 'find_happenings',
-    values: [],
-    text: `with due as materialized (
+  const row = await query<{ count: number }>(db, 'find_happenings').one(`with due as materialized (
        select *, 'rev_' || substr(hex, 1, 8) || '-' || substr(hex, 9) as first_review from (
          select *, lpad(to_hex((extract(epoch from since - interval '1 hour') * 1000)::bigint), 12, '0') as hex from (
            select webhook_id, project_id, events, greatest(created_at, looked_at - interval '1 minute') as since
@@ -243,7 +240,6 @@ export async function findHappenings(db: Db): Promise<number> {
          json_build_object('type', event, 'at', at, 'data', data)
        from happened on conflict do nothing returning 1
      )
-     select count(*)::int as count from written`,
-  });
-  return row?.count ?? 0;
+     select count(*)::int as count from written`);
+  return row.count;
 }

@@ -241,15 +241,11 @@ export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
  * @returns how many
  */
 export async function loseExpiredAttempts(db: Db): Promise<number> {
-  const [row] = await runPrepared<{ lost: number }>(db, {
-    name: 'lose_expired_attempts',
-    values: [],
-    text: `select lose_attempts(array(
+  const row = await query<{ lost: number }>(db, 'lose_expired_attempts').first(`select lose_attempts(array(
        select attempt_id from attempt
        where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
        limit 500 for update skip locked
-     )) as lost`,
-  });
+     )) as lost`);
   return row?.lost ?? 0;
 }
 

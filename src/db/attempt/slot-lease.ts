@@ -37,11 +37,10 @@ export async function wantSlots(db: Db, instanceId: string, holder: string): Pro
 
 /** Deletes what processes that are gone have left. @returns how many */
 export async function deleteDeadLeases(db: Db): Promise<number> {
-  const rows = await query(db).all(
+  return query(db).written(
     `delete from slot_lease where (instance_id, holder) in (select instance_id, holder from slot_lease
-       where expires_at < clock_timestamp() - interval '1 minute' for update skip locked) returning 1`,
+       where expires_at < clock_timestamp() - interval '1 minute' for update skip locked)`,
   );
-  return rows.length;
 }
 
 /** A call on a leased slot. Times are of `performance.now()`. */

@@ -7,7 +7,7 @@
  */
 import type { InstanceState, RoutedState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
-import { query, runPrepared } from '../statements.ts';
+import { query } from '../statements.ts';
 import {
   boundLostUntil,
   type InstanceJson,
@@ -71,17 +71,16 @@ export function listChangedInstances(db: Db, since: string, ids: readonly string
 }
 
 /** Held slots: open attempts, and leased slots (except those of `holder`). Leases past their end hold nothing. */
-const heldSlots = (holder: '?' | '$2') => `(select instance_id, sum(slots)::int as held from (
+const heldSlots = `(select instance_id, sum(slots)::int as held from (
     select instance_id, count(*) as slots from attempt where state in ('reserved', 'dispatched') group by 1
-    union all select instance_id, slots from slot_lease where expires_at > now() and holder is distinct from ${holder}::uuid) s
+    union all select instance_id, slots from slot_lease where expires_at > now() and holder is distinct from ?::uuid) s
   group by 1)`;
 
 /** Counts the held slots of each instance; instances without them are absent. */
 export async function countHeldCalls(db: Db): Promise<ReadonlyMap<string, number>> {
-  const rows = await query<{ instance_id: string; held: number }>(db).all(
-    `select * from ${heldSlots('?')} h`,
-    [null],
-  );
+  const rows = await query<{ instance_id: string; held: number }>(db).all(`select * from ${heldSlots} h`, [
+    null,
+  ]);
   return new Map(rows.map(({ instance_id, held }) => [instance_id, held]));
 }
 
@@ -107,14 +106,10 @@ export interface FeedPoll {
   readonly wanted: readonly string[];
 }
 
-/**
- * Every process asks this four times a second. It is prepared, since its plan takes ten times as long as its work.
- * @param since the last poll's horizon; `0` reads all @param holder the process that polls
- */
-export async function pollInstances(db: Db, since: string, holder: string | null = null): Promise<FeedPoll> {
-  const [poll] = await runPrepared<FeedPoll>(db, {
-    name: 'poll_instances',
-    text: `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
+/** @param since the last poll's horizon; `0` reads all @param holder the process that polls: four times a second */
+export function pollInstances(db: Db, since: string, holder: string | null = null): Promise<FeedPoll> {
+  return query<FeedPoll>(db, 'poll_instances').one(
+    `select pg_snapshot_xmin(pg_current_snapshot())::text as horizon,
        extract(epoch from now())::double precision * 1000 as now_ms,
        coalesce((select json_agg(row_to_json(changed)) from (
          select ${polledColumns.join(', ')}, ${routedState} as state,
@@ -123,10 +118,9 @@ export async function pollInstances(db: Db, since: string, holder: string | null
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,
            extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms,
            extract(epoch from ${boundLostUntil})::double precision * 1000 as bound_lost_until_ms
-         from instance where changed_xid >= $1::xid8 order by instance_id) changed), '[]') as instances,
-       coalesce((select json_object_agg(instance_id, held) from ${heldSlots('$2')} h), '{}') as held,
-       coalesce((select json_agg(instance_id) from slot_lease where holder = $2::uuid and is_wanted), '[]') as wanted`,
-    values: [since, holder],
-  });
-  return poll as FeedPoll;
+         from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
+       coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
+       coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as wanted`,
+    [since, holder, holder],
+  );
 }

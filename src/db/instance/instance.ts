@@ -310,15 +310,13 @@ export async function moveInstance(trx: Db, instanceId: string, projectId: strin
 
 /** Applies `change` to every instance that is up, silent and without a scheduled probe. @returns how many */
 export async function changeSilentInstances(db: Db, change: StateChange): Promise<number> {
-  const rows = await query(db).all(
+  return query(db).written(
     `update instance set ${setState} where instance_id in (
        select instance_id from instance
        where state = 'up' and next_probe_at is null and last_heartbeat_at < now() - ${silence}
-       for no key update skip locked)
-     returning 1`,
+       for no key update skip locked)`,
     valuesOf(change),
   );
-  return rows.length;
 }
 
 /** Makes probes due for all other instances at the endpoint, because one of them has changed. @returns how many */
@@ -326,14 +324,12 @@ export async function probeNamesakes(
   db: Db,
   { instance_id, endpoint }: Pick<InstanceRow, 'instance_id' | 'endpoint'>,
 ): Promise<number> {
-  const rows = await query(db).all(
+  return query(db).written(
     `update instance set next_probe_at = now() where instance_id in (
        select instance_id from instance
-       where endpoint = ? and instance_id <> ? and state in ('up', 'suspect') for no key update skip locked)
-     returning 1`,
+       where endpoint = ? and instance_id <> ? and state in ('up', 'suspect') for no key update skip locked)`,
     [endpoint, instance_id],
   );
-  return rows.length;
 }
 
 /** Makes a probe due within `withinMs`, if none is due earlier. */
@@ -363,12 +359,11 @@ export function claimDueProbes(db: Db, limit: number, leaseMs: number): Promise<
  * @returns how many
  */
 export async function purgeInstances(db: Db): Promise<number> {
-  const rows = await query(db).all(`delete from instance i
+  const purged = await query(db).written(`delete from instance i
      where (down_since < now() - interval '7 days'
          or state = 'quarantined' and last_heartbeat_at < now() - interval '7 days')
        and not exists (select from attempt a where a.instance_id = i.instance_id
-         and a.state in ('reserved', 'dispatched') and a.lease_until > now())
-     returning 1`);
+         and a.state in ('reserved', 'dispatched') and a.lease_until > now())`);
   await purgePublishers(db);
-  return rows.length;
+  return purged;
 }

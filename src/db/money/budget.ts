@@ -5,7 +5,7 @@
  */
 import type { BudgetPeriod } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';
-import { query, runPrepared } from '../statements.ts';
+import { query } from '../statements.ts';
 
 /** Daily limit of a `project` row; null = no limit, which the column stores as 0. */
 export const dailyLimitNano = 'nullif(daily_limit_nano, 0)';
@@ -125,10 +125,7 @@ interface NewMarks {
  * the open runs that they concern, with amounts only for the project's own budget.
  */
 export function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
-  return runPrepared<NewMarks>(db, {
-    name: 'take_new_marks',
-    values: [],
-    text: `with told as (
+  return query<NewMarks>(db, 'take_new_marks').all(`with told as (
        select scope, window_start, array_remove(array[
            case when reached_50_at is not null and announced < 50 then 50 end,
            case when reached_80_at is not null and announced < 80 then 80 end,
@@ -153,8 +150,7 @@ export function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
      )
      select scope, window_start::text as day, limit_nano, spent_nano, array(
        select case percent when 80 then soft * 100 else percent end::float8 from unnest(percents) percent) as percents
-     from marked`,
-  });
+     from marked`);
 }
 
 /** Room for reservations in today's budgets, the project's and the global one; null = no limit. */

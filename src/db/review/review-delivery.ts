@@ -63,35 +63,30 @@ const cancelled = `state = 'cancelled', decided_at = clock_timestamp(), version 
 
 /** Cancels the reviews of a run that ends. @returns how many */
 export async function cancelRunReviews(db: Db, runId: string): Promise<number> {
-  const rows = await query(db).all(
-    `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed') returning 1`,
+  return query(db).written(
+    `update review r set ${cancelled} where r.run_id = ? and r.state in ('open', 'claimed')`,
     [runId],
   );
-  return rows.length;
 }
 
 /** Cancels the reviews of an escalation that ends. @returns how many */
 export async function cancelEscalationReviews(db: Db, escalationId: string): Promise<number> {
-  const rows = await query(db).all(
-    `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed') returning 1`,
+  return query(db).written(
+    `update review r set ${cancelled} where r.escalation_id = ? and r.state in ('open', 'claimed')`,
     [escalationId],
   );
-  return rows.length;
 }
 
 /** Cancels the reviews of a skill that was changed or retired. @returns how many */
 export async function cancelSkillReviews(db: Db, skillId: string): Promise<number> {
-  const rows = await query(db).all(
-    `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')
-     returning 1`,
+  return query(db).written(
+    `update review r set ${cancelled} where r.kind = 'skill' and r.skill_id = ? and r.state in ('open', 'claimed')`,
     [skillId],
   );
-  return rows.length;
 }
 
 /** Cancels the reviews of ended runs that were not cancelled with the run. @returns how many */
 export async function cancelOrphanedReviews(db: Db): Promise<number> {
-  const rows = await query(db).all(`update review r set ${cancelled} from run
-     where run.run_id = r.run_id and run.finished_at is not null and r.state in ('open', 'claimed') returning 1`);
-  return rows.length;
+  return query(db).written(`update review r set ${cancelled} from run
+     where run.run_id = r.run_id and run.finished_at is not null and r.state in ('open', 'claimed')`);
 }

@@ -4,7 +4,7 @@
  */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { query, runPrepared } from '../statements.ts';
+import { query } from '../statements.ts';
 
 export interface WaitingRow extends StepItemKey {
   readonly project_id: string;
@@ -42,13 +42,12 @@ function toColumns(units: readonly StepItemKey[]) {
 /** Wakes those that still wait. @returns how many */
 export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<number> {
   if (units.length === 0) return 0;
-  const rows = await query(db).all(
+  return query(db).written(
     `with due as (${lockUnits})
      update step s set wake_requested_at = clock_timestamp() from due
-     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,
     toColumns(units),
   );
-  return rows.length;
 }
 
 /**
@@ -58,18 +57,17 @@ export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<
  * @returns how many
  */
 export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
-  const rows = await runPrepared(db, {
-    name: 'wake_for_capabilities',
-    text: `with due as (
+  const rows = await query(db, 'wake_for_capabilities').all(
+    `with due as (
        select run_id, step_id, item from step
        where state = 'waiting' and awaited_capability in (
          select name from instance where state in ('up', 'suspect') and drained_by is null)
-       order by run_id, step_id, item limit $1 for update skip locked
+       order by run_id, step_id, item limit ? for update skip locked
      )
      update step s set wake_requested_at = clock_timestamp(), awaited_capability = null from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
-    values: [limit],
-  });
+    [limit],
+  );
   return rows.length;
 }
 
@@ -83,17 +81,16 @@ const wakeLock = 7_202_611;
  */
 export async function wakeScope(trx: Db, scope: string): Promise<number> {
   await trx.raw('select pg_advisory_xact_lock(?)', [wakeLock]);
-  const rows = await query(trx).all(
+  return query(trx).written(
     `with due as (
        select run_id, step_id, item from step
        where state = 'waiting' and awaiting = 'budget' and budget_scope = ?
        order by run_id, step_id, item for update skip locked
      )
      update step s set wake_requested_at = clock_timestamp() from due
-     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,
     [scope],
   );
-  return rows.length;
 }
 
 /** Ends steps that still wait, as skipped by a person, and notifies their runs. @returns how many */

@@ -20,7 +20,7 @@ import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
-import { type CallOfStream, createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
+import { createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
 import { settleCall } from './reservation.ts';
 import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call.ts';
 
@@ -134,22 +134,16 @@ export function createCallRouter(ctx: RoutingCtx): CallRouter {
     if (foreign !== null) return refuseMedia(foreign);
     prefetch.traffic.open += 1;
     const stream = request.secrets ? null : prefetch.enter(request); // a claim ahead knows of no secret
+    const claim: typeof ports.claim = async (target, tried) =>
+      (tried.size === 0 ? await stream?.take() : null) ?? ports.claim(target, tried);
     try {
-      return await driveCall(stream === null ? ports : withStream(ports, stream), request);
+      return await driveCall(stream === null ? ports : { ...ports, claim }, request);
     } finally {
       prefetch.traffic.open -= 1;
       stream?.leave();
     }
   };
   return { callCapability, close: prefetch.close };
-}
-
-type Ports = ReturnType<typeof createCallPorts>;
-
-function withStream(ports: Ports, stream: CallOfStream): Ports {
-  const claim: Ports['claim'] = async (target, tried) =>
-    (tried.size === 0 ? await stream.take() : null) ?? ports.claim(target, tried);
-  return { ...ports, claim };
 }
 
 function refuseMedia(foreign: MediaMention): CallEnd {

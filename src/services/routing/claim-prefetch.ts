@@ -20,7 +20,7 @@ import { releaseClaim } from './reservation.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /** One call of a stream. */
-export interface CallOfStream {
+interface CallOfStream {
   /** A prefetched claim whose instance accepts the input; null: claim now. */
   take(): Promise<Claimed | null>;
   /** The call has ended. */
@@ -97,7 +97,8 @@ class CallStream {
   }
 
   /** Resolves when no claim is in flight; on a closed stream it is released by then. */
-  async made(): Promise<void> {
+  async close(): Promise<void> {
+    this.empty();
     await Promise.all(this.#making);
   }
 
@@ -128,7 +129,7 @@ class CallStream {
 
 interface ClaimPrefetch {
   readonly traffic: Traffic;
-  /** Null for a call that may be retried under its key, where no instance is paid, and with enough calls in flight. */
+  /** Null for a call that joins no stream. */
   enter(request: CallRequest): CallOfStream | null;
   /** Makes no more claims, and releases unused ones. Resolves when none is in flight. */
   close(): Promise<void>;
@@ -142,8 +143,14 @@ interface ClaimPrefetchDependencies extends Omit<StreamPorts, 'isUsable'> {
 const mostStreams = 256;
 const sweepMs = 25;
 
-function isRepeatable({ isKeyNew, step, isAtMostOnce }: CallRequest): boolean {
-  return !isKeyNew || step !== null || isAtMostOnce;
+/** Not to be repeated under its key, with few calls in flight, and paid somewhere. */
+function mayJoin(
+  { isKeyNew, step, isAtMostOnce, route }: CallRequest,
+  { open, isClosed }: Traffic,
+  fleet: Pick<FleetPoller, 'of'>,
+): boolean {
+  const isOnly = isKeyNew && step === null && !isAtMostOnce;
+  return isOnly && !isClosed && open <= mostOpen && fleet.of(route.capability).instances.some(isPaid);
 }
 
 export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): ClaimPrefetch {
@@ -174,9 +181,7 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
   return {
     traffic,
     enter: (request) => {
-      if (traffic.open > mostOpen || traffic.isClosed || isRepeatable(request)) return null;
-      const { instances } = dependencies.fleet.of(request.route.capability);
-      if (!instances.some(isPaid)) return null;
+      if (!mayJoin(request, traffic, dependencies.fleet)) return null;
       const name = `${request.projectId} ${JSON.stringify([request.route, request.scopes])}`;
       const stream = streams.get(name) ?? (streams.size < mostStreams ? open(name) : null);
       return stream?.join(request) ?? null;
@@ -184,8 +189,7 @@ export function createClaimPrefetch(dependencies: ClaimPrefetchDependencies): Cl
     close: async () => {
       traffic.isClosed = true;
       if (timer !== null) clearTimeout(timer);
-      for (const stream of streams.values()) stream.empty();
-      await Promise.all([...streams.values()].map((stream) => stream.made()));
+      await Promise.all([...streams.values()].map((stream) => stream.close()));
     },
   };
 }
