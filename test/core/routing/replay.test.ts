@@ -115,6 +115,11 @@ describe('what a decision was made from', () => {
     });
   });
 
+  it('is shown as the text that is stored, and more behind it', () => {
+    const own = JSON.stringify(store([anInstance('free')], full, 7), null, 1);
+    expect(showInputsText(own).startsWith(own.slice(0, -1))).toBe(true);
+  });
+
   it.each([{}, { hidesHeadroom: true }])('is shown as text like as an object: %j', (more) => {
     const stored = store([anInstance('free')], { ...full, ...more }, 7);
     expect(JSON.parse(showInputsText(JSON.stringify(stored)))).toEqual(showInputs(stored));
