@@ -50,6 +50,7 @@ async function compressJson(ctx: ParameterizedContext, text: string): Promise<vo
   ctx.set('Content-Encoding', encoding);
 }
 
+/** @returns a promise where the answer may be compressed */
 export function sendAnswer(
   ctx: ParameterizedContext,
   { status, headers, body }: Answer,
@@ -63,8 +64,8 @@ export function sendAnswer(
   }
   ctx.status = status;
   if (headers !== undefined) ctx.set(headers);
-  const isList = ctx.method === 'GET' && body !== undefined && !isSendable(body) && !isStreamMaker(body);
-  return isList ? compressJson(ctx, ctx.body as string) : undefined;
+  const mayShrink = ctx.method === 'GET' && body !== undefined && typeOf(body) === 'application/json';
+  return mayShrink ? compressJson(ctx, ctx.body as string) : undefined;
 }
 
 function writeBody(ctx: ParameterizedContext, body: unknown, areEvents: boolean): void {

@@ -21,13 +21,20 @@ const defaultTimeoutMs = 12_000;
 /** @throws DatabaseError of the database, or Error of the connection */
 export async function runPrepared<Row extends pg.QueryResultRow>(
   db: Db,
-  { name, text, values, timeoutMs = defaultTimeoutMs }: PreparedStatement,
+  statement: PreparedStatement,
 ): Promise<Row[]> {
+  return (await sendPrepared<Row>(db, statement)).rows;
+}
+
+async function sendPrepared<Row extends pg.QueryResultRow>(
+  db: Db,
+  { name, text, values, timeoutMs = defaultTimeoutMs }: PreparedStatement,
+): Promise<pg.QueryResult<Row>> {
   const connection: pg.Client = await db.client.acquireConnection();
   db.client.emit('query', { sql: text, bindings: values }); // as the query builder does
   try {
     const statement = { name, text, values: [...values], query_timeout: timeoutMs };
-    return (await connection.query<Row>(statement)).rows;
+    return await connection.query<Row>(statement);
   } catch (error) {
     // Otherwise the database has closed the connection, or a late response may still arrive on it.
     const isOfStatement = error instanceof pg.DatabaseError && error.severity === 'ERROR';
@@ -42,16 +49,15 @@ type Values = readonly Knex.RawBinding[] | Readonly<Record<string, unknown>>;
 
 /**
  * Sends a statement with `?` for each value, or `:name` for each named one, and gives its rows.
- * @param prepared name of a statement that is sent all the time, as its plan takes longer than its work; only `?`, and
- * only for its rows
+ * @param prepared name of a statement with `?` that is sent all the time: its plan takes longer than its work
  */
 export function query<Row = unknown>(db: Db, prepared?: string) {
   const send = async (sql: string, values?: Values): Promise<{ rows: Row[]; rowCount: number }> => {
     if (prepared === undefined) return db.raw(sql, values as Knex.ValueDict);
     let last = 0;
     const text = sql.replaceAll('?', () => `$${++last}`);
-    const rows = await runPrepared(db, { name: prepared, text, values: (values ?? []) as [] });
-    return { rows: rows as Row[], rowCount: rows.length };
+    const sent = await sendPrepared(db, { name: prepared, text, values: (values ?? []) as [] });
+    return { rows: sent.rows as Row[], rowCount: sent.rowCount ?? 0 };
   };
   const all = async (sql: string, values?: Values): Promise<Row[]> => (await send(sql, values)).rows;
   const written = async (sql: string, values?: Values): Promise<number> => (await send(sql, values)).rowCount;

@@ -66,11 +66,11 @@ const logEnd = { xid: '18446744073709551615', id: '9223372036854775807' };
 
 /** A restored log keeps its order and numbers, but its transactions have other numbers. */
 export async function confirmPosition(db: Db, runId: string, position: LogPosition): Promise<LogPosition> {
-  const rows = await query(db).all(
+  const isThere = await query(db).some(
     'select 1 from event where run_id = ? and xid = ?::text::xid8 and id = ?::bigint',
     [runId, position.xid, position.id],
   );
-  return rows.length > 0 ? position : findPosition(db, runId, position.seq);
+  return isThere ? position : findPosition(db, runId, position.seq);
 }
 
 /**

@@ -57,7 +57,7 @@ export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<
  * @returns how many
  */
 export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
-  const rows = await query(db, 'wake_for_capabilities').all(
+  return query(db, 'wake_for_capabilities').written(
     `with due as (
        select run_id, step_id, item from step
        where state = 'waiting' and awaited_capability in (
@@ -65,10 +65,9 @@ export async function wakeForCapabilities(db: Db, limit: number): Promise<number
        order by run_id, step_id, item limit ? for update skip locked
      )
      update step s set wake_requested_at = clock_timestamp(), awaited_capability = null from due
-     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item returning 1`,
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,
     [limit],
   );
-  return rows.length;
 }
 
 /** Shared by transactions that clear a wake, so that none of them locks a step while others are woken. */
