@@ -58,10 +58,11 @@ function mapType(type: ValueType, { argument }: TypedArguments): TypedValue {
   const { type: field, presence } = object.property(name);
   const isTold = object.names().has(name) || object.other().type !== anyType;
   if (item === anyType || (presence === 'maybe' && !isTold)) return unknownValue;
-  if (presence === 'never' && isKind(item, kinds.object) && type.list.most > 0) return missingValue;
+  const isAbsent = presence === 'never' && isKind(item, kinds.object) && type.list.most > 0;
+  if (isAbsent && !isKind(item, kinds.null)) return missingValue;
   const from = isKind(item, kinds.object) ? field : neverType;
   const taken = isKind(item, kinds.null) ? unionOf([from, nullType]) : from;
-  return { type: listOf(taken, type.list), missing: presence === 'maybe' ? 'maybe' : 'no' };
+  return { type: listOf(taken, type.list), missing: presence === 'maybe' || isAbsent ? 'maybe' : 'no' };
 }
 
 /** Some of the items. */

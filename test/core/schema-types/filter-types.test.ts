@@ -81,6 +81,14 @@ function meetsEmptyList(x: Json, y: Json, calls: readonly string[]): boolean {
   });
 }
 
+test('a field that no object has is not certainly wrong where each item may be null', () => {
+  const x = unionOf([typeOfValue([null]), typeOfValue([{}])]);
+  const { typed, faults } = typeIn('{{ job.x | map("a") }}', { x });
+  expect(evaluateIn('{{ job.x | map("a") }}', aJob({ x: [null] }))).toEqual([null]);
+  expect(faults).toMatchObject([{ severity: 'warning', code: 'path_optional' }]);
+  expect(typed.missing).toBe('maybe');
+});
+
 test('what an evaluation gives is of the type, and no error was certain', () => {
   fc.assert(
     fc.property(value, value, fc.array(call, { minLength: 1, maxLength: 3 }), value, (x, y, calls, other) => {
