@@ -18,6 +18,8 @@ const readme = readDocument('templates/init/README.md');
 let folder: string;
 let capstan: SharedCapstan;
 const children: ChildProcess[] = [];
+/** What they have printed, for a test that waits for them in vain. */
+let said = '';
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan-init-'));
@@ -52,7 +54,11 @@ async function run(command: string, home = inject('packageFolder')): Promise<str
 }
 
 function start(command: string, home: string): void {
-  const child = spawn(process.execPath, toArguments(home, command), { cwd: folder, stdio: 'ignore' });
+  const child = spawn(process.execPath, toArguments(home, command), { cwd: folder });
+  for (const output of [child.stdout, child.stderr])
+    output.on('data', (chunk: Buffer) => {
+      said += chunk.toString();
+    });
   children.push(child);
 }
 
@@ -60,6 +66,8 @@ async function endpointOf(name: string): Promise<string> {
   return waitFor(`${name} to be registered`, async () => {
     const { body } = await capstan.request<CapabilityDetail>('GET', `/v1/capabilities/${name}`);
     return body.instances?.find(({ state }) => state === 'up')?.endpoint;
+  }).catch((error: Error) => {
+    throw new Error(`${error.message}; the capabilities said:\n${said}`, { cause: error });
   });
 }
 
