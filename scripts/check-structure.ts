@@ -8,6 +8,7 @@ import { checkClockClaims } from './structure/check-clock-claims.ts';
 import { checkFolders, checkShards, checkTotals, countTotals, type Total } from './structure/check-files.ts';
 import { checkDeclarations, checkFunctionLength, checkParameters } from './structure/check-functions.ts';
 import { checkLayers, checkOneWay } from './structure/check-layers.ts';
+import { checkLocks } from './structure/check-locks.ts';
 import { checkOwnerPackages } from './structure/check-owner-packages.ts';
 import { checkTypeNames } from './structure/check-type-names.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
@@ -29,6 +30,7 @@ const violations = [
   ...checkOneWay(product),
   ...checkFunctionLength(product),
   ...checkParameters(product),
+  ...checkLocks(product),
   ...checkTypeNames(product),
   ...checkDeclarations(all),
   ...checkClockClaims(readTests()),

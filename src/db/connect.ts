@@ -1,9 +1,8 @@
 /**
- * Opens the pool, and holds advisory locks on its connections. Times come back as Date; bigint and numeric as text, so
- * that no cent is lost to a double.
+ * Opens the pool. Times come back as Date; bigint and numeric as text, so that no cent is lost to a double.
  */
 import knex, { type Knex } from 'knex';
-import { discardConnection, endWhenSilent } from '../unsupported.ts';
+import { endWhenSilent } from '../unsupported.ts';
 
 export type Db = Knex;
 
@@ -50,49 +49,3 @@ export function connectDatabase(url: string, poolSize: number, statementTimeoutM
  * A condition for a statement: it is true, and the commit does not wait for the disk. For writes that a crash may undo.
  */
 export const relaxed = "set_config('synchronous_commit', 'off', true) is not null";
-
-// An advisory lock on a dedicated connection: it ends with the process.
-
-export interface LockHold {
-  /** False if the connection broke, and the lock with it. */
-  isHeld(): Promise<boolean>;
-  release(): Promise<void>;
-}
-
-interface LockConnection {
-  query(text: string, values?: readonly unknown[]): Promise<{ rows: { held: boolean }[] }>;
-}
-
-/** @returns null if another process holds it */
-export async function holdLock(db: Db, key: number): Promise<LockHold | null> {
-  const connection: LockConnection = await db.client.acquireConnection();
-  const giveBack = (): Promise<void> => db.client.releaseConnection(connection);
-  /** A failed connection may still hold the lock: the pool must close it, not lend it again. */
-  const discard = async (error: unknown): Promise<never> => {
-    discardConnection(connection, error);
-    await giveBack();
-    throw error;
-  };
-  const { rows } = await connection
-    .query('select pg_try_advisory_lock($1) as held', [key])
-    .catch((error: unknown) => discard(error));
-  if (rows[0]?.held !== true) {
-    await giveBack();
-    return null;
-  }
-  return {
-    isHeld: async () => {
-      try {
-        await connection.query('select 1');
-        return true;
-      } catch (error) {
-        await discard(error).catch(() => undefined);
-        return false;
-      }
-    },
-    release: async () => {
-      await connection.query('select pg_advisory_unlock($1)', [key]).catch(() => undefined);
-      await giveBack();
-    },
-  };
-}

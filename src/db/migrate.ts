@@ -7,9 +7,11 @@
  * A process also starts with a newer schema, so that a rolling update and its rollback work. It ignores what it does
  * not know, unless a migration has raised the floor above its version (`schemaFloorTable`, sql/database.sql.ts).
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { connectDatabase, type Db } from './connect.ts';
+import { holdLock } from './locks.ts';
 import { createSchema } from './migrations/0001-create-schema.ts';
 import { countItems } from './migrations/0002-count-items.ts';
 import { repairDecisions } from './migrations/0003-repair-decisions.ts';
@@ -49,8 +51,6 @@ const migrationNames: readonly string[] = migrations.map(({ name }) => name);
 /** The table in which knex keeps the applied migrations. */
 const migrationTable = 'schema_migration';
 
-const lockKey = 7_236_150_443;
-
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => [...migrations],
   getMigrationName: (migration) => migration.name,
@@ -70,17 +70,15 @@ const tryMs = 100;
 
 /** Holds the lock on a dedicated connection while `work` uses the pool. */
 async function withLock<Result>(db: Db, work: () => Promise<Result>): Promise<Result> {
-  const connection = await db.client.acquireConnection();
+  let lock = await holdLock(db, 'migration');
+  while (lock === null) {
+    await sleep(tryMs);
+    lock = await holdLock(db, 'migration');
+  }
   try {
-    for (;;) {
-      const { rows } = await connection.query('select pg_try_advisory_lock($1) as held', [lockKey]);
-      if (rows[0].held) break;
-      await sleep(tryMs);
-    }
     return await work();
   } finally {
-    await connection.query('select pg_advisory_unlock($1)', [lockKey]).catch(() => undefined);
-    await db.client.releaseConnection(connection);
+    await lock.release();
   }
 }
 

@@ -1,5 +1,7 @@
 /** Partitioned tables. A partition is made before any row belongs to it, and dropped after its retention. */
+
 import type { Db } from './connect.ts';
+import { takeLock } from './locks.ts';
 import { hasSqlState, query } from './statements.ts';
 
 /** One partition: rows with `from` ≤ value of `column` < `to`. */
@@ -80,13 +82,11 @@ export function partNamed(table: PartedTable, name: string): TablePart | null {
 /** If no partitions are made for this long, new rows fall into the default partition and stay there. */
 const aheadMs = 35 * 86_400_000;
 
-const lockKey = 7_236_150_445;
-
 /** Waits for locks only briefly, because later statements queue behind it. */
 async function withLocks<Result>(db: Db, wait: string, work: (trx: Db) => Promise<Result>): Promise<Result> {
   return db.transaction(async (trx) => {
     await trx.raw(`set local lock_timeout = '${wait}'`);
-    await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
+    await takeLock(trx, 'partitions');
     return work(trx);
   });
 }

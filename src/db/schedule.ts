@@ -2,8 +2,10 @@
  * Schedules: the row is the truth, `version` grows with every change, and `delivered_version` is the version that
  * Temporal has accepted. Delivery is retried until they are equal.
  */
+
 import type { ScheduleRequest } from '../contracts/schedule.ts';
 import type { Db } from './connect.ts';
+import { tryLock } from './locks.ts';
 import { type DeliveredPage, query } from './statements.ts';
 
 export interface ScheduleRow {
@@ -138,12 +140,8 @@ export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: numb
 }
 
 /** Locks the delivery of the schedule until the transaction ends. @returns false if another process delivers it */
-export async function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
-  const row = await query<{ held: boolean }>(trx).first(
-    `select pg_try_advisory_xact_lock(hashtextextended('schedule ' || ?, 0)) as held`,
-    [scheduleId],
-  );
-  return row?.held === true;
+export function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
+  return tryLock(trx, 'schedule', scheduleId);
 }
 
 /** Reads the schedule, even if deleted, if Temporal's copy is outdated or encrypted with another key. */

@@ -13,12 +13,7 @@ import type { PersonChecks } from '../services/access/person-session.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { settleDeliveries } from '../services/delivery/deliveries.ts';
 import { eraseProjects } from '../services/erasure/erase-projects.ts';
-import {
-  createDuties,
-  createMaintenance,
-  createPromptDuties,
-  type DutyParts,
-} from '../services/maintenance.ts';
+import { createDuties, createMaintenance, type DutyParts } from '../services/maintenance.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
 import {
   type RecoverCtx,
@@ -124,7 +119,6 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
   const maintenance = createMaintenance({
     db,
     duties: createDuties(ctx, parts),
-    promptDuties: createPromptDuties(ctx, parts),
     intervalMs: config.MAINTENANCE_MS,
     logger,
     metrics,

@@ -1,7 +1,7 @@
 /**
  * Repairs what a crash left open, and does the work that no other part does, in one process at a time: the holder of an
- * advisory lock. It counts its repairs; in steady state there are none. createDuties lists the maintenance jobs and
- * their intervals.
+ * advisory lock. It counts its repairs; in steady state there are none. A duty is one maintenance job; its name is its
+ * key in the table `duties`, because the runner knows a duty by its name: the compiler refuses a second one.
  */
 import type { Logger } from 'pino';
 import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
@@ -10,10 +10,11 @@ import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
 import { purgeCachedAnswers } from '../db/attempt/cached-answer.ts';
 import { purgeResults } from '../db/attempt/cached-result.ts';
 import { deleteDeadLeases } from '../db/attempt/slot-lease.ts';
-import { type Db, holdLock, type LockHold } from '../db/connect.ts';
+import type { Db } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
 import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
 import { purgeInstances } from '../db/instance/instance.ts';
+import { holdLock, type LockHold } from '../db/locks.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
 import { purgeDeliveries } from '../db/webhook.ts';
@@ -37,9 +38,7 @@ interface Maintenance {
 
 interface MaintenanceOptions {
   readonly db: Db;
-  readonly duties: readonly Duty[];
-  /** Independent of the ticks of the others. */
-  readonly promptDuties: readonly Duty[];
+  readonly duties: Duties;
   /** Between two ticks. */
   readonly intervalMs: number;
   readonly logger: Logger;
@@ -47,16 +46,12 @@ interface MaintenanceOptions {
   readonly metrics?: Metrics;
 }
 
-const lockKey = 7_236_150_444;
+/** Between two ticks of the prompt duties. */
 const tickMs = 50;
-
-function kindOf(name: string): string {
-  return name.replaceAll(' ', '_');
-}
 
 interface DutyRunner {
   /** Begins a due job, unless it is running: a slow job does not delay the others. */
-  begin(duty: Duty): void;
+  begin(name: string, duty: Duty): void;
   /** Resolves when no job is running. */
   settled(): Promise<void>;
 }
@@ -65,16 +60,16 @@ function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => bo
   const underWay = new Map<string, Promise<void>>();
   const restsUntil = new Map<string, number>();
   return {
-    begin: ({ name, everyMs, rests = 0, isRoutine = false, isRepair = false, work }) => {
+    begin: (name, { everyMs, rests = 0, isRoutine = false, isRepair = false, work }) => {
       const began = performance.now();
       if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
       const task = work(isStopping)
         .then((repaired) => {
           if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
-          if (isRepair) metrics.add('repairs_total', { kind: kindOf(name) }, repaired);
+          if (isRepair) metrics.add('repairs_total', { kind: name }, repaired);
         })
         .catch((error: unknown) => {
-          metrics.add('maintenance_failures_total', { duty: kindOf(name) });
+          metrics.add('maintenance_failures_total', { duty: name });
           logger.warn({ err: error, duty: name }, 'a maintenance duty failed; it is retried');
         })
         .finally(() => {
@@ -91,15 +86,15 @@ function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => bo
 }
 
 /** Metrics of every job exist before their first count. */
-function announceMetrics(metrics: Metrics, duties: readonly Duty[]): void {
-  for (const { name, isRepair } of duties) {
-    metrics.add('maintenance_failures_total', { duty: kindOf(name) }, 0);
-    if (isRepair === true) metrics.add('repairs_total', { kind: kindOf(name) }, 0);
+function announceMetrics(metrics: Metrics, duties: Duties): void {
+  for (const [name, { isRepair }] of Object.entries(duties)) {
+    metrics.add('maintenance_failures_total', { duty: name }, 0);
+    if (isRepair === true) metrics.add('repairs_total', { kind: name }, 0);
   }
 }
 
 export function createMaintenance(options: MaintenanceOptions): Maintenance {
-  const { db, duties, promptDuties, intervalMs, logger, metrics = noMetrics } = options;
+  const { db, duties, intervalMs, logger, metrics = noMetrics } = options;
   let lock: LockHold | null = null;
   let timer: NodeJS.Timeout | null = null;
   let ticker: NodeJS.Timeout | null = null;
@@ -107,9 +102,15 @@ export function createMaintenance(options: MaintenanceOptions): Maintenance {
   let isStopped = false;
   const runner = createDutyRunner(logger, metrics, () => isStopped);
 
+  const beginDuties = (isPromptTick: boolean): void => {
+    if (lock === null) return;
+    for (const [name, duty] of Object.entries(duties))
+      if ((duty.isPrompt ?? false) === isPromptTick) runner.begin(name, duty);
+  };
+
   const runRound = async (): Promise<void> => {
-    if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, lockKey);
-    if (lock !== null) for (const duty of duties) runner.begin(duty);
+    if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, 'maintenance');
+    beginDuties(false);
   };
 
   const schedule = (): void => {
@@ -124,11 +125,9 @@ export function createMaintenance(options: MaintenanceOptions): Maintenance {
   return {
     isHolder: () => lock !== null && !isStopped,
     start: () => {
-      announceMetrics(metrics, [...duties, ...promptDuties]);
+      announceMetrics(metrics, duties);
       schedule();
-      ticker = setInterval(() => {
-        if (lock !== null) for (const duty of promptDuties) runner.begin(duty);
-      }, tickMs);
+      ticker = setInterval(() => beginDuties(true), tickMs);
     },
     stop: async () => {
       isStopped = true;
@@ -143,18 +142,25 @@ export function createMaintenance(options: MaintenanceOptions): Maintenance {
 
 // The maintenance jobs and their intervals.
 
-interface Duty {
-  readonly name: string;
+interface Pace {
   readonly everyMs: number;
   /** The minimum rest, as a multiple of the job's duration, for jobs that read more as data grows. */
   readonly rests?: number;
+  /** Callers wait for it, so it has a faster clock of its own. */
+  readonly isPrompt?: boolean;
   /** No repair, and not worth a log line. */
   readonly isRoutine?: boolean;
   /** Any result means that a part had died or was away, so it is counted. */
   readonly isRepair?: boolean;
+}
+
+export interface Duty extends Pace {
   /** @returns how many things it repaired or did */
   readonly work: (isStopping: () => boolean) => Promise<number>;
 }
+
+/** By their names, which are labels of metrics. */
+export type Duties = Readonly<Record<string, Duty>>;
 
 /** Jobs that keep state between ticks, or belong to parts that do. */
 export interface DutyParts {
@@ -198,29 +204,13 @@ async function probeWhatIsDue(
   return probed;
 }
 
-function repair(name: string, everyMs: number, work: Duty['work']): Duty {
-  return { name, everyMs, work, isRepair: true };
-}
-
-function routine(name: string, everyMs: number, work: Duty['work']): Duty {
-  return { name, everyMs, work, isRoutine: true };
-}
-
 async function beginRecheck({ recheckPersons }: Pick<DutyParts, 'recheckPersons'>): Promise<number> {
   recheckPersons?.();
   return 0;
 }
 
-/** Rows that must reach Temporal, by the job that repeats their delivery. */
-const overdue: Readonly<Record<string, readonly DeliveryKind<object>[]>> = {
-  deliveries: [runStarts, unmarkedStarts, runCancels, runControls],
-  escalations: [ladderStarts],
-  reviews: [endedReviews],
-  schedules: [changedSchedules],
-};
-
-/** @returns how many were delivered, without mere marks */
-async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<object>[]): Promise<number> {
+/** Delivers rows that must reach Temporal. @returns how many were delivered, without mere marks */
+async function deliverOverdue(ctx: DeliveryCtx, ...kinds: readonly DeliveryKind<object>[]): Promise<number> {
   let sum = 0;
   for (const kind of kinds) {
     const { delivered } = await deliverDue(ctx, kind);
@@ -229,61 +219,77 @@ async function deliverOverdue(ctx: DeliveryCtx, kinds: readonly DeliveryKind<obj
   return sum;
 }
 
-/** The kinds of work that are started again when Temporal has forgotten them. */
-const forgettable: Readonly<Record<string, DeliveryKind<object>>> = {
-  'forgotten runs': runStarts,
-  'forgotten ladders': ladderStarts,
-  'forgotten schedules': changedSchedules,
-};
-
-/** Jobs that run at every tick, or less often. */
-export function createDuties(ctx: DeliveryCtx, parts: DutyParts): readonly Duty[] {
-  const { db } = ctx;
-  const { budgets } = parts;
-  return [
-    ...Object.entries(overdue).map(([name, kinds]) => ({
-      name,
-      everyMs: 0,
-      work: () => deliverOverdue(ctx, kinds),
-    })),
-    { name: 'due reviews', everyMs: 0, work: () => expireDueReviews(ctx) },
-    repair('leases', 0, () => loseExpiredAttempts(db)),
-    routine('leases of dead processes', minuteMs, () => deleteDeadLeases(db)),
-    routine('probes', 0, (isStopping) => probeWhatIsDue(parts, isStopping)),
-    routine('drains', 0, () => endDrains(ctx)),
-    routine('warm ups', 0, () => parts.beginWarmUps()),
-    { name: 'budget marks', everyMs: 0, work: () => budgets.announceMarks().then(() => 0) },
-    repair('lost runs', 10_000, () => parts.reconcileRuns()),
-    ...Object.entries(forgettable).map(([name, kind]) =>
-      repair(name, 5 * minuteMs, () => restartForgotten(ctx, kind)),
-    ),
-    { ...repair('budgets', minuteMs, () => budgets.reconcile()), rests: 20 },
-    { name: 'old answers', everyMs: purgeMs, work: () => purgeAnswers(db) },
-    routine('people', 1_000, async () => beginRecheck(parts)),
-    routine('old sessions', purgeMs, () => purgeSessions(db)),
-    routine('webhooks', 0, () => parts.webhooks.deliverDue()),
-    routine('old webhook deliveries', purgeMs, () => purgeDeliveries(db)),
-    repair('orphaned escalations', minuteMs, () => cancelOrphanedEscalations(db)),
-    repair('orphaned reviews', minuteMs, () => cancelOrphanedReviews(db)),
-    { name: 'old advice', everyMs: purgeMs, work: () => purgeAdviceAnswers(db) },
-    routine('old results', purgeMs, () => purgeResults(db)),
-    routine('old answers', purgeMs, () => purgeCachedAnswers(db)),
-    { name: 'abandoned uploads', everyMs: purgeMs, work: () => parts.media.sweep(abandonedMs) },
-    { name: 'purge', everyMs: purgeMs, work: () => purgeInstances(db) },
-    routine('parts of tables', 60 * minuteMs, () => addParts(db)),
-    { name: 'secrets under former keys', everyMs: 10_000, work: parts.resealSecrets },
-    routine('erasures', 1_000, parts.eraseProjects),
-    routine('retention', purgeMs, parts.purgeOld),
-  ];
+/** What the work of a duty needs. */
+interface Resources {
+  readonly ctx: DeliveryCtx;
+  readonly db: Db;
+  readonly parts: DutyParts;
 }
 
-/** Callers wait for these jobs, so they have a faster clock of their own. */
-export function createPromptDuties(
-  ctx: Pick<DeliveryCtx, 'db'>,
-  { dueWork }: Pick<DutyParts, 'dueWork'>,
-): readonly Duty[] {
-  return [
-    routine('due work', promptMs, () => dueWork()),
-    routine('capabilities', 2 * promptMs, () => watchCapabilities(ctx)),
-  ];
+interface DutyOf extends Pace {
+  readonly work: (resources: Resources, isStopping: () => boolean) => Promise<number>;
+}
+
+function repair(everyMs: number, work: DutyOf['work']): DutyOf {
+  return { everyMs, work, isRepair: true };
+}
+
+function routine(everyMs: number, work: DutyOf['work']): DutyOf {
+  return { everyMs, work, isRoutine: true };
+}
+
+function prompt(everyMs: number, work: DutyOf['work']): DutyOf {
+  return { everyMs, work, isRoutine: true, isPrompt: true };
+}
+
+/** Every duty of maintenance. One with `everyMs: 0` runs at every tick. */
+const duties: Readonly<Record<string, DutyOf>> = {
+  due_work: prompt(promptMs, ({ parts }) => parts.dueWork()),
+  capabilities: prompt(2 * promptMs, ({ ctx }) => watchCapabilities(ctx)),
+  deliveries: {
+    everyMs: 0,
+    work: ({ ctx }) => deliverOverdue(ctx, runStarts, unmarkedStarts, runCancels, runControls),
+  },
+  escalations: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, ladderStarts) },
+  reviews: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, endedReviews) },
+  schedules: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, changedSchedules) },
+  due_reviews: { everyMs: 0, work: ({ ctx }) => expireDueReviews(ctx) },
+  leases: repair(0, ({ db }) => loseExpiredAttempts(db)),
+  leases_of_dead_processes: routine(minuteMs, ({ db }) => deleteDeadLeases(db)),
+  probes: routine(0, ({ parts }, isStopping) => probeWhatIsDue(parts, isStopping)),
+  drains: routine(0, ({ ctx }) => endDrains(ctx)),
+  warm_ups: routine(0, ({ parts }) => parts.beginWarmUps()),
+  budget_marks: { everyMs: 0, work: ({ parts }) => parts.budgets.announceMarks().then(() => 0) },
+  lost_runs: repair(10_000, ({ parts }) => parts.reconcileRuns()),
+  forgotten_runs: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, runStarts)),
+  forgotten_ladders: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, ladderStarts)),
+  forgotten_schedules: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, changedSchedules)),
+  budgets: { ...repair(minuteMs, ({ parts }) => parts.budgets.reconcile()), rests: 20 },
+  people: routine(1_000, ({ parts }) => beginRecheck(parts)),
+  webhooks: routine(0, ({ parts }) => parts.webhooks.deliverDue()),
+  orphaned_escalations: repair(minuteMs, ({ db }) => cancelOrphanedEscalations(db)),
+  orphaned_reviews: repair(minuteMs, ({ db }) => cancelOrphanedReviews(db)),
+  old_sessions: routine(purgeMs, ({ db }) => purgeSessions(db)),
+  old_webhook_deliveries: routine(purgeMs, ({ db }) => purgeDeliveries(db)),
+  old_keyed_answers: routine(purgeMs, ({ db }) => purgeAnswers(db)),
+  old_cached_answers: routine(purgeMs, ({ db }) => purgeCachedAnswers(db)),
+  old_advice: routine(purgeMs, ({ db }) => purgeAdviceAnswers(db)),
+  old_results: routine(purgeMs, ({ db }) => purgeResults(db)),
+  old_instances: { everyMs: purgeMs, work: ({ db }) => purgeInstances(db) },
+  abandoned_uploads: { everyMs: purgeMs, work: ({ parts }) => parts.media.sweep(abandonedMs) },
+  parts_of_tables: routine(60 * minuteMs, ({ db }) => addParts(db)),
+  secrets_under_former_keys: { everyMs: 10_000, work: ({ parts }) => parts.resealSecrets() },
+  erasures: routine(1_000, ({ parts }, isStopping) => parts.eraseProjects(isStopping)),
+  retention: routine(purgeMs, ({ parts }, isStopping) => parts.purgeOld(isStopping)),
+};
+
+/** The duties, ready to run on these connections and parts. */
+export function createDuties(ctx: DeliveryCtx, parts: DutyParts): Duties {
+  const resources = { ctx, db: ctx.db, parts };
+  return Object.fromEntries(
+    Object.entries(duties).map(([name, { work, ...pace }]) => [
+      name,
+      { ...pace, work: (isStopping) => work(resources, isStopping) } satisfies Duty,
+    ]),
+  );
 }

@@ -8,6 +8,7 @@ import { Scope } from '../contracts/access.ts';
 import { insertKey } from '../db/access/api-key.ts';
 import { findOldestProject, insertProject, listProjectIds } from '../db/access/project.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
+import { takeLock } from '../db/locks.ts';
 import { migrate } from '../db/migrate.ts';
 import { generateKey, verifyKey } from './access/key-text.ts';
 import { newId } from './ids.ts';
@@ -20,8 +21,6 @@ interface DefaultAccess {
   readonly project_id: string;
   readonly api_key: string;
 }
-
-const lockKey = 7_236_150_445;
 
 async function writeSecret(file: string, text: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
@@ -54,7 +53,7 @@ async function makeKey(db: Db, defaultProject: string): Promise<string> {
 /** @param options apiKeyFile: where the key is kept, mode 0600 */
 export function ensureDefaultProject(db: Db, { apiKeyFile }: { apiKeyFile: string }): Promise<DefaultAccess> {
   return db.transaction(async (trx) => {
-    await trx.raw('select pg_advisory_xact_lock(?)', [lockKey]);
+    await takeLock(trx, 'setup');
     const newProject = {
       project_id: newId('project'),
       name: 'default',

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { holdLock } from '../../src/db/locks.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { addIndex, changeTables, fillInBatches } from '../../src/db/migrations/gentle-steps.ts';
 import { useDatabase } from '../support/database.ts';
@@ -64,16 +65,15 @@ test('a column is filled in batches', async () => {
 });
 
 test('whoever waits for its turn to migrate does not hold up an index that is being made', async () => {
-  const connection = await db.client.acquireConnection();
-  await connection.query('select pg_advisory_lock(7236150443)');
+  const lock = await holdLock(db, 'migration');
   const waiting = migrate(url);
   await waitFor('a process that waits', async () => {
-    const { rows } = await db.raw(`select from pg_stat_activity where query like '%advisory_lock($1)%'
-      and datname = current_database() and pid <> pg_backend_pid()`);
+    const { rows } = await db.raw(`select from pg_stat_activity where query like '%advisory_lock(%'
+      and datname = current_database()
+      and pid not in (select pid from pg_locks where locktype = 'advisory' union select pg_backend_pid())`);
     return rows.length > 0;
   });
   await addIndex(db, { name: 'run_beside', on: 'on run (version)' }, quick);
-  await connection.query('select pg_advisory_unlock(7236150443)');
-  await db.client.releaseConnection(connection);
+  await lock?.release();
   await waiting;
 });

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { checkClockClaims } from '../../scripts/structure/check-clock-claims.ts';
 import { checkFolders, checkShards, checkTotals } from '../../scripts/structure/check-files.ts';
@@ -7,6 +9,7 @@ import {
   checkParameters,
 } from '../../scripts/structure/check-functions.ts';
 import { checkLayers, checkOneWay } from '../../scripts/structure/check-layers.ts';
+import { checkLocks } from '../../scripts/structure/check-locks.ts';
 import { checkOwnerPackages } from '../../scripts/structure/check-owner-packages.ts';
 import { checkTypeNames } from '../../scripts/structure/check-type-names.ts';
 import { compareWithExceptions } from '../../scripts/structure/exceptions.ts';
@@ -223,5 +226,45 @@ describe('packages that the owner named', () => {
   test('may neither leave package.json nor lie unused', () => {
     const others = product.filter((name) => name !== 'koa');
     expect([missing(product, others), missing(others, product)]).toEqual([['koa'], ['koa']]);
+  });
+});
+
+/** What the compiler says of a text alone, without its imports. */
+function codesOf(text: string): number[] {
+  const file = parseSource('src/table.ts', text).tree;
+  const options = { noResolve: true, noLib: true, target: ts.ScriptTarget.ESNext };
+  const host: ts.CompilerHost = {
+    ...ts.createCompilerHost(options),
+    getSourceFile: (name) => (name === 'src/table.ts' ? file : undefined),
+  };
+  const program = ts.createProgram(['src/table.ts'], options, host);
+  return program.getSemanticDiagnostics(program.getSourceFile('src/table.ts')).map(({ code }) => code);
+}
+
+const sameNameTwice = 1117;
+
+describe('names of duties and of advisory locks', () => {
+  test.each([
+    ['src/services/maintenance.ts', '  old_keyed_answers: ', '  old_cached_answers: '],
+    ['src/services/maintenance.ts', '  deliveries: ', '  capabilities: '],
+    ['src/db/locks.ts', '  partitions: ', '  setup: '],
+  ])('the compiler refuses a name that stands twice in the table of %s', (file, own, taken) => {
+    const text = readFileSync(file, 'utf8');
+    expect(text.split(own)).toHaveLength(2);
+    expect(codesOf(text)).not.toContain(sameNameTwice);
+    expect(codesOf(text.replace(own, taken))).toContain(sameNameTwice);
+  });
+
+  test.each([
+    ['a number of its own', "await trx.raw('select pg_advisory_xact_lock(?)', [7_236_150_445]);"],
+    ['an attempt', 'const text = `select pg_try_advisory_lock(7236150445) as held`;'],
+    ['a hash of a name', "await trx.raw(`select pg_advisory_xact_lock_shared(hashtext('wakes'))`);"],
+  ])('an advisory lock by %s is taken in the table alone', (_, text) => {
+    const files = {
+      'src/services/setup.ts': text,
+      'src/db/locks.ts': text,
+      'src/db/sql/claims.sql.ts': text,
+    };
+    expect(subjectsOf(checkLocks, files)).toEqual(['src/services/setup.ts']);
   });
 });

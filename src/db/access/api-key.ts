@@ -79,16 +79,6 @@ export function listKeys(
   );
 }
 
-const changeLock = 7_236_150_446;
-
-/**
- * Serialises changes of keys until the transaction ends. Otherwise a key created during the revocation of its creator
- * would survive.
- */
-export async function lockKeys(trx: Db): Promise<void> {
-  await trx.raw('select pg_advisory_xact_lock(?)', [changeLock]);
-}
-
 type Revoked = Pick<KeyRow, 'key_id' | 'projects'>;
 
 /** A second revocation changes nothing. @returns the keys that it revokes, including the key itself */

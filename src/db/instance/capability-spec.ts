@@ -2,8 +2,10 @@
  * Specs that were read from instances and accepted. They never change: other content has another digest. A check of a
  * whole definition reads the specs of many capabilities at once.
  */
+
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
+import { takeLock } from '../locks.ts';
 import { query } from '../statements.ts';
 
 export interface CapabilitySpecRow {
@@ -66,9 +68,7 @@ export async function findRivalSpec(
     instanceId,
   }: { name: string; version: string; digest: string; instanceId: string },
 ): Promise<{ readonly endpoint: string } | null> {
-  await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [
-    `capability_spec ${name} ${version}`,
-  ]);
+  await takeLock(db, 'capability_spec', name, version);
   const row = await query<{ endpoint: string }>(db).first(
     `select endpoint from instance
      where name = ? and version = ? and spec_digest <> ? and instance_id <> ? and state in ('up', 'suspect')

@@ -3,9 +3,11 @@
  * time: silence, expiry, open calls. A probing round skips rows that another process has locked, so rounds never wait
  * for each other.
  */
+
 import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
 import type { CostModel, Registration, StoredState, WarmUp } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
+import { takeLock } from '../locks.ts';
 import { query, toJsonb } from '../statements.ts';
 import { purgePublishers } from './capability-name.ts';
 
@@ -290,7 +292,7 @@ export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: n
 
 /** Serialises these counts per project until the transaction ends. Deregistered instances do not count. */
 export async function countInstancesOf(trx: Db, projectId: string): Promise<number> {
-  await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [`instances ${projectId}`]);
+  await takeLock(trx, 'instances', projectId);
   const row = await query<{ count: number }>(trx).one(
     `select count(*)::int as count from instance where owner_project = ? and state <> 'deregistered'`,
     [projectId],

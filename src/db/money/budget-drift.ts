@@ -4,7 +4,9 @@
  * (yesterday, in every time zone), the months since theirs, and runs that have not ended. Days have millions of calls: ended calls are summed
  * once and their sums kept (`addEnded`), so that a check reads only the calls of the last minutes.
  */
+
 import type { Db } from '../connect.ts';
+import { takeLock } from '../locks.ts';
 import { query } from '../statements.ts';
 
 export interface Drift {
@@ -204,7 +206,7 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
 export async function correctDrift(db: Db): Promise<readonly Drift[]> {
   if ((await findDrift(db)).length === 0) return [];
   return db.transaction(async (trx) => {
-    await trx.raw(`select pg_advisory_xact_lock(hashtextextended('budget drift', 0))`);
+    await takeLock(trx, 'budget_drift');
     const drift = await findDrift(trx);
     const of = (column: keyof Drift): string[] => drift.map((row) => row[column]);
     await trx.raw(`select open_budget(d.scope, d.day) from unnest(?::text[], ?::date[]) d (scope, day)`, [

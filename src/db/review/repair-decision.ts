@@ -2,8 +2,10 @@
  * Decisions about repairs: one row for each proposal of a review that a decision is evidence about. The rows of equal
  * repairs are read together, under a lock, so that of two decisions at once the later one sees the earlier.
  */
+
 import type { RepairIdentity } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
+import { takeLock } from '../locks.ts';
 
 /** A repair of a project's capability. */
 export interface RepairKey extends RepairIdentity {
@@ -27,8 +29,7 @@ export async function lockRepairDecisions(
   trx: Db,
   { project_id, capability }: Pick<RepairKey, 'project_id' | 'capability'>,
 ): Promise<void> {
-  const name = `repairs ${project_id} ${capability}`;
-  await trx.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name]);
+  await takeLock(trx, 'repairs', project_id, capability);
 }
 
 function toDigest(hex: string): Buffer {

@@ -2,7 +2,9 @@
  * Runs with the same concurrency key of a project are admitted in order of arrival, up to the limit that each of them
  * sets. A lock on the key, held until the transaction ends, allows one decision at a time.
  */
+
 import type { Db } from '../connect.ts';
+import { takeLock } from '../locks.ts';
 import { query } from '../statements.ts';
 
 export interface ConcurrencyKey {
@@ -12,10 +14,7 @@ export interface ConcurrencyKey {
 
 /** Lock several keys in sorted order. */
 export async function lockAdmission(trx: Db, { project_id, concurrency_key }: ConcurrencyKey): Promise<void> {
-  await trx.raw(
-    `select pg_advisory_xact_lock(hashtextextended('admission ' || ?::text || ' ' || ?::text, 0))`,
-    [project_id, concurrency_key],
-  );
+  await takeLock(trx, 'admission', project_id, concurrency_key);
 }
 
 export interface AdmissionCount {

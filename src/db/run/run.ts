@@ -17,11 +17,6 @@ interface NewJob {
   readonly body: JsonObject;
 }
 
-/** Admits one writer of many runs per project at a time; take it before the locks on keys. */
-export async function lockOpenRuns(trx: Db, projectId: string): Promise<void> {
-  await trx.raw(`select pg_advisory_xact_lock(hashtextextended('open runs ' || ?::text, 0))`, [projectId]);
-}
-
 interface NewRuns {
   /** All of one project and one requester. */
   readonly runs: readonly NewRun[];

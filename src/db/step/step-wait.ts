@@ -2,8 +2,10 @@
  * Steps that wait without occupying a slot, and external ends of their waits. A wake is written with the change that
  * causes it, and stays until the step's run was notified. Rows are locked in the order in which claims lock them.
  */
+
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
+import { sharing, takeLock } from '../locks.ts';
 import { query } from '../statements.ts';
 
 export interface WaitingRow extends StepItemKey {
@@ -70,16 +72,13 @@ export async function wakeForCapabilities(db: Db, limit: number): Promise<number
   );
 }
 
-/** Shared by transactions that clear a wake, so that none of them locks a step while others are woken. */
-const wakeLock = 7_202_611;
-
 /**
  * Wakes every step that waits for room in this budget. A step that is locked is being claimed, and is skipped.
  * @param trx in which the limit is locked
  * @returns how many
  */
 export async function wakeScope(trx: Db, scope: string): Promise<number> {
-  await trx.raw('select pg_advisory_xact_lock(?)', [wakeLock]);
+  await takeLock(trx, 'wakes');
   return query(trx).written(
     `with due as (
        select run_id, step_id, item from step
@@ -135,11 +134,11 @@ export async function clearWake(db: Db, { run_id, step_id, item, asked }: WakeRo
     `with told as (
        select run_id, step_id, item from step
        where run_id = ? and step_id = ? and item = ? and wake_requested_at = ?::timestamptz
-         and (select pg_advisory_xact_lock_shared(?)) is not null
+         and ${sharing('wakes')}
        for update skip locked
      )
      update step s set wake_requested_at = null from told
      where s.run_id = told.run_id and s.step_id = told.step_id and s.item = told.item`,
-    [run_id, step_id, item, asked, wakeLock],
+    [run_id, step_id, item, asked],
   );
 }

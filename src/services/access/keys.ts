@@ -18,7 +18,6 @@ import {
   type KeyRow,
   listGoingOn,
   listKeys,
-  lockKeys,
   replaceSecret,
   revokeWithKeysBelow,
 } from '../../db/access/api-key.ts';
@@ -26,6 +25,7 @@ import { insertAudits } from '../../db/access/audit.ts';
 import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { listErasing } from '../../db/deletion/erasure.ts';
+import { takeLock } from '../../db/locks.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
@@ -108,7 +108,7 @@ export async function createKey(
   const projects = [...new Set(request.projects)];
   const scopes = [...new Set(request.scopes)];
   await ctx.db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const parent = await findLiveKey(trx, caller.key_id);
     if (parent === null) throw new AppError('unauthenticated', `${caller.key_id} was revoked or has expired`);
     await requireHeldNow(trx, caller, request);
@@ -155,7 +155,7 @@ export async function revokeKey(
   keyId: string,
 ): Promise<KeyRevoked> {
   const ended = await db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const row = await findKeyOf(trx, keyId, caller.projects);
     if (row === null) throw new AppError('not_found', `no key ${keyId}`);
     if (row.scopes.includes('operator') && !isOperator(caller))
@@ -203,7 +203,7 @@ export async function rotateKey(
     );
   const fresh = generateSecret(environmentOf(ctx), keyId);
   await ctx.db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const row = await findKeyOf(trx, keyId, caller.projects);
     const renewed = { secret_sha256: fresh.secret_sha256, overlapS };
     if (row === null || !(await replaceSecret(trx, { keyId, from: caller.key_id }, renewed)))

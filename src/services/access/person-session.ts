@@ -9,7 +9,6 @@ import type { Identity } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../clients/openid-provider.ts';
 import { sessionHours } from '../../contracts/bounds.ts';
 import type { Grant, GroupRules, SignInRefused } from '../../contracts/sign-in.ts';
-import { lockKeys } from '../../db/access/api-key.ts';
 import { findPerson, type PersonRow } from '../../db/access/person.ts';
 import {
   type DueSession,
@@ -21,6 +20,7 @@ import {
   takeDueSessions,
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
+import { takeLock } from '../../db/locks.ts';
 import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
 import { digestOf, randomSecret } from './key-text.ts';
@@ -91,7 +91,7 @@ export function openPersonSession(
 ): Promise<{ readonly secret: string } | SignInRefused> {
   const { identity } = signIn;
   return db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const known = await findPerson(trx, identity.issuer, identity.subject);
     const grants = await judge(trx, known, signIn);
     if ('refused' in grants) return refuse(trx, signIn, grants);
@@ -140,7 +140,7 @@ async function keepAnswer(
   { identity, rules }: Pick<PersonSignIn, 'identity' | 'rules'>,
 ): Promise<void> {
   await db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const known = await findPerson(trx, issuer, subject);
     if (known === null) return;
     const grants = await resolveGrants(trx, rules, identity.groups);

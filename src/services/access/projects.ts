@@ -1,10 +1,12 @@
 /** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
+
 import type { Project, ProjectRequest } from '../../contracts/access.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import { addProjectUpwards, lockKeys } from '../../db/access/api-key.ts';
+import { addProjectUpwards } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { holdsEvery } from '../../db/access/person.ts';
 import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/access/project.ts';
+import { takeLock } from '../../db/locks.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
@@ -38,7 +40,7 @@ export async function createProject(
   const project_id = newId('project');
   const daily_limit_nano = toNanoUsd(daily_limit_usd);
   const { row, holders } = await db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const row = await insertProject(trx, { project_id, name, timezone, daily_limit_nano });
     const holders = await addProjectUpwards(trx, key_id, project_id);
     const entry = { actor: key_id, action: 'project.created', subject: project_id };

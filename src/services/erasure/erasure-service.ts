@@ -13,9 +13,9 @@
  * E4 At the end, no row names the project, its texts, or keys that held it alone; amounts keep the name of their
  *    capability.
  */
+
 import { Erasure } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
-import { lockKeys } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { findOldestProject, projectExists } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -27,6 +27,7 @@ import {
   markErasing,
   untieKeys,
 } from '../../db/deletion/erasure.ts';
+import { takeLock } from '../../db/locks.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
@@ -67,7 +68,7 @@ export async function beginErasure(
   projectId: string,
 ): Promise<Erasure> {
   const begun = await db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const known = await findErasure(trx, projectId);
     if (known !== undefined) return known;
     await refuseNeeded(trx, caller, projectId);

@@ -3,9 +3,9 @@
  * histories in Temporal are deleted, then its rows (E3). Then the rest is deleted: files, skills and other stored
  * things, its part of ledger and audit log, its keys and its name.
  */
+
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
-import { lockKeys } from '../../db/access/api-key.ts';
 import { deletedTables } from '../../db/deletion/deleted-tables.ts';
 import {
   type ErasedBook,
@@ -32,6 +32,7 @@ import {
   untieKeys,
 } from '../../db/deletion/erasure.ts';
 import { deleteJobs, forgetLeavingJobs, listLeavingJobs } from '../../db/deletion/old-jobs.ts';
+import { takeLock } from '../../db/locks.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import type { Ctx } from '../context.ts';
 import type { MediaLibrary } from '../media/media-library.ts';
@@ -247,7 +248,7 @@ export async function rewriteBooks(pass: ErasurePass): Promise<boolean> {
 export async function finish(pass: ErasurePass): Promise<boolean> {
   const { db, erasure } = pass;
   await db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     await untieKeys(trx, { projectId: erasure.project_id, pseudonym: erasure.pseudonym }); // of a key created meanwhile
     const counts = await eraseNames(trx, erasure.project_id);
     const api_key = await deleteKeys(trx, await listKeysOfProject(trx, erasure.project_id));

@@ -3,11 +3,13 @@
  * again, and so does a secret that was replaced. An audit log that was kept elsewhere holds them: its export, or the
  * log of servers, which has a line for each entry.
  */
+
 import { z } from 'zod';
 import { parseJson } from '../../core/json/text.ts';
-import { lockKeys, revokeWithKeysBelow } from '../../db/access/api-key.ts';
+import { revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
+import { takeLock } from '../../db/locks.ts';
 import type { KeyAct } from '../../db/recovery.ts';
 import { AppError } from '../../errors/app-error.ts';
 
@@ -39,7 +41,7 @@ export async function readKeyActs(lines: AsyncIterable<string> | Iterable<string
 /** Includes the keys below them. @returns the keys that worked until then */
 export function revokeAgain(db: Db, keyIds: readonly string[]): Promise<readonly string[]> {
   return db.transaction(async (trx) => {
-    await lockKeys(trx);
+    await takeLock(trx, 'keys');
     const all: string[] = [];
     for (const keyId of keyIds) {
       const revoked = await revokeWithKeysBelow(trx, keyId);

@@ -4,9 +4,11 @@
  * part of it, because the two would wait for each other. Runs beyond the project's limit of open runs are refused, the
  * last ones first. A child run is never refused for that, because a run that has begun may continue.
  */
+
 import type { Db } from '../../db/connect.ts';
+import { takeLock } from '../../db/locks.ts';
 import { holdJobs } from '../../db/run/job.ts';
-import { type InsertedRuns, insertRuns, lockOpenRuns } from '../../db/run/run.ts';
+import { type InsertedRuns, insertRuns } from '../../db/run/run.ts';
 import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import type { NewRun } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -119,7 +121,7 @@ export async function insertAdmittedRuns(
   runs: readonly PreparedRun[],
 ): Promise<readonly AdmissionResult[]> {
   const { project_id: projectId, mostOpen } = intake;
-  if (runs.length > 1) await lockOpenRuns(trx, projectId);
+  if (runs.length > 1) await takeLock(trx, 'open_runs', projectId);
   const lacking = await holdNeeded(trx, projectId, runs);
   const refused: (AppError | undefined)[] = runs.map((run) => lacking.get(run));
   const prepared: PreparedRun[] = [];

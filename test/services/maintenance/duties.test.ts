@@ -1,6 +1,6 @@
 /** Each part says here which of its functions were called; only the statements on the database are real. */
 import { expect, it } from 'vitest';
-import { createDuties, createPromptDuties, type DutyParts } from '../../../src/services/maintenance.ts';
+import { createDuties, type DutyParts } from '../../../src/services/maintenance.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx, forgetful, someDelivered } from '../../support/delivery.ts';
 import { idleParts } from '../../support/maintenance.ts';
@@ -36,24 +36,23 @@ it('uses every part that maintenance is given', async () => {
   const ctx = aDeliveryCtx(db);
   const { watched, unused } = watch();
   expect(unused).toContain('parts.budgets.reconcile');
-  const duties = [...createDuties(ctx, watched), ...createPromptDuties(ctx, watched)];
-  for (const { work } of duties) await work(() => false);
+  for (const { work } of Object.values(createDuties(ctx, watched))) await work(() => false);
   expect([...unused]).toEqual([]);
 });
 
 it('counts as a repair what Temporal had forgotten, whatever it is', async () => {
   await someDelivered(db, { runs: 1, ladders: 2, schedules: 3 });
   const duties = createDuties(aDeliveryCtx(db, forgetful), parts);
-  const forgotten = duties.filter(({ name }) => name.startsWith('forgotten'));
-  const done = forgotten.map(async ({ name, everyMs, isRepair, work }) => [
+  const forgotten = Object.entries(duties).filter(([name]) => name.startsWith('forgotten'));
+  const done = forgotten.map(async ([name, { everyMs, isRepair, work }]) => [
     name,
     everyMs,
     isRepair,
     await work(() => false),
   ]);
   expect(await Promise.all(done)).toEqual([
-    ['forgotten runs', 300_000, true, 1],
-    ['forgotten ladders', 300_000, true, 2],
-    ['forgotten schedules', 300_000, true, 3],
+    ['forgotten_runs', 300_000, true, 1],
+    ['forgotten_ladders', 300_000, true, 2],
+    ['forgotten_schedules', 300_000, true, 3],
   ]);
 });

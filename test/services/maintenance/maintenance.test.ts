@@ -52,7 +52,7 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
     ...idleParts,
     budgets: createBudgetKeeper({ db, logger, metrics: noMetrics }),
   });
-  const maintenance = createMaintenance({ db, logger, intervalMs: 20, duties, promptDuties: [] });
+  const maintenance = createMaintenance({ db, logger, intervalMs: 20, duties });
   maintenance.start();
   try {
     const ended = await waitFor('the ladder to end', async () => {
@@ -60,6 +60,45 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
       return row?.finished_at == null ? null : row;
     });
     expect(ended).toMatchObject({ state: 'cancelled', error: { code: 'escalation_cancelled' } });
+  } finally {
+    await maintenance.stop();
+  }
+});
+
+/** Rows of each table that age alone deletes: two that are past it, and one that is not. */
+async function answersOfAges({ project_id, run_id }: { project_id: string; run_id: string }): Promise<void> {
+  const ages: readonly [string, number][] = [
+    ['a', 30 * 3_600_000],
+    ['b', 25 * 3_600_000],
+    ['c', -3_600_000],
+  ];
+  for (const [key, ageMs] of ages) {
+    const at = new Date(Date.now() - ageMs);
+    const sha256 = Buffer.alloc(32, key);
+    const stored = { stored_at: at, expires_at: at };
+    const answer = { request: 'POST /v1/exec', key, body_sha256: sha256, status: 200, answer: '{}' };
+    await db('idempotency').insert({ project_id, ...answer, created_at: at });
+    await db('advice_answer').insert({ project_id, request_sha256: sha256, answer: '{}', created_at: at });
+    const call = { attempt_id: key, instance_id: 'i', endpoint: 'http://i', cost_nano: 0, output: '{}' };
+    await db('cached_answer').insert({ project_id, key: sha256, capability: 'c', ...call, ...stored });
+    const step = { run_id, step_id: 'a', item: 0, pipeline: 'p', capability: 'c', led_at: at };
+    await db('cached_result').insert({ project_id, key: sha256, ...step, ...stored });
+  }
+}
+
+const agedTables = ['idempotency', 'advice_answer', 'cached_answer', 'cached_result'];
+
+it('deletes every kind of answer that is too old, and no other', async () => {
+  await answersOfAges(await aRun(db));
+  const logger = pino({ level: 'silent' });
+  const budgets = createBudgetKeeper({ db, logger, metrics: noMetrics });
+  const duties = createDuties(aDeliveryCtx(db), { ...idleParts, budgets });
+  const maintenance = createMaintenance({ db, logger, intervalMs: 5, duties });
+  maintenance.start();
+  try {
+    const counts = async (): Promise<unknown[]> =>
+      Promise.all(agedTables.map(async (table) => (await db(table).select()).length));
+    await waitFor('one row of each table', async () => (await counts()).every((count) => count === 1));
   } finally {
     await maintenance.stop();
   }
@@ -81,11 +120,10 @@ it('rests in proportion after a duty that took long, and not after others', asyn
     db,
     logger: pino({ level: 'silent' }),
     intervalMs: 1,
-    duties: [
-      { name: 'each', everyMs: 0, work: count('each') },
-      { name: 'long', everyMs: 0, rests: 1_000_000, work: long },
-    ],
-    promptDuties: [],
+    duties: {
+      each: { everyMs: 0, work: count('each') },
+      long: { everyMs: 0, rests: 1_000_000, work: long },
+    },
   });
   maintenance.start();
   try {

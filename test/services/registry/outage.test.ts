@@ -71,7 +71,6 @@ it('an outage of ours of five minutes loses none of 500, and maintenance does no
   const maintenance = createMaintenance({
     db,
     duties: createDuties(aDeliveryCtx(db), { ...idleParts, probeDue: registry.probeDue, budgets }),
-    promptDuties: [],
     intervalMs: 30_000,
     logger: silentLogger,
   });
