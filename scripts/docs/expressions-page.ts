@@ -114,8 +114,9 @@ const ruleList = `
 - \`in\` looks for a value in a list, for a string in a string, or for a string among the keys of an object.
 - Comparisons and conditions need parentheses: \`{{ ( a == b ) }}\`. Only an operator or a filter may follow the closing one.
 
-### Lists and paths
+### Lists, objects and paths
 
+- \`[a, b]\` makes a list, and \`{"key": a}\` an object. Keys are in quotes. A list or object with a missing value in it is missing, so \`??\` covers it.
 - \`[*]\` means every item. An item that is null stays null. A second \`[*]\` does not flatten the list.
 - There is no negative index: \`| last\` gives the last item.
 - \`[0]\` on an object, and \`["x"]\` or \`.x\` on a list, are errors that \`??\` does not cover.
@@ -123,7 +124,8 @@ const ruleList = `
 
 ### What expressions cannot read
 
-- Expressions have no clock, no random values, no environment variables and no secrets.
+- Expressions have no clock, no random values and no environment variables.
+- A secret has no value in an expression. \`secrets.<name>\` is alone in its \`{{ }}\`, and only the request to the instance holds the value.
 - \`__proto__\`, \`prototype\` and \`constructor\` are refused as names.
 `;
 
@@ -149,7 +151,6 @@ const limits = formatTable(
 const writtenArguments: Readonly<Record<ExpressionFilter['argument'], string>> = {
   none: '',
   string: '("…")',
-  scalar: '(scalar)',
   field: '("field")',
   value: '(expr)',
   values: '(expr, expr)',
@@ -170,7 +171,7 @@ const filterTable = formatTable(
 );
 
 const filterRules = `
-- A filter passes a missing value on to the next \`??\`, or to \`default\`. It refuses a value of another type.
+- A filter passes a missing value on to the next \`??\`, or to \`default\`, which means the same. It refuses a value of another type.
 - An argument \`expr\` is any expression, such as a path. A field is a name in quotes.
 - \`sort\`, \`min\` and \`max\` take numbers only, or strings only. Equal items keep their order.
 - \`round\` rounds halves away from zero. Its argument may be absent.

@@ -103,7 +103,10 @@ describe('completion', () => {
       ['mix', 'mix'],
     ]);
     expect(offered('job.clip', 'job.|')).toEqual([['clip', 'string']]);
-    expect(offered('job.clip', 'j|').map(([label]) => label)).toContain('job');
+    for (const written of ['j|', '[j|', '[job.clip,j|', '{\\"a\\":j|']) {
+      expect(offered('job.clip', written).map(([label]) => label)).toContain('job');
+    }
+    expect(offered('job.clip', 'job[j|')).toEqual([]);
   });
 
   test('keys that a step has are not offered again, and a new step is offered as a whole', () => {

@@ -104,7 +104,7 @@ function offerReferences(before: string, facts: EditorFacts): Offer | null {
     const options = offerFields(fieldsAt(facts.job, segmentsOf(job[1] ?? '')), '');
     return { length: job[2]?.length ?? 0, options };
   }
-  const root = /(?:^\{\{|[\s(,!+*/])\s*(\w*)$/.exec(expression);
+  const root = /(?:^\{\{|[\s(,:!+*/]|(?<![\w\])])\[)\s*(\w*)$/.exec(expression);
   return { length: root?.[1]?.length ?? 0, options: root === null ? [] : offerWords(rootNames) };
 }
 

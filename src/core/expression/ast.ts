@@ -1,6 +1,6 @@
 /**
  * A parsed expression: plain data, so it can be cached and compared. Chains (`??`, `&&`, filters, comparisons, sums,
- * products) are lists, never nested, so only parentheses and `!` deepen a tree.
+ * products) are lists, never nested, so only parentheses, `!`, lists and objects deepen a tree.
  */
 import type { Scalar } from '../json/values.ts';
 import type { AnyFilterName } from './filters.ts';
@@ -19,7 +19,8 @@ export interface Path {
 
 export interface FilterCall {
   readonly name: AnyFilterName;
-  readonly argument: Scalar;
+  /** A text that is written in quotes, such as a field. */
+  readonly argument: string | null;
   /** Arguments that are expressions. */
   readonly values?: readonly Expression[];
   /** Between a field and a value. */
@@ -29,6 +30,8 @@ export interface FilterCall {
 export type Expression =
   | { readonly kind: 'literal'; readonly value: Scalar }
   | Path
+  | { readonly kind: 'list'; readonly items: readonly Expression[] }
+  | { readonly kind: 'object'; readonly entries: readonly (readonly [key: string, value: Expression])[] }
   | { readonly kind: 'filtered'; readonly of: Expression; readonly filters: readonly FilterCall[] }
   | { readonly kind: 'otherwise'; readonly alternatives: readonly Expression[] }
   | { readonly kind: 'not'; readonly of: Expression }
@@ -43,6 +46,13 @@ export type Expression =
       readonly first: Expression;
       readonly rest: readonly { readonly operator: ArithmeticOperator; readonly right: Expression }[];
     };
+
+/** A list or an object that is written as such. */
+export type Literal = Extract<Expression, { readonly kind: 'list' | 'object' }>;
+
+export function partsOf(literal: Literal): readonly Expression[] {
+  return literal.kind === 'list' ? literal.items : literal.entries.map(([, value]) => value);
+}
 
 const plainName = /^[A-Za-z_][A-Za-z0-9_-]*$/;
 

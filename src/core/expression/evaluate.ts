@@ -7,7 +7,7 @@
 import type { Json } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
-import { type Expression, formatPath, type Path, type Segment } from './ast.ts';
+import { type Expression, formatPath, type Literal, type Path, partsOf, type Segment } from './ast.ts';
 import { calculate, compareValues } from './compare.ts';
 import {
   copyValue,
@@ -109,6 +109,9 @@ function evaluate(expression: Expression, evaluation: Evaluation): Outcome {
       return found(expression.value);
     case 'path':
       return resolvePath(expression, evaluation);
+    case 'list':
+    case 'object':
+      return evaluateLiteral(expression, evaluation);
     case 'filtered':
       return evaluateFiltered(expression, evaluation);
     case 'otherwise':
@@ -127,17 +130,34 @@ function evaluate(expression: Expression, evaluation: Evaluation): Outcome {
   }
 }
 
+/** A missing part makes the whole missing, so that `??` covers it. */
+function evaluateLiteral(literal: Literal, evaluation: Evaluation): Outcome {
+  const parts = partsOf(literal);
+  spendItems(evaluation, parts.length);
+  const values: Json[] = [];
+  for (const part of parts) {
+    const outcome = evaluate(part, evaluation);
+    if (!outcome.found) return outcome;
+    values.push(outcome.value);
+  }
+  if (literal.kind === 'list') return found(values);
+  for (const [key] of literal.entries) spend(evaluation, key.length);
+  return found(Object.fromEntries(literal.entries.map(([key], index) => [key, values[index] ?? null])));
+}
+
 function evaluateFiltered(
   expression: Extract<Expression, { kind: 'filtered' }>,
   evaluation: Evaluation,
 ): Outcome {
   let outcome = evaluate(expression.of, evaluation);
   for (const { name, argument, values: written = [], operator } of expression.filters) {
-    if (outcome.found) {
+    if (name === 'default') {
+      if (!outcome.found || outcome.value === null) outcome = evaluateAlternatives(written, evaluation);
+    } else if (outcome.found) {
       const values = written.map((value) => evaluateToValue(value, evaluation));
       const { value } = outcome;
       outcome = knownFilters[name].apply({ value, argument, values, operator, evaluation });
-    } else if (name === 'default') outcome = found(argument);
+    }
   }
   return outcome;
 }

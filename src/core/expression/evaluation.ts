@@ -201,7 +201,7 @@ function enter(depth: number, items: number, evaluation: Evaluation): void {
 /** The value that a filter gets, with its arguments. */
 export interface FilterInput {
   readonly value: Json;
-  readonly argument: Scalar;
+  readonly argument: string | null;
   /** Arguments that are expressions, evaluated. */
   readonly values: readonly Json[];
   readonly operator?: ComparisonOperator | undefined;
@@ -210,10 +210,10 @@ export interface FilterInput {
 
 export interface ExpressionFilter {
   /**
-   * `scalar`: a string, number, boolean or null. `field`: a name in quotes. `value`, `values`, `optional`: one, two, or
-   * perhaps one expression. `condition`: a field, an operator and an expression.
+   * `string`: a text in quotes. `field`: a name in quotes. `value`, `values`, `optional`: one, two, or perhaps one
+   * expression. `condition`: a field, an operator and an expression.
    */
-  readonly argument: 'none' | 'string' | 'scalar' | 'field' | 'value' | 'values' | 'optional' | 'condition';
+  readonly argument: 'none' | 'string' | 'field' | 'value' | 'values' | 'optional' | 'condition';
   /** One line for the documentation. */
   readonly summary: string;
   readonly apply: (input: FilterInput) => Outcome;

@@ -180,9 +180,9 @@ export const filters = {
     apply: estimateTokens,
   },
   default: {
-    argument: 'scalar',
-    summary: 'the argument in place of null or of a missing value',
-    apply: ({ value, argument }: FilterInput): Outcome => found(value ?? argument),
+    argument: 'value',
+    summary: 'the argument in place of null or of a missing value, as by `??`',
+    apply: ({ value }: FilterInput): Outcome => found(value), // evaluate.ts evaluates the argument where it is needed
   },
   ...listFilters,
   ...textFilters,

@@ -36,7 +36,10 @@ export function createGrammar(dialect: Dialect): readonly GrammarRule[] {
     phrase('sum', calculated('product', arithmeticOperators.sum)),
     phrase('product', calculated('alt', arithmeticOperators.product)),
     phrase('alt', `primary { ${word(operators.filter)} filter }`),
-    phrase('primary', 'path | scalar | "(" cond ")"'),
+    phrase('primary', 'path | scalar | list | object | "(" cond ")"'),
+    phrase('list', enclosed('[', 'expr', ']')),
+    phrase('object', enclosed('{', 'field', '}')),
+    phrase('field', 'string ":" expr'),
     phrase('path', 'root { "." name | "[" index "]" | "[" string "]" | "[" "*" "]" }'),
     phrase('root', eitherWord(dialect.roots)),
     phrase('filter', dialect.filterNames.map(filterCall).join(' | ')),
@@ -73,6 +76,10 @@ function calculated(rule: string, signs: readonly string[]): string {
   return `${rule} { ${signs.map((sign) => `${word(sign)} ${rule}`).join(' | ')} }`;
 }
 
+function enclosed(open: string, rule: string, close: string): string {
+  return `${word(open)} ${word(close)} | ${word(open)} ${repeated(rule, ',')} ${word(close)}`;
+}
+
 function filterCall(name: AnyFilterName): string {
   const { argument } = knownFilters[name];
   const called = (inside: string): string => `${word(name)} "(" ${inside} ")"`;
@@ -80,8 +87,6 @@ function filterCall(name: AnyFilterName): string {
     case 'none':
       return word(name);
     case 'string':
-    case 'scalar':
-      return called(argument);
     case 'field':
       return called('string');
     case 'value':

@@ -10,7 +10,7 @@ export const operators = { otherwise: '??', filter: '|', any: '||', all: '&&', n
 export const arithmeticOperators = { sum: ['+', '-'], product: ['*', '/'] } as const;
 export type ArithmeticOperator = (typeof arithmeticOperators)['sum' | 'product'][number];
 
-const punctuation = ['.', '[', ']', '(', ')', ','] as const;
+const punctuation = ['.', '[', ']', '(', ')', ',', '{', '}', ':'] as const;
 
 export const keywords: ReadonlyMap<string, null | boolean> = new Map([
   ['true', true],
@@ -72,7 +72,7 @@ export const expressionLimits = {
   stringBytes: 65_536,
   /** Segments after the root of one path. */
   pathSegments: 32,
-  /** Nested parentheses and negations; also nested lists and objects of a template. */
+  /** Nested parentheses, negations, lists and objects; also nested lists and objects of a template. */
   nesting: 64,
   /** Nested lists and objects in a value that becomes a result or a JSON text. */
   valueNesting: 500,

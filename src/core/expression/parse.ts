@@ -22,6 +22,7 @@ import {
   acceptSymbol,
   advance,
   type Cursor,
+  isAtClose,
   isSymbol,
   parseNested,
   syntaxError,
@@ -151,6 +152,8 @@ function parsePrimary(cursor: Cursor): Expression {
   if (value !== undefined) return { kind: 'literal', value };
   if (cursor.token.kind === 'name') return parsePath(cursor);
   if (isSymbol(cursor, '(')) return parseNested(cursor, parseParenthesised);
+  if (isSymbol(cursor, '[')) return parseNested(cursor, parseList);
+  if (isSymbol(cursor, '{')) return parseNested(cursor, parseObject);
   throw unexpected(cursor, 'a path, a value or (');
 }
 
@@ -175,12 +178,44 @@ function parseParenthesised(cursor: Cursor): Expression {
   advance(cursor);
   const inner = parseCondition(cursor);
   if (!acceptSymbol(cursor, ')')) throw unexpected(cursor, 'an operator or )');
-  if (isSymbol(cursor, '.') || isSymbol(cursor, '[')) {
-    throw syntaxError(cursor, 'only an operator or a filter may follow a closing parenthesis', {
-      suggestion: 'move the path into the parentheses',
-    });
-  }
+  refusePath(cursor, 'a closing parenthesis', 'move the path into the parentheses');
   return inner;
+}
+
+function refusePath(cursor: Cursor, after: string, suggestion?: string): void {
+  if (!isSymbol(cursor, '.') && !isSymbol(cursor, '[')) return;
+  throw syntaxError(cursor, `only an operator or a filter may follow ${after}`, { suggestion });
+}
+
+function parseList(cursor: Cursor): Expression {
+  const items: Expression[] = [];
+  parseEnclosed(cursor, ']', () => items.push(parseExpression(cursor)));
+  refusePath(cursor, 'a list');
+  return { kind: 'list', items };
+}
+
+function parseObject(cursor: Cursor): Expression {
+  const entries = new Map<string, Expression>();
+  parseEnclosed(cursor, '}', () => {
+    const { kind, start } = cursor.token;
+    if (kind !== 'string') throw unexpected(cursor, 'a key in quotes: {"key": value}');
+    const key = allowedKey(cursor, advance(cursor));
+    if (entries.has(key))
+      throw syntaxError(cursor, `the key ${key.slice(0, 64)} is written twice`, { at: start });
+    if (!acceptSymbol(cursor, ':')) throw unexpected(cursor, ': and a value after the key');
+    entries.set(key, parseExpression(cursor));
+  });
+  refusePath(cursor, 'an object');
+  return { kind: 'object', entries: [...entries] };
+}
+
+/** Reads parts between commas, from the opening sign to the closing one. */
+function parseEnclosed(cursor: Cursor, close: string, parsePart: () => void): void {
+  advance(cursor);
+  if (acceptSymbol(cursor, close)) return;
+  do parsePart();
+  while (acceptSymbol(cursor, ','));
+  if (!acceptSymbol(cursor, close)) throw unexpected(cursor, `an operator, a comma or ${close}`);
 }
 
 export function parseCondition(cursor: Cursor): Expression {
@@ -247,8 +282,7 @@ function parseArguments(cursor: Cursor, filter: AnyFilterName): Omit<FilterCall,
     case 'none':
       return { argument: null };
     case 'string':
-    case 'scalar':
-      return { argument: parseArgument(cursor, filter, kind) };
+      return { argument: parseText(cursor, filter) };
     case 'optional':
       return isSymbol(cursor, '(')
         ? { argument: null, values: parseValues(cursor, filter, 1) }
@@ -301,16 +335,12 @@ function parseFieldCondition(cursor: Cursor, filter: string): Omit<FilterCall, '
   return { argument, operator, values };
 }
 
-function parseArgument(cursor: Cursor, filter: string, kind: 'string' | 'scalar'): Scalar {
-  const opened = acceptSymbol(cursor, '(');
-  const accepted = opened && (kind === 'scalar' || cursor.token.kind === 'string');
-  const argument = accepted ? parseScalar(cursor) : undefined;
-  if (argument === undefined) {
-    const example = kind === 'string' ? `a string argument: ${filter}(", ")` : `a value: ${filter}(0)`;
-    throw unexpected(cursor, example);
-  }
+function parseText(cursor: Cursor, filter: string): string {
+  if (!acceptSymbol(cursor, '(') || cursor.token.kind !== 'string')
+    throw unexpected(cursor, `a string argument: ${filter}(", ")`);
+  const { text } = advance(cursor);
   closeArguments(cursor, filter);
-  return argument;
+  return text;
 }
 
 /** Reads the `}}` after an expression. The error suggests parentheses when an operator needs them. */
@@ -328,7 +358,9 @@ export function parseClose(cursor: Cursor): number {
 
 /** Reads the `}}`, or the end of a text without one. @returns where it ends */
 export function parseEnd(cursor: Cursor): number {
-  if (cursor.token.kind === (cursor.isBare ? 'end' : 'close')) return cursor.token.end;
+  const { kind, start } = cursor.token;
+  if (cursor.isBare ? kind === 'end' : isAtClose(cursor))
+    return cursor.isBare ? start : start + delimiters.close.length;
   throw unexpected(
     cursor,
     cursor.isBare ? 'an operator or a filter' : `${delimiters.close}, an operator or a filter`,

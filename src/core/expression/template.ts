@@ -6,7 +6,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject } from '../json/values.ts';
-import type { Expression, FilterCall, Path, Segment } from './ast.ts';
+import { type Expression, type FilterCall, type Path, partsOf, type Segment } from './ast.ts';
 import { type Dialect, pipelineDialect } from './filters.ts';
 import {
   delimiters,
@@ -24,7 +24,7 @@ export type TemplateNode =
   | { readonly kind: 'literal'; readonly pointer: string; readonly value: Json }
   /** A string that is exactly one `{{ }}`: keeps the type of its value. */
   | { readonly kind: 'expression'; readonly pointer: string; readonly expression: Expression }
-  /** Text with expressions in it: always a string. */
+  /** Text with expressions in it: always a string. Without parts, a text whose expressions cannot be read. */
   | { readonly kind: 'text'; readonly pointer: string; readonly parts: readonly (string | Expression)[] }
   | { readonly kind: 'list'; readonly items: readonly TemplateNode[] }
   | { readonly kind: 'object'; readonly entries: readonly (readonly [string, TemplateNode])[] };
@@ -36,7 +36,7 @@ export interface CompiledTemplate {
 }
 
 export interface TemplateReading {
-  /** Strings with an error are kept as text. */
+  /** Strings with an error have no value. */
   readonly template: CompiledTemplate;
   /** At most one per string. */
   readonly errors: readonly ExpressionSyntaxError[];
@@ -138,15 +138,20 @@ function refuse(
 function compileString(text: string, place: ReadingPosition): TemplateNode {
   const limit = expressionLimits.stringBytes;
   if (isLongerThanBytes(text, limit)) {
-    return refuse(text, place, 'expression_limit', `a string with an expression has at most ${limit} bytes`);
+    refuse(text, place, 'expression_limit', `a string with an expression has at most ${limit} bytes`);
+    return unreadable(place);
   }
   try {
     return parseString(text, place);
   } catch (error) {
     if (!(error instanceof ExpressionSyntaxError)) throw error;
     place.reading.errors.push(error);
-    return literal(text, place);
+    return unreadable(place);
   }
+}
+
+function unreadable({ pointer }: ReadingPosition): TemplateNode {
+  return { kind: 'text', pointer, parts: [] };
 }
 
 function parseString(text: string, { pointer, reading }: ReadingPosition): TemplateNode {
@@ -242,10 +247,14 @@ function visitExpression(expression: Expression, optional: boolean, visit: Visit
     case 'path':
       visit(expression, optional);
       return;
+    case 'list':
+    case 'object':
+      for (const part of partsOf(expression)) visitExpression(part, optional, visit);
+      return;
     case 'filtered':
       visitExpression(expression.of, optional || hasDefault(expression.filters), visit);
-      for (const { values = [] } of expression.filters) {
-        for (const value of values) visitExpression(value, false, visit);
+      for (const { name, values = [] } of expression.filters) {
+        for (const value of values) visitExpression(value, optional && name === 'default', visit);
       }
       return;
     case 'otherwise':

@@ -15,7 +15,7 @@ import {
   tokenPatterns,
 } from './language.ts';
 
-type TokenKind = 'name' | 'number' | 'string' | 'symbol' | 'close' | 'end' | 'bad';
+type TokenKind = 'name' | 'number' | 'string' | 'symbol' | 'end' | 'bad';
 
 export interface Token {
   readonly kind: TokenKind;
@@ -73,11 +73,12 @@ const strayHints: ReadonlyMap<string, string> = new Map([
   ['=', 'write == to compare'],
   ['&', 'write && for "and"'],
   ['?', 'write ?? for a default'],
-  ['{', 'an expression holds no {{ }}'],
+  [delimiters.open, 'an expression holds no {{ }}'],
 ]);
 
 function readStray(text: string, start: number): Token {
-  const character = String.fromCodePoint(text.codePointAt(start) ?? 0);
+  const isOpen = text.startsWith(delimiters.open, start);
+  const character = isOpen ? delimiters.open : String.fromCodePoint(text.codePointAt(start) ?? 0);
   const hint = strayHints.get(character);
   return bad(`unexpected ${JSON.stringify(character)}${hint === undefined ? '' : `; ${hint}`}`, start);
 }
@@ -91,9 +92,7 @@ export function readToken(text: string, at: number): Token {
   const first = text[start];
   if (first === '"') return readDoubleQuoted(text, start);
   if (first === "'") return readSingleQuoted(text, start);
-  if (text.startsWith(delimiters.close, start)) {
-    return { kind: 'close', text: delimiters.close, start, end: start + delimiters.close.length };
-  }
+  if (text.startsWith(delimiters.open, start)) return readStray(text, start);
   for (const [kind, pattern] of patterns) {
     const found = matchAt(pattern, text, start);
     if (found !== undefined) return { kind, text: found, start, end: start + found.length };
@@ -164,6 +163,11 @@ export function syntaxError(
   });
 }
 
+/** Whether `}}` stands here. It is two tokens, because two objects may end in it. */
+export function isAtClose({ text, token }: Cursor): boolean {
+  return token.kind === 'symbol' && text.startsWith(delimiters.close, token.start);
+}
+
 /** An error that names the token found and the one expected. */
 export function unexpected(cursor: Cursor, expected: string): ExpressionSyntaxError {
   const { kind, text } = cursor.token;
@@ -175,7 +179,8 @@ export function unexpected(cursor: Cursor, expected: string): ExpressionSyntaxEr
       suggestion: 'close it with }}',
     });
   }
-  const seen = kind === 'string' ? 'a string' : JSON.stringify(text.slice(0, 40));
+  const shown = isAtClose(cursor) ? delimiters.close : text.slice(0, 40);
+  const seen = kind === 'string' ? 'a string' : JSON.stringify(shown);
   return syntaxError(cursor, `expected ${expected}, found ${seen}`);
 }
 

@@ -53,7 +53,13 @@ function uniteValues<Value>(sets: readonly (ReadonlySet<Value> | null)[]): Reado
   return all;
 }
 
-function uniteLists(lists: readonly ListType[]): ListType {
+/** The parts of unions in their place, each once: unions that nest would be opened one inside the other. */
+function flatten<Part extends { readonly parts?: readonly Part[] }>(types: readonly Part[]): readonly Part[] {
+  return [...new Set(types.flatMap((type) => type.parts ?? [type]))];
+}
+
+function uniteLists(united: readonly ListType[]): ListType {
+  const lists = flatten(united);
   const [first] = lists;
   if (first === undefined || lists.includes(anyType.list)) return anyType.list;
   if (lists.length === 1) return first;
@@ -67,6 +73,7 @@ function uniteLists(lists: readonly ListType[]): ListType {
       index < positions ? unionOf(lists.map((list) => itemOf(list, index))) : rest(),
     ),
     rest,
+    parts: lists,
   };
 }
 
@@ -74,11 +81,12 @@ function itemOf(list: ListType, index: number): ValueType {
   return index < list.most ? list.item(index) : neverType;
 }
 
-function uniteObjects(objects: readonly ObjectType[]): ObjectType {
+function uniteObjects(united: readonly ObjectType[]): ObjectType {
+  const objects = flatten(united);
   const [first, ...others] = objects;
   if (first === undefined || objects.includes(anyType.object)) return anyType.object;
   if (others.length === 0) return first;
-  return createObjectType({
+  const union = createObjectType({
     names: () => objects.flatMap((object) => [...object.names()]),
     required: new Set(
       [...first.required].filter((name) => others.every(({ required }) => required.has(name))),
@@ -87,6 +95,7 @@ function uniteObjects(objects: readonly ObjectType[]): ObjectType {
     other: () => uniteProperties(objects.map((object) => object.other())),
     isDescribed: objects.some(({ isDescribed }) => isDescribed),
   });
+  return { ...union, parts: objects };
 }
 
 function uniteProperties(properties: readonly Property[]): Property {

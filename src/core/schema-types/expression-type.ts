@@ -1,10 +1,17 @@
 /** The type of an expression's result. Reports expressions that certainly fail or are probably a mistake. */
 
-import type { Expression, FilterCall } from '../expression/ast.ts';
+import { type Expression, type FilterCall, type Literal, partsOf } from '../expression/ast.ts';
 import type { ComparisonOperator } from '../expression/language.ts';
 import { hasDefault } from '../expression/template.ts';
 import { createNameSuggester } from '../nearest-name.ts';
-import { describeType, itemTypeOf, typeOfValue, unionOf } from './combine-types.ts';
+import {
+  describeType,
+  itemTypeOf,
+  typeOfFields,
+  typeOfItems,
+  typeOfValue,
+  unionOf,
+} from './combine-types.ts';
 import { type FilterType, filterTypeOf } from './filter-types.ts';
 import {
   missingValue,
@@ -96,6 +103,9 @@ export function typeOfExpression(
       return someValue(typeOfValue(expression.value));
     case 'path':
       return typeOfPath(expression, context, isCovered);
+    case 'list':
+    case 'object':
+      return typeOfLiteral(expression, context, isCovered);
     case 'filtered':
       return typeOfFiltered(expression, context, isCovered);
     case 'otherwise':
@@ -117,6 +127,18 @@ export function typeOfExpression(
   }
 }
 
+/** A missing part makes the whole missing. */
+function typeOfLiteral(literal: Literal, context: TypeContext, isCovered: boolean): TypedValue {
+  const values = partsOf(literal).map((part) => typeOfExpression(part, context, isCovered));
+  if (values.some(({ missing }) => missing === 'yes')) return missingValue;
+  const types = values.map((value) => () => value.type);
+  const type =
+    literal.kind === 'list'
+      ? typeOfItems(types)
+      : typeOfFields(new Map(literal.entries.map(([key], index) => [key, types[index] ?? (() => anyType)])));
+  return { type, missing: values.some(({ missing }) => missing === 'maybe') ? 'maybe' : 'no' };
+}
+
 type Of<Kind extends Expression['kind']> = Extract<Expression, { kind: Kind }>;
 
 function typeOfFiltered(
@@ -128,10 +150,14 @@ function typeOfFiltered(
   for (const [index, call] of filters.entries()) {
     const { name, argument, values: written = [] } = call;
     const isBelowDefault = isCovered || hasDefault(filters.slice(index + 1));
+    if (name === 'default') {
+      const before = value;
+      value = firstOf([() => before, () => typeOfAlternatives(written, context, isBelowDefault)]);
+      continue;
+    }
     const filter = filterTypeOf(name);
     if (filter === null) return unknownValue;
     const values = written.map((each) => typeOfArgument(each, { filter, name }, context));
-    if (name === 'default' && value.missing === 'yes') value = someValue(typeOfValue(argument));
     if (value.missing === 'yes' || value.type.kinds === 0) continue;
     const { type, missing } = value;
     if (!isKind(type, filter.takes) || !hasItems(type, filter)) {
@@ -143,8 +169,7 @@ function typeOfFiltered(
     if (result.missing !== 'no' && result !== unknownValue && !isBelowDefault) {
       context.report({ ...missingFault(call, result.missing), offset: offsetOf(of) });
     }
-    const isKept = missing === 'no' || name === 'default';
-    value = { type: result.type, missing: isKept ? result.missing : 'maybe' };
+    value = { type: result.type, missing: missing === 'no' ? result.missing : 'maybe' };
   }
   return value;
 }
@@ -189,14 +214,24 @@ function typeOfAlternatives(
   context: TypeContext,
   isCovered: boolean,
 ): TypedValue {
+  return firstOf(
+    alternatives.map((alternative, index) => () => {
+      const isLast = index === alternatives.length - 1;
+      return typeOfExpression(alternative, context, isCovered || !isLast);
+    }),
+  );
+}
+
+/** @param values those after one that is neither missing nor null are not read */
+function firstOf(values: readonly (() => TypedValue)[]): TypedValue {
   const types: ValueType[] = [];
   let missing: TypedValue['missing'] = 'no';
-  for (const [index, alternative] of alternatives.entries()) {
-    const isLast = index === alternatives.length - 1;
-    const value = typeOfExpression(alternative, context, isCovered || !isLast);
+  for (const [index, read] of values.entries()) {
+    const value = read();
+    const isLast = index === values.length - 1;
     types.push(isLast ? value.type : withoutKinds(value.type, kinds.null));
     if (isLast) missing = value.missing;
-    else if (value.missing === 'no' && !isKind(value.type, kinds.null)) break; // later alternatives are never evaluated
+    else if (value.missing === 'no' && !isKind(value.type, kinds.null)) break;
   }
   const type = unionOf(types);
   return { type, missing: missing === 'yes' && type.kinds !== 0 ? 'maybe' : missing };
@@ -274,6 +309,9 @@ export function offsetOf(expression: Expression): number | undefined {
       return undefined;
     case 'path':
       return expression.offset;
+    case 'list':
+    case 'object':
+      return firstOffset(partsOf(expression));
     case 'filtered':
     case 'not':
       return offsetOf(expression.of);

@@ -1,7 +1,6 @@
 /** The types that filters take and yield. */
 import type { AnyFilterName, FilterName } from '../expression/filters.ts';
-import type { Scalar } from '../json/values.ts';
-import { itemTypeOf, typeOfValue, unionOf } from './combine-types.ts';
+import { itemTypeOf, unionOf } from './combine-types.ts';
 import { missingValue, someValue, type TypedValue, unknownValue } from './path-type.ts';
 import {
   anyType,
@@ -22,7 +21,7 @@ import {
 
 /** The arguments of a filter, with the types of those that are expressions. */
 interface TypedArguments {
-  readonly argument: Scalar;
+  readonly argument: string | null;
   readonly values: readonly ValueType[];
 }
 
@@ -99,10 +98,6 @@ function flattenType(type: ValueType): TypedValue {
   return someValue(listOf(unionOf([...inner, withoutKinds(item, kinds.list)])));
 }
 
-function defaultType(type: ValueType, { argument }: TypedArguments): TypedValue {
-  return someValue(unionOf([withoutKinds(type, kinds.null), typeOfValue(argument)]));
-}
-
 const sortable = kinds.number | kinds.string;
 const aText = { takes: kinds.string, words: 'a string', yields: () => someValue(stringType) } as const;
 const aNumber = { takes: kinds.number, words: 'a number', yields: () => someValue(integerType) } as const;
@@ -111,7 +106,7 @@ const aMoment = {
   words: 'a moment, or milliseconds since 1970',
 } as const;
 
-const filterTypes: Readonly<Record<FilterName, FilterType>> = {
+const filterTypes: Readonly<Record<Exclude<FilterName, 'default'>, FilterType>> = {
   json: { takes: anyType.kinds, words: 'anything', yields: () => someValue(stringType) },
   string: {
     takes: scalarKinds,
@@ -143,7 +138,6 @@ const filterTypes: Readonly<Record<FilterName, FilterType>> = {
   },
   basename: { takes: kinds.string, words: 'a string', yields: () => someValue(stringType) },
   tokens: { takes: anyType.kinds, words: 'anything', yields: () => someValue(integerType) },
-  default: { takes: anyType.kinds, words: 'anything', yields: defaultType },
   map: { takes: kinds.list, words: 'a list of objects', items: kinds.object | kinds.null, yields: mapType },
   where: {
     takes: kinds.list,
@@ -202,7 +196,7 @@ const filterTypes: Readonly<Record<FilterName, FilterType>> = {
   add_duration: { ...aMoment, arguments: kinds.string, yields: () => someValue(stringType) },
 };
 
-/** Null for a filter that pipelines do not have. */
+/** Null for `default`, which is typed as `??`, and for a filter that pipelines do not have. */
 export function filterTypeOf(name: AnyFilterName): FilterType | null {
-  return Object.hasOwn(filterTypes, name) ? filterTypes[name as FilterName] : null;
+  return Object.hasOwn(filterTypes, name) ? filterTypes[name as keyof typeof filterTypes] : null;
 }

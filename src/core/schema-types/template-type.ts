@@ -53,7 +53,7 @@ function visit(node: TemplateNode, context: TemplateContext, types: Map<Template
       return;
     case 'text':
       checkText(node, at(context, node.pointer));
-      types.set(node, stringType);
+      types.set(node, node.parts.length === 0 ? anyType : stringType);
   }
 }
 

@@ -36,6 +36,8 @@ export interface ListType {
   readonly item: (index: number) => ValueType;
   /** The type of the items after those. */
   readonly rest: () => ValueType;
+  /** Of a union: what it unites. */
+  readonly parts?: readonly ListType[];
 }
 
 type Presence = 'certain' | 'maybe' | 'never';
@@ -54,6 +56,8 @@ export interface ObjectType {
   readonly other: () => Property;
   /** False: nothing is known about its keys, not even that they are undescribed. */
   readonly isDescribed: boolean;
+  /** Of a union: what it unites. */
+  readonly parts?: readonly ObjectType[];
 }
 
 const none: ReadonlySet<string> = new Set();

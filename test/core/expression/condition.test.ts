@@ -18,7 +18,7 @@ const refused: (readonly [value: Json, offset: number, message: RegExp, code?: s
   ['{{ }}', 3, /expected a path, a value or \(, found "}}"/],
   ['{{ job.a', 8, /{{ is never closed/],
   ['job.a }}', 6, /expected an operator or a filter, found "}}"/],
-  ['job.a == {{ job.b }}', 9, /unexpected "{"; an expression holds no {{ }}/],
+  ['job.a == {{ job.b }}', 9, /unexpected "{{"; an expression holds no {{ }}/],
   ['{{ job.a }} == 1', 11, /one {{ }} holds the whole condition/],
   ['{{ job.a }} {{ job.b }}', 11, /one {{ }} holds the whole condition/],
   ['job.a job.b', 6, /expected an operator or a filter/],

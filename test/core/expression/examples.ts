@@ -103,6 +103,13 @@ export const examples: readonly Example[] = [
   { template: '{{ job["title"] }}', value: 'Day one' },
   { template: '{{ job.subtitle ?? job.title }}', value: 'Day one' },
   { template: '{{ job.note ?? "none" }}', value: 'none' },
+  { template: '{{ job.extras ?? [] }}', value: [] },
+  { template: '{{ [job.title, job.take + 1] }}', value: ['Day one', 4] },
+  {
+    template: '{{ {"title": job.title, "size": {"w": 640}} }}',
+    value: { title: 'Day one', size: { w: 640 } },
+  },
+  { template: '{{ [job.title, job.subtitle] ?? ["untitled"] }}', value: ['untitled'] },
   { template: '{{ ( job.take > 2 && !job.draft ) }}', value: true },
   { template: '{{ ( "sea" in job.tags ) }}', value: true },
   { template: '{{ ( job.clips[0] == job.clips[1] ) }}', value: false },
@@ -131,6 +138,7 @@ export const conditionExamples: readonly Example[] = [
   { template: 'steps.join.status == "succeeded"', value: true },
   { template: '{{ job.public | bool }}', value: true },
   { template: '(job.subtitle ?? "") != ""', value: false },
+  { template: 'job.rate in ["1.5", "2"]', value: true },
 ];
 
 export const brokenExamples: readonly BrokenExample[] = [
@@ -167,7 +175,7 @@ export const brokenExamples: readonly BrokenExample[] = [
   {
     template: '{{ job.title }',
     found: 'submission',
-    error: 'unexpected "}"',
+    error: 'expected }}, an operator or a filter, found "}"',
   },
   {
     template: '{{ job.__proto__ }}',

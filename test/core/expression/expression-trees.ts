@@ -6,8 +6,10 @@ import { arithmeticOperators, comparisonOperators } from '../../../src/core/expr
 import { isForbiddenName } from '../../../src/core/json/values.ts';
 import { anyText } from '../../support/any-text.ts';
 
+const key = anyText().filter((name) => !isForbiddenName(name));
+
 const segment: fc.Arbitrary<Segment> = fc.oneof(
-  anyText().filter((name) => !isForbiddenName(name)),
+  key,
   fc.constantFrom('a', 'a-b', '_x9', 'in', 'true', '[*]', '{{', '}}', '"', "'"),
   fc.nat(),
   fc.constant({ each: true } as const),
@@ -26,11 +28,6 @@ function filterCallOf(
         return fc.constant({ name, argument: null });
       case 'string':
         return fc.record({ name: fc.constant(name), argument: fc.string() });
-      case 'scalar':
-        return fc.record({
-          name: fc.constant(name),
-          argument: fc.oneof(fc.constant(null), fc.string(), fc.boolean(), fc.integer()),
-        });
       case 'field':
         return fc.record({ name: fc.constant(name), argument: field });
       case 'value':
@@ -85,6 +82,14 @@ export function expressionOf(dialect: Dialect) {
         alternatives: fc.array(tie('expression'), { minLength: 2, maxLength: 3 }),
       }),
       fc.record({ kind: fc.constant('not' as const), of: tie('expression') }),
+      fc.record({ kind: fc.constant('list' as const), items: fc.array(tie('expression'), { maxLength: 3 }) }),
+      fc.record({
+        kind: fc.constant('object' as const),
+        entries: fc.uniqueArray(fc.tuple(key, tie('expression')), {
+          maxLength: 3,
+          selector: ([name]) => name,
+        }),
+      }),
       fc.record({
         kind: fc.constantFrom('all' as const, 'any' as const),
         of: fc.array(tie('expression'), { minLength: 2, maxLength: 3 }),

@@ -155,6 +155,9 @@ describe.each(allNames)('the grammar of %s', (dialect) => {
       '+',
       '-',
       '/',
+      '{',
+      '}',
+      ':',
     ];
     const names = [...dialects[dialect].roots, ...dialects[dialect].filterNames];
     const token = fc.oneof(

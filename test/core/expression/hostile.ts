@@ -54,6 +54,7 @@ const operand = fc.oneof(
       ),
     )
     .map(([root, segments]) => root + segments.join('')),
+  fc.constantFrom('[]', '{}', '[job.l, job.a]', '{"a": job.b, "then": [job]}', '{"__proto__": 1}'),
   fc.constantFrom('"a"', "'{{'", '1', '-1', 'true', 'null', ...code),
 );
 
@@ -94,6 +95,7 @@ const filter = fc.constantFrom(
     'format_date("YYYY")',
     'add_duration("1d")',
     'default(1)',
+    'default([job.a])',
     'constructor',
   ],
 );

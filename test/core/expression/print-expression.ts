@@ -38,7 +38,13 @@ function printCall({ name, argument, values, operator }: FilterCall): string {
 function printPrimary(expression: Expression): string {
   if (expression.kind === 'literal') return JSON.stringify(expression.value);
   if (expression.kind === 'path') return formatPath(expression.root, expression.segments);
+  if (expression.kind === 'list') return `[${expression.items.map(printExpression).join(',')}]`;
+  if (expression.kind === 'object') return `{${expression.entries.map(printField).join(' , ')}}`;
   return `(${printCondition(expression)})`;
+}
+
+function printField([key, value]: readonly [string, Expression]): string {
+  return `${JSON.stringify(key)}:${printExpression(value)}`;
 }
 
 function printCondition(expression: Expression): string {

@@ -31,14 +31,12 @@ const value: fc.Arbitrary<Json> = fc.oneof(
 );
 
 function writeCall(name: (typeof filterNames)[number]): fc.Arbitrary<string> {
-  const given = fc.constantFrom('job.y', '1', '"a"', '0', '","', '"1d"');
+  const given = fc.constantFrom('job.y', '1', '"a"', '0', '","', '"1d"', '[]', '[job.y]', '{"a": job.y}');
   switch (filters[name].argument) {
     case 'none':
       return fc.constant(name);
     case 'string':
       return fc.constant(`${name}("YYYY")`);
-    case 'scalar':
-      return fc.constantFrom(`${name}(1)`, `${name}("x")`, `${name}(null)`);
     case 'field':
       return fc.constantFrom(`${name}("a")`, `${name}("b")`);
     case 'value':
