@@ -20,11 +20,20 @@ export interface WorkflowBundle {
 export const builtBundleName = 'workflow-bundle.js';
 
 const builtFile = fileURLToPath(new URL(`../${builtBundleName}`, import.meta.url));
-const entry = fileURLToPath(new URL(`../workflows/index${extname(import.meta.url)}`, import.meta.url));
+
+function findWorkflowFile(name: string): string {
+  return fileURLToPath(new URL(`../workflows/${name}${extname(import.meta.url)}`, import.meta.url));
+}
 
 /** @returns the code of the bundle, whose modules are loaded once for all workflows of a sandbox */
 export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR')): Promise<string> {
-  const { code } = await bundleWorkflowCode({ workflowsPath: entry, preloadModules: [entry], logger });
+  const entry = findWorkflowFile('index');
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: entry,
+    preloadModules: [entry],
+    payloadConverterPath: findWorkflowFile('payload-converter'),
+    logger,
+  });
   return code;
 }
 

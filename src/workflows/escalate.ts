@@ -13,6 +13,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { ladderMs } from '../core/ladder/levels.ts';
+import { findLadderFault } from '../core/received/workflow-messages.ts';
 import type {
   EscalateInput,
   LadderEnd,
@@ -20,7 +21,7 @@ import type {
   LadderResumption,
   LadderStage,
 } from '../core/workflow-payloads.ts';
-import { requireKnownEngine } from './run-control.ts';
+import { requireInput } from './run-control.ts';
 import { createReviewWaits } from './waits.ts';
 import { announceLadderWaiting, createLadderTable, describeCommand, type LadderTable } from './web-ui.ts';
 
@@ -42,7 +43,7 @@ interface LadderRun {
 const firstPlace: LadderPoint = { transition: 0, command: { type: 'execute', level: 0 } };
 
 export async function escalate(input: EscalateInput): Promise<LadderEnd> {
-  requireKnownEngine(input);
+  requireInput(input, findLadderFault);
   const waits = createReviewWaits();
   const table = createLadderTable(`[${input.escalation_id}](${input.url})`);
   const ladder: LadderRun = { input, table, place: firstPlace };

@@ -1,22 +1,42 @@
 /**
- * Commands of users to a workflow: pause, resume, another ceiling. Also its engine version, and the mutex of its local
- * activities.
+ * What reaches a workflow from outside: its input, and commands of users: pause, resume, another ceiling. Also the mutex
+ * of its local activities.
  *
  * A workflow with a newer engine version than this worker waits for a worker that knows it. An error that is not a
  * Temporal failure fails the workflow task, never the workflow, and Temporal retries the task, eventually on a newer
- * worker. Nothing has happened before, because this check comes first.
+ * worker. Nothing has happened before, because this check comes first. An input that no version knows ends the workflow.
  */
 
-import { defineSignal, setHandler } from '@temporalio/workflow';
+import { ApplicationFailure, defineSignal, setHandler } from '@temporalio/workflow';
+import { type FindFault, newerEngineOf, readControl } from '../core/received/workflow-messages.ts';
 import { type ControlSignal, engineVersion, type RunPipelineInput } from '../core/workflow-payloads.ts';
 import { announcePhase } from './web-ui.ts';
 
-/** @throws Error that fails only the workflow task */
-export function requireKnownEngine({ engine_version }: { readonly engine_version: number }): void {
-  if (engine_version <= engineVersion) return;
-  throw new Error(
-    `engine version ${engine_version} waits for a newer worker: this one knows ${engineVersion}`,
-  );
+/**
+ * @throws ApplicationFailure that ends a workflow with an input that is none of Capstan's
+ * @throws Error that fails only the workflow task
+ */
+export function requireInput(input: unknown, findFault: FindFault): void {
+  const newer = newerEngineOf(input);
+  if (newer !== null) {
+    throw new Error(`engine version ${newer} waits for a newer worker: this one knows ${engineVersion}`);
+  }
+  const fault = findFault(input);
+  if (fault === null) return;
+  const message = `Capstan has not started this workflow, and cannot: ${fault}`;
+  throw ApplicationFailure.nonRetryable(message, 'request_invalid');
+}
+
+/** Calls `take` with each signal of that name that is one of Capstan's. Call once per workflow. */
+export function handleSignal<Message>(
+  name: string,
+  read: (value: unknown) => Message | null,
+  take: (message: Message) => void,
+): void {
+  setHandler(defineSignal<[unknown]>(name), (value) => {
+    const message = read(value);
+    if (message !== null) take(message);
+  });
 }
 
 /**
@@ -41,8 +61,6 @@ export function createLocalTurns(): LocalTurns {
 
 // User commands to a running run: pause, resume, raise of the ceiling. The highest version counts.
 
-const controlSignal = defineSignal<[ControlSignal]>('control');
-
 export interface RunControl {
   /** The state of the run's row, as last notified. */
   current(): ControlSignal;
@@ -57,8 +75,8 @@ export function createRunControl(input: RunPipelineInput): RunControl {
   let known: ControlSignal = input.snapshot?.control ??
     input.control ?? { version: 0, paused: false, budget_version: 0 };
   let notify: (isPaused: boolean) => void = () => undefined;
-  setHandler(controlSignal, (signal) => {
-    if (signal.version <= known.version) return;
+  const read = (value: unknown): ControlSignal | null => readControl(value, known.version);
+  handleSignal('control', read, (signal) => {
     const isChanged = signal.paused !== known.paused;
     known = signal;
     if (!isChanged) return;

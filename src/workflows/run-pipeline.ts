@@ -15,6 +15,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
+import { findRunFault } from '../core/received/workflow-messages.ts';
 import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
@@ -28,7 +29,7 @@ import {
   createRunControl,
   type LocalTurns,
   type RunControl,
-  requireKnownEngine,
+  requireInput,
 } from './run-control.ts';
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 import { announcePhase, createRunProgress, type RunProgress } from './web-ui.ts';
@@ -74,7 +75,7 @@ const closing = {
 } as const;
 
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
-  requireKnownEngine(input);
+  requireInput(input, findRunFault);
   const deadlineMs = deadlineOf(input);
   const begun = beginRun(input);
   const { run, recorder } = begun;

@@ -6,18 +6,15 @@ import {
   ApplicationFailure,
   CancellationScope,
   condition,
-  defineSignal,
   isCancellation,
   proxyActivities,
   proxyLocalActivities,
-  setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
+import { findScheduledFault, readWoken } from '../core/received/workflow-messages.ts';
 import type { ScheduledRunInput } from '../core/workflow-payloads.ts';
-
-/** Its run has ended. */
-const woken = defineSignal('woken');
+import { handleSignal, requireInput } from './run-control.ts';
 
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' } as const;
 
@@ -37,9 +34,10 @@ const { cancelScheduledRun } = proxyLocalActivities<Activities>({
 
 /** @throws ApplicationFailure with the code of the refusal when no run is to be created */
 export async function scheduledRun(input: ScheduledRunInput): Promise<{ run_id: string }> {
+  requireInput(input, findScheduledFault);
   let hasEnded = false;
-  setHandler(woken, () => {
-    hasEnded = true;
+  handleSignal('woken', readWoken, ({ step_id }) => {
+    hasEnded ||= step_id === ''; // its run, which is no step of another, has ended
   });
   const { run_id, has_ended } = await CancellationScope.nonCancellable(() => submit(input));
   hasEnded ||= has_ended === true;

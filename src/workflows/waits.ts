@@ -3,33 +3,38 @@
  * Signals are repeated until they are accepted, and may arrive before the wait: each version of a review counts once,
  * and an early wake is kept. A ladder waits for its review in the same way.
  */
-import { CancellationScope, defineSignal, setHandler, sleep } from '@temporalio/workflow';
+import { CancellationScope, sleep } from '@temporalio/workflow';
+import { readReviewed, readWoken } from '../core/received/workflow-messages.ts';
 import type { Unit } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/machine-state.ts';
 import { describeAwaited, summarizeWait } from '../core/workflow-names.ts';
-import type { ReviewedSignal, WokenSignal, WorkflowSnapshot } from '../core/workflow-payloads.ts';
+import type { WorkflowSnapshot } from '../core/workflow-payloads.ts';
+import { handleSignal } from './run-control.ts';
 
-/** Signals about a review carry its version and are repeated until they are accepted: each version counts once. */
+/** Signals about a review are repeated until they are accepted: each version counts once, in whatever order. */
 interface SeenVersions {
   /** Records the version of a signal. */
   see(reviewId: string, version: number): void;
   /** Whether there is a version that has woken no unit. */
   isNews(reviewId: string): boolean;
-  /** Marks the newest version as used for a wake. */
+  /** Marks all versions as used for a wake. */
   take(reviewId: string): void;
-  /** Versions that have woken no unit, by review. */
+  /** The last version that has woken no unit, by review. */
   untaken(): Readonly<Record<string, number>>;
 }
 
 function createSeenVersions(before: Readonly<Record<string, number>> = {}): SeenVersions {
-  const seen = new Map<string, number>(Object.entries(before));
-  const taken = new Map<string, number>();
-  const isNews = (id: string): boolean => (seen.get(id) ?? 0) > (taken.get(id) ?? 0);
+  const news = new Map(Object.entries(before));
+  const seen = new Set([...news].map(([id, version]) => `${id}/${version}`));
   return {
-    see: (id, version) => void seen.set(id, Math.max(seen.get(id) ?? 0, version)),
-    isNews,
-    take: (id) => void taken.set(id, seen.get(id) ?? 0),
-    untaken: () => Object.fromEntries([...seen].filter(([id]) => isNews(id))),
+    see: (id, version) => {
+      const name = `${id}/${version}`;
+      if (!seen.has(name)) news.set(id, version);
+      seen.add(name);
+    },
+    isNews: (id) => news.has(id),
+    take: (id) => void news.delete(id),
+    untaken: () => Object.fromEntries(news),
   };
 }
 
@@ -67,9 +72,6 @@ function createEarliestTimer(scope: CancellationScope, fire: () => void): Earlie
     stop,
   };
 }
-
-const reviewedSignal = defineSignal<[ReviewedSignal]>('reviewed');
-const wokenSignal = defineSignal<[WokenSignal]>('woken');
 
 export interface StepWaits {
   listen(unit: Unit, wait: Wait): void;
@@ -152,13 +154,13 @@ function takeSignals(
   reviews: SeenVersions,
   { end, early }: SignalTakers,
 ): void {
-  setHandler(reviewedSignal, ({ review_id, version }) => {
+  handleSignal('reviewed', readReviewed, ({ review_id, version }) => {
     reviews.see(review_id, version);
     for (const entry of [...entries.values()]) {
       if (entry.reviewId === review_id && isDecided(entry, reviews)) end(entry);
     }
   });
-  setHandler(wokenSignal, ({ step_id, item }) => {
+  handleSignal('woken', readWoken, ({ step_id, item }) => {
     const entry = entries.get(nameOf(step_id, item));
     if (entry === undefined) early(step_id, item);
     else end(entry);
@@ -199,7 +201,7 @@ export function createReviewWaits(): ReviewWaits {
   const reviews = createSeenVersions();
   const waiting = new Map<string, () => void>();
 
-  setHandler(reviewedSignal, ({ review_id, version }) => {
+  handleSignal('reviewed', readReviewed, ({ review_id, version }) => {
     reviews.see(review_id, version);
     if (reviews.isNews(review_id)) waiting.get(review_id)?.();
   });

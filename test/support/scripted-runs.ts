@@ -69,6 +69,7 @@ export interface StartWay {
 
 export interface ScriptedRuns {
   readonly client: Client;
+  readonly taskQueue: string;
   start(
     plan: RunPlan,
     script: Script,
@@ -136,6 +137,7 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
 
   return {
     client,
+    taskQueue,
     start: async (plan, script, extra = {}, way = {}) => {
       const run_id = `run_${randomBytes(8).toString('hex')}`;
       const recorded: Recorded = { calls: [], batches: [], changes: [], closing: null };

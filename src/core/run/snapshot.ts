@@ -3,6 +3,22 @@
  * Everything that follows from the plan is computed again, so ten thousand steps take a letter each, and less for
  * repeats.
  */
+import { mostItems } from '../../contracts/bounds.ts';
+import {
+  allow,
+  anything,
+  count,
+  fields,
+  flag,
+  indexBelow,
+  listOf,
+  nullable,
+  number,
+  optional,
+  recordOf,
+  type Shape,
+  text,
+} from '../received/shape.ts';
 import { type BegunRun, continueRun } from './machine.ts';
 import {
   createMachineState,
@@ -12,6 +28,7 @@ import {
   type MachineStepState,
   type UnitKey,
   type UnitWait,
+  type Wait,
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
 import { countDone, makeReady } from './readiness.ts';
@@ -59,6 +76,44 @@ function unpack(text: string): MachineStepState[] {
   return [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, code = '', count]) =>
     Array.from({ length: count === '' ? 1 : Number(count) }, () => states.get(code) ?? 'pending'),
   );
+}
+
+/** The number of packed states, or infinite where the text is none of `pack`. */
+function countPacked(list: string): number {
+  if (!/^(?:[a-z]\d{0,6})*$/.test(list)) return Number.POSITIVE_INFINITY;
+  return [...list.matchAll(/[a-z](\d*)/g)].reduce(
+    (total, [, times]) => total + (times === '' ? 1 : Number(times)),
+    0,
+  );
+}
+
+const waitShape = fields<Wait>({
+  awaiting: text,
+  until: nullable(number),
+  ladder: optional(flag),
+  ref: nullable(recordOf(anything)),
+});
+
+/** The shape of a snapshot of a run with this many steps. */
+export function snapshotShape(steps: number): Shape {
+  const step = indexBelow(steps);
+  const states = (allowed: string, isAllowed: (total: number) => boolean): Shape =>
+    allow(allowed, (value) => typeof value === 'string' && isAllowed(countPacked(value)));
+  const fan = fields<FanOutSnapshot>({
+    step,
+    items: states(`the states of at most ${mostItems} items`, (total) => total <= mostItems),
+    next: count,
+    failed: count,
+    firstFailure: nullable(text),
+    isStopping: flag,
+  });
+  return fields<RunSnapshot>({
+    steps: states(`the states of ${steps} steps`, (total) => total === steps),
+    fans: listOf(fan),
+    waits: listOf(fields<UnitWait>({ step, item: count, wait: waitShape })),
+    woken: listOf(fields<UnitKey>({ step, item: count })),
+    isPaused: flag,
+  });
 }
 
 /** @param state of a run with nothing in flight */
