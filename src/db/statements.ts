@@ -97,6 +97,15 @@ export function hasSqlState(thrown: unknown, state: keyof typeof states): boolea
   return thrown instanceof Error && 'code' in thrown && thrown.code === states[state];
 }
 
+/**
+ * A timestamp as text in the form of the API, which `Date.toISOString` gives: JSON that Postgres makes has another one.
+ *
+ * @param time an expression of type timestamptz
+ */
+export function instantText(time: string): string {
+  return `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+}
+
 // Old rows are deleted in small statements: one that takes a whole backlog would run into its timeout every time.
 
 interface Purge {

@@ -9,7 +9,7 @@
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { DeliveryState, WebhookDelivery, WebhookEvent } from '../contracts/webhook.ts';
 import type { Db } from './connect.ts';
-import { purgeOld, query } from './statements.ts';
+import { instantText, purgeOld, query } from './statements.ts';
 
 export interface WebhookRow {
   readonly webhook_id: string;
@@ -190,13 +190,13 @@ export function purgeDeliveries(db: Db): Promise<number> {
 
 const runs = `select w.webhook_id, 'run.ended' as event, r.run_id as subject, json_build_object(
     'run_id', r.run_id, 'pipeline', r.pipeline, 'version', r.version, 'state', r.state, 'error', r.error,
-    'labels', r.labels, 'created_at', r.created_at, 'finished_at', r.finished_at) as data, r.finished_at as at
+    'labels', r.labels, 'created_at', ${instantText('r.created_at')}, 'finished_at', ${instantText('r.finished_at')}) as data, r.finished_at as at
   from due w join run r on r.project_id = w.project_id and r.finished_at > w.since
   where 'run.ended' = any (w.events) and r.parent_run_id is null`;
 
 const reviews = `select w.webhook_id, 'review.opened', v.review_id || '.' || v.round, json_build_object(
     'review_id', v.review_id, 'kind', v.kind, 'reason', v.reason, 'run_id', v.run_id, 'step_id', v.step_id,
-    'due_at', v.due_at), v.created_at
+    'due_at', ${instantText('v.due_at')}), v.created_at
   from due w join review v on v.project_id = w.project_id and v.review_id >= w.first_review and v.created_at > w.since
   where 'review.opened' = any (w.events)`;
 
@@ -216,7 +216,8 @@ const budgets = `select w.webhook_id, 'budget.reached', b.window_start || '.' ||
   where 'budget.reached' = any (w.events) and m.at > w.since`;
 
 const instances = `select w.webhook_id, 'instance.down', i.instance_id || '.' || extract(epoch from i.down_since),
-    json_build_object('name', i.name, 'endpoint', i.endpoint, 'reason', i.reason, 'down_since', i.down_since), i.down_since
+    json_build_object('name', i.name, 'endpoint', i.endpoint, 'reason', i.reason,
+      'down_since', ${instantText('i.down_since')}), i.down_since
   from due w join instance i on i.owner_project = w.project_id and i.down_since > w.since
   where 'instance.down' = any (w.events) and i.state = 'down'`;
 
@@ -237,7 +238,7 @@ export async function findHappenings(db: Db): Promise<number> {
      ), written as (
        insert into webhook_delivery (delivery_id, webhook_id, event, subject, payload)
        select 'dlv_' || gen_random_uuid(), webhook_id, event, subject,
-         json_build_object('type', event, 'at', at, 'data', data)
+         json_build_object('type', event, 'at', ${instantText('at')}, 'data', data)
        from happened on conflict do nothing returning 1
      )
      select count(*)::int as count from written`);

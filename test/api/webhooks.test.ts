@@ -71,6 +71,45 @@ async function aProject(): Promise<{ projectId: string; headers: Record<string, 
   return { projectId, headers: { authorization: `Bearer ${apiKey}` } };
 }
 
+/** Every time in it, wherever it stands. */
+function timesOf(body: string): string[] {
+  return [...body.matchAll(/"(\d{4}-\d\d-\d\dT[^"]*)"/g)].map(([, time = '']) => time);
+}
+
+describe('times', () => {
+  test('of every event have the form of the API, and are those that it shows', async () => {
+    const { projectId, headers } = await aProject();
+    const events = ['run.ended', 'review.opened', 'budget.reached', 'instance.down'];
+    const { webhook_id } = await aWebhook({ events }, headers);
+    const run = await endRun(projectId);
+    const review = { review_id: newId('review'), project_id: projectId, kind: 'ops', reason: 'look' };
+    await insertReview(api.db, { ...review, payload: {}, due_in_ms: 60_000 } as never);
+    const day = new Date().toISOString().slice(0, 10);
+    const sums = { limit_nano: 2_000_000_000, spent_nano: 1_000_000_000 };
+    const reached = { scope: `project:${projectId}`, window_start: day, ...sums };
+    await api.db('budget').insert({ ...reached, reached_50_at: new Date() });
+    const down = { state: 'down', reason: 'gone', owner_project: projectId } as const;
+    const { instance_id } = await anInstance(api.db, { ...down, down_since: new Date() });
+    await api
+      .db('instance')
+      .where({ instance_id })
+      .update({ down_since: api.db.raw("now() + '1 microsecond'") });
+    await api.call(`/v1/webhooks/${webhook_id}/test`, { method: 'POST', headers });
+    await waitFor(
+      'every kind of event',
+      () => new Set(received.map(({ body }) => JSON.parse(body).type)).size === 5,
+    );
+    const times = received.flatMap(({ body }) => timesOf(body));
+    expect(times.length).toBeGreaterThanOrEqual(9);
+    for (const time of times) expect(time).toBe(new Date(time).toISOString());
+    const [, { created_at, finished_at }] = await readJson<{ created_at: string; finished_at: string }>(
+      api.call(`/v1/runs/${run.run_id}`, { headers }),
+    );
+    const ended = received.map(({ body }) => JSON.parse(body)).find(({ type }) => type === 'run.ended');
+    expect(ended).toMatchObject({ at: finished_at, data: { created_at, finished_at } });
+  });
+});
+
 describe('what happens', () => {
   test('is told once, signed, at the very address', async () => {
     const { projectId, headers } = await aProject();

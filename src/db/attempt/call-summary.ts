@@ -1,6 +1,6 @@
 /** Results of a project's calls in a time span, by capability. */
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { instantText, query } from '../statements.ts';
 
 export interface CallSummaryRow {
   readonly name: string;
@@ -39,7 +39,7 @@ export function summariseCalls(
        from ended group by capability
      )
      select s.name, s.calls, s.succeeded, s.p50_ms, s.p95_ms, case when a.error is not null then json_build_object(
-       'at', to_char(coalesce(a.finished_at, a.started_at) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+       'at', ${instantText('coalesce(a.finished_at, a.started_at)')},
        'code', a.error ->> 'code', 'message', a.error ->> 'message') end as last_error
      from summed s left join attempt a on a.attempt_id = s.failed_id
      order by s.name collate "C"`,

@@ -8,7 +8,7 @@
  * Each statement deletes a bounded number of rows.
  */
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { instantText, query } from '../statements.ts';
 
 /** Number of rows by table. */
 export type RowCounts = Readonly<Record<string, number>>;
@@ -34,9 +34,18 @@ interface BatchRow extends Pick<DeletedBatch, 'place'> {
   readonly line: string | null;
 }
 
+/** The row as JSON, with times in the form of the API. Other values keep the text that Postgres gives them. */
+function rowJson(table: string, row: string): string {
+  return `(select ('{' || string_agg(to_json(c.key) || ':' || case
+      when a.atttypid <> 'timestamptz'::regtype or json_typeof(c.value) = 'null' then c.value::text
+      else '"' || ${instantText(`(c.value #>> '{}')::timestamptz`)} || '"' end, ',' order by a.attnum) || '}')::json
+    from json_each(row_to_json(${row})) c
+    join pg_attribute a on a.attrelid = '${table}'::regclass and a.attname = c.key)`;
+}
+
 /** @param row alias of the table in the statement. @returns a column `line`: `{"table": …, "row": …}` */
 export function lineOf(table: string, row: string): string {
-  return `json_build_object('table', '${table}', 'row', row_to_json(${row}))::text as line`;
+  return `json_build_object('table', '${table}', 'row', ${rowJson(table, row)})::text as line`;
 }
 
 /** @param counts columns `deleted` and `place`. @param told queries that return lines */

@@ -7,7 +7,7 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run-step.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { query, toJsonb } from '../statements.ts';
+import { instantText, query, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from './step.ts';
 
 interface StepHold {
@@ -92,7 +92,7 @@ const keep = `with clock as materialized (select clock_timestamp() as now), held
    insert into event (run_id, type, step_id, item, data)
    select :run_id, type, :step_id, nullif(cast(:item as int), 0), line from held cross join lateral (values
      (1, 'step.started', '{}'::jsonb), (2, 'step.waiting', jsonb_build_object('awaiting', cast(:awaiting as text),
-       'until', to_char(wait_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) || cast(:data as jsonb))
+       'until', ${instantText('wait_until')}) || cast(:data as jsonb))
    ) told (at, type, line)
    where at = 2 or (is_new and :begins) order by at
  )

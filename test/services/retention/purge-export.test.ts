@@ -45,6 +45,14 @@ const tables = [
   ...['cached_result', 'step_revision', 'job', 'media_object', 'ledger_entry', 'audit'],
 ];
 
+/** A time in the JSON of Postgres, in the form of the API. */
+function toInstants(line: string): string {
+  return line.replaceAll(
+    /"(\d{4}-\d\d-\d\dT[\d:.]+\+00:00)"/g,
+    (_, time) => `"${new Date(time).toISOString()}"`,
+  );
+}
+
 /** All rows, as an export tells them. */
 async function readLines(): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
@@ -55,7 +63,7 @@ async function readLines(): Promise<string[]> {
       )
       .join(' union all '),
   );
-  return rows.map(({ line }) => line);
+  return rows.map(({ line }) => toInstants(line));
 }
 
 function readExport(into: string): string[] {
@@ -214,5 +222,6 @@ test('an export holds every row that went, and no other', async () => {
   expect(most).toBeLessThanOrEqual(1_000); // that are read at once
   const kinds = ['run', 'escalation', 'review', 'attempt_choice', 'media_object', 'ledger_entry', 'audit'];
   for (const kind of kinds) expect(gone.some((line) => line.includes(`"table" : "${kind}"`))).toBe(true);
+  expect(gone.join()).toMatch(/"created_at":"[\dT:-]+\.\d{3}Z"/);
   expect(counts).toMatchObject({ run: 1, escalation: 1, review: 1, job: 1, ledger_entry: 2 * many + 8 });
 });
