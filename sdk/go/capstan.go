@@ -77,6 +77,7 @@ type Call struct {
 	IdempotencyKey string // the same in every attempt of one piece of work
 	Attempt        int    // 1 for the first
 	Traceparent    string // forward it in requests to other services
+	Tracestate     string // forward it too
 	tell           func(line any)
 	mutex          sync.Mutex
 	toldAt         time.Time
@@ -329,7 +330,7 @@ func (i *instance[In, Out]) perform(r *http.Request, in In, reply *lines) (out O
 	}
 	call := &Call{
 		IdempotencyKey: r.Header.Get("Idempotency-Key"), Attempt: attempt,
-		Traceparent: r.Header.Get("Traceparent"), tell: reply.tell,
+		Traceparent: r.Header.Get("Traceparent"), Tracestate: r.Header.Get("Tracestate"), tell: reply.tell,
 	}
 	return i.Exec(ctx, call, in)
 }

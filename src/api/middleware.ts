@@ -7,12 +7,8 @@ import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { CancelSource } from '../core/cancellation.ts';
 import { OpenSet } from '../core/open-set.ts';
-import {
-  createRequestScope,
-  parseTraceParent,
-  type RequestScope,
-  type Telemetry,
-} from '../core/telemetry/telemetry.ts';
+import { createRequestScope, type RequestScope, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { readTrace } from '../core/telemetry/trace-context.ts';
 import { AppError } from '../errors/app-error.ts';
 import type { Caller } from '../services/access/caller.ts';
 import { toProblem, translateFault } from './answer.ts';
@@ -95,7 +91,8 @@ export function observeRequest({ metrics, tracing }: Telemetry): ApiMiddleware {
     const { req, res, state, method } = ctx;
     if (!metrics.isOn && !tracing.isOn && req.headers.traceparent === undefined) return next();
     const startedAt = performance.now();
-    const parent = parseTraceParent(req.headers.traceparent?.toString());
+    const { traceparent, tracestate } = req.headers;
+    const parent = readTrace(traceparent?.toString(), tracestate?.toString());
     const routeOf = (): string => state.route?.path ?? 'none';
     const place = { parent, startMs: Date.now(), nameOf: () => `${method} ${routeOf()}` };
     const scope = tracing.isOn || parent !== null ? createRequestScope(tracing, place) : null;

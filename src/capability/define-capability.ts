@@ -39,6 +39,8 @@ export interface ExecContext {
   readonly idempotencyKey?: string;
   /** W3C trace context of the call (`traceparent`). Forward it with requests to other services. */
   readonly traceparent?: string;
+  /** What tracing systems add to it (`tracestate`). Forward it too. */
+  readonly tracestate?: string;
   /** The folder into which prerequisites were installed. */
   readonly cacheDir: string;
   /** `log.info('…')` writes to the log of the run, `log('…')` to the instance's own log. */

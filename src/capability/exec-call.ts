@@ -62,14 +62,15 @@ function readDeadline(header: string | string[] | undefined): Date | undefined {
 
 function readCallFacts(
   headers: IncomingHttpHeaders,
-): Pick<ExecContext, 'deadline' | 'idempotencyKey' | 'traceparent'> {
+): Pick<ExecContext, 'deadline' | 'idempotencyKey' | 'traceparent' | 'tracestate'> {
   const deadline = readDeadline(headers['x-deadline']);
   const key = headers['idempotency-key'];
-  const { traceparent } = headers;
+  const { traceparent, tracestate } = headers;
   return {
     ...(deadline === undefined ? {} : { deadline }),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
     ...(typeof traceparent === 'string' ? { traceparent } : {}),
+    ...(typeof tracestate === 'string' ? { tracestate } : {}),
   };
 }
 

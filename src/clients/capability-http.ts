@@ -5,6 +5,7 @@
  * and one that has restarted resets; and by connects until one is answered, since keepalive does not run before the
  * request is acknowledged.
  */
+
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
@@ -15,6 +16,7 @@ import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import type { Redactor } from '../core/secrets/redaction.ts';
+import type { TraceHeaders } from '../core/telemetry/trace-context.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
@@ -38,8 +40,8 @@ export interface CapabilityCall {
   readonly onDelta?: ((delta: Json) => void) | undefined;
   /** Takes secrets out of all that the instance answers. Default: there is none. */
   readonly redactor?: Redactor | undefined;
-  /** Its place in a trace, as W3C Trace Context writes it. Default: it is in none. */
-  readonly traceparent?: string | undefined;
+  /** Its position in a trace. Default: it is in none. */
+  readonly trace?: TraceHeaders | undefined;
 }
 
 export interface CapabilityClient {
@@ -164,7 +166,7 @@ function toRequest({ origin, path }: Target, call: CapabilityCall): Dispatcher.D
     'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
   };
   if (call.onDelta !== undefined) headers['x-stream'] = 'delta';
-  if (call.traceparent !== undefined) headers.traceparent = call.traceparent;
+  Object.assign(headers, call.trace);
   return { origin, path, method: 'POST', headers, body: JSON.stringify(call.input) };
 }
 

@@ -4,15 +4,23 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
-import { type Context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import {
+  type Context,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  type TraceState,
+  trace,
+} from '@opentelemetry/api';
 import {
   noTracing,
   type OpenSpan,
   type SpanStart,
-  type TraceContext,
   type Tracing,
   type WorkScope,
 } from '../core/telemetry/telemetry.ts';
+import type { TraceContext } from '../core/telemetry/trace-context.ts';
 
 /** The source of spans for a collector. */
 export interface SpanSource {
@@ -22,11 +30,17 @@ export interface SpanSource {
 
 const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL };
 
+/** The state as it came: the API's own parser knows the keys of level 1 alone. */
+function carry(state: string): TraceState {
+  const carried = { get: () => undefined, set: () => carried, unset: () => carried, serialize: () => state };
+  return carried;
+}
+
 function toContext(parent: TraceContext | null): Context {
   if (parent === null) return ROOT_CONTEXT;
-  const { trace_id, span_id, is_sampled } = parent;
+  const { trace_id, span_id, is_sampled, state } = parent;
   const remote = { traceId: trace_id, spanId: span_id, traceFlags: is_sampled ? 1 : 0, isRemote: true };
-  return trace.setSpanContext(ROOT_CONTEXT, remote);
+  return trace.setSpanContext(ROOT_CONTEXT, { ...remote, traceState: carry(state) });
 }
 
 function startSpan({ tracer, ids }: SpanSource, start: SpanStart): OpenSpan {
@@ -39,8 +53,9 @@ function startSpan({ tracer, ids }: SpanSource, start: SpanStart): OpenSpan {
   const timed = startMs === undefined ? options : { ...options, startTime: startMs };
   const span = tracer.startSpan(name, timed, toContext(parent));
   const { traceId, spanId, traceFlags } = span.spanContext();
+  const { is_random, state } = parent ?? { is_random: false, state: '' };
   return {
-    context: { trace_id: traceId, span_id: spanId, is_sampled: (traceFlags & 1) === 1 },
+    context: { trace_id: traceId, span_id: spanId, is_sampled: (traceFlags & 1) === 1, is_random, state },
     end: ({ attributes: more, error = null }) => {
       if (more !== undefined) span.setAttributes(toMutable(more));
       if (error !== null) span.setAttribute('error.type', error).setStatus({ code: SpanStatusCode.ERROR });

@@ -235,11 +235,13 @@ describe('a call', () => {
     );
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
     const call = { 'idempotency-key': 'run.step.0.1', 'x-deadline': '2030-01-02T03:04:05.000Z' };
-    const headers = { ...call, traceparent };
+    const tracestate = 'congo=1';
+    const headers = { ...call, traceparent, tracestate };
     await post(`${instance.endpoint}/exec`, '{"text":"a"}', headers);
     expect(context).toMatchObject({
       idempotencyKey: 'run.step.0.1',
       traceparent,
+      tracestate,
       deadline: new Date('2030-01-02T03:04:05.000Z'),
     });
   });

@@ -157,16 +157,18 @@ test.runIf(isLong)(
 
 test('a direct call goes from the request into the capability', async () => {
   const { traceId, spanId, header } = newTrace();
-  const { body } = await capstan.request<{ output: { traceparent: string } }>(
+  const tracestate = 'dd=s:2,ot=th:c';
+  const { body } = await capstan.request<{ output: { traceparent: string; tracestate: string } }>(
     'POST',
     '/v1/capabilities/traced.python/exec',
     { input: {} },
-    { traceparent: header },
+    { traceparent: header, tracestate },
   );
   await spanOf(traceId, 'POST /v1/capabilities/{name}/exec');
   const attempt = await spanOf(traceId, 'exec traced.python');
   expect(body.output.traceparent).toBe(`00-${traceId}-${attempt.spanId}-01`);
   expect(lineOf(attempt)).toEqual(['exec traced.python', 'POST /v1/capabilities/{name}/exec', spanId]);
+  expect([body.output.tracestate, attempt.state]).toEqual([tracestate, tracestate]);
 });
 
 test.runIf(isLong)('the run that a step starts, and the items of a list, are in the same trace', async () => {

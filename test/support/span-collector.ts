@@ -11,7 +11,7 @@ const messages = protobuf.parse(`
   message Resource { repeated KeyValue attributes = 1; }
   message ScopeSpans { repeated Span spans = 2; }
   message Span {
-    bytes trace_id = 1; bytes span_id = 2; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
+    bytes trace_id = 1; bytes span_id = 2; string trace_state = 3; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
     fixed64 start_time_unix_nano = 7; fixed64 end_time_unix_nano = 8;
     repeated KeyValue attributes = 9; Status status = 15;
   }
@@ -33,6 +33,8 @@ export interface CollectedSpan {
   readonly spanId: string;
   /** Empty: the root span of its trace. */
   readonly parentId: string;
+  /** `tracestate`; empty: none. */
+  readonly state: string;
   /** OTLP's numbers: 1 internal, 2 server, 3 client. */
   readonly kind: number;
   readonly attributes: Readonly<Record<string, unknown>>;
@@ -63,6 +65,7 @@ interface WireSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId?: string;
+  readonly traceState?: string;
   readonly name: string;
   readonly kind?: number;
   readonly startTimeUnixNano: string;
@@ -108,6 +111,7 @@ function toSpans({ resourceSpans = [] }: WireRequest): CollectedSpan[] {
         traceId: span.traceId,
         spanId: span.spanId,
         parentId: span.parentSpanId ?? '',
+        state: span.traceState ?? '',
         kind: span.kind ?? 0,
         attributes: toRecord(span.attributes),
         durationMs: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,

@@ -68,7 +68,7 @@ class Capability(BaseHTTPRequestHandler):
         traceparent = self.headers["traceparent"]
         if traceparent is not None:
             tell_span(traceparent, began, time.time_ns())
-        self.answer({"ok": True, "output": {**given, "traceparent": traceparent}})
+        self.answer({"ok": True, "output": {**given, "traceparent": traceparent, "tracestate": self.headers["tracestate"]}})
 
     def log_message(self, *_):
         pass

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { traceIdOf } from '../../src/core/telemetry/telemetry.ts';
+import { readTrace, traceIdOf } from '../../src/core/telemetry/trace-context.ts';
 import { newId } from '../../src/services/ids.ts';
 import { readResource, startSpanExport } from '../../src/telemetry/span-export.ts';
 import { createSpanIds, createTracing, spanIdOf } from '../../src/telemetry/tracing.ts';
@@ -38,6 +38,27 @@ test('what the process says of itself arrives, and ids follow from what a span i
     { name: 'run', traceId: trace_id, spanId: spanIdOf('run 1'), parentId: '', attributes: { cost: 0.5 } },
   ]);
   expect(collector.spans).toHaveLength(2);
+});
+
+test.each([
+  ['of level 1', 'congo=t61rcWkgMzE,fw529a3039@dt=FfffAQ'],
+  ['of level 2, whose keys the API of OpenTelemetry does not know', '1st=a,foo@bar@baz=2'],
+])('a span and those below it carry the state of their trace: %s', async (_, state) => {
+  const spans = await startSpanExport({ 'service.name': 'capstan-test' });
+  const { start } = createTracing(spans);
+  const parent = readTrace(`00-${'c'.repeat(32)}-${'d'.repeat(16)}-03`, state);
+  const above = start({ name: 'above', kind: 'server', parent });
+  const below = start({ name: 'below', kind: 'client', parent: above.context });
+  expect(below.context).toMatchObject({ is_sampled: true, is_random: true, state });
+  below.end({});
+  above.end({});
+  start({ name: 'another trace', kind: 'internal', parent: null }).end({});
+  await spans.close();
+  expect(collector.spans.map(({ name, state: told }) => [name, told])).toEqual([
+    ['below', state],
+    ['above', state],
+    ['another trace', ''],
+  ]);
 });
 
 test('a root that is begun twice is decided upon alike', async () => {

@@ -96,6 +96,8 @@ class Call:
         """When the caller gives up."""
         self.traceparent: str | None = headers.get("traceparent")
         """W3C trace context: forward it in requests to other services."""
+        self.tracestate: str | None = headers.get("tracestate")
+        """What tracing systems add to it: forward it too."""
         self.state = state
         """The result of `setup`."""
         self.cancelled = Event()

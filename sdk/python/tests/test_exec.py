@@ -201,10 +201,12 @@ def test_the_headers_of_a_call_are_its_facts(serve: Serve) -> None:
         "x-attempt": "3",
         "x-deadline": "2026-11-26T10:00:00.5Z",
         "traceparent": "t",
+        "tracestate": "a=1",
     }
     post(endpoint, {}, headers)
     (call,) = seen
-    assert (call.idempotency_key, call.attempt, call.traceparent) == ("k", 3, "t")
+    assert (call.idempotency_key, call.attempt) == ("k", 3)
+    assert (call.traceparent, call.tracestate) == ("t", "a=1")
     assert call.deadline is not None and call.deadline.isoformat().startswith("2026-11-26T10:00:00")
     assert call.state == "weights"
 

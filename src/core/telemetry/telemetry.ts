@@ -2,7 +2,9 @@
  * A process's telemetry for any listener: its counters and its traces. The code that counts does not know the reader;
  * switched off, all of it does nothing.
  */
+
 import type { CounterName, GaugeName, HistogramName, LabelsOf } from './metric-table.ts';
+import { type TraceContext, traceIdOf } from './trace-context.ts';
 
 /** One value of a metric. */
 interface Sample<Name extends GaugeName> {
@@ -34,49 +36,6 @@ export const noMetrics: Metrics = {
   replace: nothing,
   onScrape: nothing,
 };
-
-/**
- * A position in a trace, as W3C Trace Context writes it in the header `traceparent`. A run without a given trace begins
- * one with its own UUID as the id, so that the run's id finds its trace.
- */
-export interface TraceContext {
-  /** 32 hexadecimal digits. */
-  readonly trace_id: string;
-  /** 16 hexadecimal digits. */
-  readonly span_id: string;
-  /** Whether the caller that began the trace records it. */
-  readonly is_sampled: boolean;
-}
-
-const form = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
-const allZero = /^0+$/;
-
-/** Null also for an invalid header: a trace is never a reason to refuse a request. */
-export function parseTraceParent(text: string | null | undefined): TraceContext | null {
-  const [, version, trace_id = '', span_id = '', flags = '', rest] = form.exec(text ?? '') ?? [];
-  if (version === undefined || version === 'ff' || (version === '00' && rest !== undefined)) return null;
-  if (allZero.test(trace_id) || allZero.test(span_id)) return null;
-  return { trace_id, span_id, is_sampled: (Number.parseInt(flags, 16) & 1) === 1 };
-}
-
-export function formatTraceParent({ trace_id, span_id, is_sampled }: TraceContext): string {
-  return `00-${trace_id}-${span_id}-${is_sampled ? '01' : '00'}`;
-}
-
-/** @param id a prefix and a UUID */
-function hexOf(id: string): string {
-  return id.slice(id.indexOf('_') + 1).replaceAll('-', '');
-}
-
-/** The id of a trace that begins with the object of this id. */
-export function traceIdOf(id: string): string {
-  return hexOf(id);
-}
-
-/** Creation time of the object with this id, Unix milliseconds: a UUIDv7 begins with it. */
-export function madeAtMs(id: string): number {
-  return Number.parseInt(hexOf(id).slice(0, 12), 16);
-}
 
 // Traces of a request, the run that it starts, steps and attempts. Ids of spans of runs and steps derive from the ids
 // of those objects, so that a child can name a parent that another process reports later. Without recording, an

@@ -48,7 +48,7 @@ export interface NewRun extends RunOrigin {
   readonly concurrency_limit?: number;
   /** It does not wait for its turn. */
   readonly is_admitted?: boolean;
-  /** Its parent in a trace, in the format of the traceparent header. Absent: it starts a trace. */
+  /** Its parent in a trace, as `formatPlace` writes it. Absent: it starts a trace. */
   readonly trace_parent?: string;
 }
 

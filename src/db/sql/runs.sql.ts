@@ -42,7 +42,7 @@ create table run (
   ancestors text[], -- the runs above it, from the first one on; null: nothing started it
   schedule_id text,
   scheduled_at timestamptz,
-  trace_parent text, -- its place in a trace, as traceparent says it; null: one begins with it
+  trace_parent text, -- its place in a trace, as traceparent and tracestate say it; null: one begins with it
 
   concurrency_key text,
   concurrency_limit int,

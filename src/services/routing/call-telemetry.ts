@@ -13,13 +13,8 @@ import {
   type ModelUse,
   readModelUse,
 } from '../../core/telemetry/gen-ai.ts';
-import {
-  formatTraceParent,
-  type Metrics,
-  type OpenSpan,
-  type SpanAttributes,
-  type SpanEnd,
-} from '../../core/telemetry/telemetry.ts';
+import type { Metrics, OpenSpan, SpanAttributes, SpanEnd } from '../../core/telemetry/telemetry.ts';
+import { type TraceHeaders, toTraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { Ctx } from '../context.ts';
 import type { CallRequest, Claimed } from './routed-call.ts';
 
@@ -98,19 +93,19 @@ export function observeClaim(
   });
 }
 
-/** @returns the header `traceparent` of the request; undefined: none */
+/** @returns the headers of the request that name its position in a trace; undefined: none */
 export function beginAttemptSpan(
   { telemetry: { tracing }, attemptSpans }: ObserverCtx,
   request: CallRequest,
   claimed: Claimed,
-): string | undefined {
+): TraceHeaders | undefined {
   const parent = tracing.current()?.trace() ?? null;
-  if (!tracing.isOn) return parent === null ? undefined : formatTraceParent(parent);
+  if (!tracing.isOn) return parent === null ? undefined : toTraceHeaders(parent);
   const attributes = describeAttempt(request, claimed);
   const name = `exec ${request.route.capability}`;
   const span = tracing.start({ name, kind: 'client', parent, attributes });
   attemptSpans.set(claimed, span);
-  return span.context === null ? undefined : formatTraceParent(span.context);
+  return span.context === null ? undefined : toTraceHeaders(span.context);
 }
 
 /** Counts the end of an attempt and ends its span, before the end is stored. */

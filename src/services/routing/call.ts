@@ -5,6 +5,7 @@
  *
  * A claimed call is sent once; its answer is checked against the instance's own schema.
  */
+
 import { hash } from 'node:crypto';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
@@ -14,6 +15,7 @@ import type { CallEnd } from '../../core/call/types.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { MediaMention } from '../../core/media.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import { isCallId } from '../ids.ts';
 import { describeForeign } from '../jobs.ts';
 import type { CallSecrets } from '../secrets/step-secrets.ts';
@@ -36,13 +38,13 @@ interface DeliveredCall {
   readonly request: CallRequest;
   readonly claimed: Claimed;
   /** Its position in a trace. Default: none. */
-  readonly traceparent?: string | undefined;
+  readonly trace?: TraceHeaders | undefined;
 }
 
 /** @returns the end, with the duration of the request alone */
 async function deliverCall(
   ctx: RoutingCtx,
-  { request, claimed, traceparent }: DeliveredCall,
+  { request, claimed, trace }: DeliveredCall,
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
@@ -62,7 +64,7 @@ async function deliverCall(
     // A secret may be split over several parts, which nothing could find.
     onDelta: revealed === null ? request.onDelta : undefined,
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
-    traceparent,
+    trace,
   });
   const durationMs = performance.now() - startedAt;
   return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
@@ -102,8 +104,8 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
     claim: (target, tried) => observeClaim(ctx, target, () => claimInstance(ctx, target, tried)),
     hold: ({ claim, slot }, lost) => slot?.hold(lost) ?? ctx.leases.hold(claim, lost),
     deliver: (request, claimed, signal) => {
-      const traceparent = beginAttemptSpan(ctx, request, claimed);
-      return deliverCall(ctx, { request, claimed, traceparent }, signal);
+      const trace = beginAttemptSpan(ctx, request, claimed);
+      return deliverCall(ctx, { request, claimed, trace }, signal);
     },
     settle: async (request, claimed, ending) => {
       const call = { request, claimed };

@@ -12,7 +12,8 @@ import type { RunRequest } from '../../contracts/run.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
 import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
-import { formatTraceParent, type Telemetry } from '../../core/telemetry/telemetry.ts';
+import type { Telemetry } from '../../core/telemetry/telemetry.ts';
+import { formatPlace } from '../../core/telemetry/trace-context.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
@@ -130,7 +131,7 @@ function readConcurrency(
 /** Places the run in the trace of the request or step that starts it. */
 function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trace_parent'> {
   const parent = tracing.current()?.traceOfRun(runId) ?? null;
-  return parent === null ? {} : { trace_parent: formatTraceParent(parent) };
+  return parent === null ? {} : { trace_parent: formatPlace(parent) };
 }
 
 /** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run now */

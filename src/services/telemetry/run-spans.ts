@@ -3,16 +3,14 @@
  * step. So a span that any process makes meanwhile names its parent before the parent was reported.
  */
 import {
-  madeAtMs,
   type OpenSpan,
-  parseTraceParent,
   type SpanAttributes,
   scopeOf,
   type Telemetry,
   type Tracing,
-  traceIdOf,
   type WorkScope,
 } from '../../core/telemetry/telemetry.ts';
+import { madeAtMs, readPlace, traceIdOf } from '../../core/telemetry/trace-context.ts';
 import type { StepItemKey } from '../../db/attempt/attempt.ts';
 import type { RunContextRow } from '../../db/run/run.ts';
 
@@ -49,7 +47,7 @@ function startRun({ start }: Tracing, run: TracedRun): OpenSpan {
   return start({
     name: `run ${run.pipeline}`,
     kind: 'internal',
-    parent: parseTraceParent(run.trace_parent),
+    parent: readPlace(run.trace_parent),
     key: `run ${run.run_id}`,
     trace_id: traceIdOf(run.run_id),
     startMs: madeAtMs(run.run_id),
@@ -84,9 +82,7 @@ type Traced = Pick<Telemetry, 'tracing'>;
 /** @returns the scope for the work of a step, its item or its ladder */
 export function scopeOfStep({ tracing }: Traced, run: TracedRun, key: StepItemKey): WorkScope {
   // Without spans, the span that started the run is the parent of all.
-  const context = tracing.isOn
-    ? startStep(tracing, run, { key }).context
-    : parseTraceParent(run.trace_parent);
+  const context = tracing.isOn ? startStep(tracing, run, { key }).context : readPlace(run.trace_parent);
   return scopeOf(context, run.run_id);
 }
 

@@ -1,13 +1,19 @@
 import { expect, test } from 'vitest';
-import type { TraceContext } from '../../../src/core/telemetry/telemetry.ts';
 import {
   createRequestScope,
   noTracing,
   type SpanStart,
   type Tracing,
 } from '../../../src/core/telemetry/telemetry.ts';
+import type { TraceContext } from '../../../src/core/telemetry/trace-context.ts';
 
-const parent: TraceContext = { trace_id: 'a'.repeat(32), span_id: 'b'.repeat(16), is_sampled: true };
+const parent: TraceContext = {
+  trace_id: 'a'.repeat(32),
+  span_id: 'b'.repeat(16),
+  is_sampled: true,
+  is_random: false,
+  state: '',
+};
 const runs = [
   'run_0198c2a4-0000-7000-8000-000000000001',
   'run_0198c2a4-0000-7000-8000-000000000002',
@@ -18,7 +24,13 @@ function recording(): { tracing: Tracing; started: SpanStart[] } {
   const start: Tracing['start'] = (span) => {
     started.push(span);
     const trace_id = span.parent?.trace_id ?? span.trace_id ?? 'r'.repeat(32);
-    const context = { trace_id, span_id: `${started.length}`.padStart(16, '0'), is_sampled: true };
+    const context = {
+      trace_id,
+      span_id: `${started.length}`.padStart(16, '0'),
+      is_sampled: true,
+      is_random: false,
+      state: '',
+    };
     return { context, end: () => undefined };
   };
   return { started, tracing: { ...noTracing, start, isOn: true } };

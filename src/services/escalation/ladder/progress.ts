@@ -18,7 +18,7 @@ import {
   type StoppedLadder,
 } from '../../../core/ladder/human-review.ts';
 import { toNanoUsd } from '../../../core/money/nano-usd.ts';
-import { madeAtMs } from '../../../core/telemetry/telemetry.ts';
+import { madeAtMs } from '../../../core/telemetry/trace-context.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, storeTransition } from '../../../db/escalation/escalation.ts';
 import { lockTransition } from '../../../db/escalation/escalation-transition.ts';
