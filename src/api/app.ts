@@ -11,7 +11,7 @@ import { AppError } from '../errors/app-error.ts';
 import { isStillValid } from '../services/access/verified-keys.ts';
 import type { ServerCtx } from '../services/context.ts';
 import { sendAnswer } from './answer.ts';
-import { createAuthentication, watchRevocations } from './authentication.ts';
+import { createAuthentication, refuseForeignOrigin, watchRevocations } from './authentication.ts';
 import { createReadBody, type ReadBody, type ReceivedBody } from './body.ts';
 import { createConsoleFiles } from './console.ts';
 import { createRateLimits, type RateLimits } from './limits.ts';
@@ -83,6 +83,7 @@ function answer(route: Route, readBody: ReadBody, options: MountOptions): ApiMid
   const { server, limits, closing } = options;
   const authenticate = route.scope === null ? null : createAuthentication(options, route.scope);
   const give = async (ctx: ApiContext): Promise<void> => {
+    if (route.isForPrograms) refuseForeignOrigin(ctx.req.headers, server.config.PUBLIC_URL);
     if (authenticate !== null) await authenticate(ctx);
     const { req, state } = ctx;
     const sender = state.caller?.key_id;

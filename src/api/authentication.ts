@@ -8,6 +8,7 @@
  */
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import type { Context } from 'koa';
 import { sessionHours, signInMinutes } from '../contracts/bounds.ts';
 import { AppError } from '../errors/app-error.ts';
@@ -106,6 +107,31 @@ function requireOwnPage(headers: IncomingHttpHeaders, publicUrl: string | undefi
 export function refuseForeignPage(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
   if (isFromOwnPage(headers, publicUrl) === false)
     throw new AppError('csrf_refused', 'the request comes from a page of another server');
+}
+
+/** No page of another site can be behind it: a DNS name may lead here for a moment, an address cannot. */
+function isFixedHost(host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(`http://${host}`)) return false;
+  const { hostname } = new URL(`http://${host}`);
+  return hostname === 'localhost' || isIP(hostname.replace(/^\[|\]$/g, '')) !== 0;
+}
+
+/**
+ * Guards routes for programs, which a page could reach through the browser of a person near the server.
+ * @throws AppError `origin_refused`
+ */
+export function refuseForeignOrigin(headers: IncomingHttpHeaders, publicUrl: string | undefined): void {
+  const { origin, host } = headers;
+  const own = isFixedHost(host) ? host : undefined;
+  const isOwn = origin === undefined || isOwnOrigin(origin, own, publicUrl);
+  if (isOwn && isFromOwnPage(headers, publicUrl) !== false) return;
+  const allowed = [publicUrl && new URL(publicUrl).origin, own && `http://${own}`].filter(Boolean);
+  const seen = origin ?? `a site that the browser calls ${headers['sec-fetch-site']}`;
+  const may =
+    allowed.length === 0
+      ? 'no page may send it; set PUBLIC_URL'
+      : `pages of ${allowed.join(' and ')} may send it`;
+  throw new AppError('origin_refused', `the request comes from a page of ${seen}; ${may}`);
 }
 
 const bearer = /^Bearer +([!-~]+) *$/i;

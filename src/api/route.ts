@@ -109,6 +109,8 @@ interface RouteFacts {
    * only when the client disconnects.
    */
   readonly isLong?: boolean;
+  /** Pages of other origins are refused, with or without a key. */
+  readonly isForPrograms?: boolean;
   /** The rate that the route counts against; default `request`. */
   readonly rate?: RateKind;
   /** It calls models, whose tokens count against `tokens_per_minute` of the key. */

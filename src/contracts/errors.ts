@@ -38,6 +38,11 @@ export const errorTable = {
     false,
     'The request has a session cookie, but no proof that a page of this server sent it. Send X-Capstan-Console: 1, or a key.',
   ),
+  origin_refused: row(
+    403,
+    false,
+    'A page of another origin than the address of this server (PUBLIC_URL) sends the request. Programs send no Origin.',
+  ),
   not_found: row(404, false, 'The projects of this key do not contain the object that the request names.'),
   method_not_allowed: row(
     405,

@@ -1,4 +1,7 @@
 /** The tools of a key, by the official client of the Model Context Protocol and by messages of its older revisions. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { json } from 'node:stream/consumers';
 import type { Client } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { KeyScope } from '../../src/contracts/access.ts';
@@ -14,6 +17,8 @@ import { answer, type Instance } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
+/** One with an address of its own. */
+let named: TestApi;
 let instances: Instance[];
 const clients: Client[] = [];
 
@@ -24,6 +29,7 @@ const price = { type: 'per_call', rate_usd: 0.2 };
 
 beforeAll(async () => {
   api = await startTestApi();
+  named = await startTestApi({ PUBLIC_URL: 'http://capstan.example' });
   instances = [
     await registerInstance(api, { name: 'video.join', input, description: hostile, cost_model: price }),
     await registerInstance(api, { name: 'video_.join', cost_model: price }),
@@ -47,6 +53,7 @@ afterEach(async () => {
 afterAll(async () => {
   await Promise.all(instances.map((instance) => instance.stop()));
   await api.close();
+  await named.close();
 });
 
 interface Wanted {
@@ -333,4 +340,70 @@ test('a fault of an instance is an error of the tool, with its decision', async 
   instance.handle = handle;
   expect([isError, content.code]).toEqual([true, 'input_rejected']);
   expect(content.decision?.chosen).toBe(instance.endpoint);
+});
+
+/** Sends these headers alone, as `fetch` would not. */
+async function askAs(
+  { url, apiKey }: Pick<TestApi, 'url' | 'apiKey'>,
+  headers: Record<string, string>,
+): Promise<{ status: number; problem: Problem }> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
+  const own = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const accept = 'application/json, text/event-stream';
+  const sent = request(new URL('/mcp', url), { method: 'POST', headers: { ...own, accept, ...headers } });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const status = response.statusCode ?? 0;
+  if (status === 403) return { status, problem: (await json(response)) as Problem };
+  response.resume();
+  return { status, problem: {} as Problem };
+}
+
+describe('a page', () => {
+  const evil = 'http://evil.example';
+
+  test.each<[what: string, headers: (own: string) => Record<string, string>]>([
+    ['no page at all', () => ({})],
+    ['a page of this server', (own) => ({ origin: `http://${own}` })],
+    [
+      'a page of this server, by its name',
+      (own) => ({
+        host: own.replace('127.0.0.1', 'localhost'),
+        origin: `http://${own.replace('127.0.0.1', 'localhost')}`,
+      }),
+    ],
+    [
+      'a page of this server, as its browser says',
+      (own) => ({ origin: `http://${own}`, 'sec-fetch-site': 'same-origin' }),
+    ],
+    [
+      'a page of this server at an address of IPv6',
+      () => ({ host: '[::1]:7400', origin: 'http://[::1]:7400' }),
+    ],
+    ['a page at the configured address', () => ({ host: 'behind.proxy', origin: 'http://capstan.example' })],
+  ])('may ask: %s', async (_, headers) => {
+    const { status } = await askAs(named, headers(new URL(named.url).host));
+    expect(status).toBe(200);
+  });
+
+  test.each<[what: string, headers: (own: string) => Record<string, string>]>([
+    ['of another server', () => ({ origin: evil })],
+    ['of another port', (own) => ({ origin: `http://${own.split(':')[0]}:1` })],
+    ['of the same host by https', (own) => ({ origin: `https://${own}` })],
+    ['without an origin of its own', () => ({ origin: 'null' })],
+    ['of two origins', (own) => ({ origin: `http://${own}, ${evil}` })],
+    ['of a host that contains ours', (own) => ({ origin: `http://${own}.evil.example` })],
+    [
+      'of a name that leads here for a moment',
+      () => ({ origin: evil, host: 'evil.example', 'sec-fetch-site': 'same-origin' }),
+    ],
+    ['whose browser names the site alone', () => ({ 'sec-fetch-site': 'cross-site' })],
+  ])('is refused, with and without a key: one %s', async (_, headers) => {
+    const sent = headers(new URL(named.url).host);
+    const { status, problem } = await askAs(named, sent);
+    expect([status, problem.code]).toEqual([403, 'origin_refused']);
+    expect(problem.detail).toContain('http://capstan.example');
+    if (sent.origin !== undefined) expect(problem.detail).toContain(sent.origin);
+    expect((await askAs({ ...named, apiKey: 'wrong' }, sent)).status).toBe(403);
+  });
 });

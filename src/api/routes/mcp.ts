@@ -126,6 +126,7 @@ export const mcpRoutes: readonly Route[] = [
     description:
       'Streamable HTTP without sessions. The body is one JSON-RPC message of the protocol, from 2025-03-26 to 2026-07-28. The tools are those that the key may call: one for each pipeline of the project, one for each capability, and tools for plans, runs, costs and reviews. Errors of a tool are results with `isError`, whose structured content has the fields of a problem.',
     isLong: true,
+    isForPrograms: true,
     scope: 'any',
     headers: AgentHeaders,
     body: json(Message, 'data'),
@@ -134,7 +135,9 @@ export const mcpRoutes: readonly Route[] = [
       202: 'empty',
       400: Json,
       404: Json,
+      406: Json,
     },
+    errors: ['origin_refused'],
     handle: async (ctx, call) => {
       const { caller, headers, signal, path, request_id, asksToStart } = call;
       const ceilingUsd = headers['x-capstan-ceiling-usd'] ?? null;
