@@ -202,6 +202,20 @@ describe('a stream', () => {
     });
   });
 
+  test.each([
+    ['with a text', () => ({ text: 'Hello, world' })],
+    ['with a call of a tool alone', () => ({ text: '', toolCalls: [asked], finish: 'tool_calls' })],
+    ['that breaks later', () => ({ cut: 'This is the beginning' })],
+  ])('names the decision that explains it: one %s', async (_, say) => {
+    provider.answer(say);
+    const { data, response } = await client.messages
+      .create({ ...basics, messages: hi, tools: [weather], stream: true })
+      .withResponse();
+    const decision = await api.call(`/v1/decisions/${response.headers.get('x-capstan-decision')}`);
+    expect(await decision.json()).toMatchObject({ capability: 'model.claude-large' });
+    data.controller.abort();
+  });
+
   test('has a text and calls of tools in blocks, one after the other', async () => {
     const other = { id: 'call_2', name: 'weather', arguments: '' };
     provider.answer(() => ({ text: 'Let me see.', toolCalls: [asked, other], finish: 'tool_calls' }));

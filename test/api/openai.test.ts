@@ -247,6 +247,64 @@ describe('a stream', () => {
     await sound.stop();
   });
 
+  async function decisionOf(response: Response): Promise<unknown> {
+    const read = await api.call(`/v1/decisions/${response.headers.get('x-capstan-decision')}`);
+    return read.json();
+  }
+
+  test('names the decision that explains it, with its first part', async () => {
+    const { data, response } = await client.chat.completions
+      .create({ model: 'gpt-large', messages: hi, stream: true })
+      .withResponse();
+    expect(await decisionOf(response)).toMatchObject({ capability: 'model.gpt-large' });
+    expect((await textOf(data)).text).toBe('Hello, world');
+  });
+
+  test('names the decision for the instance that answers, not for one that failed before', async () => {
+    const broken = await start('model.twin', { MODEL_NAME: 'broken' });
+    const sound = await start('model.twin', { MODEL_NAME: 'sound', MODEL_RATE_USD: '0.01' });
+    provider.answer(({ body }) => (body.model === 'broken' ? { status: 500 } : { text: 'whole' }));
+    const { data, response } = await client.chat.completions
+      .create({ model: 'twin', messages: hi, stream: true })
+      .withResponse();
+    expect((await textOf(data)).text).toBe('whole');
+    expect(await decisionOf(response)).toMatchObject({ chosen: sound.endpoint });
+    await Promise.all([broken.stop(), sound.stop()]);
+  });
+
+  test('names the decision of an instance that answers in one piece', async () => {
+    const whole = await registerInstance(api, { name: 'model.whole' });
+    whole.handle = (_, response) => answer(response, 200, { ok: true, output: { text: 'at once' } });
+    const { data, response } = await client.chat.completions
+      .create({ model: 'whole', messages: hi, stream: true })
+      .withResponse();
+    expect((await textOf(data)).text).toBe('at once');
+    expect(await decisionOf(response)).toMatchObject({ chosen: whole.endpoint });
+    expect(response.headers.get('x-capstan-cache')).toBeNull();
+    await whole.stop();
+  });
+
+  test('says whether it comes from the cache', async () => {
+    const ask = () =>
+      client.chat.completions
+        .create(
+          { model: 'fast', messages: [{ role: 'user', content: 'Again?' }], stream: true },
+          { headers: { 'x-capstan-cache': '60' } },
+        )
+        .withResponse();
+    const first = await ask();
+    expect((await textOf(first.data)).text).toBe('Hello, world');
+    const second = await ask();
+    expect((await textOf(second.data)).text).toBe('Hello, world');
+    expect([first, second].map(({ response }) => response.headers.get('x-capstan-cache'))).toEqual([
+      'miss',
+      'hit',
+    ]);
+    const names = [first, second].map(({ response }) => response.headers.get('x-capstan-decision'));
+    expect(new Set(names).size).toBe(2);
+    expect(await decisionOf(second.response)).toMatchObject({ cached: { decision_id: names[0] } });
+  });
+
   test('that nobody reads any more ends the request to the provider', async () => {
     provider.answer(() => 'hang');
     const before = provider.requests.length;

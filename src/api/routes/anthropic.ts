@@ -1,13 +1,12 @@
 /** Anthropic's protocol over the router: programs that speak it call models by changing their address and key. */
 import { MessagesRequest, ModelMessage } from '../../contracts/anthropic.ts';
 import { createMessage, streamMessage } from '../../services/calls/anthropic-service.ts';
-import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
 import { requireSmallChat } from '../limits.ts';
 import { toAnthropicError } from '../model-errors.ts';
 import { type Route, route } from '../route.ts';
 import { callErrors } from './calls.ts';
-import { answerOf, ModelHeaders, refuseKeptStream, toOrder } from './openai.ts';
+import { answerOf, answerStream, ModelHeaders, refuseKeptStream, toOrder } from './openai.ts';
 
 export const anthropicRoutes: readonly Route[] = [
   route('POST /anthropic/v1/messages', {
@@ -29,8 +28,7 @@ export const anthropicRoutes: readonly Route[] = [
       const order = toOrder(call, body, body.metadata?.user_id);
       if (body.stream !== true) return { status: 200, body: answerOf(call, await createMessage(ctx, order)) };
       refuseKeptStream(order);
-      const events = await streamMessage(ctx, order, toAnthropicError);
-      return { status: 200, headers: eventStreamHeaders, body: events };
+      return answerStream(call, await streamMessage(ctx, order, toAnthropicError));
     },
   }),
 ];

@@ -31,7 +31,7 @@ const ExecHeaders = z.object({
 });
 
 /** Whether a call that asked for the cache took an answer from it. */
-export function cacheWordOf({ routing }: Pick<ExecAnswer, 'routing'>): 'hit' | 'miss' {
+export function cacheWordOf({ routing }: { routing: Pick<ExecAnswer['routing'], 'cached'> }): 'hit' | 'miss' {
   return routing.cached === undefined ? 'miss' : 'hit';
 }
 

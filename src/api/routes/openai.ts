@@ -15,6 +15,7 @@ import type { CancelSignal } from '../../core/cancellation.ts';
 import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
+import type { StreamedModel } from '../../services/calls/model-calls.ts';
 import {
   listAliases,
   listModels,
@@ -92,14 +93,27 @@ export function refuseKeptStream({ idempotency }: Pick<OpenAiOrder<unknown>, 'id
   throw refuseField('/headers/idempotency-key', 'an Idempotency-Key cannot be kept for a stream');
 }
 
+type HeadedCall = Pick<OpenAiCall, 'setHeader' | 'headers'>;
+
+/** Sets the headers that tell where an answer comes from. */
+function nameDecision({ setHeader, headers }: HeadedCall, { routing }: Pick<StreamedModel, 'routing'>): void {
+  setHeader('X-Capstan-Decision', routing.decision_id);
+  if (headers['x-capstan-cache'] !== undefined) setHeader('X-Capstan-Cache', cacheWordOf({ routing }));
+}
+
+/** A stream begins before its cost is known, so its headers do not tell it. */
+export function answerStream(call: HeadedCall, streamed: StreamedModel) {
+  nameDecision(call, streamed);
+  return { status: 200, headers: eventStreamHeaders, body: streamed.events } as const;
+}
+
 /** Sets the headers that explain an answer. @returns its body */
 export function answerOf<Body>(
-  { setHeader, headers }: OpenAiCall,
+  { setHeader, headers }: HeadedCall,
   { body, routing, isReplayed }: OpenAiAnswer<Body>,
 ): Body {
-  setHeader('X-Capstan-Decision', routing.decision_id);
+  nameDecision({ setHeader, headers }, { routing });
   setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
-  if (headers['x-capstan-cache'] !== undefined) setHeader('X-Capstan-Cache', cacheWordOf({ routing }));
   if (isReplayed) setHeader('Idempotent-Replayed', 'true');
   return body;
 }
@@ -110,7 +124,7 @@ export const openAiRoutes: readonly Route[] = [
     tag: 'models',
     summary: "Call a model in the form of OpenAI's chat completions",
     description:
-      'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
+      'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance. Its headers name the decision, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
     isLong: true,
     usesTokens: true,
     scope: 'capability:call',
@@ -124,8 +138,7 @@ export const openAiRoutes: readonly Route[] = [
       const order = toOrder(call, body, body.user);
       if (body.stream !== true) return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
       refuseKeptStream(order);
-      const events = await streamChat(ctx, order, toOpenAiError);
-      return { status: 200, headers: eventStreamHeaders, body: events };
+      return answerStream(call, await streamChat(ctx, order, toOpenAiError));
     },
   }),
   route('POST /openai/v1/embeddings', {

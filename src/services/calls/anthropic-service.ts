@@ -1,6 +1,5 @@
 /** Requests in Anthropic's form: each is an ordinary direct call of a capability `model.…`. */
 import { randomUUID } from 'node:crypto';
-import type { Readable } from 'node:stream';
 import type { MessagesRequest, ModelMessage } from '../../contracts/anthropic.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import {
@@ -10,7 +9,7 @@ import {
   toMessagesInput,
 } from '../../core/model-protocols/anthropic.ts';
 import type { AppError } from '../../errors/app-error.ts';
-import { askModel, streamModel } from './model-calls.ts';
+import { askModel, type StreamedModel, streamModel } from './model-calls.ts';
 import { findModel } from './model-names.ts';
 import type { ModelCtx, OpenAiAnswer, OpenAiOrder } from './openai-service.ts';
 
@@ -30,14 +29,14 @@ export async function createMessage(ctx: ModelCtx, order: MessageOrder): Promise
 
 /**
  * @param toError the body of an error that ends the stream
- * @returns server-sent events, once the answer has begun
+ * @returns once the answer has begun
  * @throws AppError as `createMessage`, until then
  */
 export async function streamMessage(
   ctx: ModelCtx,
   order: MessageOrder,
   toError: (error: AppError) => JsonObject,
-): Promise<Readable> {
+): Promise<StreamedModel> {
   const { request } = order;
   const capability = await findModel(ctx, order.caller, { model: request.model, kind: 'chat' });
   const writer = createMessageWriter(headOf(request));

@@ -22,6 +22,7 @@ import { requireCapability } from '../fleet/fleet-poller.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { newId } from '../ids.ts';
 import { toConstraints } from '../routing/decisions.ts';
+import type { OnDelta } from '../routing/routed-call.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error of a routed call that does not succeed; each one carries the decision.
@@ -104,7 +105,7 @@ interface ExecCall {
   /** Returns the answer to store under the caller's Idempotency-Key, by the statement that settles the last attempt. */
   readonly keeps?: ((answer: ExecAnswer | AppError) => KeptAnswer | null) | undefined;
   readonly signal: CancelSignal;
-  readonly onDelta?: ((delta: Json) => void) | undefined;
+  readonly onDelta?: OnDelta | undefined;
   readonly declaredFields?: readonly string[] | undefined;
 }
 
@@ -134,9 +135,9 @@ async function execCapability(
   { projectId, scopes, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
-  const passOn = (delta: Json): void => {
+  const passOn: OnDelta = (delta, attemptId) => {
     hasPassedOn = true;
-    onDelta?.(delta);
+    onDelta?.(delta, attemptId);
   };
   const end = await callCapability({
     projectId,
@@ -176,7 +177,7 @@ interface CallOrder {
   /** Receives the tokens that the called model reports. */
   readonly usedTokens?: (tokens: number) => void;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
-  readonly onDelta?: ((delta: Json) => void) | undefined;
+  readonly onDelta?: OnDelta | undefined;
   /** Fields of the input that the schema of the instance must declare. */
   readonly declaredFields?: readonly string[] | undefined;
 }

@@ -11,6 +11,8 @@ import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellati
 import { type AnswerWriter, choicesOf, wholeDeltas } from '../../core/model-protocols/model-answer.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
 import type { Idempotency } from '../idempotency.ts';
+import { decisionIdOf } from '../ids.ts';
+import type { OnDelta } from '../routing/routed-call.ts';
 import { type CallCtx, type CallingKey, makeDirectCall } from './call-service.ts';
 
 export interface CallTerms {
@@ -29,7 +31,7 @@ export interface CallTerms {
 interface NamedCall {
   readonly capability: string;
   readonly input: JsonObject;
-  readonly onDelta?: ((delta: Json) => void) | undefined;
+  readonly onDelta?: OnDelta | undefined;
 }
 
 interface AnsweredCall {
@@ -93,13 +95,23 @@ export async function askModel(ctx: CallCtx, terms: CallTerms, call: NamedCall):
 /** A client that reads slower than the model writes is cut off when this much of the answer waits for it. */
 const mostUnreadBytes = 1_048_576;
 
+/** The decision of the call, and the one of the original call if the answer comes from the cache. */
+type BegunRouting = Pick<ExecAnswer['routing'], 'decision_id' | 'cached'>;
+
+export interface StreamedModel {
+  /** Server-sent events. */
+  readonly events: Readable;
+  /** What is known of the call when its answer begins. */
+  readonly routing: BegunRouting;
+}
+
 interface AnswerEvents {
   readonly events: Readable;
   /** Resolves with the first event: the answer has begun. */
-  readonly begun: Promise<void>;
+  readonly begun: Promise<BegunRouting>;
   hasBegun(): boolean;
   /** Sends events of the answer; the first ones after those that open it. */
-  send(events: readonly string[]): void;
+  send(events: readonly string[], routing: BegunRouting): void;
   /** Sends what ends the stream. */
   close(last: readonly string[]): void;
 }
@@ -141,8 +153,8 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
     },
   });
   const { write, flush } = createJoin(events);
-  let begin: () => void = () => undefined;
-  const begun = new Promise<void>((resolve) => {
+  let begin: (routing: BegunRouting) => void = () => undefined;
+  const begun = new Promise<BegunRouting>((resolve) => {
     begin = resolve;
   });
   let hasBegun = false;
@@ -150,12 +162,12 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
     events,
     begun,
     hasBegun: () => hasBegun,
-    send: (some) => {
+    send: (some, routing) => {
       if (some.length === 0) return;
       if (!hasBegun) write(open());
       write(some);
       hasBegun = true;
-      begin();
+      begin(routing);
     },
     close: (last) => {
       write(last);
@@ -172,33 +184,35 @@ interface StreamedCall extends Omit<NamedCall, 'onDelta'> {
 }
 
 /**
- * @returns server-sent events, once the answer has begun
+ * @returns once the answer has begun
  * @throws AppError as `askModel`, until then
  */
 export async function streamModel(
   ctx: CallCtx,
   terms: CallTerms,
   { writer, toError, ...call }: StreamedCall,
-): Promise<Readable> {
+): Promise<StreamedModel> {
   const stop = new CancelSource();
   onCancel(terms.signal, () => stop.abort(terms.signal.reason));
   const { events, begun, hasBegun, send, close } = createAnswerEvents(writer, () => stop.abort('cancelled'));
-  const onDelta = (delta: Json): void => send(writer.part(delta));
+  const onDelta: OnDelta = (delta, attemptId) =>
+    send(writer.part(delta), { decision_id: decisionIdOf(attemptId) });
   const ended = askModel(ctx, { ...terms, idempotency: null, signal: stop }, { onDelta, ...call }).then(
     ({ result, routing }) => {
-      if (!hasBegun()) for (const delta of wholeDeltas(result)) onDelta(delta);
+      if (!hasBegun()) for (const delta of wholeDeltas(result)) send(writer.part(delta), routing);
       const last = writer.close(result, routing.settled_usd ?? 0);
       if (hasBegun()) close(last);
       else {
-        send(last);
+        send(last, routing);
         close([]);
       }
+      return routing;
     },
     (error: unknown) => {
       if (!hasBegun()) throw error;
       close(writer.fail(toError(toAppError(error))));
+      return begun;
     },
   );
-  await Promise.race([begun, ended]);
-  return events;
+  return { events, routing: await Promise.race([begun, ended]) };
 }

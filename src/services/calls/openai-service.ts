@@ -3,7 +3,6 @@
  * `embed.…` for embeddings.
  */
 import { randomUUID } from 'node:crypto';
-import type { Readable } from 'node:stream';
 import type { ExecAnswer } from '../../contracts/decision.ts';
 import {
   type ChatCompletion,
@@ -23,7 +22,7 @@ import {
 } from '../../core/model-protocols/openai.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { CallCtx } from './call-service.ts';
-import { askModel, type CallTerms, callModel, streamModel } from './model-calls.ts';
+import { askModel, type CallTerms, callModel, type StreamedModel, streamModel } from './model-calls.ts';
 import { findModel, type NameCtx } from './model-names.ts';
 
 export interface OpenAiOrder<Request> extends CallTerms {
@@ -53,14 +52,14 @@ export async function completeChat(ctx: ModelCtx, order: ChatOrder): Promise<Ope
 
 /**
  * @param toError the body of an error that ends the stream
- * @returns server-sent events, once the answer has begun
+ * @returns once the answer has begun
  * @throws AppError as `completeChat`, until then
  */
 export async function streamChat(
   ctx: ModelCtx,
   order: ChatOrder,
   toError: (error: AppError) => JsonObject,
-): Promise<Readable> {
+): Promise<StreamedModel> {
   const { request } = order;
   const capability = await findModel(ctx, order.caller, { model: request.model, kind: 'chat' });
   const includesUsage = request.stream_options?.include_usage === true;

@@ -48,7 +48,7 @@ async function deliverCall(
   signal: CancelSignal,
 ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
   const { claim, instance, number, timeoutMs } = claimed;
-  const { secrets } = request;
+  const { secrets, onDelta } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const startedAt = performance.now();
@@ -62,7 +62,7 @@ async function deliverCall(
     signal,
     onProgress: request.onProgress,
     // A secret may be split over several parts, which nothing could find.
-    onDelta: revealed === null ? request.onDelta : undefined,
+    onDelta: revealed === null && onDelta ? (delta) => onDelta(delta, claim.attempt_id) : undefined,
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     trace,
   });

@@ -10,6 +10,9 @@ import type { Ctx } from '../context.ts';
 import type { CallSecrets } from '../secrets/step-secrets.ts';
 import type { SlotUse } from './slot-leases.ts';
 
+/** Receives a part of the result, and the attempt that makes it. */
+export type OnDelta = (delta: Json, attemptId: string) => void;
+
 export interface CallRequest extends RoutedCall {
   readonly projectId: string;
   /** The same for every attempt; sent as Idempotency-Key. */
@@ -42,7 +45,7 @@ export interface CallRequest extends RoutedCall {
   /** Receives the call's progress, where the instance reports it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Receives parts of the result as they are made. Default: the instance is not asked for them. */
-  readonly onDelta?: ((delta: Json) => void) | undefined;
+  readonly onDelta?: OnDelta | undefined;
   /** Opens the log of each attempt. Default: no log is kept. */
   readonly openLog?: (origin: LogOrigin) => CallLog;
   /** Returns the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */
