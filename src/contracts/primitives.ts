@@ -1,5 +1,6 @@
 /** Small schemas that several contracts share. */
 import { z } from 'zod';
+import { durationExamples, durationPattern } from './duration-text.ts';
 
 /** A step id. */
 export const StepId = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
@@ -45,9 +46,9 @@ export const Timezone = z
   .max(64)
   .meta({ description: 'An IANA name that the database knows, such as Europe/Berlin.' });
 
-/** A duration as authors write it: `500ms`, `30s`, `5m`, `2h`, `1d`. */
-export const Duration = z.string().regex(/^\d+(\.\d+)?(ms|s|m|h|d)$/, {
-  error: 'a duration is a number and a unit: 500ms, 30s, 5m, 2h, 1d',
+/** A duration as authors write it: `500ms`, `30s`, `1h30m`, or in ISO 8601. */
+export const Duration = z.string().regex(durationPattern, {
+  error: `a duration is written as numbers with units, or in ISO 8601: ${durationExamples}`,
 });
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;

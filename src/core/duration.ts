@@ -1,17 +1,22 @@
 /** Durations: as authors write them, which the contracts define as `Duration`, and as sentences for people state them. */
-const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+import { durationExamples, durationPattern, durationUnitMs as unitMs } from '../contracts/duration-text.ts';
 
-const pattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
+/** `1.5s` → 1500, `1h30m` and `PT1H30M` → 5400000. Rounds to whole milliseconds. Undefined for any other text. */
+export function readDuration(text: string): number | undefined {
+  if (!durationPattern.test(text)) return undefined;
+  let ms = 0;
+  // The units of ISO 8601 are those of the other form in upper case.
+  for (const [, amount, unit = ''] of text.matchAll(/([\d.]+) ?([a-z]+|[A-Z])/g))
+    ms += Number(amount) * unitMs[unit.toLowerCase() as keyof typeof unitMs];
+  return Math.round(ms);
+}
 
-/** `1.5s` → 1500. Rounds to whole milliseconds. @throws RangeError when the text is not a duration */
+/** @throws RangeError when the text is not a duration */
 export function parseDuration(text: string): number {
-  const [, amount, unit] = pattern.exec(text) ?? [];
-  if (amount === undefined || unit === undefined) {
-    throw new RangeError(
-      `"${text.slice(0, 40)}" is no duration; write a number and a unit: 500ms, 30s, 5m, 2h, 1d`,
-    );
-  }
-  return Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs]);
+  const ms = readDuration(text);
+  if (ms === undefined)
+    throw new RangeError(`"${text.slice(0, 40)}" is no duration; write ${durationExamples}`);
+  return ms;
 }
 
 export const durationUnits: readonly (readonly [name: string, ms: number])[] = [

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CapabilityDetail, CapabilityList, Instance } from '../../contracts/capability.ts';
 import { CostSeries } from '../../contracts/money.ts';
+import { readDuration } from '../../core/duration.ts';
 import { withoutEndSlashes } from '../../core/expression/slashes.ts';
 import { describeDrain } from '../../core/instance-states.ts';
 import { type ApiAnswer, jsonBody } from '../client/api-client.ts';
@@ -12,7 +13,7 @@ import type { Session } from '../client/session.ts';
 import { parsed, procedure } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
 import { readMoment } from '../input/run-filter.ts';
-import { formatDuration, formatReason, formatState, formatUsd, parseDuration } from '../render/formats.ts';
+import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
 import { type Columns, renderRows } from '../render/print.ts';
 import { createLiveBlock } from '../watch/watch-run.ts';
 
@@ -181,7 +182,7 @@ async function waitUntilIdle(session: Session, drained: readonly FleetPlace[]): 
 
 /** A moment, or a duration from now. */
 function readEnd(text: string): string {
-  const ahead = parseDuration(text);
+  const ahead = readDuration(text);
   return ahead === undefined ? readMoment(text) : new Date(Date.now() + ahead).toISOString();
 }
 

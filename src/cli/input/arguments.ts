@@ -4,12 +4,13 @@
  */
 import { readFile, stat } from 'node:fs/promises';
 import { InvalidArgumentError } from 'commander';
+import { durationExamples } from '../../contracts/duration-text.ts';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run, RunList } from '../../contracts/run.ts';
+import { readDuration } from '../../core/duration.ts';
 import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';
 import { oneOf, parsed, type Term, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
-import { parseDuration } from '../render/formats.ts';
 import type { Shell } from '../shell.ts';
 
 export function collectPair(text: string, previous: Readonly<Record<string, string>> = {}) {
@@ -23,8 +24,8 @@ export function collectText(text: string, previous: readonly string[] = []): str
 }
 
 export function readDurationMs(text: string): number {
-  const ms = parseDuration(text);
-  if (ms === undefined) throw new InvalidArgumentError('Write it as 500ms, 30s, 5m, 2h or 1d.');
+  const ms = readDuration(text);
+  if (ms === undefined) throw new InvalidArgumentError(`Write it as ${durationExamples}.`);
   return ms;
 }
 

@@ -1,9 +1,9 @@
 /** The filters that choose many runs on the command line; they are those of `GET /v1/runs`. */
 import { InvalidArgumentError } from 'commander';
 import { RunState } from '../../contracts/run.ts';
+import { readDuration } from '../../core/duration.ts';
 import { oneOf, parsed } from '../command.ts';
 import { UsageError } from '../errors.ts';
-import { parseDuration } from '../render/formats.ts';
 
 /** A day or a moment, as RFC 3339. */
 export function readMoment(text: string): string {
@@ -14,7 +14,7 @@ export function readMoment(text: string): string {
 
 /** A moment, or a duration before now. */
 function readTime(text: string): string {
-  const ago = parseDuration(text);
+  const ago = readDuration(text);
   if (ago !== undefined) return new Date(Date.now() - ago).toISOString();
   try {
     return readMoment(text);

@@ -51,14 +51,6 @@ export function formatBytes(bytes: number): string {
   return `${power === 0 ? bytes : (bytes / 1_000 ** power).toFixed(1)} ${units[power]}`;
 }
 
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** Reads `500ms`, `30s`, `5m`, `2h`, `1d`; undefined for any other text. */
-export function parseDuration(text: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
-  return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ''] ?? 0);
-}
-
 // One symbol and one colour for every state, so that a column of them reads at a glance.
 
 export type AnyState = RunState | StepState | InstanceState | AttemptState | ReviewState;

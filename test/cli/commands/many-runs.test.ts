@@ -52,6 +52,13 @@ describe('runs that filters choose', () => {
     expect(stderr).toBe('12 runs\n');
   });
 
+  test.each(['1h30m', 'PT1H30M', '1 h 30 min'])('are those of the last %s', async (since) => {
+    const before = Date.now();
+    const { asked } = await capstan(['count', '--since', since], [{ count: 0, by_state: {} }]);
+    const from = Date.parse(new URL(`x:${asked[0]?.slice(4)}`).searchParams.get('since') ?? '');
+    expect([from >= before - 5_400_000, from <= Date.now() - 5_400_000]).toEqual([true, true]);
+  });
+
   test('are cancelled over all pages, and each that is refused is named', async () => {
     const pages = [
       { items: [{ status: 202, run_id: 'run_2' }], next_cursor: 'c' },
