@@ -127,6 +127,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'config',
       'contracts',
       'core',
+      'definitions',
       'dev',
       'errors',
       'mock-run',
@@ -135,7 +136,7 @@ export const layers: Readonly<Record<string, Layer>> = {
       'worker',
       'wrap',
     ],
-    packages: ['@modelcontextprotocol/server', 'commander', 'node:', 'undici', 'yaml', 'zod'],
+    packages: ['@modelcontextprotocol/server', 'commander', 'node:', 'undici', 'zod'],
   },
   // The page: nothing of src imports it, and what the server does it asks by HTTP.
   console: {

@@ -7,6 +7,7 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { ProblemItem } from '../contracts/problem.ts';
 import { extendPointer } from '../core/json/values.ts';
+import { messageOfIssue } from '../definitions/findings.ts';
 import { AppError } from '../errors/app-error.ts';
 
 const shownItems = 100;
@@ -32,7 +33,8 @@ interface InputSchemas {
 
 function toItems(issue: z.core.$ZodIssue, prefix: string): ProblemItem[] {
   const pointer = extendPointer(prefix, ...issue.path.map(String));
-  if (issue.code !== 'unrecognized_keys') return [{ pointer, code: issue.code, message: issue.message }];
+  if (issue.code !== 'unrecognized_keys')
+    return [{ pointer, code: issue.code, message: messageOfIssue(issue) }];
   return issue.keys.slice(0, shownItems).map((key) => ({
     pointer: extendPointer(pointer, key),
     code: issue.code,

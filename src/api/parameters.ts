@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
-import { CapabilityName, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
+import { CapabilityName, Labels, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
 import type { Idempotency } from '../services/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';
 
@@ -35,7 +35,7 @@ export const LabelsHeader = z
   .string()
   .max(4_096)
   .transform((text) => Object.fromEntries(text.split(',').map(readLabel)))
-  .pipe(z.record(z.string().min(1).max(64), z.string().max(256)))
+  .pipe(Labels)
   .refine((labels) => Object.keys(labels).length <= mostLabels, { error: `at most ${mostLabels} labels` })
   .optional()
   .meta({ description: 'Labels of the call, for budgets and costs: `team=ads,env=prod`.' });

@@ -8,6 +8,7 @@ import { Instant, JsonObject } from './primitives.ts';
 /** Neither `.` nor `..`; without look-ahead, which some readers of JSON Schema do not support. */
 const segment =
   '(?:[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}|\\.[A-Za-z0-9_-][A-Za-z0-9._-]{0,126}|\\.\\.[A-Za-z0-9._-]{1,126})';
+const longestSegment = 128;
 const wholeSegment = new RegExp(`^${segment}$`);
 
 /** The parts of a path below `/v1/media/`: the job, and the file in it. */
@@ -15,7 +16,7 @@ export const MediaJobId = z.string().regex(wholeSegment);
 export const MediaFile = z
   .string()
   .regex(new RegExp(`^${segment}(?:/${segment}){0,6}$`), {
-    error: 'a file is one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
+    error: ({ input }) => explainMediaPath(`job/${String(input)}`),
   })
   .meta({ description: 'One to seven segments joined by /. Do not encode the /.' });
 
@@ -37,6 +38,20 @@ export function parseMediaPath(text: string): MediaPath | null {
   if (!segments.every((part) => wholeSegment.test(part))) return null;
   const [job_id = '', ...rest] = segments;
   return { job_id, file: rest.join('/') };
+}
+
+/** What is wrong with a text that `parseMediaPath` refuses. */
+export function explainMediaPath(text: string): string {
+  const segments = text.split('/');
+  if (segments.length < 2 || segments.length > 8)
+    return `a media path is <job_id>/ and one to seven segments, not ${segments.length - 1}`;
+  const wrong = segments.find((part) => !wholeSegment.test(part)) ?? '';
+  const shown = JSON.stringify(wrong.slice(0, 40));
+  if (wrong === '') return 'a media path has an empty segment: a / at its end, or two together';
+  if (wrong === '.' || wrong === '..') return `a media path may not hold the segment ${shown}`;
+  if (wrong.length > longestSegment)
+    return `a segment of a media path has at most ${longestSegment} characters; ${shown}… has ${wrong.length}`;
+  return `a media path is made of letters, digits, dots, _ and -, which ${shown} is not`;
 }
 
 export function formatMediaReference({ job_id, file }: MediaPath): string {

@@ -11,6 +11,7 @@ import {
   Duration,
   Json,
   JsonObject,
+  Labels,
   PipelineName,
   PipelineReference,
   Priority,
@@ -247,7 +248,7 @@ export const PipelineDefinition = z
       description: 'The limit of open runs with the same key. Default: any number.',
     }),
     timeout: Duration.optional().meta({ description: 'Limit of a whole run, at most 7d. Default: none.' }),
-    labels: z.record(z.string().max(64), z.string().max(256)).optional().meta({
+    labels: Labels.optional().meta({
       description: 'Text by name, carried by its runs.',
     }),
     steps: z.array(StepDefinition).min(1).max(mostSteps).meta({

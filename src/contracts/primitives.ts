@@ -28,6 +28,12 @@ export const PipelineReference = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_-]{0,
 export const Priority = z.enum(['interactive', 'standard', 'batch']).meta({ id: 'Priority' });
 export type Priority = z.infer<typeof Priority>;
 
+/** Text by name. A filter is written `name=text`, so that no name may hold `=`. */
+export const Labels = z.record(
+  z.string().regex(/^[^=]{1,64}$/, { error: 'the name of a label has 1 to 64 characters, and no =' }),
+  z.string().max(256),
+);
+
 export const Tag = z.string().min(1).max(64);
 export const Tags = z.array(Tag).max(32);
 

@@ -8,6 +8,7 @@ import {
   Instant,
   Json,
   JsonObject,
+  Labels,
   ListQuery,
   listOf,
   PipelineName,
@@ -45,7 +46,7 @@ export const RunRequest = z
     job_id: z.string().max(128).optional(),
     priority: Priority.optional(),
     budget_ceiling_usd: Usd.optional(),
-    labels: z.record(z.string().max(64), z.string().max(256)).optional(),
+    labels: Labels.optional(),
   })
   .check(checkAll(runRules))
   .meta({ id: 'RunRequest', ...sayAll(runRules) });

@@ -4,6 +4,7 @@ import {
   Duration,
   Instant,
   JsonObject,
+  Labels,
   listOf,
   PipelineName,
   Priority,
@@ -66,7 +67,7 @@ const scheduleFields = {
   job: JsonObject.default({}),
   priority: Priority.optional(),
   budget_ceiling_usd: Usd.optional(),
-  labels: z.record(z.string().max(64), z.string().max(256)).optional(),
+  labels: Labels.optional(),
   overlap: OverlapPolicy.default('skip'),
   catch_up: Duration.default('1m').meta({
     description:

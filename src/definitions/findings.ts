@@ -15,6 +15,8 @@ import {
 } from '../contracts/pipeline.ts';
 import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
+import { refuseExpression } from '../core/definition/checks/finding.ts';
+import { delimiters } from '../core/expression/language.ts';
 import { extendPointer, jsonTypeOf } from '../core/json/values.ts';
 import { createNameSuggester, describeUnknownKey } from '../core/nearest-name.ts';
 import { createLineTable, findSource, locateInString, type SourceNode } from './source/source-node.ts';
@@ -141,9 +143,28 @@ export function readShapeIssue(issue: ShapeIssue, root: SourceNode, text: string
   const { node, exact } = findSource(root, pointer);
   if (!exact)
     return [{ code: 'key_missing', pointer, message: `${JSON.stringify(issue.path.at(-1))} is required` }];
-  if (issue.code === 'invalid_type') return [readWrongType(issue, pointer, node, text)];
-  if (issue.code === 'invalid_value') return [readWrongValue(issue, pointer, node.value)];
-  return [{ code: 'value_invalid', pointer, message: issue.message }];
+  const finding = readValueIssue(issue, { pointer, node, text });
+  if (typeof node.value !== 'string' || !node.value.includes(delimiters.open)) return [finding];
+  const key = issue.path.findLast((part) => typeof part === 'string');
+  if (key === undefined || templateKeys.has(key)) return [finding];
+  return [{ ...finding, message: `${refuseExpression(key)}; ${finding.message}` }];
+}
+
+/** The keys whose strings are templates. */
+const templateKeys: ReadonlySet<string> = new Set(['input', 'items', 'key', 'output', 'set', 'when']);
+
+function readValueIssue(
+  issue: ShapeIssue,
+  { pointer, node, text }: { readonly pointer: string; readonly node: SourceNode; readonly text: string },
+): ShapeFinding {
+  if (issue.code === 'invalid_type') return readWrongType(issue, pointer, node, text);
+  if (issue.code === 'invalid_value') return readWrongValue(issue, pointer, node.value);
+  return { code: 'value_invalid', pointer, message: messageOfIssue(issue) };
+}
+
+/** An issue about a key of a record has its reason inside. */
+export function messageOfIssue(issue: ShapeIssue): string {
+  return (issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined) ?? issue.message;
 }
 
 function readUnknownKeys(

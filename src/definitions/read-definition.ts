@@ -144,9 +144,12 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
     detectFormat(text, source.contentType) === 'json' ? readJson(text) : readYaml(text);
   const { root } = reading;
   const place = createFindingPlacer(text, root);
-  const problems = reading.problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
-  // A syntax error suppresses all other findings: the shape that was read is not what the author meant.
-  if (root === null || problems.some(({ code }) => code === 'yaml_syntax')) {
+  const problems = [
+    ...reading.problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem })),
+    ...reading.warnings.map((problem): UnplacedFinding => ({ severity: 'warning', ...problem })),
+  ];
+  // These suppress all other findings: the shape that was read is not what the author meant.
+  if (root === null || problems.some(({ code }) => code === 'yaml_syntax' || code === 'yaml_merge')) {
     const refused = () => ({ definition: null, findings: place(problems), analysis: null });
     return { definition: null, finish: refused };
   }

@@ -24,13 +24,18 @@ interface MocksReading {
 }
 
 export function readMocks(text: string, contentType: string | null): MocksReading {
-  const { root, problems } = detectFormat(text, contentType) === 'json' ? readJson(text) : readYaml(text);
+  const { root, problems, warnings } =
+    detectFormat(text, contentType) === 'json' ? readJson(text) : readYaml(text);
   const place = createFindingPlacer(text, root);
   const found = problems.map((problem): UnplacedFinding => ({ severity: 'error', ...problem }));
   if (root === null || found.length > 0) return { mocks: null, findings: place(found) };
   const parsed = Mocks.safeParse(root.value ?? {});
   const findings = parsed.success ? findFaults(parsed.data) : parsed.error.issues.flatMap(toFindings);
-  return { mocks: parsed.success && findings.length === 0 ? parsed.data : null, findings: place(findings) };
+  const told = warnings.map((problem): UnplacedFinding => ({ severity: 'warning', ...problem }));
+  return {
+    mocks: parsed.success && findings.length === 0 ? parsed.data : null,
+    findings: place([...told, ...findings]),
+  };
 }
 
 type Issue = z.core.$ZodIssue;

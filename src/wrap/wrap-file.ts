@@ -116,17 +116,6 @@ function innerIssues(issue: WrapIssue): readonly WrapIssue[] {
 }
 
 function describeIssue(issue: WrapIssue, schema: z.ZodType, { root, text }: WrapText): UnplacedFinding[] {
-  if (issue.code === 'invalid_key') {
-    const pointer = extendPointer('', ...issue.path.map(String));
-    return [
-      {
-        severity: 'error',
-        code: 'value_invalid',
-        pointer,
-        message: issue.issues[0]?.message ?? issue.message,
-      },
-    ];
-  }
   if (issue.code !== 'unrecognized_keys') {
     return readShapeIssue(issue, root, text).map((fault) => ({ severity: 'error', ...fault }));
   }

@@ -80,6 +80,42 @@ const yamlTraps: [rule: string, text: string, places: string[]][] = [
   ],
   ['an alias without its anchor', yaml('    input: {a: *nope}'), ['6:16 yaml_alias /steps/0/input/a']],
   ['an anchor that holds itself', yaml('    input: &in {a: *in}'), ['6:20 yaml_alias /steps/0/input/a']],
+  [
+    'merge keys in an input',
+    yaml('    input: &base {a: 1}', '  - id: b', '    capability: open', '    input:', '      <<: *base'),
+    ['10:7 yaml_merge /steps/1/input'],
+  ],
+  [
+    'merge keys of a step, and nothing that follows from them',
+    yaml('  - <<: *cut', '    id: b', '    capabilty: x'),
+    ['6:5 yaml_merge /steps/1'],
+  ],
+  [
+    'a merge of several maps, deep in braces',
+    yaml('    input: {a: [{b: {<<: [{x: 1}, {y: 2}], z: 3}}]}'),
+    ['6:22 yaml_merge /steps/0/input/a/0/b'],
+  ],
+  [
+    'numbers that lose what is written',
+    yaml('    input: {a: 01234, b: [0755, 0o755, -07], c: 0x1F, d: +1, e: 1_000, f: 00.5}'),
+    [
+      '6:16 yaml_number /steps/0/input/a',
+      '6:27 yaml_number /steps/0/input/b/0',
+      '6:33 yaml_number /steps/0/input/b/1',
+      '6:40 yaml_number /steps/0/input/b/2',
+      '6:49 yaml_number /steps/0/input/c',
+      '6:58 yaml_number /steps/0/input/d',
+      '6:65 yaml_number /steps/0/input/e',
+      '6:75 yaml_number /steps/0/input/f',
+    ],
+  ],
+  [
+    'no number that is what is written, and no text',
+    yaml(
+      '    input: {a: [0, -1, 0.5, 1.50, 1e3, .5, "01", \'0x1\', 1_0, a_1, +a, 2026-01-02], "<<": 1, 01: x, b: !!str 07}',
+    ),
+    [],
+  ],
   ['a missing quote', yaml('    input: {a: "b}'), ['6:19 yaml_syntax']],
 ];
 
@@ -121,6 +157,19 @@ describe('readDefinition', () => {
 
   it.each(jsonTraps)('points out in JSON: %s', (_, text, places) => {
     expect(placesOf(text, 'application/json')).toEqual(places);
+  });
+
+  it('says what becomes of a number, and how to keep it', () => {
+    const { definition, findings } = read(
+      yaml('    input: {a: 01234, b: 0o755, c: 1_000}'),
+      'application/yaml',
+    );
+    expect(definition?.steps[0]?.input).toEqual({ a: 1234, b: 493, c: '1_000' });
+    expect(findings.map(({ severity, message, suggestion }) => [severity, message, suggestion])).toEqual([
+      ['warning', 'YAML reads 01234 as the number 1234', 'for a text, quote it: "01234"'],
+      ['warning', 'YAML reads 0o755 as the number 493', 'for a text, quote it: "0o755"'],
+      ['warning', 'YAML reads 1_000 as a text', 'for a number, write 1000'],
+    ]);
   });
 
   it('says how to quote an expression', () => {

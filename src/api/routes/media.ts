@@ -5,7 +5,13 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { formatMediaReference, MediaObject, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
+import {
+  explainMediaPath,
+  formatMediaReference,
+  MediaObject,
+  type MediaPath,
+  parseMediaPath,
+} from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { ServerCtx } from '../../services/context.ts';
@@ -18,12 +24,10 @@ import { type Route, route } from '../route.ts';
 export const mediaPrefix = '/v1/media/';
 
 function readPath(sentPath: string): MediaPath {
-  const found = parseMediaPath(sentPath.slice(mediaPrefix.length));
+  const sent = sentPath.slice(mediaPrefix.length);
+  const found = parseMediaPath(sent);
   if (found !== null) return found;
-  throw new AppError(
-    'request_invalid',
-    'a media path is <job_id>/ and one to seven segments of letters, digits, dots, _ and -, none of them . or ..',
-  );
+  throw new AppError('request_invalid', explainMediaPath(sent));
 }
 
 /** @throws AppError `not_found` when the project has no such job */

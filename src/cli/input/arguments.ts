@@ -8,6 +8,7 @@ import { durationExamples } from '../../contracts/duration-text.ts';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run, RunList } from '../../contracts/run.ts';
 import { readDuration } from '../../core/duration.ts';
+import { createLineTable } from '../../definitions/source/source-node.ts';
 import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';
 import { oneOf, parsed, type Term, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
@@ -195,15 +196,23 @@ export async function readSource(path: string, stdin: Shell['stdin']): Promise<S
   }
 }
 
-/** @throws UsageError with the parser's message, which names line and column */
+/** YAML is read as in a definition. @throws UsageError with the first problem, and its line and column */
 export async function parseSource({ name, text, type }: SourceFile): Promise<unknown> {
+  if (type === 'application/yaml') return parseYaml(name, text);
   try {
-    if (type === 'application/json') return JSON.parse(text);
-    const { parse } = await import('yaml');
-    return parse(text, { schema: 'core', version: '1.2', merge: false, maxAliasCount: 100_000 });
+    return JSON.parse(text);
   } catch (cause) {
     throw new UsageError(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
+}
+
+async function parseYaml(name: string, text: string): Promise<unknown> {
+  const { readYaml } = await import('../../definitions/source/read-yaml.ts');
+  const { root, problems } = readYaml(text);
+  const [problem] = problems;
+  if (problem === undefined) return root?.value;
+  const { line, column } = createLineTable(text)(problem.at);
+  throw new UsageError(`${name}:${line}:${column}: ${problem.message}`);
 }
 
 export async function isFile(path: string): Promise<boolean> {

@@ -5,7 +5,7 @@
  */
 
 import { access, constants } from 'node:fs/promises';
-import { formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
+import { explainMediaPath, formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline-answers.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -154,7 +154,7 @@ async function createJobWithFiles(
 async function checkFiles(files: RunArguments['files']): Promise<void> {
   for (const [name, path] of Object.entries(files)) {
     if (parseMediaPath(`job/${name}`) === null) {
-      throw new UsageError(`"${name}" cannot name a media file: use letters, digits, ".", "_", "-" and "/"`);
+      throw new UsageError(`"${name}" cannot name a media file: ${explainMediaPath(`job/${name}`)}`);
     }
     await access(path, constants.R_OK).catch((cause: unknown) => {
       throw new UsageError(`cannot read ${path}`, { cause });

@@ -3,7 +3,12 @@
  * object or the new one, never a half-written one. Some refusals every media store gives alike.
  */
 import type { Readable } from 'node:stream';
-import { formatMediaReference, type MediaPath, parseMediaPath } from '../../contracts/media.ts';
+import {
+  explainMediaPath,
+  formatMediaReference,
+  type MediaPath,
+  parseMediaPath,
+} from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
 
 export interface StoredObject {
@@ -153,6 +158,6 @@ export function fileAndFolder(path: MediaPath, cause: unknown): AppError {
 
 /** @throws AppError `request_invalid` for what is no media path */
 export function requireMediaPath({ job_id, file }: MediaPath): void {
-  if (parseMediaPath(`${job_id}/${file}`) !== null) return;
-  throw new AppError('request_invalid', 'a media path is made of letters, digits, dots, _ and - only');
+  const path = `${job_id}/${file}`;
+  if (parseMediaPath(path) === null) throw new AppError('request_invalid', explainMediaPath(path));
 }

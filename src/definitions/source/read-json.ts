@@ -33,10 +33,10 @@ export function readJson(text: string): SourceReading {
     const root = readValue(cursor, '', 0);
     skipSpace(cursor);
     if (cursor.at < text.length) throw syntaxFault(cursor, '', 'the end of the text');
-    return { root, problems: cursor.problems };
+    return { root, problems: cursor.problems, warnings: [] };
   } catch (error) {
     if (!(error instanceof JsonFault)) throw error;
-    return { root: null, problems: [...cursor.problems, error.problem] };
+    return { root: null, problems: [...cursor.problems, error.problem], warnings: [] };
   }
 }
 

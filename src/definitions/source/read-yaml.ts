@@ -26,6 +26,7 @@ function countParts(text: string): number {
 interface YamlWalk {
   readonly text: string;
   readonly problems: SourceProblem[];
+  readonly warnings: SourceProblem[];
   readonly anchors: Map<string, { readonly node: SourceNode; readonly values: number }>;
   values: number;
   aliasedValues: number;
@@ -44,31 +45,36 @@ export function readYaml(text: string): SourceReading {
   if (text.length > yamlLimits.characters || countParts(text) > yamlLimits.parts) {
     const message = `the YAML text has more than ${yamlLimits.characters} characters or ${yamlLimits.parts} parts`;
     const suggestion = 'submit a definition of this size as JSON';
-    return { root: null, problems: [{ code: 'yaml_too_large', pointer: '', at: 0, message, suggestion }] };
+    return refuse([{ code: 'yaml_too_large', pointer: '', at: 0, message, suggestion }]);
   }
   const composed = composeYaml(text);
   if ('tooDeepAt' in composed) {
     const message = `the text nests deeper than ${sourceLimits.depth}`;
-    return { root: null, problems: [{ code: 'too_deep', pointer: '', at: composed.tooDeepAt, message }] };
+    return refuse([{ code: 'too_deep', pointer: '', at: composed.tooDeepAt, message }]);
   }
   const { document } = composed;
   const errors = readYamlErrors(text, document);
   const walk: YamlWalk = {
     text,
     problems: [],
+    warnings: [],
     anchors: new Map(),
     values: 0,
     aliasedValues: 0,
     isCut: false,
   };
   const root = convert(document.contents, { pointer: '', depth: 0, start: 0 }, walk);
-  if (walk.isCut) return { root: null, problems: walk.problems };
-  if (errors.length === 0) return { root, problems: walk.problems };
+  if (walk.isCut) return refuse(walk.problems);
+  if (errors.length === 0) return { root, problems: walk.problems, warnings: walk.warnings };
   const known = new Set(errors.map(({ at }) => at));
   const placed = errors.map((error) =>
     error.code === 'yaml_tag' ? { ...error, pointer: pointerAt(root, error.at) } : error,
   );
-  return { root: null, problems: [...placed, ...walk.problems.filter(({ at }) => !known.has(at))] };
+  return refuse([...placed, ...walk.problems.filter(({ at }) => !known.has(at))]);
+}
+
+function refuse(problems: readonly SourceProblem[]): SourceReading {
+  return { root: null, problems, warnings: [] };
 }
 
 function convert(node: unknown, place: NodePosition, walk: YamlWalk): SourceNode {
@@ -129,11 +135,39 @@ function convertScalar(scalar: Scalar, place: NodePosition, walk: YamlWalk): Sou
   const [start, end] = rangeOf(scalar) ?? [place.start, place.start];
   const isJson =
     value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
-  if (isJson) return { value: value as Json, start, end };
+  if (isJson) {
+    warnOfNumber(scalar, { ...place, start }, walk);
+    return { value: value as Json, start, end };
+  }
   const written = walk.text.slice(start, Math.min(end, start + 40));
   return report(walk, place, {
     code: 'value_not_json',
     message: `${written} is no value that JSON can hold`,
+  });
+}
+
+/** The sign, leading zeros and prefixes of a number are lost: a postal code is no longer one. */
+const lostInNumber = /^(?:\+|[-+]?0\d|0[ox])/;
+/** A number with separators in YAML 1.1, a text in YAML 1.2. */
+const grouped = /^[-+]?\d{1,3}(?:_\d{3})+(?:\.\d+)?$/;
+
+function warnOfNumber(
+  { type, source, value }: Scalar,
+  { pointer, start }: NodePosition,
+  walk: YamlWalk,
+): void {
+  if (type !== 'PLAIN' || source === undefined || walk.warnings.length >= sourceLimits.problems) return;
+  const isNumber = typeof value === 'number';
+  if (!(isNumber ? lostInNumber : grouped).test(source)) return;
+  const read = isNumber ? `the number ${JSON.stringify(value)}` : 'a text';
+  walk.warnings.push({
+    code: 'yaml_number',
+    pointer,
+    at: start,
+    message: `YAML reads ${source.slice(0, 40)} as ${read}`,
+    suggestion: isNumber
+      ? `for a text, quote it: ${JSON.stringify(source.slice(0, 40))}`
+      : `for a number, write ${source.slice(0, 40).replaceAll('_', '')}`,
   });
 }
 
@@ -169,6 +203,11 @@ function isUnquotedExpression(map: YAMLMap): boolean {
 function addEntry(pair: Pair, place: NodePosition, walk: YamlWalk, entries: Map<string, SourceEntry>): void {
   const [keyStart, keyEnd] = rangeOf(pair.key) ?? [place.start, place.start];
   const at = { ...place, start: keyStart };
+  if (isScalar(pair.key) && pair.key.value === '<<' && pair.key.type === 'PLAIN') {
+    const message = 'merge keys (<<) are not supported; repeat the keys or use an anchor on the whole value';
+    report(walk, at, { code: 'yaml_merge', message });
+    return;
+  }
   const key = isScalar(pair.key)
     ? typeof pair.key.value === 'string'
       ? pair.key.value

@@ -27,6 +27,8 @@ export const sourceCodes = [
   'value_not_json',
   'yaml_alias',
   'yaml_key',
+  'yaml_merge',
+  'yaml_number',
   'yaml_several_documents',
   'yaml_syntax',
   'yaml_tab',
@@ -49,6 +51,8 @@ export interface SourceReading {
   /** null when the text cannot be read to its end. */
   readonly root: SourceNode | null;
   readonly problems: readonly SourceProblem[];
+  /** Values that are read, but perhaps not as their author means them. */
+  readonly warnings: readonly SourceProblem[];
 }
 
 /** Limits of a definition's size, so that reading one cannot exhaust a process. */

@@ -124,6 +124,14 @@ test('exec reads its input from a file or from stdin, and refuses what is no obj
   ]);
 });
 
+test('exec reads YAML as a definition is read, and names the place of what it refuses', async () => {
+  const merged = await capstan(['exec', 'concat', '-i', '-'], executed, 'a: &a {n: 1}\nb:\n  <<: *a\n');
+  const twice = await capstan(['exec', 'concat', '-i', '-'], executed, 'n: 1\nn: 2\n');
+  expect([merged.asked, twice.asked]).toEqual([[], []]);
+  expect(merged.stderr).toContain('stdin:3:3: merge keys (<<) are not supported');
+  expect(twice.stderr).toContain('stdin:2:1: the key "n" is written twice');
+});
+
 test('route shows who would be chosen and who else was considered', async () => {
   const { stdout, asked } = await capstan(['route', 'concat', '--input', '{}'], decision);
   expect(asked).toMatchObject([{ url: '/v1/route', body: { capability: 'concat', input: {} } }]);

@@ -242,6 +242,8 @@ const rows: Readonly<Record<string, Row>> = {
   value_not_json: [second('capability: open', 'input: {x: .nan}'), '9:16 /steps/1/input/x'],
   yaml_alias: [second('capability: open', 'input: {x: *none}'), '9:16 /steps/1/input/x'],
   yaml_key: [second('capability: open', 'input: {[x]: 1}'), '9:13 /steps/1/input'],
+  yaml_merge: [second('capability: open', 'input: {<<: {x: 1}}'), '9:13 /steps/1/input'],
+  yaml_number: [second('capability: open', 'input: {x: 007}'), '9:16 /steps/1/input/x'],
   yaml_several_documents: [`${steps('- {id: a, capability: open}')}---\nx: 1\n`, '5:1'],
   yaml_syntax: [second('capability: open', 'input: {x: "}'), '10:1'],
   yaml_tab: [`${steps('- id: a')}\tcapability: open\n`, '5:1'],

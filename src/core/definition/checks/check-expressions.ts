@@ -1,11 +1,12 @@
 /** Checks every expression of a definition: its syntax, and that its roots, steps and fields exist. */
 import type { PipelineDefinition } from '../../../contracts/pipeline.ts';
 import { formatPath } from '../../expression/ast.ts';
-import { expressionLimits, runFields, stepFields } from '../../expression/language.ts';
+import { delimiters, expressionLimits, runFields, stepFields } from '../../expression/language.ts';
 import type { Reference, TemplateReading } from '../../expression/template.ts';
+import { extendPointer } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
-import type { DefinitionFinding, FindingCode } from './finding.ts';
+import { type DefinitionFinding, type FindingCode, refuseExpression } from './finding.ts';
 
 export function checkExpressions(
   definition: PipelineDefinition,
@@ -15,6 +16,7 @@ export function checkExpressions(
   const known = new Set(definition.steps.map(({ id }) => id));
   const places = listPlaces(definition, templates);
   return [
+    ...checkPlainTexts(definition),
     ...checkCount(places),
     ...places.flatMap((place) => [
       ...place.reading.errors.map(toFinding),
@@ -23,6 +25,27 @@ export function checkExpressions(
       ),
     ]),
   ];
+}
+
+/** Texts of any form, where `{{ }}` would be kept as it is written. */
+function checkPlainTexts({ labels = {}, steps }: PipelineDefinition): DefinitionFinding[] {
+  const texts = [
+    ...Object.entries(labels).map(
+      ([name, text]) => ['labels', extendPointer('/labels', name), text] as const,
+    ),
+    ...steps.flatMap(({ review, tags = [] }, index) => [
+      ...(review === undefined
+        ? []
+        : [['review.title', `/steps/${index}/review/title`, review.title] as const]),
+      ...tags.map((tag, at) => ['tags', `/steps/${index}/tags/${at}`, tag] as const),
+    ]),
+  ];
+  return texts
+    .filter(([, , text]) => text.includes(delimiters.open))
+    .map(([key, pointer]) => {
+      const message = `${refuseExpression(key)}; {{ }} is kept as it is written`;
+      return { severity: 'warning', code: 'expression_unused', pointer, message };
+    });
 }
 
 /** Where an expression occurs, and what it may refer to there. */

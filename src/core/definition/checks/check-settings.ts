@@ -10,6 +10,7 @@ import type {
   StepDefinition,
 } from '../../../contracts/pipeline.ts';
 import { parseDuration } from '../../duration.ts';
+import { delimiters } from '../../expression/language.ts';
 import {
   dispatchWish,
   isModel,
@@ -19,7 +20,7 @@ import {
   type StepKind,
   stepKindOf,
 } from '../step-settings.ts';
-import type { DefinitionFinding, FindingCode } from './finding.ts';
+import { type DefinitionFinding, type FindingCode, refuseExpression } from './finding.ts';
 
 interface DurationRule {
   readonly atLeast: string;
@@ -116,7 +117,7 @@ function checkRange(range: string | undefined, pointer: string): DefinitionFindi
       severity: 'error',
       code: 'semver_range_invalid',
       pointer,
-      message: `${JSON.stringify(range)} is not a semver range`,
+      message: `${range.includes(delimiters.open) ? `${refuseExpression('capability_version')}; ` : ''}${JSON.stringify(range)} is not a semver range`,
       suggestion: 'write for example "^1.2.0", ">=1.2 <3" or "1.x"',
     },
   ];
@@ -152,6 +153,21 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   allow_output: ['call'],
 };
 
+const childTimeout = 'set timeout at the top of the child pipeline: it limits each of its runs';
+
+/** What does for these kinds what the key does for others. */
+const hints: Partial<Readonly<Record<StepKind, Readonly<Record<string, string>>>>> = {
+  run: {
+    timeout: childTimeout,
+    total_timeout: childTimeout,
+    retry: 'give the steps of the child pipeline their own retry; a child run is not repeated',
+  },
+  review: {
+    timeout: 'the limit of a review is review.timeout',
+    total_timeout: 'the limit of a review is review.timeout',
+  },
+};
+
 /** Checks that a step has exactly one kind, and that its other keys apply to that kind. */
 export function checkKinds(definition: PipelineDefinition): DefinitionFinding[] {
   return definition.steps.flatMap((step, index) => {
@@ -185,7 +201,10 @@ function checkKeys(step: StepDefinition, pointer: string): DefinitionFinding[] {
     if (allowed === undefined || step[key as StepField] === undefined || allowed.includes(kind)) return [];
     const owners = allowed.map((owner) => keyOf[owner]).join(', ');
     const message = `${key} has no meaning for a step with ${keyOf[kind]}; it belongs to a step with ${owners}`;
-    return [{ severity: 'error', code: 'key_not_applicable', pointer: `${pointer}/${key}`, message }];
+    const suggestion = hints[kind]?.[key];
+    return [
+      { severity: 'error', code: 'key_not_applicable', pointer: `${pointer}/${key}`, message, suggestion },
+    ];
   });
 }
 

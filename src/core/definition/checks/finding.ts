@@ -21,6 +21,7 @@ export const findingCodes = [
   'expression_limit',
   'expression_own_step',
   'expression_syntax',
+  'expression_unused',
   'field_unknown',
   'filter_unknown',
   'input_invalid',
@@ -73,6 +74,11 @@ export interface DefinitionFinding {
   readonly offset?: number | undefined;
   readonly message: string;
   readonly suggestion?: string | undefined;
+}
+
+/** For a key whose text is never a template. */
+export function refuseExpression(key: string): string {
+  return `${key} takes no expression`;
 }
 
 // Known facts about the environment of a definition during a check. Absent facts are not checked.
