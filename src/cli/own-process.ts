@@ -2,7 +2,8 @@
  * `capstan server` and `capstan worker`: the command's process becomes Capstan's own process, without a child in
  * between for signals, exit codes and memory.
  *
- * The settings are the environment, completed by a file of variables, as in `node --env-file`.
+ * The settings of these programs, and of those that work on a database, are the environment, completed by a file of
+ * variables, as in `node --env-file`.
  */
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
@@ -37,12 +38,23 @@ function checkNames(file: string, names: readonly string[]): void {
   throw new UsageError(`--env-file ${file}: ${words.join('; ')}`);
 }
 
-/** @returns the variables of the file that the environment does not set */
-export function readEnvFile(file: string | undefined, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  if (file === undefined) return {};
-  const written = parseEnv(readFile(file)) as NodeJS.ProcessEnv;
-  checkNames(file, Object.keys(written));
-  return Object.fromEntries(Object.entries(written).filter(([name]) => environment[name] === undefined));
+/**
+ * Adds the variables of the file that the environment does not set. Every program with `--env-file` calls it first, with
+ * the environment of its process: the clients of Temporal and S3 read their settings there and nowhere else.
+ * @returns the same environment
+ */
+export function completeEnvironment(
+  environment: NodeJS.ProcessEnv,
+  file: string | undefined,
+): NodeJS.ProcessEnv {
+  if (file === undefined) return environment;
+  const written = Object.entries(parseEnv(readFile(file)));
+  checkNames(
+    file,
+    written.map(([name]) => name),
+  );
+  for (const [name, value] of written) environment[name] ??= value;
+  return environment;
 }
 
 /** @throws UsageError that names every invalid variable, its value and the allowed values */
@@ -108,8 +120,7 @@ export interface OwnProcess {
 
 /** Resolves when the server listens, or when the worker has ended. @throws an error with a one-line message */
 export async function becomeProcess({ envFile, load }: OwnProcess): Promise<void> {
-  Object.assign(process.env, readEnvFile(envFile, process.env));
-  const { DATABASE_URL } = checkSettings(process.env);
+  const { DATABASE_URL } = checkSettings(completeEnvironment(process.env, envFile));
   try {
     await load();
   } catch (thrown) {

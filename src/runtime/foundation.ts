@@ -16,6 +16,7 @@ import {
   createBoundedCalls,
   openTemporal,
   readTemporalAddress,
+  requireNamespace,
 } from '../clients/temporal/connection.ts';
 import { createDataConverter, readNewestKeyId } from '../clients/temporal/payload-codec.ts';
 import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
@@ -236,10 +237,12 @@ export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
   return {
     workflows: createRunWorkflows(client, TASK_QUEUE, bounded),
     namespace: client.options.namespace,
+    address: readTemporalAddress(),
     schedules: createSchedules(client, TASK_QUEUE, bounded),
     payloadKey: readNewestKeyId(PAYLOAD_KEYS),
     /** Rejects if Temporal does not answer within 10 s. */
     answers: () => connectionOf(client).ensureConnected(),
+    requireNamespace: () => requireNamespace(client, bounded),
     registerSearchAttributes: () =>
       addMissingSearchAttributes(connectionOf(client), client.options.namespace),
     close: () => client.connection.close(),

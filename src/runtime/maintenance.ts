@@ -5,13 +5,13 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
+import { toTransportError } from '../clients/temporal/connection.ts';
 import type { Config } from '../config.ts';
 import { connectDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
 import type { PersonChecks } from '../services/access/person-session.ts';
 import type { ServerCtx } from '../services/context.ts';
-import { settleDeliveries } from '../services/delivery/deliveries.ts';
 import { eraseProjects } from '../services/erasure/erase-projects.ts';
 import { createDuties, createMaintenance, type DutyParts } from '../services/maintenance.ts';
 import { createBudgetKeeper } from '../services/money/budget-keeper.ts';
@@ -141,8 +141,14 @@ interface OtherCluster {
   readonly other_cluster: Adoption | null;
 }
 
-export type WholeFindings = OtherCluster & RecoveryFindings;
-export type WholeRecovery = OtherCluster & RecoveryReport;
+/** The Temporal that the settings lead to. */
+interface RecoveryPlace {
+  readonly temporal_address: string;
+  readonly temporal_namespace: string;
+}
+
+export type WholeFindings = OtherCluster & RecoveryPlace & RecoveryFindings;
+export type WholeRecovery = OtherCluster & RecoveryPlace & RecoveryReport;
 export type RecoveryOptions = RecoverOptions<WholeFindings>;
 
 /** Recovers the database first, then Temporal's missing state. */
@@ -167,14 +173,20 @@ export async function recoverFromRestore(
     pause: sleep,
   };
   try {
-    await temporal.answers();
+    await temporal.requireNamespace();
+    const where = {
+      other_cluster,
+      temporal_address: temporal.address,
+      temporal_namespace: temporal.namespace,
+    };
     const report = await recover(ctx, {
       restartsAll,
       keyActs,
-      onFound: (findings) => onFound({ other_cluster, ...findings }),
+      onFound: (findings) => onFound({ ...where, ...findings }),
     });
-    await settleDeliveries(ctx);
-    return { other_cluster, ...report };
+    return { ...where, ...report };
+  } catch (thrown) {
+    throw toTransportError(thrown);
   } finally {
     await temporal.close();
     await db.destroy();

@@ -8,18 +8,21 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findMissingSearchAttributes } from '../../src/clients/temporal/search-attributes.ts';
 import type { Check } from '../../src/dev/doctor/check.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
+import { serve } from '../cli/support/http-server.ts';
 import { createClient } from '../support/capstan.ts';
 import { migrationNames, useDatabase } from '../support/database.ts';
+import { aRun } from '../support/factories.ts';
 import { echo, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';
 import { waitFor } from '../support/wait.ts';
 
 const { url: databaseUrl } = useDatabase();
 const empty = useDatabase();
+const restored = useDatabase();
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'capstan own '));
@@ -77,6 +80,24 @@ async function writeSettings(name: string, settings: Readonly<Record<string, str
       .join(''),
   );
   return file;
+}
+
+/** The server hears of a change of a namespace after a while. */
+function waitForAttributes(connection: Connection, namespace: string, missing: number): Promise<unknown> {
+  const isHeard = async (): Promise<boolean> => {
+    const found = await findMissingSearchAttributes(connection, namespace).catch(() => null);
+    return found?.length === missing;
+  };
+  return waitFor(`${missing} attributes to be missing`, isHeard);
+}
+
+/** Of its own, so that nothing is registered in it. */
+async function registerNamespace(connection: Connection, namespace: string): Promise<void> {
+  await connection.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: msToTs(86_400_000),
+  });
+  await waitForAttributes(connection, namespace, searchAttributeNames.length);
 }
 
 test('server and worker carry out a run with settings from a file, and end in order', async () => {
@@ -171,6 +192,89 @@ test.runIf(isLong)('capstan worker exits 2 where no Temporal answers', async () 
   expect(stderr).toMatch(/^no use of Temporal at 127\.0\.0\.1:1, namespace default \(.*\): /);
 });
 
+/** The variables of a file lead to these places, and those that a program falls back to without it lead nowhere. */
+describe('a program that works on a database goes where its file says, whatever it would do without', () => {
+  test('recover: to the Temporal and the namespace, which it names, and starts the runs there', async () => {
+    const namespace = `where-${randomBytes(4).toString('hex')}`;
+    const address = inject('temporalAddress');
+    const connection = await Connection.connect({ address });
+    await registerNamespace(connection, namespace);
+    const runs = [await aRun(restored.db), await aRun(restored.db)];
+    await restored.db('run').update({ start_delivered_at: restored.db.fn.now() });
+    const envFile = await writeSettings('recover.env', {
+      DATABASE_URL: restored.url,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: namespace,
+    });
+    const { code, stdout, stderr } = await capstan(['recover', '--env-file', envFile]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.split('\n')[0]).toBe(`Temporal at ${address}, namespace ${namespace}`);
+    expect(stdout).toContain('started again: 2 runs, 0 ladders, 0 schedules; 0 runs go on in Temporal');
+    const isListed = async () => {
+      const { executions } = await connection.workflowService.listWorkflowExecutions({ namespace });
+      return executions.length === runs.length;
+    };
+    await waitFor('the runs in the namespace', isListed);
+    await connection.close();
+  });
+
+  test.each([
+    ['no Temporal answers', '127.0.0.1:1', 'default', /: Failed to connect before the deadline\n$/],
+    ['Temporal has no such namespace', null, 'nowhere', /: Namespace nowhere is not found\.\n$/],
+  ])('recover: where %s it names the place of the file in one line', async (_, nowhere, namespace, words) => {
+    const address = nowhere ?? inject('temporalAddress');
+    const envFile = await writeSettings('nowhere.env', {
+      DATABASE_URL: restored.url,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: namespace,
+    });
+    const { code, stdout, stderr } = await capstan(['recover', '--env-file', envFile]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(`no use of Temporal at ${address}, namespace ${namespace} (`);
+    expect(stderr).toMatch(words);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+  });
+
+  test('purge: to the bucket, with the keys', async () => {
+    const asked: string[] = [];
+    const bucket = await serve((request, response) => {
+      asked.push(request.headers.authorization ?? '');
+      response.writeHead(404).end();
+    });
+    const { run_id, job_id, project_id } = await aRun(restored.db);
+    const toOld = (id: string): string => id.replace(/_.{13}/, '_01000000-0000');
+    const [oldRun, oldJob] = [toOld(run_id), toOld(job_id)];
+    await restored.db('event').delete();
+    await restored.db.raw(
+      `insert into job select (jsonb_populate_record(j, jsonb_build_object('job_id', ?::text, 'created_at', now() - interval '50 days'))).* from job j where job_id = ?`,
+      [oldJob, job_id],
+    );
+    const finished_at = restored.db.raw(`now() - interval '40 days'`);
+    const ended = { run_id: oldRun, job_id: oldJob, state: 'succeeded', finished_at };
+    await restored.db('run').where({ run_id }).update(ended);
+    const facts = {
+      size: 1,
+      sha256: Buffer.alloc(32),
+      etag: 'e',
+      content_type: 'text/plain',
+      state: 'stored',
+    };
+    const created_at = restored.db.raw(`now() - interval '50 days'`);
+    await restored
+      .db('media_object')
+      .insert({ project_id, job_id: oldJob, file: 'a.txt', created_at, ...facts });
+    const envFile = await writeSettings('purge.env', {
+      DATABASE_URL: restored.url,
+      MEDIA_URL: `s3://media/x?region=eu-north-1&endpoint=${encodeURIComponent(bucket)}&path_style=true`,
+      AWS_ACCESS_KEY_ID: 'AKIAOFTHEFILE',
+      AWS_SECRET_ACCESS_KEY: 'secret',
+      RUN_RETENTION_DAYS: '7',
+    });
+    await capstan(['purge', '--env-file', envFile]);
+    expect(asked[0]).toContain('Credential=AKIAOFTHEFILE/');
+  });
+});
+
 test('capstan migrate says what it would do, does it, and leaves a key where it is asked to', async () => {
   const settings = { DATABASE_URL: empty.url };
   const names = migrationNames();
@@ -191,24 +295,6 @@ test('capstan migrate says what it would do, does it, and leaves a key where it 
   const again = await capstan(['migrate', '--check', '--json'], settings);
   expect(JSON.parse(again.stdout)).toEqual({ applied: names, pending: [], newer: [] });
 });
-
-/** The server hears of a change of a namespace after a while. */
-function waitForAttributes(connection: Connection, namespace: string, missing: number): Promise<unknown> {
-  const isHeard = async (): Promise<boolean> => {
-    const found = await findMissingSearchAttributes(connection, namespace).catch(() => null);
-    return found?.length === missing;
-  };
-  return waitFor(`${missing} attributes to be missing`, isHeard);
-}
-
-/** Of its own, so that nothing is registered in it. */
-async function registerNamespace(connection: Connection, namespace: string): Promise<void> {
-  await connection.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: msToTs(86_400_000),
-  });
-  await waitForAttributes(connection, namespace, searchAttributeNames.length);
-}
 
 test.runIf(isLong)(
   'capstan doctor names search attributes that Temporal lacks, and registers them with --fix',

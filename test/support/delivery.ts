@@ -76,7 +76,7 @@ export async function someDelivered(
   for (let n = 0; n < count.schedules; n++) {
     const schedule_id = newId('schedule');
     const names = { schedule_id, project_id, workflow_id: `p/${schedule_id}`, created_by: 'key_1' };
-    const body = JSON.stringify({ name: schedule_id, pipeline: 'p', cron: '@daily' });
+    const body = JSON.stringify({ name: schedule_id, pipeline: 'p', cron: '0 3 * * *', catch_up: '1m' });
     const told = { version: 1, delivered_version: 1, updated_at: hourAgo() };
     await db('schedule').insert({ ...names, ...told, name: schedule_id, body });
   }

@@ -127,9 +127,8 @@ export const registerDoctorCommand = local('doctor', {
   run: async ({ data, envFile, fix: fixes, json }) => {
     const { runChecks } = await import('../../dev/doctor/run-checks.ts');
     const { findCacheDir } = await import('../../dev/temporal/source.ts');
-    const { readEnvFile } = await import('../own-process.ts');
-    // Sets the process's own environment: the S3 client reads its credentials there.
-    const environment = Object.assign(process.env, readEnvFile(envFile, process.env));
+    const { completeEnvironment } = await import('../own-process.ts');
+    const environment = completeEnvironment(process.env, envFile);
     const cacheDir = findCacheDir(environment, homedir());
     const checks = await runChecks({ dataDir: dataFolder(data, environment), environment, cacheDir, fixes });
     if (json === true) console.log(JSON.stringify(checks, null, 2));

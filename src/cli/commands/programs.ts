@@ -70,12 +70,26 @@ function describeKeys({ lost_acts: acts }: WholeFindings): string[] {
 }
 
 export function describeFindings(found: WholeFindings): string[] {
-  return [...describeDatabase(found), ...describeCalls(found), ...describeKeys(found)];
+  const { temporal_address: address, temporal_namespace: namespace } = found;
+  return [
+    `Temporal at ${address}, namespace ${namespace}`,
+    ...describeDatabase(found),
+    ...describeCalls(found),
+    ...describeKeys(found),
+  ];
 }
 
 function listRuns(ids: readonly string[]): string[] {
   const more = ids.length > shownRuns ? [`  and ${ids.length - shownRuns} more`] : [];
   return [...ids.slice(0, shownRuns).map((id) => `  ${id}`), ...more];
+}
+
+function describeFailed(failed: WholeRecovery['failed_starts']): string[] {
+  if (failed.length === 0) return [];
+  return [
+    `not started: ${failed.length}, which Temporal has not taken; servers try again, and so does capstan recover:`,
+    ...listRuns(failed.map(({ id, reason }) => `${id}: ${reason}`)),
+  ];
 }
 
 function describeEnded(ended: readonly string[]): string[] {
@@ -106,14 +120,15 @@ export function describeRecovery(report: WholeRecovery): string[] {
     ...(report.undelivered_starts === 0
       ? []
       : [`${report.undelivered_starts} runs had not been started yet; a server starts them`]),
+    ...describeFailed(report.failed_starts),
     ...describeEnded(report.ended_in_temporal),
     ...describeUndeleted(report.undeleted_runs),
   ];
 }
 
-/** Every open run will continue when servers start. */
-export function isWhole({ ended_in_temporal, undeleted_runs }: WholeRecovery): boolean {
-  return ended_in_temporal.length === 0 && undeleted_runs.length === 0;
+/** Everything that was to start has started, and every other open run will continue when servers start. */
+export function isWhole({ failed_starts, ended_in_temporal, undeleted_runs }: WholeRecovery): boolean {
+  return [failed_starts, ended_in_temporal, undeleted_runs].every((left) => left.length === 0);
 }
 
 /** Reads a possibly large file. @throws UsageError when it cannot be read */
@@ -132,8 +147,8 @@ async function withSettings(
   { environment }: Shell,
   work: (settings: Config) => Promise<void>,
 ): Promise<void> {
-  const { checkSettings, readEnvFile, translateFault } = await import('../own-process.ts');
-  const settings = checkSettings({ ...readEnvFile(envFile, environment), ...environment });
+  const { checkSettings, completeEnvironment, translateFault } = await import('../own-process.ts');
+  const settings = checkSettings(completeEnvironment(environment, envFile));
   try {
     await work(settings);
   } catch (thrown) {

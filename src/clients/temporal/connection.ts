@@ -2,7 +2,7 @@
  * The connection to Temporal, by its own configuration, `TEMPORAL_*` variables and TOML profiles, and the deadline
  * of every call on it.
  */
-import { Client, Connection, isGrpcServiceError } from '@temporalio/client';
+import { Client, Connection, isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { disableCallContext } from '../../unsupported.ts';
 import { createDataConverter } from './payload-codec.ts';
@@ -54,4 +54,29 @@ const statuses = { invalidArgument: 3, notFound: 5, permissionDenied: 7, unimple
 /** Whether a call of Temporal's own services ended by one of these. */
 export function hasStatus(error: unknown, ...names: readonly (keyof typeof statuses)[]): boolean {
   return isGrpcServiceError(error) && names.some((name) => Number(error.code) === statuses[name]);
+}
+
+/** Temporal does not answer, or refuses. The name is that of the errors with which a worker does not start. */
+class TransportError extends Error {
+  override readonly name = 'TransportError';
+}
+
+/** @returns the same error, or one in Temporal's own words where a call to it has failed */
+export function toTransportError(thrown: unknown): unknown {
+  const fault = thrown instanceof ServiceError ? thrown.cause : thrown;
+  return isGrpcServiceError(fault) ? new TransportError(fault.details, { cause: thrown }) : thrown;
+}
+
+/** @throws TransportError unless Temporal answers within 10 s and has the namespace */
+export async function requireNamespace(client: Client, bounded: Bounded): Promise<void> {
+  const connection = connectionOf(client);
+  await connection.ensureConnected().catch((cause: Error) => {
+    throw new TransportError(cause.message, { cause });
+  });
+  const { namespace } = client.options;
+  try {
+    await bounded(() => connection.workflowService.describeNamespace({ namespace }));
+  } catch (thrown) {
+    if (!hasStatus(thrown, 'permissionDenied')) throw toTransportError(thrown);
+  }
 }

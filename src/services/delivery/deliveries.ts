@@ -55,8 +55,11 @@ export interface DeliveryKind<Item extends object, Row extends object = object> 
 /** Delivers the items of a kind in turn: the queue, and the deliveries in flight. */
 interface DeliveryQueue {
   readonly inTurn: LimitFunction;
-  readonly underWay: Set<Promise<void>>;
+  readonly underWay: Set<Promise<unknown>>;
 }
+
+/** Why one attempt to deliver an item failed; null: it was delivered. Maintenance tries again. */
+type AttemptFault = Error | null;
 
 /** The deliveries in flight in this process, by kind. */
 export type Outbox = Map<object, DeliveryQueue>;
@@ -68,16 +71,17 @@ const mostKnown = 100;
 function queueOf({ outbox }: DeliveryCtx, delivery: Pick<DeliveryKind<object>, 'atOnce'>): DeliveryQueue {
   const known = outbox.get(delivery);
   if (known !== undefined) return known;
-  const queue = { inTurn: pLimit(delivery.atOnce ?? 32), underWay: new Set<Promise<void>>() };
+  const queue = { inTurn: pLimit(delivery.atOnce ?? 32), underWay: new Set<Promise<unknown>>() };
   outbox.set(delivery, queue);
   return queue;
 }
 
-/** @returns a function that logs that an item is left to maintenance */
-function warnOf({ logger }: DeliveryCtx, what: string, item: object): (error: unknown) => void {
+/** @returns a function that logs that an item is left to maintenance, and returns why */
+function warnOf({ logger }: DeliveryCtx, what: string, item: object): (error: unknown) => Error {
   return (error) => {
     const facts: object = { err: error, ...item };
     logger.warn(facts, `${what} was not delivered yet`);
+    return error instanceof Error ? error : new Error(String(error));
   };
 }
 
@@ -92,13 +96,13 @@ export function deliverKnownSoon<Item extends object>(
   ctx: DeliveryCtx,
   delivery: DeliveryKind<Item>,
   { item, way }: KnownItem<Item>,
-): Promise<void> {
+): Promise<AttemptFault> {
   const queue = queueOf(ctx, delivery);
-  if (queue.inTurn.pendingCount >= longestLine) return Promise.resolve();
+  if (queue.inTurn.pendingCount >= longestLine) return Promise.resolve(new Error('the queue is full'));
   const known = queue.inTurn.pendingCount < mostKnown ? way : undefined;
   const task = queue
     .inTurn(known ?? (() => delivery.deliver(ctx, item)))
-    .catch(warnOf(ctx, delivery.what, item))
+    .then(() => null, warnOf(ctx, delivery.what, item))
     .finally(() => queue.underWay.delete(task));
   queue.underWay.add(task);
   return task;
@@ -112,7 +116,7 @@ export function deliverSoon<Item extends object>(
   ctx: DeliveryCtx,
   delivery: DeliveryKind<Item>,
   item: Item,
-): Promise<void> {
+): Promise<AttemptFault> {
   return deliverKnownSoon(ctx, delivery, { item, way: undefined });
 }
 
@@ -129,9 +133,7 @@ export async function deliverEach<Item extends object>(
   const queue = queueOf(ctx, delivery);
   let delivered = 0;
   const tasks = items.map((item) =>
-    queue
-      .inTurn(() => delivery.deliver(ctx, item))
-      .then(() => void delivered++, warnOf(ctx, delivery.what, item)),
+    queue.inTurn(() => delivery.deliver(ctx, item)).then(() => delivered++, warnOf(ctx, delivery.what, item)),
   );
   await Promise.all(tasks);
   return { due: items.length, delivered };
@@ -155,36 +157,37 @@ interface ForgottenLook<Row> {
   readonly olderThanMs?: number;
   /** Called with each row that is skipped. @param isListed by `listRunning` */
   readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;
-  /** Whether the next page of rows waits until the starts of this one are delivered. */
-  readonly isPaced?: boolean;
+  /**
+   * Called with each start that failed. If it is given, the next page of rows, and the caller, wait until the starts of
+   * this one have been attempted.
+   */
+  readonly onFailed?: (id: string, fault: Error) => void;
 }
 
 const settledMs = 60_000;
 const pageSize = 1_000;
 
-/** Starts it again, unless it has ended. */
-async function restart<Item extends object>(
-  ctx: DeliveryCtx,
-  delivery: DeliveryKind<Item>,
+/** Marks its start for delivery again; false when it has ended. */
+async function isStartForgotten<Item extends object, Row extends object>(
+  { db, logger }: DeliveryCtx,
+  { what, forgetStart }: Forgotten<Item, Row>,
   id: string,
 ): Promise<boolean> {
-  const { forgotten } = delivery;
-  if (forgotten === undefined || !(await forgotten.forgetStart(ctx.db, id))) return false;
-  ctx.logger.warn({ id }, `Temporal had forgotten the workflow of ${forgotten.what}; it is started again`);
-  void deliverSoon(ctx, delivery, forgotten.itemOf(id));
-  return true;
+  const isOpen = await forgetStart(db, id);
+  if (isOpen) logger.warn({ id }, `Temporal had forgotten the workflow of ${what}; it is started again`);
+  return isOpen;
 }
 
 /**
  * Starts workflows again that are open here and that Temporal has forgotten: its data was lost, or an older state was
  * restored. Rows hold everything that they need to continue. One query lists the running workflows; a workflow that is
  * missing from it is looked up, because the list may lag behind. 0 in steady state.
- * @returns how many it starts again
+ * @returns how many it tries to start again
  */
 export async function restartForgotten<Item extends object, Row extends object>(
   ctx: DeliveryCtx,
   delivery: DeliveryKind<Item, Row>,
-  { olderThanMs = settledMs, onKnown, isPaced = false }: ForgottenLook<Row> = {},
+  { olderThanMs = settledMs, onKnown, onFailed }: ForgottenLook<Row> = {},
 ): Promise<number> {
   const { forgotten } = delivery;
   let rows = (await forgotten?.list(ctx.db, { after: '', olderThanMs, limit: pageSize })) ?? [];
@@ -193,14 +196,19 @@ export async function restartForgotten<Item extends object, Row extends object>(
   for await (const id of forgotten.listRunning(ctx)) running.add(id);
   let restarted = 0;
   while (rows.length > 0) {
-    let after = '';
+    const attempts: Promise<unknown>[] = [];
     for (const row of rows) {
-      after = forgotten.idOf(row);
-      const isListed = running.has(after);
+      const id = forgotten.idOf(row);
+      const isListed = running.has(id);
       if (isListed || !(await forgotten.isForgotten(ctx, row))) await onKnown?.(row, isListed);
-      else if (await restart(ctx, delivery, after)) restarted += 1;
+      else if (await isStartForgotten(ctx, forgotten, id)) {
+        restarted += 1;
+        const attempt = deliverSoon(ctx, delivery, forgotten.itemOf(id));
+        attempts.push(attempt.then((fault) => fault !== null && onFailed?.(id, fault)));
+      }
     }
-    if (isPaced) await settleDeliveries(ctx);
+    if (onFailed !== undefined) await Promise.all(attempts);
+    const after = forgotten.idOf(rows.at(-1) as Row);
     rows = await forgotten.list(ctx.db, { after, olderThanMs, limit: pageSize });
   }
   return restarted;

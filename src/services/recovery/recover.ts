@@ -24,7 +24,12 @@ import {
   readRestoredState,
 } from '../../db/recovery.ts';
 import { forgetStart, readDelivery } from '../../db/run/run-delivery.ts';
-import { type DeliveryCtx, deliverSoon, restartForgotten, settleDeliveries } from '../delivery/deliveries.ts';
+import {
+  type DeliveryCtx,
+  type DeliveryKind,
+  deliverSoon,
+  restartForgotten,
+} from '../delivery/deliveries.ts';
 import { ladderStarts } from '../escalation/ladder/delivery.ts';
 import { runStarts } from '../runs/delivery.ts';
 import { changedSchedules } from '../schedules/delivery.ts';
@@ -77,26 +82,57 @@ async function eraseWholly(ctx: RecoverCtx, runs: readonly OpenRun[]): Promise<r
   return left;
 }
 
-/** @returns how many were started again, and those that were not, because Temporal still had data of them */
+/** What was to be started, and was not, with the reason. */
+export interface FailedStart {
+  readonly id: string;
+  readonly reason: string;
+}
+
+/** Counts starts that Temporal has taken, and keeps those that it has not. */
+interface Restarts {
+  readonly taken: number;
+  readonly failed: readonly FailedStart[];
+}
+
+/** @returns the starts, and the runs that were not to be started, because Temporal still had data of them */
 async function restartAllRuns(
   ctx: RecoverCtx,
-): Promise<{ readonly restarted_runs: number; readonly undeleted_runs: readonly string[] }> {
+): Promise<Restarts & { readonly undeleted_runs: readonly string[] }> {
   const { db } = ctx;
   const undeleted_runs: string[] = [];
-  let restarted_runs = 0;
+  const failed: FailedStart[] = [];
+  let taken = 0;
+  const start = async (run_id: string): Promise<void> => {
+    const fault = await deliverSoon(ctx, runStarts, { run_id });
+    if (fault === null) taken += 1;
+    else failed.push({ id: run_id, reason: fault.message });
+  };
   for await (const runs of pageOpenRuns(db)) {
     const left = new Set(await eraseWholly(ctx, runs));
+    const starts: Promise<void>[] = [];
     for (const run of runs) {
       const { run_id } = run;
       if (left.has(run)) undeleted_runs.push(run_id);
-      else if (run.is_delivered && (await forgetStart(db, run_id))) {
-        void deliverSoon(ctx, runStarts, { run_id });
-        restarted_runs += 1;
-      }
+      else if (run.is_delivered && (await forgetStart(db, run_id))) starts.push(start(run_id));
     }
-    await settleDeliveries(ctx); // no more of them than the queue holds
+    await Promise.all(starts); // no more of them than the queue holds
   }
-  return { restarted_runs, undeleted_runs };
+  return { taken, failed, undeleted_runs };
+}
+
+/** Restarts what Temporal does not know. */
+async function restartUnknown<Item extends object, Row extends object>(
+  ctx: RecoverCtx,
+  delivery: DeliveryKind<Item, Row>,
+  onKnown?: (row: Row, isListed: boolean) => Promise<void>,
+): Promise<Restarts> {
+  const failed: FailedStart[] = [];
+  const tried = await restartForgotten(ctx, delivery, {
+    olderThanMs: 0,
+    ...(onKnown === undefined ? {} : { onKnown }),
+    onFailed: (id, { message: reason }) => void failed.push({ id, reason }),
+  });
+  return { taken: tried - failed.length, failed };
 }
 
 /** The contents of the database, before any change. */
@@ -110,7 +146,6 @@ export interface RecoveryFindings extends Omit<RestoredState, 'last_at'> {
 }
 
 interface RunCounts {
-  readonly restarted_runs: number;
   /** Runs that continue in Temporal. */
   readonly running_runs: number;
   /** Open here and ended in Temporal; left unchanged. */
@@ -129,8 +164,12 @@ export interface RecoveryReport extends RecoveryFindings, RunCounts {
   readonly search_attributes: readonly string[];
   /** Why they could not be registered; null: no fault. */
   readonly search_attributes_fault: string | null;
+  /** Restarts that Temporal has taken. */
+  readonly restarted_runs: number;
   readonly restarted_ladders: number;
   readonly restored_schedules: number;
+  /** Runs, ladders and schedules that were to start, and that servers try to start again. */
+  readonly failed_starts: readonly FailedStart[];
 }
 
 export interface RecoverOptions<Findings = RecoveryFindings> {
@@ -166,18 +205,14 @@ async function listEndedBeforeStart(ctx: RecoverCtx): Promise<string[]> {
   return ended;
 }
 
-async function restartRuns(ctx: RecoverCtx): Promise<RunCounts> {
+async function restartRuns(ctx: RecoverCtx): Promise<Restarts & RunCounts> {
   const ended_in_temporal = await listEndedBeforeStart(ctx);
   let running_runs = 0;
-  const restarted_runs = await restartForgotten(ctx, runStarts, {
-    olderThanMs: 0,
-    onKnown: async (run, isListed) => {
-      if (isListed || (await ctx.temporal.workflows.isOpen(run))) running_runs += 1;
-      else ended_in_temporal.push(run.run_id);
-    },
-    isPaced: true, // no more of them than the queue holds
+  const starts = await restartUnknown(ctx, runStarts, async (run, isListed) => {
+    if (isListed || (await ctx.temporal.workflows.isOpen(run))) running_runs += 1;
+    else ended_in_temporal.push(run.run_id);
   });
-  return { restarted_runs, running_runs, ended_in_temporal, undeleted_runs: [] };
+  return { ...starts, running_runs, ended_in_temporal, undeleted_runs: [] };
 }
 
 /** Temporal Cloud accepts them from its own tools only, and runs work without them. */
@@ -208,15 +243,19 @@ export async function recover(
   const closed = await closeAccess(db, findings);
   const registered = await register(ctx);
   while ((await loseExpiredAttempts(db)) > 0);
-  const runs = restartsAll
+  const { taken, failed, ...runs } = restartsAll
     ? { running_runs: 0, ended_in_temporal: [], ...(await restartAllRuns(ctx)) }
     : await restartRuns(ctx);
+  const ladders = await restartUnknown(ctx, ladderStarts);
+  const schedules = await restartUnknown(ctx, changedSchedules);
   return {
     ...findings,
     ...closed,
     ...registered,
     ...runs,
-    restarted_ladders: await restartForgotten(ctx, ladderStarts, { olderThanMs: 0 }),
-    restored_schedules: await restartForgotten(ctx, changedSchedules, { olderThanMs: 0 }),
+    restarted_runs: taken,
+    restarted_ladders: ladders.taken,
+    restored_schedules: schedules.taken,
+    failed_starts: [...failed, ...ladders.failed, ...schedules.failed],
   };
 }

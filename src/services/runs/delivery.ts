@@ -213,9 +213,9 @@ export const runStarts: DeliveryKind<RunItem, RunRef> = {
 };
 
 /** Starts a new run in the background, without reading its row. */
-export function startNew(ctx: DeliveryCtx, run: RunToStart): Promise<void> {
+export async function startNew(ctx: DeliveryCtx, run: RunToStart): Promise<void> {
   const item = { run_id: run.run_id };
-  return deliverKnownSoon(ctx, runStarts, { item, way: () => startKnown(ctx, run) });
+  await deliverKnownSoon(ctx, runStarts, { item, way: () => startKnown(ctx, run) });
 }
 
 export const runCancels: DeliveryKind<RunItem> = {

@@ -98,6 +98,6 @@ export const changedSchedules: DeliveryKind<
 };
 
 /** Resolves after one attempt, or after two seconds; the delivery then continues in the background. */
-export function deliverSchedule(ctx: DeliveryCtx, schedule_id: string): Promise<void> {
-  return within(deliverSoon(ctx, changedSchedules, { schedule_id }), patienceMs, () => undefined);
+export async function deliverSchedule(ctx: DeliveryCtx, schedule_id: string): Promise<void> {
+  await within(deliverSoon(ctx, changedSchedules, { schedule_id }), patienceMs, () => null);
 }

@@ -7,6 +7,8 @@ const call = { attempt_id: 'att_1', capability: 'cut', endpoint: 'http://10.0.0.
 function aRecovery(report: Partial<WholeRecovery> = {}): WholeRecovery {
   return {
     other_cluster: null,
+    temporal_address: '10.0.0.31:7233',
+    temporal_namespace: 'capstan-2',
     last_at: '2026-11-22T03:12:44.120Z',
     open_runs: 3,
     undelivered_starts: 0,
@@ -26,6 +28,7 @@ function aRecovery(report: Partial<WholeRecovery> = {}): WholeRecovery {
     undeleted_runs: [],
     restarted_ladders: 0,
     restored_schedules: 1,
+    failed_starts: [],
     ...report,
   };
 }
@@ -36,7 +39,7 @@ it('names every call that it knows, and how many more there were', () => {
     { ...call, run_id: 'run_1', step_id: 'h', item: 2 },
     ...Array.from({ length: 30 }, () => ({ ...call, run_id: null, step_id: null, item: null })),
   ];
-  expect(describeFindings(aRecovery({ open_calls: 1_032, interrupted_calls: calls })).slice(2)).toEqual([
+  expect(describeFindings(aRecovery({ open_calls: 1_032, interrupted_calls: calls })).slice(3)).toEqual([
     '1032 calls were under way and may happen twice, with the same Idempotency-Key:',
     '  run_1 h → cut at http://10.0.0.7:8080',
     '  run_1 h [2] → cut at http://10.0.0.7:8080',
@@ -45,9 +48,29 @@ it('names every call that it knows, and how many more there were', () => {
   ]);
 });
 
+it('begins with the Temporal that it works on', () => {
+  expect(describeFindings(aRecovery())[0]).toBe('Temporal at 10.0.0.31:7233, namespace capstan-2');
+});
+
+it('is not whole when a start failed, which it counts and names beside those that were taken', () => {
+  const failed_starts = [
+    { id: 'run_1', reason: 'Namespace capstan-2 is not found.' },
+    { id: 'sch_1', reason: '14 UNAVAILABLE' },
+  ];
+  const report = aRecovery({ failed_starts });
+  expect(isWhole(report)).toBe(false);
+  expect(describeRecovery(report)).toEqual([
+    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+    'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
+    'not started: 2, which Temporal has not taken; servers try again, and so does capstan recover:',
+    '  run_1: Namespace capstan-2 is not found.',
+    '  sch_1: 14 UNAVAILABLE',
+  ]);
+});
+
 it('names keys to which something was done after the backup, or says that it does not know', () => {
   const lost_acts = { made: ['key_a'], revoked: ['key_b', 'key_c'], rotated: [] };
-  expect(describeFindings(aRecovery({ lost_acts })).slice(2)).toEqual([
+  expect(describeFindings(aRecovery({ lost_acts })).slice(3)).toEqual([
     'keys that were revoked after the backup, and are revoked again:',
     '  key_b',
     '  key_c',

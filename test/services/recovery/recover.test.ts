@@ -6,11 +6,11 @@ import { generateKey } from '../../../src/services/access/key-text.ts';
 import { readKeyActs } from '../../../src/services/recovery/lost-acts.ts';
 import { type RecoverCtx, type RecoveryFindings, recover } from '../../../src/services/recovery/recover.ts';
 import { useDatabase } from '../../support/database.ts';
-import { aDeliveryCtx, forgetful, someDelivered } from '../../support/delivery.ts';
+import { aDeliveryCtx, someDelivered } from '../../support/delivery.ts';
 import { aClaim, anInstance, aProject, aRun, claimAttempt } from '../../support/factories.ts';
 
 const { db } = useDatabase();
-beforeEach(() => db.raw('truncate run cascade'));
+beforeEach(() => db.raw('truncate run, escalation, schedule cascade'));
 
 async function aStartedRun() {
   const run = await aRun(db);
@@ -31,16 +31,12 @@ function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverC
   const started: string[] = [];
   const found: RecoveryFindings[] = [];
   const workflows: Partial<RunWorkflows> = {
-    ...forgetful.workflows,
     isForgotten: async () => false,
-    start: async ({ run_id }) => {
-      started.push(run_id);
-      throw new Error('Temporal is away');
-    },
+    start: async ({ run_id }) => void started.push(run_id),
     ...temporal,
   };
   const ctx: RecoverCtx = {
-    ...aDeliveryCtx(db, { ...forgetful, workflows }),
+    ...aDeliveryCtx(db, { schedules: { nextTimes: async () => null }, workflows }),
     registerSearchAttributes: async () => ['RunPhase'],
     pause: async () => undefined,
     ...ports,
@@ -137,8 +133,34 @@ test('runs that have ended in Temporal alone are named and left; with restart-al
   expect(started).toEqual([forgotten.run_id]);
   expect(erased).toEqual([]);
   const again = await run(true);
-  expect(again).toMatchObject({ restarted_runs: 2, ended_in_temporal: [], undelivered_starts: 1 });
+  expect(again).toMatchObject({ restarted_runs: 3, ended_in_temporal: [], undelivered_starts: 0 });
   expect(new Set(erased)).toEqual(new Set([forgotten.run_id, running.run_id, ended.run_id]));
+});
+
+test('only starts that Temporal has taken are counted; others are named with the reason', async () => {
+  const [taken, refused, broken] = [await aStartedRun(), await aStartedRun(), await aStartedRun()];
+  await someDelivered(db, { runs: 0, ladders: 1, schedules: 1 });
+  const faults = new Map([
+    [refused.run_id, 'Temporal refuses it'],
+    [broken.run_id, 'no answer'],
+  ]);
+  const start: RunWorkflows['start'] = async ({ run_id }) => {
+    const fault = faults.get(run_id);
+    if (fault !== undefined) throw new Error(fault);
+  };
+  for (const restartsAll of [false, true]) {
+    await db('run').update({ start_delivered_at: db.fn.now() });
+    const startEscalation = () => Promise.reject(new Error('Temporal is away'));
+    const { run } = aRecovery({ start, startEscalation, isForgotten: async () => true });
+    const report = await run(restartsAll);
+    expect(report).toMatchObject({ restarted_runs: 1, restarted_ladders: 0, restored_schedules: 1 });
+    const named = report.failed_starts.map(({ id, reason }) => `${id.slice(0, 3)} ${reason}`).sort();
+    const ladders = restartsAll ? [] : ['esc Temporal is away'];
+    expect(named).toEqual([...ladders, 'run Temporal refuses it', 'run no answer']);
+    const open = await db('run').whereNull('start_delivered_at').orderBy('run_id').pluck('run_id');
+    expect(open).toEqual([refused.run_id, broken.run_id].sort());
+    expect(open).not.toContain(taken.run_id);
+  }
 });
 
 test('a run that had not been started here and has ended in Temporal is named; restart-all deletes it there', async () => {
