@@ -31,7 +31,9 @@ export const RetryPolicy = z
     factor: z.number().min(1).max(10).optional().meta({
       description: 'The factor by which each pause is longer than the previous one. Default 2.',
     }),
-    max_delay: Duration.optional().meta({ description: 'The longest pause. Default 60s.' }),
+    max_delay: Duration.optional().meta({
+      description: 'The longest pause. Default 60s, or `initial` if that is longer.',
+    }),
   })
   .meta({ id: 'RetryPolicy' });
 export type RetryPolicy = z.infer<typeof RetryPolicy>;
@@ -192,7 +194,7 @@ export const StepDefinition = z
     ...stepSettings,
     total_timeout: Duration.optional().meta({
       description:
-        'Limit of the step with all its attempts, at most 7d. Waiting for reviews, budgets and capabilities does not count. Default 1h, or `timeout` × (`retry.max` + 2) if that is more.',
+        'Limit of the step with all its attempts, at most 7d. Waiting for reviews, budgets and capabilities does not count. Default 1h, or the time of all attempts and pauses of `retry` if that is more.',
     }),
     on_error: z.enum(['fail', 'continue']).optional().meta({
       description: 'continue: the run continues when the step fails. Default fail.',

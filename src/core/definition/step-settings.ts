@@ -4,10 +4,11 @@ import type {
   CachePolicy,
   EscalatePolicy,
   PipelineDefinition,
+  RetryPolicy,
   StepDefinition,
 } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import { defaultRetry, type RetrySettings } from '../call/retry.ts';
+import { backoffMs, defaultRetry, type RetrySettings } from '../call/retry.ts';
 import { parseDuration } from '../duration.ts';
 import type { RouteConstraints } from '../routing/types.ts';
 
@@ -23,6 +24,8 @@ export interface StepSettings {
 
 const defaultTimeoutMs = 300_000;
 const defaultTotalTimeoutMs = 3_600_000;
+/** The most that a step may take. */
+export const longestTotalMs = 7 * 86_400_000;
 
 /** Whether a step prefers to be queued, or not to be. */
 export function dispatchWish(
@@ -45,22 +48,36 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
   const retry = { ...defaults.retry, ...step.retry };
   const timeout = step.timeout ?? defaults.timeout;
   const timeoutMs = timeout === undefined ? defaultTimeoutMs : parseDuration(timeout);
-  const max = mostRedeliveries(definition, step);
+  const resolved = resolveRetry(retry, mostRedeliveries(definition, step));
   return {
-    retry: {
-      max,
-      initialMs: retry.initial === undefined ? defaultRetry.initialMs : parseDuration(retry.initial),
-      factor: retry.factor ?? defaultRetry.factor,
-      maxDelayMs: retry.max_delay === undefined ? defaultRetry.maxDelayMs : parseDuration(retry.max_delay),
-    },
+    retry: resolved,
     timeoutMs,
     totalTimeoutMs:
       step.total_timeout === undefined
-        ? Math.max(defaultTotalTimeoutMs, timeoutMs * (max + 2))
+        ? defaultTotalMs(resolved, timeoutMs)
         : parseDuration(step.total_timeout),
     priority: step.priority ?? null,
     ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
   };
+}
+
+/** The longest pause is at least the first one, unless it is written. */
+function resolveRetry({ initial, factor, max_delay }: RetryPolicy, max: number): RetrySettings {
+  const initialMs = initial === undefined ? defaultRetry.initialMs : parseDuration(initial);
+  return {
+    max,
+    initialMs,
+    factor: factor ?? defaultRetry.factor,
+    maxDelayMs:
+      max_delay === undefined ? Math.max(defaultRetry.maxDelayMs, initialMs) : parseDuration(max_delay),
+  };
+}
+
+/** Time for every attempt, one more, and the longest pauses between them. */
+function defaultTotalMs(retry: RetrySettings, timeoutMs: number): number {
+  let neededMs = timeoutMs * (retry.max + 2);
+  for (let failures = 1; failures <= retry.max; failures++) neededMs += backoffMs(retry, failures, 1);
+  return Math.min(Math.max(defaultTotalTimeoutMs, neededMs), longestTotalMs);
 }
 
 // The kind of a step: a call of a capability, a run of another pipeline, a wait, a review, or values that are set.

@@ -167,8 +167,17 @@ export const callCases: readonly ConformanceCase[] = [
   happy(
     'retry.max_delay',
     'no pause is longer',
-    step({ total_timeout: '20s', retry: { max: 1, initial: '1h', max_delay: '20ms' } }),
-    { script: recovers, expected: twice },
+    step({ total_timeout: '20s', retry: { max: 4, initial: '20ms', factor: 10, max_delay: '20ms' } }),
+    {
+      script: { capabilities: { x: { replies: [{ times: 4, error: { status: 500, message: 'no' } }, {}] } } },
+      expected: { ...succeeded, steps: { a: { attempts: 5 } } },
+    },
+  ),
+  unhappy(
+    'retry.max_delay',
+    'less than the first pause is refused',
+    step({ retry: { initial: '5m', max_delay: '1m' } }),
+    refused('retry_conflict', '/steps/0/retry/initial'),
   ),
   unhappy(
     'retry.max_delay',

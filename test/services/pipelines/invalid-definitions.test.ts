@@ -134,6 +134,15 @@ const rows: Readonly<Record<string, Row>> = {
     second('capability: model.fast', 'escalate: {enabled: true}'),
     '9:25 /steps/1/escalate/enabled',
   ],
+  expression_unused: [second('review: {title: "of {{ job.x }}"}'), '8:21 /steps/1/review/title'],
+  retry_conflict: [
+    second('capability: open', 'retry: {initial: 5m, max_delay: 1m}'),
+    '9:22 /steps/1/retry/initial',
+  ],
+  retry_unreachable: [
+    second('capability: open', 'retry: {max: 9, initial: 1m}', 'total_timeout: 5m'),
+    '9:12 /steps/1/retry',
+  ],
   expression_limit: [second('capability: open', `when: ${'('.repeat(70)}job.x`), '9:75 /steps/1/when'],
   expression_own_step: [
     second('capability: open', 'input: {x: "{{ steps.b.status }}"}'),

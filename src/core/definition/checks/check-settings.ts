@@ -16,10 +16,10 @@ import {
   isModel,
   mostRedeliveries,
   resolveEscalation,
-  resolveStepSettings,
   type StepKind,
   stepKindOf,
 } from '../step-settings.ts';
+import { checkTimes } from './check-retries.ts';
 import { type DefinitionFinding, type FindingCode, refuseExpression } from './finding.ts';
 
 interface DurationRule {
@@ -42,20 +42,18 @@ const durationRules = {
 } as const satisfies Record<string, DurationRule>;
 
 export function checkSettings(definition: PipelineDefinition): DefinitionFinding[] {
-  return [
+  const findings = [
     ...checkDuration(definition.timeout, durationRules.run, '/timeout'),
     ...checkShared(definition.defaults ?? {}, '/defaults'),
-    ...definition.steps.flatMap((step, index) => checkStep(definition, step, `/steps/${index}`)),
+    ...definition.steps.flatMap((step, index) => checkStep(step, `/steps/${index}`)),
   ];
+  const isInRange = findings.every(({ code }) => code !== 'duration_out_of_range');
+  return isInRange ? [...findings, ...checkTimes(definition)] : findings;
 }
 
-function checkStep(
-  definition: PipelineDefinition,
-  step: StepDefinition,
-  pointer: string,
-): DefinitionFinding[] {
+function checkStep(step: StepDefinition, pointer: string): DefinitionFinding[] {
   const { total_timeout, wait, review, wait_for_capability, capability_version } = step;
-  const findings = [
+  return [
     ...checkShared(step, pointer),
     ...checkDuration(total_timeout, durationRules.total_timeout, `${pointer}/total_timeout`),
     ...checkDuration(wait, durationRules.wait, `${pointer}/wait`),
@@ -63,21 +61,6 @@ function checkStep(
     ...checkDuration(wait_for_capability, durationRules.capability, `${pointer}/wait_for_capability`),
     ...checkRange(capability_version, `${pointer}/capability_version`),
   ];
-  const isComparable = stepKindOf(step) === 'call' && findings.length === 0;
-  return isComparable ? checkTotal(definition, step, pointer) : findings;
-}
-
-function checkTotal(
-  definition: PipelineDefinition,
-  step: StepDefinition,
-  pointer: string,
-): DefinitionFinding[] {
-  const { total_timeout: total, timeout = definition.defaults?.timeout } = step;
-  if (total === undefined || timeout === undefined) return [];
-  const { timeoutMs, totalTimeoutMs } = resolveStepSettings(definition, step);
-  if (totalTimeoutMs >= timeoutMs) return [];
-  const message = `the total time of the step, ${total}, is shorter than the timeout of one attempt, ${timeout}`;
-  return [{ severity: 'warning', code: 'timeout_unreachable', pointer: `${pointer}/total_timeout`, message }];
 }
 
 function checkShared(

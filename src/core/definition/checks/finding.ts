@@ -43,6 +43,8 @@ export const findingCodes = [
   'pipeline_unknown',
   'property_missing',
   'property_unknown',
+  'retry_conflict',
+  'retry_unreachable',
   'review_unused',
   'root_unavailable',
   'root_unknown',
