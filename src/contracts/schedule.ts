@@ -89,7 +89,9 @@ export const Schedule = z
     ...scheduleFields,
     /** True when Temporal has the last change. */
     delivered: z.boolean(),
-    /** At most five; empty while paused or not delivered. */
+    /** Present while it is paused in Temporal: the reason that was given there. */
+    paused_in_temporal: z.string().optional(),
+    /** At most five; empty while it is paused. */
     next_at: z.array(Instant),
     created_at: Instant,
     updated_at: Instant,

@@ -22,6 +22,7 @@ import { leaseSlotsOfInstances } from './migrations/0007-slot-leases.ts';
 import { addSecrets } from './migrations/0008-secrets.ts';
 import { drainInstances } from './migrations/0009-drain-instances.ts';
 import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
+import { watchSchedules } from './migrations/0011-watch-schedules.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -44,6 +45,7 @@ const migrations: readonly Migration[] = [
   addSecrets,
   drainInstances,
   cheapenClaims,
+  watchSchedules,
 ];
 
 /** In the order of application. */

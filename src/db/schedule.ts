@@ -23,6 +23,16 @@ export interface ScheduleRow {
   readonly created_by: string;
   readonly created_at: Date;
   readonly updated_at: Date;
+  /** When Temporal accepted it last. */
+  readonly delivered_at: Date | null;
+  /** The starts up to this moment are accounted for. */
+  readonly watched_until: Date;
+  /** When later starts are looked at. */
+  readonly watch_at: Date;
+  /** Starts that made no run because of its settings, and the latest of them. */
+  readonly skips: number;
+  readonly skipped_at: Date | null;
+  readonly skip_reason: string | null;
 }
 
 export interface ScheduleKey {
@@ -139,12 +149,24 @@ export async function listUnderOtherKeys(db: Db, payloadKey: string, limit: numb
   return rows.map(({ schedule_id }) => schedule_id);
 }
 
+const staleDays = 30;
+const isStale = `deleted_at is null and delivered_at < clock_timestamp() - interval '${staleDays} days'`;
+
+/** Schedules whose starts were planned long ago. */
+export async function listOldPlans(db: Db, limit: number): Promise<string[]> {
+  const rows = await query<{ schedule_id: string }>(db).all(
+    `select schedule_id from schedule where ${isStale} order by delivered_at limit ?`,
+    [limit],
+  );
+  return rows.map(({ schedule_id }) => schedule_id);
+}
+
 /** Locks the delivery of the schedule until the transaction ends. @returns false if another process delivers it */
 export function tryScheduleTurn(trx: Db, scheduleId: string): Promise<boolean> {
   return tryLock(trx, 'schedule', scheduleId);
 }
 
-/** Reads the schedule, even if deleted, if Temporal's copy is outdated or encrypted with another key. */
+/** Reads the schedule, even if deleted, if Temporal's copy is outdated, old, or encrypted with another key. */
 export function readUndeliveredSchedule(
   db: Db,
   scheduleId: string,
@@ -152,7 +174,7 @@ export function readUndeliveredSchedule(
 ): Promise<ScheduleRow | undefined> {
   return query<ScheduleRow>(db).first(
     `select * from schedule where schedule_id = ?
-       and (delivered_version < version or deleted_at is null and payload_key <> ?)`,
+       and (delivered_version < version or deleted_at is null and payload_key <> ? or ${isStale})`,
     [scheduleId, payloadKey],
   );
 }
@@ -164,11 +186,11 @@ export async function markScheduleDelivered(
   payloadKey: string,
 ): Promise<void> {
   if (deleted_at === null) {
-    await db.raw('update schedule set delivered_version = ?, payload_key = ? where schedule_id = ?', [
-      version,
-      payloadKey,
-      schedule_id,
-    ]);
+    await db.raw(
+      `update schedule set delivered_version = ?, payload_key = ?, delivered_at = clock_timestamp()
+       where schedule_id = ?`,
+      [version, payloadKey, schedule_id],
+    );
   } else await db('schedule').where({ schedule_id }).delete();
 }
 

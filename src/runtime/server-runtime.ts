@@ -18,7 +18,7 @@ import { createHealthQuestions, databaseMs } from '../services/health-service.ts
 import { createStartMarks } from '../services/runs/delivery.ts';
 import { createEventFeed } from '../services/runs/events.ts';
 import { createStepSizes } from '../services/runs/run-view.ts';
-import { createNextTimes } from '../services/schedules/schedule-view.ts';
+import { createAskStanding } from '../services/schedules/schedule-view.ts';
 import { createStreamFeed } from '../services/stream/stream-feed.ts';
 import type { WebPlaces } from '../services/web-links.ts';
 import {
@@ -72,7 +72,7 @@ function createRunParts({ logger, foundation: { ctx }, temporal }: Base) {
   const events = createEventFeed({ db, logger });
   const frames = createStreamFeed({ db, stepSizes, logger });
   return {
-    parts: { stepSizes, events, frames, nextTimes: createNextTimes(temporal.schedules) },
+    parts: { stepSizes, events, frames, standing: createAskStanding(temporal.schedules) },
     stop: (): void => {
       events.stop();
       frames.stop();

@@ -46,7 +46,7 @@ import type { KnownDefinitions } from './runs/definitions.ts';
 import type { MarkStart } from './runs/delivery.ts';
 import type { EventFeed } from './runs/events.ts';
 import type { StepSizes } from './runs/run-view.ts';
-import type { NextTimes } from './schedules/schedule-view.ts';
+import type { AskStanding } from './schedules/schedule-view.ts';
 import type { SkillMatcher } from './skills/use.ts';
 import type { CallLogWriter } from './steps/call-log.ts';
 import type { OpenForStep, StepEnd } from './steps/execution.ts';
@@ -153,8 +153,8 @@ export interface ServerCtx extends Ctx {
   readonly aliases: AliasBook;
   /** Deduplicates equal requests for advice. */
   readonly adviceCache: AdviceCache;
-  /** The next starts of schedules, for lists. */
-  readonly nextTimes: NextTimes;
+  /** Asks how a schedule stands in Temporal, for lists. */
+  readonly standing: AskStanding;
   /** The number of steps in the definitions of listed runs. */
   readonly stepSizes: StepSizes;
   /** Wakes the watchers of a run's events. */

@@ -1,3 +1,4 @@
+import type { ScheduleHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { openTemporal } from '../../src/clients/temporal/connection.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
@@ -103,6 +104,24 @@ it('pauses and resumes', async () => {
   expect((await delivered(schedule_id)).next_at).toHaveLength(5);
 });
 
+it('says that it was paused in Temporal, and resumes it', async () => {
+  const { schedule_id } = await create();
+  const inOwnClient = async (act: (schedule: ScheduleHandle) => Promise<void>) => {
+    const client = openTemporal();
+    await act(client.schedule.getHandle(`trailer/${schedule_id}`));
+    await client.connection.close();
+  };
+  await inOwnClient((schedule) => schedule.pause('the disk is full'));
+  const paused = { paused: false, paused_in_temporal: 'the disk is full', next_at: [] };
+  expect(await get(schedule_id)).toMatchObject([200, paused]);
+  expect((await ask(schedule_id, 'trigger'))[0]).toBe(409);
+  expect((await ask(schedule_id, 'resume'))[0]).toBe(200);
+  const resumed = await delivered(schedule_id);
+  expect(resumed).not.toHaveProperty('paused_in_temporal');
+  expect(resumed.next_at).toHaveLength(5);
+  expect(await inTemporal(schedule_id)).toMatchObject({ state: { paused: false } });
+});
+
 it('lists by name, page by page', async () => {
   for (const name of ['zz2', 'zz1', 'zz3']) await create({ name });
   const [, all] = await readJson<ScheduleList>(api.call('/v1/schedules?limit=200'));
@@ -182,7 +201,7 @@ it('tells Temporal again when it has forgotten a schedule', async () => {
   const client = openTemporal();
   await client.schedule.getHandle(`trailer/${schedule_id}`).delete();
   await client.connection.close();
-  expect(await get(schedule_id)).toMatchObject([200, { delivered: false, next_at: [] }]);
+  expect(await get(schedule_id)).toMatchObject([200, { delivered: false }]);
   expect((await ask(schedule_id, 'trigger'))[0]).toBe(202);
   await delivered(schedule_id);
 });

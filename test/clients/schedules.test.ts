@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { createBoundedCalls, openTemporal } from '../../src/clients/temporal/connection.ts';
 import {
@@ -6,7 +7,7 @@ import {
   type ScheduleOrder,
   type TemporalSchedules,
 } from '../../src/clients/temporal/schedules.ts';
-import { readCron } from '../../src/core/cron.ts';
+import { nextStarts, planStarts } from '../../src/core/calendar/starts.ts';
 import { newId } from '../../src/services/ids.ts';
 
 let client: Client;
@@ -27,34 +28,33 @@ function anOrder(order: Partial<ScheduleOrder> = {}): ScheduleOrder {
     workflow_id: `trailer/${schedule_id}`,
     pipeline: 'trailer',
     name: 'nightly',
-    cron: ['0 9 1 * *'],
-    timezone: 'UTC',
+    calendar: '"0 9 1 * *" in UTC',
+    starts: { lines: ['0 9 1 * *'], timezone: 'UTC' },
     overlap: 'skip',
     catch_up_ms: 60_000,
     paused: false,
+    keeps_pause: false,
     ...order,
   };
 }
 
-async function nextTimes(order: Partial<ScheduleOrder>): Promise<readonly Date[]> {
-  const whole = anOrder(order);
-  await schedules.put(whole);
-  const times = await schedules.nextTimes(whole, 60_000);
-  await schedules.remove(whole);
-  return times ?? [];
-}
-
-function fieldsOf(time: Date) {
-  return {
-    day: time.getUTCDate(),
-    weekday: time.getUTCDay(),
-    clock: time.toISOString().slice(11, 16),
-  };
+/** When Temporal would start it after one moment and until another, Unix milliseconds. */
+async function startsInTemporal(cron: string, timezone: string, [from, to]: readonly [number, number]) {
+  const order = anOrder({ starts: planStarts(cron, { timezone, now: Date.now() }) });
+  await schedules.put(order);
+  const { startTime } = await client.workflowService.listScheduleMatchingTimes({
+    namespace: client.options.namespace,
+    scheduleId: order.workflow_id,
+    startTime: msToTs(from),
+    endTime: msToTs(to),
+  });
+  await schedules.remove(order);
+  return startTime.map(({ seconds }) => Number(seconds) * 1_000);
 }
 
 it('puts, replaces and removes, each as often as one likes', async () => {
   const order = anOrder({ overlap: 'buffer_one', catch_up_ms: 90_000 });
-  expect(await schedules.nextTimes(order, 5_000)).toBeNull();
+  expect(await schedules.standing(order, 5_000)).toBeNull();
   expect(await schedules.trigger(order, 'skip')).toBe('gone');
   await schedules.put(order);
   await schedules.put({ ...order, paused: true });
@@ -66,10 +66,10 @@ it('puts, replaces and removes, each as often as one likes', async () => {
   });
   await schedules.remove(order);
   await schedules.remove(order);
-  expect(await schedules.nextTimes(order, 5_000)).toBeNull();
+  expect(await schedules.standing(order, 5_000)).toBeNull();
 });
 
-it('replaces what is encrypted by a key that it does not have, and tells its next times', async () => {
+it('replaces what is encrypted by a key that it does not have, and tells how it stands', async () => {
   const ringOf = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`;
   const [older, newer] = [openTemporal(ringOf('k0')), openTemporal(ringOf('k1'))];
   const under = (ring: Client) => createSchedules(ring, 'nobody-works-here', createBoundedCalls(ring));
@@ -78,7 +78,7 @@ it('replaces what is encrypted by a key that it does not have, and tells its nex
   try {
     await under(older).put(order);
     await expect(handle.describe()).rejects.toThrow('encrypted by the key "k0"');
-    expect(await under(newer).nextTimes(order, 5_000)).toHaveLength(10);
+    expect(await under(newer).standing(order, 5_000)).toEqual({ paused: null });
     await under(newer).put({ ...order, paused: true });
     expect(await handle.describe()).toMatchObject({
       state: { paused: true },
@@ -90,34 +90,73 @@ it('replaces what is encrypted by a key that it does not have, and tells its nex
   }
 });
 
-it('keeps to the clock on the wall when the zone changes its offset', async () => {
-  const times = await nextTimes({ timezone: 'America/New_York' });
-  const clock = new Intl.DateTimeFormat('en-GB', { timeZone: 'America/New_York', timeStyle: 'short' });
-  expect(times).toHaveLength(10);
-  expect(new Set(times.map((time) => clock.format(time)))).toEqual(new Set(['09:00']));
-  expect(new Set(times.map((time) => time.getUTCHours()))).toEqual(new Set([13, 14]));
+it('tells that a schedule was paused in Temporal, and resumes it for a newer state alone', async () => {
+  const order = anOrder();
+  const standing = () => schedules.standing(order, 60_000);
+  await schedules.put(order);
+  expect(await standing()).toEqual({ paused: null });
+  await client.schedule.getHandle(order.workflow_id).pause('the disk is full');
+  expect(await standing()).toEqual({ paused: 'the disk is full' });
+  await schedules.put({ ...order, keeps_pause: true, catch_up_ms: 90_000 });
+  expect(await standing()).toEqual({ paused: 'the disk is full' });
+  await schedules.put(order);
+  expect(await standing()).toEqual({ paused: null });
+  await schedules.remove(order);
 });
 
-it('means either where day and weekday are both given', async () => {
-  const times = await nextTimes({ cron: readCron('0 12 13 * fri') });
-  const seen = times.map(fieldsOf);
-  expect(seen).toHaveLength(10);
-  for (const { day, weekday, clock } of seen) {
-    expect(clock).toBe('12:00');
-    expect(day === 13 || weekday === 5).toBe(true);
-  }
-  expect(seen.some(({ weekday }) => weekday === 5)).toBe(true);
-});
+const dayMs = 86_400_000;
+
+/** The middle of each day within the planned ones on which the zone changes its clock. */
+function daysOfChange(timeZone: string): readonly number[] {
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' });
+  const offsetAt = (ms: number) => Date.parse(`${format.format(ms).replace(' ', 'T')}Z`) - ms;
+  const noon = Math.floor(Date.now() / dayMs) * dayMs + dayMs / 2;
+  const days = Array.from({ length: 380 }, (_, day) => noon + day * dayMs);
+  return days.filter((at) => offsetAt(at) !== offsetAt(at - dayMs));
+}
 
 it.each([
-  ['*/20 * * * *', /:(00|20|40)$/],
-  ['50/5 23 * jan,MAR,Dec Mon-Fri', /^23:5[05]$/],
-  ['1-10/3 0-2 * * 7', /^0[0-2]:(01|04|07|10)$/],
-  ['@yearly', /^00:00$/],
-  ['0 0 29 feb *', /^00:00$/],
-  ['7 7 */10 1-12/2 5-7', /^07:07$/],
-])('what is accepted here is taken by Temporal: %s', async (cron, clock) => {
-  const times = await nextTimes({ cron: readCron(cron) });
-  expect(times.length).toBeGreaterThan(0);
-  for (const time of times) expect(fieldsOf(time).clock).toMatch(clock);
+  ['30 2 * * *', 'Europe/Berlin'],
+  ['*/30 1-3 * * *', 'Europe/Berlin'],
+  ['*/20 * * * *', 'Europe/Berlin'],
+  ['30 1 * * *', 'America/New_York'],
+  ['@daily', 'America/Santiago'],
+  ['0 9 * * 0,6', 'America/Santiago'],
+  ['15 0 * * *', 'Africa/Cairo'],
+  ['15 0,1 * * sun', 'America/Havana'],
+  ['8/14 * * * *', 'Australia/Lord_Howe'],
+  ['10 2 * * *', 'Australia/Lord_Howe'],
+  ['30 0 1,15 * sun', 'Atlantic/Azores'],
+])(
+  'Temporal starts what the rule says, around every change of the clock: %s in %s',
+  async (cron, timezone) => {
+    const days = daysOfChange(timezone);
+    expect(days.length).toBeGreaterThan(0);
+    for (const day of days) {
+      const [from, to] = [day - 2 * dayMs, day + 2 * dayMs] as const;
+      const starts = nextStarts(cron, { timezone, after: from, count: 400 }).filter((at) => at <= to);
+      expect(await startsInTemporal(cron, timezone, [from, to])).toEqual(starts);
+    }
+  },
+);
+
+it.each([
+  ['0 12 13 * fri', 'UTC'],
+  ['*/20 * * * *', 'UTC'],
+  ['50/5 23 * jan,MAR,Dec Mon-Fri', 'UTC'],
+  ['1-10/3 0-2 * * 7', 'Asia/Kathmandu'],
+  ['@yearly', 'Asia/Tokyo'],
+  ['7 7 */10 1-12/2 5-7', 'UTC'],
+])('what is accepted here is taken by Temporal, with the same starts: %s in %s', async (cron, timezone) => {
+  const from = Date.now() + dayMs;
+  const starts = nextStarts(cron, { timezone, after: from, count: 20 });
+  expect(await startsInTemporal(cron, timezone, [from, starts.at(-1) ?? 0])).toEqual(starts);
+});
+
+it('takes a schedule that has no start in the planned days', async () => {
+  const order = anOrder({ starts: { calendars: [] } });
+  await schedules.put(order);
+  const { info } = await client.schedule.getHandle(order.workflow_id).describe();
+  expect(info.nextActionTimes).toEqual([]);
+  await schedules.remove(order);
 });

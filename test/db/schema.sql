@@ -701,12 +701,20 @@ create table schedule (
   deleted_at timestamp with time zone,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
+  delivered_at timestamp with time zone,
+  watched_until timestamp with time zone not null default clock_timestamp(),
+  watch_at timestamp with time zone not null default clock_timestamp(),
+  skips integer not null default 0,
+  skipped_at timestamp with time zone,
+  skip_reason text,
   constraint schedule_pkey PRIMARY KEY (schedule_id),
   constraint schedule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(project_id)
 );
 CREATE UNIQUE INDEX schedule_by_name ON public.schedule USING btree (project_id, name) WHERE (deleted_at IS NULL);
 CREATE INDEX schedule_by_payload_key ON public.schedule USING btree (payload_key) WHERE (deleted_at IS NULL);
+CREATE INDEX schedule_delivered_at ON public.schedule USING btree (delivered_at) WHERE (deleted_at IS NULL);
 CREATE INDEX schedule_undelivered ON public.schedule USING btree (updated_at) WHERE (delivered_version < version);
+CREATE INDEX schedule_watch_at ON public.schedule USING btree (watch_at) WHERE (deleted_at IS NULL);
 CREATE TRIGGER schedule_refuse_erased BEFORE INSERT ON public.schedule FOR EACH ROW EXECUTE FUNCTION refuse_erased();
 
 create table schema_floor (

@@ -32,7 +32,7 @@ export function aDeliveryCtx(
         remove: async () => undefined,
         trigger: async () => 'gone',
         list: async function* () {},
-        nextTimes: async () => [],
+        standing: async () => ({ paused: null }),
         ...schedules,
       },
       payloadKey,
@@ -47,7 +47,7 @@ export function aDeliveryCtx(
 /** Temporal has forgotten everything and accepts nothing: repeated deliveries stay due. */
 export const forgetful: KnownTemporal = {
   workflows: { isForgotten: async () => true, start: away, startEscalation: async () => away() },
-  schedules: { nextTimes: async () => null, put: away },
+  schedules: { standing: async () => null, put: away },
 };
 
 async function away(): Promise<never> {

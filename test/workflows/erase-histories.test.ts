@@ -44,8 +44,8 @@ test('what Temporal keeps of a schedule goes with its starts, and nothing of ano
   const [erased, other] = [`erased/sch_${taskQueue}`, `erased/sch_${taskQueue}1`];
   for (const workflow_id of [erased, other]) {
     const facts = { project_id: 'p', schedule_id: 's', name: 'n', pipeline: 'erased', workflow_id };
-    const rules = { timezone: 'UTC', overlap: 'allow_all', catch_up_ms: 60_000, paused: false } as const;
-    await schedules.put({ ...facts, ...rules, cron: ['0 0 29 2 *'] });
+    const rules = { overlap: 'allow_all', catch_up_ms: 60_000, paused: false, keeps_pause: false } as const;
+    await schedules.put({ ...facts, ...rules, calendar: 'never', starts: { calendars: [] } });
     await schedules.trigger({ workflow_id }, 'allow_all');
   }
   const listed = async (prefix: string) => {
@@ -61,9 +61,9 @@ test('what Temporal keeps of a schedule goes with its starts, and nothing of ano
   await schedules.remove({ workflow_id: erased });
   await waitFor('all of it to be gone', () => workflows.eraseSchedule(erased));
   expect(await listed(erased)).toEqual([]);
-  expect(await schedules.nextTimes({ workflow_id: erased }, 60_000)).toBeNull();
+  expect(await schedules.standing({ workflow_id: erased }, 60_000)).toBeNull();
   expect(await listed(other)).toHaveLength(1);
-  expect(await schedules.nextTimes({ workflow_id: other }, 60_000)).not.toEqual([]);
+  expect(await schedules.standing({ workflow_id: other }, 60_000)).toEqual({ paused: null });
   await schedules.remove({ workflow_id: other });
   await waitFor('the rest to be gone', () => workflows.eraseSchedule(other));
 });

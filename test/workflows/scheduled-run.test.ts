@@ -60,11 +60,12 @@ async function aSchedule(overlap: OverlapPolicy) {
     ...key,
     name: 'leap',
     pipeline: 'leaping',
-    cron: ['0 0 29 2 *'],
-    timezone: 'UTC',
+    calendar: 'never',
+    starts: { lines: ['0 0 29 2 *'], timezone: 'UTC' },
     overlap,
     catch_up_ms: 60_000,
     paused: false,
+    keeps_pause: false,
   });
   const mine = () => starts.filter(({ schedule_id }) => schedule_id === key.schedule_id);
   return {

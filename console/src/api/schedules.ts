@@ -9,15 +9,8 @@ export function schedulesQuery() {
   });
 }
 
-export function pauseSchedule({ schedule_id, ...schedule }: Schedule, paused: boolean): Promise<unknown> {
-  const {
-    delivered: _delivered,
-    next_at: _next,
-    created_at: _made,
-    updated_at: _changed,
-    ...fields
-  } = schedule;
-  return askPlainly(`/v1/schedules/${schedule_id}`, { method: 'PUT', body: { ...fields, paused } });
+export function switchSchedule(scheduleId: string, act: 'pause' | 'resume'): Promise<unknown> {
+  return askPlainly(`/v1/schedules/${scheduleId}/${act}`, { method: 'POST' });
 }
 
 export function createSchedule(body: object): Promise<Schedule> {

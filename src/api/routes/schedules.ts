@@ -32,7 +32,7 @@ export const scheduleRoutes: readonly Route[] = [
     tag: 'schedules',
     summary: 'Create a schedule that starts runs',
     description:
-      'Each start resolves the version: the named one, or the current version of the alias. If day and weekday are both given, either is enough, as in cron. While Temporal is unavailable, the answer has `delivered: false`, and the schedule is sent to Temporal later.',
+      'Each start resolves the version: the named one, or the current version of the alias. If day and weekday are both given, either is enough, as in cron. Where the clock skips a time, the start is at the next minute that exists; where the clock repeats a time, the schedule starts once. While Temporal is unavailable, the answer has `delivered: false`, and the schedule is sent to Temporal later.',
     scope: 'run:write',
     body: json(ScheduleRequest, 'data'),
     responses: { 201: Schedule },
@@ -86,7 +86,10 @@ export const scheduleRoutes: readonly Route[] = [
     },
   }),
   switchSchedule('pause', 'Pause a schedule; a repeated request changes nothing'),
-  switchSchedule('resume', 'Resume a schedule; runs missed during the pause are not started'),
+  switchSchedule(
+    'resume',
+    'Resume a schedule, also one that was paused in Temporal; runs missed during the pause are not started',
+  ),
   route('POST /v1/schedules/{id}/trigger', {
     operation: 'trigger_schedule',
     tag: 'schedules',

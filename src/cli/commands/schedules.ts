@@ -14,9 +14,9 @@ function targetOf({ pipeline, version, alias }: Schedule): string {
   return `${pipeline}@${version ?? alias ?? 'latest'}`;
 }
 
-/** The reason why no start is planned, else the calendar line. */
-function standingOf({ paused, delivered }: Schedule): string {
+function standingOf({ paused, paused_in_temporal, delivered }: Schedule): string {
   if (paused) return 'paused';
+  if (paused_in_temporal !== undefined) return 'paused in Temporal';
   return delivered ? 'active' : 'waits for Temporal';
 }
 
@@ -47,6 +47,7 @@ function renderSchedule(schedule: Schedule, { style }: Printer): string[] {
   return [
     `${style.bold(schedule.name)}  ${schedule.schedule_id}  ${standingOf(schedule)}`,
     `starts ${targetOf(schedule)} at "${schedule.cron}" in ${timezone}`,
+    ...optional('paused in Temporal:', schedule.paused_in_temporal),
     `overlap ${schedule.overlap}, catch-up ${schedule.catch_up}`,
     ...optional('priority', schedule.priority),
     ...optional('budget', ceiling === undefined ? undefined : formatUsd(ceiling)),
@@ -160,7 +161,7 @@ export const registerSchedulesCommand = group('schedules', 'start runs by the ca
     show: (schedule, { print }) => print.lines(renderSchedule(schedule, print)),
   }),
   actCommand('pause', 'start nothing until it is resumed', 'paused'),
-  actCommand('resume', 'start runs again', 'resumed'),
+  actCommand('resume', 'start runs again, also if it was paused in Temporal', 'resumed'),
   actCommand('trigger', 'ask for a run now, as far as the overlap policy allows', 'triggered'),
   command('rm', {
     about: 'remove a schedule; runs that it has started continue',

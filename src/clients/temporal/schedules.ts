@@ -1,10 +1,19 @@
 /**
- * Schedules in Temporal: it knows the calendar, the zones and what to do when a start meets the one before. Each start
- * is a workflow `scheduledRun`. All may be repeated: what is there is replaced, what is gone stays gone.
+ * Schedules in Temporal: it wakes at the planned moments, and knows what to do when a start meets the one before. Each
+ * start is a workflow `scheduledRun`. All may be repeated: what is there is replaced, what is gone stays gone.
  */
-import { type Client, ScheduleClient, ScheduleNotFoundError, type ScheduleOptions } from '@temporalio/client';
+import {
+  type CalendarSpec,
+  type Client,
+  MONTHS,
+  ScheduleClient,
+  type ScheduleDescription,
+  ScheduleNotFoundError,
+  type ScheduleOptions,
+} from '@temporalio/client';
 import { type DataConverter, defaultPayloadConverter } from '@temporalio/common';
 import type { OverlapPolicy } from '../../contracts/schedule.ts';
+import type { StartPlan, UtcCalendar } from '../../core/calendar/starts.ts';
 import type { ScheduledRunInput } from '../../core/workflow-payloads.ts';
 import type { Bounded } from './connection.ts';
 
@@ -15,12 +24,19 @@ export interface ScheduleOrder {
   readonly workflow_id: string;
   readonly name: string;
   readonly pipeline: string;
-  /** Lines of five fields; a time that matches any of them is meant. */
-  readonly cron: readonly string[];
-  readonly timezone: string;
+  /** The calendar in words, for people. */
+  readonly calendar: string;
+  readonly starts: StartPlan;
   readonly overlap: OverlapPolicy;
   readonly catch_up_ms: number;
   readonly paused: boolean;
+  /** It is the state that Temporal has already; if somebody paused it there, it stays paused. */
+  readonly keeps_pause: boolean;
+}
+
+export interface TemporalStanding {
+  /** The reason that was given when it was paused there; null: it is active. */
+  readonly paused: string | null;
 }
 
 export type ScheduleRef = Pick<ScheduleOrder, 'workflow_id'>;
@@ -32,8 +48,8 @@ export interface TemporalSchedules {
   trigger(key: ScheduleRef, overlap: OverlapPolicy): Promise<'asked' | 'gone'>;
   /** Ids of schedules of the namespace, `<pipeline>/<schedule_id>`, as far as the visibility store knows. */
   list(): AsyncIterable<string>;
-  /** The next ten at most; null: Temporal does not know the schedule. @param ms how long the answer may take */
-  nextTimes(key: ScheduleRef, ms: number): Promise<readonly Date[] | null>;
+  /** Null: Temporal does not know the schedule. @param ms how long the answer may take */
+  standing(key: ScheduleRef, ms: number): Promise<TemporalStanding | null>;
 }
 
 const overlaps = {
@@ -47,12 +63,27 @@ const overlaps = {
 /** A delivery holds a connection of the database meanwhile. */
 const answerMs = 5_000;
 
+function toCalendarSpec({ year, month, days, hours, minutes }: UtcCalendar): CalendarSpec {
+  return {
+    year,
+    month: MONTHS[month - 1] ?? 'JANUARY',
+    dayOfMonth: [...days],
+    hour: [...hours],
+    minute: [...minutes],
+  };
+}
+
+function toSpec(starts: StartPlan): ScheduleOptions['spec'] {
+  if ('lines' in starts) return { cronExpressions: [...starts.lines], timezone: starts.timezone };
+  return { calendars: starts.calendars.map(toCalendarSpec) };
+}
+
 function toOptions(order: ScheduleOrder, taskQueue: string) {
-  const { project_id, schedule_id, name, pipeline, cron, timezone, overlap, catch_up_ms, paused } = order;
+  const { project_id, schedule_id, name, pipeline, calendar, overlap, catch_up_ms, paused } = order;
   const input: ScheduledRunInput = { project_id, schedule_id };
   return {
     scheduleId: order.workflow_id,
-    spec: { cronExpressions: [...cron], timezone },
+    spec: toSpec(order.starts),
     action: {
       type: 'startWorkflow',
       workflowType: 'scheduledRun',
@@ -62,7 +93,7 @@ function toOptions(order: ScheduleOrder, taskQueue: string) {
       staticSummary: `${name} starts ${pipeline}`,
     },
     policies: { overlap: overlaps[overlap], catchupWindow: catch_up_ms },
-    state: { paused, note: `${name} starts ${pipeline}` },
+    state: { paused, note: `${name} starts ${pipeline} at ${calendar}` },
   } satisfies ScheduleOptions;
 }
 
@@ -106,7 +137,9 @@ export function createSchedules(client: Client, taskQueue: string, bounded: Boun
   return {
     put: async (order) => {
       const { scheduleId, ...options } = toOptions(order, taskQueue);
-      const isKnown = await reach(() => bounded(() => handleOf(order).update(() => options), answerMs));
+      const change = ({ state: { paused, note } }: Pick<ScheduleDescription, 'state'>) =>
+        order.keeps_pause && paused ? { ...options, state: { paused, note: note ?? '' } } : options;
+      const isKnown = await reach(() => bounded(() => handleOf(order).update(change), answerMs));
       if (!isKnown) await bounded(() => writing.create({ scheduleId, ...options }), answerMs);
     },
     remove: async (key) => {
@@ -117,13 +150,13 @@ export function createSchedules(client: Client, taskQueue: string, bounded: Boun
         ? 'asked'
         : 'gone',
     list: () => listIds(writing),
-    nextTimes: async (key, ms) => {
-      let times: readonly Date[] = [];
+    standing: async (key, ms) => {
+      let standing: TemporalStanding = { paused: null };
       const isKnown = await reach(async () => {
-        const { info } = await bounded(() => handleOf(key).describe(), ms);
-        times = info.nextActionTimes;
+        const { state } = await bounded(() => handleOf(key).describe(), ms);
+        standing = { paused: state.paused ? (state.note ?? '') : null };
       });
-      return isKnown ? times : null;
+      return isKnown ? standing : null;
     },
   };
 }

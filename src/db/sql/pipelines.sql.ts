@@ -50,12 +50,20 @@ create table schedule (
   payload_key text not null default '', -- the id of the key by which that is encrypted there; '' = by none
   deleted_at timestamptz, -- Temporal is to forget it
   created_at timestamptz not null default clock_timestamp(),
-  updated_at timestamptz not null default clock_timestamp()
+  updated_at timestamptz not null default clock_timestamp(),
+  delivered_at timestamptz, -- Temporal has taken it, with the starts that were planned then
+  watched_until timestamptz not null default clock_timestamp(), -- every start up to here has a run, or is a skip
+  watch_at timestamptz not null default clock_timestamp(), -- when the next ones are looked for
+  skips int not null default 0, -- starts that made no run, by its own settings
+  skipped_at timestamptz, -- the scheduled time of the latest of them
+  skip_reason text
 );
 create unique index schedule_by_name on schedule (project_id, name) where deleted_at is null; -- one of a name; listing
 create index schedule_undelivered on schedule (updated_at)
   where delivered_version < version; -- maintenance: deliveries
 create index schedule_by_payload_key on schedule (payload_key)
   where deleted_at is null; -- maintenance: what stands under another key
+create index schedule_delivered_at on schedule (delivered_at) where deleted_at is null; -- maintenance: old plans
+create index schedule_watch_at on schedule (watch_at) where deleted_at is null; -- maintenance: starts without a run
 create trigger schedule_refuse_erased before insert on schedule for each row execute function refuse_erased();
 `;

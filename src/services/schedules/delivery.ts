@@ -1,15 +1,16 @@
 /**
  * Delivers the row of a schedule to Temporal. One process at a time delivers a schedule, so that an older state never
  * arrives after a newer one; it continues until there is no newer state. A schedule that Temporal holds under a former
- * payload key is delivered again, so that no schedule needs that key for ever. So is a schedule that Temporal has
- * forgotten.
+ * payload key is delivered again, so that no schedule needs that key for ever. So are a schedule that Temporal has
+ * forgotten, and one whose planned starts are a month old: they reach 400 days ahead, and zones change their rules.
  */
 import type { ScheduleOrder } from '../../clients/temporal/schedules.ts';
-import { readCron } from '../../core/cron.ts';
+import { planStarts } from '../../core/calendar/starts.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { within } from '../../core/pacing.ts';
 import {
   listDeliveredSchedules,
+  listOldPlans,
   listUndeliveredSchedules,
   listUnderOtherKeys,
   markScheduleDelivered,
@@ -30,18 +31,20 @@ const patienceMs = 2_000;
 /** Each delivery holds a database connection meanwhile. */
 const atOnce = 3;
 
-function toOrder({ project_id, schedule_id, workflow_id, body }: ScheduleRow): ScheduleOrder {
+function toOrder(row: ScheduleRow): ScheduleOrder {
+  const { project_id, schedule_id, workflow_id, body } = row;
   return {
     project_id,
     schedule_id,
     workflow_id,
     name: body.name,
     pipeline: body.pipeline,
-    cron: readCron(body.cron),
-    timezone: body.timezone,
+    calendar: `"${body.cron}" in ${body.timezone}`,
+    starts: planStarts(body.cron, { timezone: body.timezone, now: Date.now() }),
     overlap: body.overlap,
     catch_up_ms: parseDuration(body.catch_up),
     paused: body.paused,
+    keeps_pause: row.delivered_version >= row.version,
   };
 }
 
@@ -78,7 +81,8 @@ export const changedSchedules: DeliveryKind<
   due: async ({ db, temporal }) => {
     const overdue = await listUndeliveredSchedules(db, overdueMs, deliveryBatch);
     const others = await listUnderOtherKeys(db, temporal.payloadKey, deliveryBatch);
-    return [...overdue, ...others].map((schedule_id) => ({ schedule_id }));
+    const old = await listOldPlans(db, deliveryBatch);
+    return [...new Set([...overdue, ...others, ...old])].map((schedule_id) => ({ schedule_id }));
   },
   deliver: async (ctx, { schedule_id }) => {
     while (await deliverOne(ctx, schedule_id));
@@ -89,7 +93,7 @@ export const changedSchedules: DeliveryKind<
     itemOf: (schedule_id) => ({ schedule_id }),
     list: listDeliveredSchedules,
     listRunning: ({ temporal }) => idsOf(temporal.schedules.list()),
-    isForgotten: async ({ temporal }, row) => (await temporal.schedules.nextTimes(row, answerMs)) === null,
+    isForgotten: async ({ temporal }, row) => (await temporal.schedules.standing(row, answerMs)) === null,
     forgetStart: async (db, id) => {
       await markScheduleForgotten(db, id);
       return true;

@@ -1,5 +1,6 @@
 /** Schedules as users see them. A change is a change of the row, which is delivered to Temporal at once or later. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
 import { scheduleWorkflowId } from '../../core/workflow-names.ts';
@@ -111,14 +112,14 @@ async function tellSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule>
 
 /** By name. */
 export async function listSchedulesPage(
-  { db, nextTimes }: Pick<ServerCtx, 'db' | 'nextTimes'>,
+  { db, standing }: Pick<ServerCtx, 'db' | 'standing'>,
   projectId: string,
   { limit, cursor }: PageRequest,
 ) {
   const after = cursor === undefined ? null : decodeCursor(cursor);
   const rows = await listSchedules(db, projectId, { after, limit: limit + 1 });
   const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
-  return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, { nextTimes }, row))) };
+  return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, { standing }, row))) };
 }
 
 /** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
@@ -161,7 +162,7 @@ export async function replaceSchedule(
   return tellSchedule(ctx, key);
 }
 
-/** Pauses or resumes it; repeated, it changes nothing. @throws AppError `not_found` */
+/** A repeated pause changes nothing. A resume is always sent: it also ends a pause in Temporal. @throws AppError `not_found` */
 export async function setSchedulePaused(
   ctx: ServerCtx,
   { by: { project_id, key_id: actor }, schedule_id }: ScheduleTarget,
@@ -169,7 +170,7 @@ export async function setSchedulePaused(
 ): Promise<Schedule> {
   const key = { project_id, schedule_id };
   const act = { actor, action: paused ? 'schedule.paused' : 'schedule.resumed' } as const;
-  const change = ({ body }: ScheduleRow) => (body.paused === paused ? null : { ...body, paused });
+  const change = ({ body }: ScheduleRow) => (paused && body.paused ? null : { ...body, paused });
   await changeRow(ctx.db, { ...key, ...act, change });
   return tellSchedule(ctx, key);
 }
@@ -187,12 +188,40 @@ export async function removeSchedule(
   await deliverSchedule(ctx, schedule_id);
 }
 
+const deliveryMs = 10_000;
+const pauseMs = 100;
+
+/** Waits until Temporal has the row, which another request or process may be delivering. */
+async function awaitDelivery(ctx: ServerCtx, key: ScheduleKey): Promise<ScheduleRow> {
+  const until = performance.now() + deliveryMs;
+  for (;;) {
+    await deliverSchedule(ctx, key.schedule_id);
+    const row = await requireSchedule(ctx, key);
+    if (isDelivered(row) || performance.now() > until) return row;
+    await sleep(pauseMs);
+  }
+}
+
+/** @throws AppError `state_conflict` while it is paused, here or in Temporal */
+function refusePaused({
+  name,
+  paused,
+  paused_in_temporal: reason,
+}: Pick<Schedule, 'name' | 'paused' | 'paused_in_temporal'>): void {
+  if (paused) throw new AppError('state_conflict', `schedule ${name} is paused; resume it first`);
+  if (reason === undefined) return;
+  throw new AppError(
+    'state_conflict',
+    `schedule ${name} was paused in Temporal (${reason}); resume it first`,
+  );
+}
+
 /** Starts now, as its overlap policy allows. @throws AppError `state_conflict` while it is paused, `unavailable` */
 export async function triggerSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
-  const { body } = await requireSchedule(ctx, key);
-  if (body.paused) throw new AppError('state_conflict', `schedule ${body.name} is paused; resume it first`);
-  await deliverSchedule(ctx, key.schedule_id);
-  const row = await requireSchedule(ctx, key);
+  refusePaused((await requireSchedule(ctx, key)).body);
+  const row = await awaitDelivery(ctx, key);
+  const schedule = await showSchedule(ctx.db, ctx.temporal.schedules, row);
+  refusePaused(schedule);
   await startSchedule(ctx, row);
-  return showSchedule(ctx.db, ctx.temporal.schedules, row);
+  return schedule;
 }

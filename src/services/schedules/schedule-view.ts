@@ -1,12 +1,14 @@
 /**
- * Shows a schedule as the API does, with its next starts. Temporal is asked about each schedule separately, so a
- * process has few such requests open, however many requests list schedules. An answer is kept for some seconds; until
- * then only a change of the schedule, which makes another version, could change it.
+ * Shows a schedule as the API does, with its next starts by the rule that Temporal's copy is planned by, and whether it
+ * is paused there. Temporal is asked about each schedule separately, so a process has few such requests open, however
+ * many requests list schedules. An answer is kept for some seconds; a change of the schedule makes another version,
+ * which is asked about again.
  */
 
 import { LRUCache } from 'lru-cache';
-import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
+import type { TemporalSchedules, TemporalStanding } from '../../clients/temporal/schedules.ts';
 import type { Schedule } from '../../contracts/schedule.ts';
+import { nextStarts } from '../../core/calendar/starts.ts';
 import type { Db } from '../../db/connect.ts';
 import { markScheduleForgotten, type ScheduleRow } from '../../db/schedule.ts';
 
@@ -16,13 +18,18 @@ export function isDelivered({ version, delivered_version }: ScheduleRow): boolea
   return delivered_version >= version;
 }
 
-/** @param times the next ones */
-function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
+/** @param standing null: unknown */
+function toSchedule(row: ScheduleRow, standing: TemporalStanding | null): Schedule {
+  const { cron, timezone, paused } = row.body;
+  const pausedThere = paused ? null : (standing?.paused ?? null);
+  const isPaused = paused || pausedThere !== null;
+  const next = isPaused ? [] : nextStarts(cron, { timezone, after: Date.now(), count: shownTimes });
   return {
     schedule_id: row.schedule_id,
     ...row.body,
     delivered: isDelivered(row),
-    next_at: times.slice(0, shownTimes).map((time) => time.toISOString()),
+    ...(pausedThere === null ? {} : { paused_in_temporal: pausedThere }),
+    next_at: next.map((at) => new Date(at).toISOString()),
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
@@ -31,56 +38,56 @@ function toSchedule(row: ScheduleRow, times: readonly Date[]): Schedule {
 /** How long a view waits for Temporal. */
 const viewMs = 2_000;
 
-/**
- * Shows the row with its next starts, if Temporal knows them. A schedule that Temporal has forgotten is delivered
- * again.
- */
+/** Shows the row, and whether Temporal has paused it. A schedule that Temporal has forgotten is delivered again. */
 export async function showSchedule(
   db: Db,
-  schedules: { readonly nextTimes: NextTimes },
+  schedules: { readonly standing: AskStanding },
   row: ScheduleRow,
 ): Promise<Schedule> {
-  if (row.body.paused || !isDelivered(row)) return toSchedule(row, []);
-  const times = await schedules.nextTimes(row, viewMs).catch(() => []);
-  if (times !== null) return toSchedule(row, times);
+  if (!isDelivered(row)) return toSchedule(row, null);
+  const standing = await schedules.standing(row, viewMs).catch(() => undefined);
+  if (standing !== null) return toSchedule(row, standing ?? null);
   await markScheduleForgotten(db, row.schedule_id);
-  return toSchedule({ ...row, delivered_version: 0 }, []);
+  return toSchedule({ ...row, delivered_version: 0 }, null);
 }
 
-/** As `TemporalSchedules.nextTimes`. */
-export type NextTimes = (row: ScheduleRow, ms: number) => Promise<readonly Date[] | null>;
+/** As `TemporalSchedules.standing`. */
+export type AskStanding = (row: ScheduleRow, ms: number) => Promise<TemporalStanding | null>;
 
 const askedAtOnce = 8;
 const mostKept = 10_000;
 const keptMs = 10_000;
 
-interface NextTimesOptions {
+interface StandingOptions {
   readonly now?: () => number;
 }
 
 /**
- * Reads the next starts of schedules for lists. It limits the open requests to Temporal for all callers together and
+ * Asks how schedules stand in Temporal, for lists. It limits the open requests to Temporal for all callers together and
  * keeps an answer for some seconds.
  */
-export function createNextTimes(
-  schedules: Pick<TemporalSchedules, 'nextTimes'>,
-  { now = Date.now }: NextTimesOptions = {},
-): NextTimes {
-  const kept = new LRUCache<string, { readonly at: number; readonly times: Promise<readonly Date[] | null> }>(
-    { max: mostKept },
-  );
+export function createAskStanding(
+  schedules: Pick<TemporalSchedules, 'standing'>,
+  { now = Date.now }: StandingOptions = {},
+): AskStanding {
+  const kept = new LRUCache<
+    string,
+    { readonly at: number; readonly answer: Promise<TemporalStanding | null> }
+  >({
+    max: mostKept,
+  });
   const waiting: (() => void)[] = [];
   let asked = 0;
 
   /** Fails when its turn does not come in time. */
-  const ask: NextTimes = async (row, ms) => {
+  const ask: AskStanding = async (row, ms) => {
     const began = now();
     if (asked >= askedAtOnce) await new Promise<void>((resolve) => waiting.push(resolve));
     asked += 1;
     try {
       const left = ms - (now() - began);
       if (left <= 0) throw new Error('Temporal was not asked in time');
-      return await schedules.nextTimes(row, left);
+      return await schedules.standing(row, left);
     } finally {
       asked -= 1;
       waiting.shift()?.();
@@ -90,14 +97,11 @@ export function createNextTimes(
   return async (row, ms) => {
     const key = `${row.schedule_id} ${row.version}`;
     const found = kept.get(key);
-    if (found !== undefined && now() - found.at < keptMs) {
-      const times = await found.times;
-      return times?.filter((time) => time.getTime() > now()) ?? null;
-    }
-    const times = ask(row, ms);
-    kept.set(key, { at: now(), times });
-    const isWrong = (): unknown => kept.get(key)?.times === times && kept.delete(key);
-    times.then((answer) => answer === null && isWrong(), isWrong); // the next caller asks again
-    return times;
+    if (found !== undefined && now() - found.at < keptMs) return found.answer;
+    const answer = ask(row, ms);
+    kept.set(key, { at: now(), answer });
+    const isWrong = (): unknown => kept.get(key)?.answer === answer && kept.delete(key);
+    answer.then((standing) => standing === null && isWrong(), isWrong); // the next caller asks again
+    return answer;
   };
 }

@@ -1,7 +1,7 @@
 /** Checks a schedule when it is written, so that a fault does not first show at a start at night. */
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
-import { readCron } from '../../core/cron.ts';
+import { readCron } from '../../core/calendar/cron.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isKnownTimezone } from '../../db/access/project.ts';
@@ -34,8 +34,18 @@ function checkCron({ cron }: ScheduleRequest): ProblemItem[] {
   }
 }
 
+/** Postgres knows names that are no zone of a place, such as `posixrules`. */
+function isKnownHere(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 async function checkTimezone(db: Db, { timezone }: ScheduleRequest): Promise<ProblemItem[]> {
-  if (await isKnownTimezone(db, timezone)) return [];
+  if ((await isKnownTimezone(db, timezone)) && isKnownHere(timezone)) return [];
   const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
   const known = ['UTC', ...Intl.supportedValuesOf('timeZone')];
   return [{ pointer: '/timezone', code: 'timezone_unknown', message, ...suggest(timezone, known) }];

@@ -36,7 +36,7 @@ function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverC
     ...temporal,
   };
   const ctx: RecoverCtx = {
-    ...aDeliveryCtx(db, { schedules: { nextTimes: async () => null }, workflows }),
+    ...aDeliveryCtx(db, { schedules: { standing: async () => null }, workflows }),
     registerSearchAttributes: async () => ['RunPhase'],
     pause: async () => undefined,
     ...ports,

@@ -79,11 +79,12 @@ it('tells Temporal once what the row says', async () => {
       ...key,
       name: 'nightly',
       pipeline: 'trailer',
-      cron: ['0 12 13 * *', '0 12 * * fri'],
-      timezone: 'Asia/Tokyo',
+      calendar: '"0 12 13 * fri" in Asia/Tokyo',
+      starts: { lines: ['0 12 13 * *', '0 12 * * fri'], timezone: 'Asia/Tokyo' },
       overlap: 'cancel_other',
       catch_up_ms: 60_000,
       paused: false,
+      keeps_pause: false,
     },
   ]);
   expect(await isDelivered(key)).toBe(true);
@@ -99,7 +100,7 @@ it('makes up for changes and deletions while Temporal was away, and forgets the 
   const back = aDelivery();
   expect(await back.delivery.deliverOverdue()).toBe(2);
   expect(back.told).toHaveLength(2);
-  expect(back.told).toContainEqual(expect.objectContaining({ ...changed, cron: ['0 * * * *'] }));
+  expect(back.told).toContainEqual(expect.objectContaining({ ...changed, calendar: '"@hourly" in UTC' }));
   expect(back.told).toContain(deleted.schedule_id);
   expect(await isDelivered(changed)).toBe(true);
   expect(await db('schedule').where({ schedule_id: deleted.schedule_id })).toEqual([]);
@@ -110,8 +111,8 @@ it('never lets an older state come after a newer one, whichever process tells', 
   const gate = aGate();
   const asked: string[] = [];
   const slow = aDelivery({
-    put: async ({ cron: [line = ''] }) => {
-      asked.push(line);
+    put: async ({ calendar }) => {
+      asked.push(calendar);
       await gate.opened;
     },
   });
@@ -123,7 +124,7 @@ it('never lets an older state come after a newer one, whichever process tells', 
   expect(other.told).toEqual([]);
   gate.open();
   await first;
-  expect(asked).toEqual(['0 0 * * *', '0 * * * *']);
+  expect(asked).toEqual(['"@daily" in UTC', '"@hourly" in UTC']);
   expect(await isDelivered(key)).toBe(true);
 });
 
@@ -193,4 +194,20 @@ it('tells all that stand under another key, however many', async () => {
   const { told, delivery } = aDelivery({}, 'k1');
   while ((await delivery.deliverOverdue()) > 0);
   expect(told).toHaveLength(many);
+});
+
+it('tells again after a month, and leaves a pause in Temporal then, unless a newer state comes', async () => {
+  await db('schedule').delete();
+  const [old, young] = [await aSchedule({ timezone: 'Europe/Berlin' }), await aSchedule()];
+  const { told, delivery } = aDelivery();
+  for (const { schedule_id } of [old, young]) await delivery.deliverSoon(schedule_id);
+  await db.raw(`update schedule set delivered_at = delivered_at - interval '31 days' where schedule_id = ?`, [
+    old.schedule_id,
+  ]);
+  expect(await delivery.deliverOverdue()).toBe(1);
+  expect(await delivery.deliverOverdue()).toBe(0);
+  await updateSchedule(db, old.schedule_id, aBody());
+  await delivery.deliverSoon(old.schedule_id);
+  const again = told.slice(2).map((order) => (typeof order === 'string' ? order : order.keeps_pause));
+  expect(again).toEqual([true, false]);
 });

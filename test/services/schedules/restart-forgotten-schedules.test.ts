@@ -36,7 +36,7 @@ test('a schedule that Temporal has forgotten is told again, one that it knows or
       list: async function* () {
         yield `p/${known}`;
       },
-      nextTimes: async ({ workflow_id }) => (workflow_id === `p/${forgotten}` ? null : []),
+      standing: async ({ workflow_id }) => (workflow_id === `p/${forgotten}` ? null : { paused: null }),
     },
   });
   expect(await restartForgotten(ctx, changedSchedules)).toBe(0); // of this moment

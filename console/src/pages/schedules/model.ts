@@ -2,7 +2,7 @@
 import type { Json } from '../../../../src/contracts/primitives.ts';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
 import type { OverlapPolicy, Schedule } from '../../../../src/contracts/schedule.ts';
-import { nextStarts } from '../../../../src/core/cron.ts';
+import { nextStarts } from '../../../../src/core/calendar/starts.ts';
 
 export const overlapWords: Readonly<Record<OverlapPolicy, string>> = {
   skip: 'skip the start',

@@ -4,7 +4,7 @@ import { type ReactElement, Suspense, useState } from 'react';
 import type { Schedule } from '../../../../src/contracts/schedule.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
 import { runsQuery, startRun } from '../../api/runs.ts';
-import { deleteSchedule, pauseSchedule, schedulesQuery } from '../../api/schedules.ts';
+import { deleteSchedule, schedulesQuery, switchSchedule } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatMoment, formatUsd, zone } from '../../shared/format.ts';
@@ -57,7 +57,12 @@ export function SchedulesPage(): ReactElement {
 function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactElement {
   const queries = useQueryClient();
   const read = () => queries.invalidateQueries({ queryKey: ['schedules'] });
-  const pause = useMutation({ mutationFn: () => pauseSchedule(schedule, !schedule.paused), onSettled: read });
+  const isPaused = schedule.paused || schedule.paused_in_temporal !== undefined;
+  const act = isPaused ? 'resume' : 'pause';
+  const pause = useMutation({
+    mutationFn: () => switchSchedule(schedule.schedule_id, act),
+    onSettled: read,
+  });
   const end = useMutation({ mutationFn: () => deleteSchedule(schedule.schedule_id), onSettled: read });
   const trigger = useMutation({
     mutationFn: () =>
@@ -77,8 +82,8 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
           <Button look="bare" icon="play" onClick={() => trigger.mutate()}>
             Run now
           </Button>
-          <Button look="bare" icon={schedule.paused ? 'play' : 'pause'} onClick={() => pause.mutate()}>
-            {schedule.paused ? 'Resume' : 'Pause'}
+          <Button look="bare" icon={isPaused ? 'play' : 'pause'} onClick={() => pause.mutate()}>
+            {isPaused ? 'Resume' : 'Pause'}
           </Button>
           <ConfirmButton
             look="bare"
@@ -110,7 +115,10 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
         <Link to="/pipelines/$name" params={{ name: schedule.pipeline }} className={linkClass}>
           {schedule.pipeline} {schedule.version ?? schedule.alias ?? 'latest'}
         </Link>
-        {schedule.paused ? <StateMark state="paused" /> : null}
+        {isPaused ? <StateMark state="paused" /> : null}
+        {schedule.paused_in_temporal === undefined ? null : (
+          <span className="text-waiting">in Temporal: {schedule.paused_in_temporal}</span>
+        )}
         {schedule.delivered ? null : <span className="text-waiting">about to reach the engine</span>}
       </p>
       <p className="mt-1 text-xs text-muted">

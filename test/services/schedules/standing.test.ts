@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { TemporalStanding } from '../../../src/clients/temporal/schedules.ts';
 import type { ScheduleRow } from '../../../src/db/schedule.ts';
-import { createNextTimes } from '../../../src/services/schedules/schedule-view.ts';
+import { createAskStanding } from '../../../src/services/schedules/schedule-view.ts';
 
 function aRow(n: number, version = 1): ScheduleRow {
   return { schedule_id: `sched_${n}`, version } as ScheduleRow;
@@ -9,12 +10,12 @@ function aRow(n: number, version = 1): ScheduleRow {
 /** A Temporal that answers when the test says so. */
 function temporal() {
   const asked: string[] = [];
-  const answers: ((times: readonly Date[] | null) => void)[] = [];
+  const answers: ((standing: TemporalStanding | null) => void)[] = [];
   return {
     asked,
     answers,
-    nextTimes: (key: { readonly workflow_id: string }) =>
-      new Promise<readonly Date[] | null>((resolve) => {
+    standing: (key: { readonly workflow_id: string }) =>
+      new Promise<TemporalStanding | null>((resolve) => {
         asked.push((key as ScheduleRow).schedule_id);
         answers.push(resolve);
       }),
@@ -22,49 +23,49 @@ function temporal() {
 }
 
 const settle = () => new Promise(setImmediate);
-const time = new Date(60_000);
+const active: TemporalStanding = { paused: null };
 
 test('asks about eight at once, whoever lists, and about each once for all', async () => {
   const { asked, answers, ...schedules } = temporal();
-  const nextTimes = createNextTimes(schedules, { now: () => 0 });
+  const standing = createAskStanding(schedules, { now: () => 0 });
   const rows = Array.from({ length: 20 }, (_, n) => aRow(n));
-  const lists = [1, 2].map(() => Promise.all(rows.map((row) => nextTimes(row, 2_000))));
+  const lists = [1, 2].map(() => Promise.all(rows.map((row) => standing(row, 2_000))));
   await settle();
   expect(asked).toHaveLength(8);
   for (let n = 0; n < 20; n++) {
-    answers[n]?.([time]);
+    answers[n]?.(active);
     await settle();
     expect(asked.length - n - 1).toBeLessThanOrEqual(8);
   }
   expect(asked).toHaveLength(20);
-  expect(await Promise.all(lists)).toEqual([rows.map(() => [time]), rows.map(() => [time])]);
+  expect(await Promise.all(lists)).toEqual([rows.map(() => active), rows.map(() => active)]);
 });
 
-test('keeps an answer for some seconds, without times that are over; a changed schedule is asked about', async () => {
+test('keeps an answer for some seconds; a changed schedule is asked about', async () => {
   const { asked, answers, ...schedules } = temporal();
   let now = 0;
-  const nextTimes = createNextTimes(schedules, { now: () => now });
-  const first = nextTimes(aRow(1), 2_000);
-  answers[0]?.([new Date(5_000), time]);
+  const standing = createAskStanding(schedules, { now: () => now });
+  const first = standing(aRow(1), 2_000);
+  answers[0]?.(active);
   await first;
   now = 6_000;
-  expect(await nextTimes(aRow(1), 2_000)).toEqual([time]);
-  void nextTimes(aRow(1, 2), 2_000);
+  expect(await standing(aRow(1), 2_000)).toEqual(active);
+  void standing(aRow(1, 2), 2_000);
   now = 11_000;
-  void nextTimes(aRow(1), 2_000);
+  void standing(aRow(1), 2_000);
   expect(asked).toHaveLength(3);
 });
 
 test('what Temporal does not know, or does not answer, is asked about again; who waits too long is told', async () => {
   let now = 0;
   let answer = (): Promise<null> => Promise.resolve(null);
-  const nextTimes = createNextTimes({ nextTimes: () => answer() }, { now: () => now });
-  expect(await nextTimes(aRow(1), 2_000)).toBeNull();
+  const standing = createAskStanding({ standing: () => answer() }, { now: () => now });
+  expect(await standing(aRow(1), 2_000)).toBeNull();
   answer = () => Promise.reject(new Error('away'));
-  await expect(nextTimes(aRow(1), 2_000)).rejects.toThrow('away');
+  await expect(standing(aRow(1), 2_000)).rejects.toThrow('away');
   const ends: (() => void)[] = [];
   answer = () => new Promise((resolve) => ends.push(() => resolve(null)));
-  const all = Array.from({ length: 9 }, (_, n) => nextTimes(aRow(n), 2_000));
+  const all = Array.from({ length: 9 }, (_, n) => standing(aRow(n), 2_000));
   await settle();
   now = 3_000;
   for (const end of ends) end();

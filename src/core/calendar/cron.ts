@@ -1,7 +1,7 @@
 /**
  * The calendar of a schedule as authors write it: five fields (minute, hour, day, month, weekday) or a macro. It
  * accepts the lines that Temporal accepts, with one difference. If a line gives both day and weekday, cron means either
- * and Temporal means both, so such a line becomes two.
+ * and Temporal means both, so such a line becomes two. When a line starts is in starts.ts.
  */
 interface Field {
   readonly name: string;
@@ -93,14 +93,15 @@ export function readCron(text: string): readonly string[] {
   return [texts.join(' ')];
 }
 
-interface Calendar {
+/** A line that readCron returned, as sets. */
+export interface Calendar {
   readonly minutes: readonly number[];
   readonly hours: readonly number[];
+  /** @param day a local date, written as midnight UTC */
   readonly matches: (day: Date) => boolean;
 }
 
-/** @param line as readCron returns it */
-function toCalendar(line: string): Calendar {
+export function toCalendar(line: string): Calendar {
   const [minutes = [], hours = [], days = [], inMonths = [], onWeekdays = []] = line
     .split(' ')
     .map((text, at) => [...new Set(readField(fields[at] as Field, text))].sort((a, b) => a - b));
@@ -112,79 +113,4 @@ function toCalendar(line: string): Calendar {
       inMonths.includes(day.getUTCMonth() + 1) &&
       onWeekdays.some((weekday) => weekday % 7 === day.getUTCDay()),
   };
-}
-
-const dayMs = 86_400_000;
-/** The next 29th of February is at most eight years away. */
-const mostDays = 8 * 366;
-
-/** Converts to local wall-clock time, written as if it were UTC. @throws RangeError for an unknown zone */
-function createWallClock(timeZone: string): (ms: number) => number {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-  });
-  return (ms) => {
-    const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
-    const of = (name: Intl.DateTimeFormatPartTypes): number => parts.get(name) ?? 0;
-    return Date.UTC(of('year'), of('month') - 1, of('day'), of('hour'), of('minute'));
-  };
-}
-
-/** The moment with this local wall-clock time; null when the clock skips it. */
-function momentOf(wall: number, wallClock: (ms: number) => number): number | null {
-  const near = wall - (wallClock(wall) - wall);
-  const moment = wall - (wallClock(near) - near);
-  return wallClock(moment) === wall ? moment : null;
-}
-
-export interface StartsQuery {
-  readonly timezone: string;
-  /** Unix milliseconds; all starts are later. */
-  readonly after: number;
-  readonly count: number;
-}
-
-/**
- * The next starts of a calendar, Unix milliseconds, oldest first: a preview of what Temporal will do.
- * @throws RangeError as readCron does, and for an unknown zone
- */
-export function nextStarts(text: string, { timezone, after, count }: StartsQuery): readonly number[] {
-  const calendars = readCron(text).map(toCalendar);
-  const wallClock = createWallClock(timezone);
-  const firstDay = Math.floor(wallClock(after) / dayMs) * dayMs;
-  const found = new Set<number>();
-  for (let day = 0; day < mostDays && found.size < count; day++) {
-    const date = firstDay + day * dayMs;
-    for (const calendar of calendars) {
-      if (calendar.matches(new Date(date))) addStarts(found, calendar, { date, after, count, wallClock });
-    }
-  }
-  return [...found].sort((a, b) => a - b).slice(0, count);
-}
-
-interface DayQuery {
-  readonly date: number;
-  readonly after: number;
-  readonly count: number;
-  readonly wallClock: (ms: number) => number;
-}
-
-function addStarts(found: Set<number>, { hours, minutes }: Calendar, query: DayQuery): void {
-  const { date, after, count, wallClock } = query;
-  let added = 0;
-  for (const hour of hours) {
-    for (const minute of minutes) {
-      const moment = momentOf(date + (hour * 60 + minute) * 60_000, wallClock);
-      if (moment === null || moment <= after) continue;
-      found.add(moment);
-      added += 1;
-      if (added >= count) return;
-    }
-  }
 }

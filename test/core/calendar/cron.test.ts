@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { cronPattern } from '../../src/contracts/schedule.ts';
-import { nextStarts, readCron } from '../../src/core/cron.ts';
-import { runs } from '../support/runs.ts';
+import { cronPattern } from '../../../src/contracts/schedule.ts';
+import { readCron } from '../../../src/core/calendar/cron.ts';
+import { runs } from '../../support/runs.ts';
 
 it.each([
   ['*/5 0-6,18-23 1,15 * *', ['*/5 0-6,18-23 1,15 * *']],
@@ -84,22 +84,4 @@ it('refuses of what the documented pattern allows only ranges in the wrong order
     }),
     { numRuns: runs(100) },
   );
-});
-
-it.each([
-  ['0 9 * * 1-5', 'Europe/Berlin', '2026-01-02T10:00Z', ['2026-01-05T08:00Z', '2026-01-06T08:00Z']],
-  ['*/30 * * * *', 'UTC', '2026-01-01T23:10Z', ['2026-01-01T23:30Z', '2026-01-02T00:00Z']],
-  ['0 12 13 * fri', 'UTC', '2026-01-08T12:00Z', ['2026-01-09T12:00Z', '2026-01-13T12:00Z']],
-  ['0 0 * * 7', 'UTC', '2026-01-01T00:00Z', ['2026-01-04T00:00Z', '2026-01-11T00:00Z']],
-  ['0 0 29 2 *', 'UTC', '2026-01-01T00:00Z', ['2028-02-29T00:00Z', '2032-02-29T00:00Z']],
-  // The clocks leap over 02:30 on the 29th.
-  ['30 2 * * *', 'Europe/Berlin', '2026-03-28T00:00Z', ['2026-03-28T01:30Z', '2026-03-30T00:30Z']],
-  ['@monthly', 'America/New_York', '2026-03-01T12:00Z', ['2026-04-01T04:00Z', '2026-05-01T04:00Z']],
-])('%s in %s starts next after %s', (cron, timezone, after, starts) => {
-  const found = nextStarts(cron, { timezone, after: Date.parse(after), count: 2 });
-  expect(found).toEqual(starts.map((start) => Date.parse(start)));
-});
-
-it('knows no next start in a zone that nobody knows', () => {
-  expect(() => nextStarts('@daily', { timezone: 'Mars/One', after: 0, count: 1 })).toThrow(RangeError);
 });
