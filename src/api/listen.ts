@@ -1,6 +1,7 @@
 /** Serves an app on a port, with limits on how long and how much a client may occupy the process. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { describeTakenPort } from '../errors/taken-port.ts';
 import type { App } from './app.ts';
 import { httpLimits } from './limits.ts';
 
@@ -23,7 +24,10 @@ const unusedGraceMs = 1_000;
 
 function open(server: Server, { host, port }: ListenOptions): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === 'EADDRINUSE' ? `${cause.code}: ${describeTakenPort(port)}` : cause.code;
+      reject(new Error(`PORT: ${host}:${port} cannot be opened (${why})`, { cause }));
+    });
     server.listen(port, host, () => resolve(server.address() as AddressInfo));
   });
 }
@@ -59,7 +63,7 @@ function toHost(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }
 
-/** @throws Error of Node when the port cannot be opened */
+/** @throws Error that names the port, and the process that holds it, when the port cannot be opened */
 export async function listen(app: App, options: ListenOptions): Promise<Listening> {
   const server = createServer(
     {

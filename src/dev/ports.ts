@@ -1,12 +1,13 @@
 /**
  * Finds free ports of this machine. The ports of a stack are those of its last start if they are free, else the usual
- * ones, else any.
+ * ones, else any. A port that the user names is that one or an error.
  */
 
 import { randomInt } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { describeTakenPort } from '../errors/taken-port.ts';
 
 export function isPortAnswered(port: number): Promise<boolean> {
   return new Promise<boolean>((resolve) => {
@@ -66,18 +67,75 @@ function readLast(file: string): Partial<StackPorts> {
   }
 }
 
-/** @param apiPort the port that the user asked for; null = none */
-export async function chooseStackPorts(dataDir: string, apiPort: number | null): Promise<StackPorts> {
+type PortName = keyof StackPorts;
+
+const portNames = Object.keys(usual) as PortName[];
+
+/** The ports of a stack; one that another process takes first is replaced by a free one. */
+export interface PortPlan {
+  /** At present. */
+  readonly ports: () => StackPorts;
+  /** @throws Error for a port that the user named, which says what holds it */
+  readonly replace: (names: readonly PortName[]) => Promise<void>;
+}
+
+/** The error of a port that the user named. */
+function refuseTaken(port: number): Error {
+  return new Error(
+    `${describeTakenPort(port)}: stop that one, name another port, or let --port 0 choose one`,
+  );
+}
+
+/**
+ * @param apiPort the port that the user named; null = none, 0 = any
+ * @throws Error when the named port is in use
+ */
+export async function planStackPorts(dataDir: string, apiPort: number | null): Promise<PortPlan> {
   const file = join(dataDir, 'ports.json');
   const last = readLast(file);
-  const chosen: Partial<Record<keyof StackPorts, number>> = {};
-  for (const name of Object.keys(usual) as (keyof StackPorts)[]) {
-    const asked = name === 'api' ? apiPort : null;
-    const preferred = asked === null ? [last[name], usual[name]] : [asked];
-    const wanted = preferred.filter((port) => port !== undefined && port !== 0) as number[];
-    chosen[name] = await choosePort(wanted, new Set(Object.values(chosen)));
+  const named = apiPort === 0 ? null : apiPort;
+  if (named !== null && !(await isPortFree(named))) throw refuseTaken(named);
+  const chosen: Record<PortName, number> = { ...usual };
+  const used = new Set<number>();
+  const choose = async (name: PortName, preferred: readonly number[]): Promise<void> => {
+    chosen[name] = await choosePort(preferred, used);
+    used.add(chosen[name]);
+  };
+  const write = (): void => writeFileSync(file, JSON.stringify(chosen));
+  for (const name of portNames) {
+    const kept = [last[name], usual[name]].filter((port) => port !== undefined);
+    const isAny = name === 'api' && apiPort === 0;
+    await choose(name, name === 'api' && named !== null ? [named] : isAny ? [] : kept);
   }
-  const ports = chosen as StackPorts;
-  writeFileSync(file, JSON.stringify(ports));
-  return ports;
+  write();
+  return {
+    ports: () => ({ ...chosen }),
+    replace: async (names) => {
+      if (named !== null && names.includes('api')) throw refuseTaken(named);
+      for (const name of names) await choose(name, []);
+      write();
+    },
+  };
+}
+
+const taken = /address already in use|EADDRINUSE/i;
+const mostStarts = 5;
+
+/**
+ * Starts a part of the stack on its ports. Between the choice of a port and its use, another process may take it: then
+ * the part gets others and starts again.
+ */
+export async function startOnPorts<Result>(
+  plan: PortPlan,
+  names: readonly PortName[],
+  start: (ports: StackPorts) => Promise<Result>,
+): Promise<Result> {
+  for (let starts = 1; ; starts++) {
+    try {
+      return await start(plan.ports());
+    } catch (error) {
+      if (starts === mostStarts || !taken.test(String(error))) throw error;
+      await plan.replace(names);
+    }
+  }
 }

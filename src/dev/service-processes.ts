@@ -36,6 +36,7 @@ function describeService(
 export function describeServer(options: ServiceOptions, apiUrl: string): ChildSpec {
   return {
     ...describeService('server', options),
+    ports: [Number(new URL(apiUrl).port)],
     isReady: async () => (await fetch(`${apiUrl}/readyz`, { signal: AbortSignal.timeout(2_000) })).ok,
   };
 }

@@ -9,7 +9,7 @@ import type { StackFile } from '../contracts/stack.ts';
 import { prepareDatabase } from '../services/setup.ts';
 import { describeSample, sampleNames } from './capabilities.ts';
 import { buildConsole } from './console.ts';
-import type { StackPorts } from './ports.ts';
+import { type PortPlan, type StackPorts, startOnPorts } from './ports.ts';
 import { ensureDatabase, startPostgres } from './postgres/server.ts';
 import { createPartReport, type Report } from './progress.ts';
 import { describeServer, describeWorker } from './service-processes.ts';
@@ -31,7 +31,9 @@ export interface StackPlace {
   readonly environment: NodeJS.ProcessEnv;
   readonly report: Report;
   readonly supervisor: Supervisor;
-  readonly ports: StackPorts;
+  readonly plan: PortPlan;
+  /** Called before each start of the server. */
+  readonly setApiUrl: (url: string) => void;
   readonly cacheDir: string;
 }
 
@@ -42,10 +44,12 @@ async function setupDatabase(place: StackPlace): Promise<string> {
     report('ready', 'yours, from DATABASE_URL');
     return DATABASE_URL;
   }
-  const server = await startPostgres(place.supervisor, { ...place, port: place.ports.postgres }, report);
+  const server = await startOnPorts(place.plan, ['postgres'], ({ postgres: port }) =>
+    startPostgres(place.supervisor, { ...place, port }, report),
+  );
   const url = await ensureDatabase(server, 'capstan');
   const data = server.isNew ? 'new data' : 'data of the last start';
-  report('ready', `${server.version} at 127.0.0.1:${place.ports.postgres}, from npm, ${data}`);
+  report('ready', `${server.version} at 127.0.0.1:${place.plan.ports().postgres}, from npm, ${data}`);
   return url;
 }
 
@@ -58,7 +62,7 @@ interface TemporalSetup {
 
 async function setupTemporal(place: StackPlace): Promise<TemporalSetup> {
   const report = createPartReport(place.report, 'Temporal');
-  const { environment, ports, supervisor, dataDir, ephemeral } = place;
+  const { environment, plan, supervisor, dataDir, ephemeral } = place;
   if (hasExternalTemporal(environment)) {
     const address = readTemporalConnection(environment).connectionOptions.address ?? 'localhost:7233';
     report('ready', `yours at ${address}, from the environment`);
@@ -66,19 +70,15 @@ async function setupTemporal(place: StackPlace): Promise<TemporalSetup> {
   }
   const program = await findTemporal(place, report);
   report('working', 'starting');
-  const address = await startTemporal(supervisor, {
-    dataDir,
-    ephemeral,
-    environment,
-    program: program.path,
-    port: ports.temporal,
-    uiPort: ports.temporal_ui,
-  });
+  const options = { dataDir, ephemeral, environment, program: program.path };
+  const address = await startOnPorts(plan, ['temporal', 'temporal_ui'], ({ temporal, temporal_ui }) =>
+    startTemporal(supervisor, { ...options, port: temporal, uiPort: temporal_ui }),
+  );
   report('ready', `server ${program.version} at ${address}, ${program.origin}`);
   const variables = embeddedTemporalEnvironment(address, dataDir);
   return {
     address,
-    uiUrl: `http://127.0.0.1:${ports.temporal_ui}`,
+    uiUrl: `http://127.0.0.1:${plan.ports().temporal_ui}`,
     environment: { ...withoutTemporal(environment), ...variables },
   };
 }
@@ -98,22 +98,31 @@ async function setupTables({ report, dataDir }: StackPlace, databaseUrl: string)
   return prepared;
 }
 
+/** Starts server and worker, which both know the address of the server: both stop if one of them does not start. */
 async function startServices(
-  { supervisor, report, dataDir }: StackPlace,
-  environment: NodeJS.ProcessEnv,
-  apiUrl: string,
-): Promise<void> {
+  { supervisor, report, dataDir, setApiUrl }: StackPlace,
+  { api }: StackPorts,
+  shared: NodeJS.ProcessEnv,
+): Promise<string> {
+  const apiUrl = `http://127.0.0.1:${api}`;
+  setApiUrl(apiUrl);
+  const environment = { ...shared, HOST: '127.0.0.1', PORT: String(api), PUBLIC_URL: apiUrl };
   const options = { dataDir, environment };
   const start = async (name: string, detail: string, spec: ChildSpec) => {
     const part = createPartReport(report, name);
     part('working', 'starting');
-    await supervisor.start(spec);
+    const stop = await supervisor.start(spec);
     part('ready', detail);
+    return stop;
   };
-  await Promise.all([
+  const starts = await Promise.allSettled([
     start('server', apiUrl, describeServer(options, apiUrl)),
     start('worker', 'polls the task queue', describeWorker(options)),
   ]);
+  const failed = starts.find(({ status }) => status === 'rejected');
+  if (failed === undefined) return apiUrl;
+  await Promise.all(starts.map((one) => (one.status === 'fulfilled' ? one.value() : undefined)));
+  throw (failed as PromiseRejectedResult).reason;
 }
 
 /** A sample that cannot start, such as without ffmpeg, does not stop the rest. */
@@ -148,19 +157,15 @@ export async function startParts(place: StackPlace): Promise<Omit<StackFile, 'pi
     setupTemporal(place),
     buildConsole(createPartReport(place.report, 'console')),
   ]);
-  const apiUrl = `http://127.0.0.1:${place.ports.api}`;
   const mediaUrl = setupMedia(place);
   const services = {
     ...temporal.environment,
     DATABASE_URL: databaseUrl.url,
-    HOST: '127.0.0.1',
-    PORT: String(place.ports.api),
-    PUBLIC_URL: apiUrl,
     MEDIA_URL: mediaUrl,
     RATE_LIMITS: place.environment.RATE_LIMITS ?? (place.ephemeral ? 'off' : 'on'),
     ...(temporal.uiUrl === null ? {} : { TEMPORAL_UI_URL: temporal.uiUrl }),
   };
-  await startServices(place, services, apiUrl);
+  const apiUrl = await startOnPorts(place.plan, ['api'], (ports) => startServices(place, ports, services));
   const access = { api_url: apiUrl, api_key: databaseUrl.api_key, media_url: mediaUrl };
   if (place.samples) await startSamples(place, access);
   return {

@@ -16,7 +16,7 @@ import {
   lockDataFolder,
   writeProcesses,
 } from './data-folder.ts';
-import { chooseStackPorts } from './ports.ts';
+import { planStackPorts } from './ports.ts';
 import type { Report } from './progress.ts';
 import { startParts } from './stack-parts.ts';
 import { createSupervisor, type SupervisedProcess, type Supervisor } from './supervisor/supervisor.ts';
@@ -25,7 +25,7 @@ import { findCacheDir } from './temporal/source.ts';
 export interface StackOptions {
   /** Ignored when ephemeral. */
   readonly dataDir: string;
-  /** The port of the API; null = the last one or 7400. A port in use is replaced by a free one. */
+  /** The port of the API, which must be free; 0 = any; null = the last one or 7400, or a free one if it is in use. */
   readonly port: number | null;
   /** Keeps the data in a temporary folder that is removed with the stack. */
   readonly ephemeral: boolean;
@@ -137,10 +137,10 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     await release(held);
   };
   try {
-    const ports = await chooseStackPorts(dataDir, options.port);
-    lock.setApiUrl(`http://127.0.0.1:${ports.api}`);
+    const plan = await planStackPorts(dataDir, options.port);
     const cacheDir = findCacheDir(options.environment, homedir());
-    const started = startParts({ ...options, dataDir, supervisor, ports, cacheDir });
+    const setApiUrl = lock.setApiUrl;
+    const started = startParts({ ...options, dataDir, supervisor, plan, cacheDir, setApiUrl });
     const info = held.publish(await Promise.race([started, rejectOnAbort(options.signal)]));
     watching = watchFolders(held, options, info);
     const allStarted = Promise.all(watching.map((one) => one.started));

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
+import { listen } from '../../src/api/listen.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
@@ -46,6 +47,18 @@ describe('a server that closes', () => {
     await once(socket, 'connect');
     await api.closeServer();
   });
+});
+
+test('a server whose port is in use says which process holds it', async () => {
+  const squatter = createServer().listen(0, '127.0.0.1');
+  await once(squatter, 'listening');
+  const { port } = squatter.address() as AddressInfo;
+  const app = { handle: () => undefined, drain: () => undefined };
+  const options = { host: '127.0.0.1', port, headersTimeoutMs: 1_000, graceMs: 0 };
+  await expect(listen(app as never, options)).rejects.toThrow(
+    `PORT: 127.0.0.1:${port} cannot be opened (EADDRINUSE: port ${port} is in use by process ${process.pid} (`,
+  );
+  squatter.close();
 });
 
 describe('a connection', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTemporaryFolder } from '../../src/dev/data-folder.ts';
-import { choosePort } from '../../src/dev/ports.ts';
+import { choosePort, planStackPorts, startOnPorts } from '../../src/dev/ports.ts';
 import { ensureCluster } from '../../src/dev/postgres/cluster.ts';
 import { chooseAccount, findPrograms } from '../../src/dev/postgres/programs.ts';
 import { startPostgres } from '../../src/dev/postgres/server.ts';
@@ -53,6 +53,22 @@ async function start(port?: number) {
   return { supervisor, server };
 }
 
+async function startBesideSquatter(): Promise<{ squatted: number; url: string }> {
+  const supervisor = createSupervisor({ report: (event) => events.push(event), temporaryFolder: null });
+  supervisors.push(supervisor);
+  const plan = await planStackPorts(dataDir, 0);
+  const squatted = plan.ports().postgres;
+  const squatter = createServer().listen(squatted, '127.0.0.1');
+  await waitFor('listening', () => squatter.listening);
+  const report = createPartReport(() => undefined, 'Postgres');
+  const options = { dataDir, ephemeral: true, cacheDir: join(root, 'cache') };
+  const { url } = await startOnPorts(plan, ['postgres'], ({ postgres: port }) =>
+    startPostgres(supervisor, { ...options, port }, report),
+  );
+  squatter.close();
+  return { squatted, url };
+}
+
 async function query(url: string, text: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => undefined);
@@ -98,6 +114,12 @@ describe('the data of a first start', () => {
     const port = typeof address === 'object' ? address?.port : undefined;
     await expect(start(port)).rejects.toThrow(/could not bind IPv4 address "127.0.0.1"/);
     other.close();
+  });
+
+  test('a start whose port another process has taken in between moves to another', async () => {
+    const { squatted, url } = await startBesideSquatter();
+    expect(Number(new URL(url).port)).not.toBe(squatted);
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
   test('only the holder of the password gets in', async () => {

@@ -1,9 +1,9 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { chooseStackPorts } from '../../src/dev/ports.ts';
+import { planStackPorts } from '../../src/dev/ports.ts';
 import type { ProgressEvent } from '../../src/dev/progress.ts';
 import type { ChildSpec } from '../../src/dev/supervisor/child-process.ts';
 import { readProcessMark } from '../../src/dev/supervisor/child-process.ts';
@@ -95,11 +95,22 @@ test('a program that does not exist is an error that names it', async () => {
   );
 });
 
+test('a child is not ready as long as another process answers on its port', async () => {
+  const squatter = createServer().listen(0, '127.0.0.1');
+  await waitFor('listening', () => squatter.listening);
+  const { port } = squatter.address() as AddressInfo;
+  const late = { ...shell('late', 'sleep 0.3; echo "address already in use" >&3; exit 1'), ports: [port] };
+  await expect(supervisor.start({ ...late, isReady: async () => true })).rejects.toThrow(
+    /late ended with exit code 1\n(.*\n)*.*address already in use/,
+  );
+  squatter.close();
+});
+
 test('ports of the last start are kept, and only a taken one is replaced', async () => {
-  const first = await chooseStackPorts(folder, null);
+  const first = (await planStackPorts(folder, null)).ports();
   const squatter = createServer().listen(first.temporal, '127.0.0.1');
   await waitFor('listening', () => squatter.listening);
-  const second = await chooseStackPorts(folder, null);
+  const second = (await planStackPorts(folder, null)).ports();
   squatter.close();
   expect({ ...second, temporal: 0 }).toEqual({ ...first, temporal: 0 });
   expect(second.temporal).not.toBe(first.temporal);

@@ -74,6 +74,7 @@ async function launch(
     stopSignal: 'SIGINT',
     stopGraceMs: 15_000,
     readyTimeoutMs: 60_000,
+    ports: [options.port],
     prepare: () => removeStaleLock(cluster.folder),
     isReady: () => answers(url),
   });

@@ -8,6 +8,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findPortHolder } from '../../errors/taken-port.ts';
 
 const logLimitBytes = 10 * 1024 * 1024;
 
@@ -23,6 +24,8 @@ export interface ChildSpec {
   readonly stopSignal: NodeJS.Signals;
   readonly stopGraceMs: number;
   readonly readyTimeoutMs: number;
+  /** The ports that it listens on: while another process holds one, an answer there is not its own. */
+  readonly ports?: readonly number[];
   /** Polled until true; a rejection counts as "not yet". */
   readonly isReady: (run: { pid: number; startedAt: Date }) => Promise<boolean>;
   /** Runs before every start and restart. */
@@ -86,10 +89,21 @@ export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
+/** Each child leads its group. */
+function isHeldByAnother(port: number, { pid }: ChildRun): boolean {
+  const holder = findPortHolder(port, pid);
+  return holder !== null && holder.pid !== pid && holder.group !== pid;
+}
+
+async function isReady(spec: ChildSpec, run: ChildRun): Promise<boolean> {
+  if (!(await spec.isReady(run).catch(() => false))) return false;
+  return !(spec.ports ?? []).some((port) => isHeldByAnother(port, run));
+}
+
 /** @throws Error with the end of the log when the child ends, or is not ready in time */
 export async function awaitReady(spec: ChildSpec, run: ChildRun): Promise<void> {
   const deadline = performance.now() + spec.readyTimeoutMs;
-  while (!(await spec.isReady(run).catch(() => false))) {
+  while (!(await isReady(spec, run))) {
     if (run.hasEnded()) throw new Error(`${spec.name} ${await run.ended}\n${readLogTail(spec.logFile)}`);
     if (performance.now() > deadline) {
       const waited = `${spec.name} is not ready after ${spec.readyTimeoutMs / 1000} s`;

@@ -121,6 +121,7 @@ export async function startTemporal(supervisor: Supervisor, options: TemporalOpt
     stopSignal: 'SIGTERM',
     stopGraceMs: 10_000,
     readyTimeoutMs: 60_000,
+    ports: [options.port, options.uiPort],
     prepare: () => removeHalfMade(databaseFile, marker),
     isReady: () => answers(options.port),
   });
