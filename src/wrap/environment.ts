@@ -102,3 +102,75 @@ export function createHider(secrets: readonly string[]): (text: string) => strin
     .sort((a, b) => b.length - a.length);
   return (text) => known.reduce((shown, secret) => shown.replaceAll(secret, '***'), text);
 }
+
+// The text of a file as messages may show it. A secret may stand anywhere in it: in a header, the query of an address, an
+// argument, a comment, and in a text that is no YAML. So every literal is masked, except where none can be a secret.
+// Keys, expressions and names of variables stay. Columns stay too, so that a caret fits.
+
+/** Keys whose values are words of this format, numbers or names. */
+const plainKeys: ReadonlySet<string> = new Set([
+  ...['kind', 'name', 'version', 'type', 'method', 'stdout', 'stream', 'timeout', 'grace', 'required'],
+  ...[
+    'max_concurrency',
+    'deterministic',
+    'rate_usd',
+    'per',
+    'every',
+    'cost',
+    'input',
+    'output',
+    'properties',
+  ],
+]);
+
+const token =
+  /(?<expression>\{\{.*?\}\})|(?<variable>\$?\$\{\w+\})|(?<key>["']?[A-Za-z_-]+["']?)(?=\s*:(?:\s|$))|(?<origin>https?:\/\/[\w.-]+(?::\d{1,5})?(?=[/?#"'\s,}\]]|$))|(?<flag>(?<=^|[\s"'[,])--[a-z][a-z-]*(?=[=\s"',\]]|$))|(?<literal>[^\s"'[\]{},:|>]+)|(?<other>.)/gsu;
+
+/** Literals inside an expression are quoted. */
+function maskExpression(expression: string, mask: (literal: string) => string): string {
+  return expression.replace(
+    /'[^']*'|"[^"]*"/g,
+    (quoted) => `${quoted[0]}${mask(quoted.slice(1, -1))}${quoted[0]}`,
+  );
+}
+
+/** A word or a number, such as this format has for itself. */
+const plain = /^(?:[a-z]{1,11}|\d{1,6}(?:\.\d{1,3}){0,2}(?:ms|[smhd])?)$/;
+
+/** Neither a word nor a number that messages have for themselves. */
+function isTelling(literal: string): boolean {
+  return literal.length >= 12 || (literal.length >= 4 && /[^a-z]/.test(literal));
+}
+
+export interface MaskedText {
+  /** The text with its literals masked. */
+  readonly shown: string;
+  /** Takes the literals out of a message. */
+  readonly hide: (message: string) => string;
+}
+
+export function maskText(text: string): MaskedText {
+  const hidden = new Set<string>();
+  const mask = (literal: string): string => {
+    if (isTelling(literal)) hidden.add(literal);
+    return '*'.repeat(literal.length);
+  };
+  const maskLine = (line: string): string => {
+    let isPlain = false;
+    return line.replace(token, (found: string, ...given: unknown[]) => {
+      const { expression, key, literal } = given.at(-1) as Readonly<Record<string, string | undefined>>;
+      if (key !== undefined) isPlain = plainKeys.has(key.replace(/["']/g, ''));
+      if (expression !== undefined) return maskExpression(expression, mask);
+      return literal === undefined || (isPlain && plain.test(literal)) ? found : mask(literal);
+    });
+  };
+  const shown = text
+    .split(/(\r\n|\n|\r)/)
+    .map(maskLine)
+    .join('');
+  const longestFirst = [...hidden].sort((a, b) => b.length - a.length);
+  return {
+    shown,
+    hide: (message) => longestFirst.reduce((kept, one) => kept.replaceAll(one, '***'), message),
+  };
+}

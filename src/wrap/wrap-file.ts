@@ -18,7 +18,7 @@ import { FilesPart } from './call-files.ts';
 import { comfyui } from './comfyui.ts';
 import { command } from './command.ts';
 import { defineWrapped } from './define-wrapped.ts';
-import { createHider, readEnvironment } from './environment.ts';
+import { createHider, maskText, readEnvironment } from './environment.ts';
 import { cog, fal, replicate } from './hosted.ts';
 import { http } from './http.ts';
 import { openai } from './openai.ts';
@@ -139,7 +139,13 @@ interface ReadOptions extends Pick<WrapHost, 'folder' | 'stateDir'> {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-type WrapReading = { readonly capability: Capability } | { readonly findings: readonly Finding[] };
+interface WrapFindings {
+  readonly findings: readonly Finding[];
+  /** The text of the file without its literals, for excerpts. */
+  readonly shown: string;
+}
+
+type WrapReading = { readonly capability: Capability } | WrapFindings;
 type WrapShape = { readonly file: WrapFile; readonly part: unknown } | { readonly faults: UnplacedFinding[] };
 
 /** Other kinds have other keys, so an unknown kind is the only fault that is reported. */
@@ -185,8 +191,23 @@ function define(
   }
 }
 
-/** @returns the capability, or the faults of the file in the order of its lines */
+/** @returns the capability, or the faults of the file in the order of its lines; they repeat no literal of it */
 export function readWrapFile(text: string, options: ReadOptions): WrapReading {
+  const reading = readSource(text, options);
+  if ('capability' in reading) return reading;
+  const { shown, hide } = maskText(text);
+  const findings = reading.findings.map(({ suggestion, ...finding }) => ({
+    ...finding,
+    message: hide(finding.message),
+    ...(suggestion === undefined ? {} : { suggestion: hide(suggestion) }),
+  }));
+  return { findings, shown };
+}
+
+function readSource(
+  text: string,
+  options: ReadOptions,
+): Omit<WrapFindings, 'shown'> | { readonly capability: Capability } {
   const { root, problems } = detectFormat(text, null) === 'json' ? readJson(text) : readYaml(text);
   const place = createFindingPlacer(text, root);
   if (root === null || problems.length > 0) {

@@ -1,4 +1,9 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { renderFindings } from '../../src/cli/render/findings.ts';
+import { createStyle } from '../../src/cli/render/print.ts';
+import { maskText } from '../../src/wrap/environment.ts';
+import { readWrapFile } from '../../src/wrap/wrap-file.ts';
 import { findingsOf, linesOf } from './support.ts';
 
 const valid = `kind: command
@@ -95,4 +100,90 @@ it('suggests the nearest key and kind', () => {
 
 it(`keeps the text \${NAME} where it is written $\${NAME}`, () => {
   expect(findingsOf(valid.replace('a-z', () => `"$\${HOME}"`))).toEqual([]);
+});
+
+const served = `kind: http
+name: draw
+version: 1.0.0
+description: Draws a picture.
+input: {type: object, required: [text], properties: {text: {type: string}}}
+http:
+  url: https://example.com/draw
+  headers: {accept: application/json}
+  body: {prompt: "{{ input.text }}"}
+`;
+
+/** Where a secret may be written, beside the places that refuse it. */
+const places: readonly ((secret: string) => string)[] = [
+  (secret) => served.replace('accept: application/json', `authorization: "Bearer ${secret}"`),
+  (secret) => served.replace('accept: application/json', `x-custom: ${secret}`),
+  (secret) => served.replace('accept: application/json', `authorization: "Bearer {{ '${secret}' }}"`),
+  (secret) => served.replace('/draw', `/draw?size=2&key=${secret}`),
+  (secret) => served.replace('https://', `https://user:${secret}@`),
+  (secret) => served.replace('body: {', `body: {key: ${secret}, `),
+  (secret) => served.replace('version: 1.0.0', `version: 1.0.0 # the key is ${secret}`),
+  (secret) => served.replace('Draws a picture.', `Draws with ${secret}.`),
+  (secret) => `${served}  token: ${secret}\n`,
+  (secret) => valid.replace('a-z', `--token=${secret}`),
+  (secret) => valid.replace('a-z', `-p${secret}`),
+  (secret) => valid.replace('a-z', `-H, 'Authorization: Bearer ${secret}'`),
+  (secret) => `${valid}  env: {API_KEY: ${secret}}\n`,
+  (secret) => valid.replace('stdin: ', `env: {PASSWORD: '${secret}'}\n  stdin: `),
+];
+
+/** Each puts a fault on the line of the secret, or beside it. */
+const faults: readonly ((text: string, secret: string) => string)[] = [
+  (text) => text,
+  (text) => text.replace('input.text', 'job.text'),
+  (text) => text.replace('kind: ', 'knd: '),
+  (text, secret) => text.replace(secret, `${secret}{{ oops`),
+  (text, secret) => text.replace(secret, `${secret}\${NOT_SET}`),
+  (text, secret) => text.replace(secret, `[${secret}`),
+  (text, secret) => text.replace(secret, `${secret}" ]`),
+  (text) => text.replace(/\n/g, '\n\t'),
+];
+
+function outputOf(text: string): string {
+  const reading = readWrapFile(text, { folder: '/nowhere', stateDir: '/nowhere', environment: {} });
+  if ('capability' in reading) return '';
+  const source = { name: 'a.yaml', text: reading.shown, type: 'application/yaml' } as const;
+  const layout = { width: Number.POSITIVE_INFINITY, style: createStyle(false) };
+  return [JSON.stringify(reading.findings), ...renderFindings(reading.findings, source, layout)].join('\n');
+}
+
+it('repeats no secret that the file holds, wherever it stands and whatever is wrong', () => {
+  const secret = fc.oneof(
+    fc.stringMatching(/^sk-[A-Za-z0-9]{8,40}$/),
+    fc.stringMatching(/^[0-9a-f]{16,64}$/),
+    fc.stringMatching(/^[1-9][0-9]{7,15}$/),
+    fc.stringMatching(/^[A-Za-z0-9+/]{12,40}={0,2}$/),
+    fc.stringMatching(/^[a-z]{12,16}$/),
+  );
+  let faulty = 0;
+  fc.assert(
+    fc.property(secret, fc.constantFrom(...places), fc.constantFrom(...faults), (text, place, fault) => {
+      const output = outputOf(fault(place(text), text));
+      if (output !== '') faulty += 1;
+      expect(output).not.toContain(text);
+    }),
+    { numRuns: 400 },
+  );
+  expect(faulty).toBeGreaterThan(100);
+});
+
+it('shows the line of a fault without its literals, and the column where it was', () => {
+  const { shown } = maskText(served.replace('/draw', '/draw?key=abc&text={{ input.text | oops }}'));
+  expect(shown.split('\n').slice(0, 8)).toEqual([
+    'kind: http',
+    'name: draw',
+    'version: 1.0.0',
+    'description: ***** * ********',
+    'input: {type: object, required: [text], properties: {text: {type: string}}}',
+    'http:',
+    '  url: https://example.com*******************{{ input.text | oops }}'.replace(
+      '*******************',
+      '*'.repeat(19),
+    ),
+    '  headers: {accept: ****************}',
+  ]);
 });

@@ -103,7 +103,7 @@ const wrapCommand = local('wrap', {
     const source = { file, text, stateDir, environment };
     const reading = readWrapSource(source);
     if ('findings' in reading) {
-      renderFindings(reading.findings, { name, text, type }, print).forEach(print.remark);
+      renderFindings(reading.findings, { name, text: reading.shown, type }, print).forEach(print.remark);
       print.remark(`${file}: ${countFindings(reading.findings)}`);
       return shell.exitWith(exitCodes.failed);
     }
