@@ -111,6 +111,7 @@ const ruleList = `
 - \`+\`, \`-\`, \`*\` and \`/\` calculate with numbers. \`*\` and \`/\` bind more tightly than \`+\` and \`-\`, filters more tightly than all four, and \`??\` less tightly. Equal ones associate to the left.
 - Names may hold \`-\`, so the operator has white space on both sides. \`-2\` is a number.
 - A calculation with a missing value is missing, so \`??\` covers it. A division by 0, and a result too large for a number, are errors.
+- A number of an answer with more digits than a double keeps, such as a 64-bit id, stays exact: as a value, in a text, by \`string\`, \`json\` and \`==\`. To calculate with it, or to order it, is an error. \`| number\` makes such a number of its text.
 - \`in\` looks for a value in a list, for a string in a string, or for a string among the keys of an object.
 - Comparisons and conditions need parentheses: \`{{ ( a == b ) }}\`. Only an operator or a filter may follow the closing one.
 

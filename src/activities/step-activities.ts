@@ -8,6 +8,7 @@ import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run-step.ts';
 import { callTimeOf } from '../core/call/retry.ts';
+import { holdsExact } from '../core/json/numbers.ts';
 import { nameUnit } from '../core/workflow-names.ts';
 import type { ClosedRun } from '../services/runs/closing.ts';
 import type { StepControl } from '../services/steps/call.ts';
@@ -42,8 +43,13 @@ function toDone({ attempt, output }: Succeeded): StepActivityDone {
     endpoint: attempt?.endpoint ?? null,
     cost_usd: attempt?.cost_usd ?? 0,
     duration_ms: attempt?.duration_ms ?? 0,
-    ...(Buffer.byteLength(JSON.stringify(output)) <= largestInHistoryBytes ? { output } : {}),
+    ...(isForHistory(output) ? { output } : {}),
   };
+}
+
+/** Temporal's converter would change a number that a double does not keep. */
+function isForHistory(output: Json): boolean {
+  return Buffer.byteLength(JSON.stringify(output)) <= largestInHistoryBytes && !holdsExact(output);
 }
 
 /** @throws a failure by which Temporal ends, cancels or retries the step */

@@ -1,7 +1,7 @@
 /**
  * Receives a body of a known size class: media type first, then size and the sender's share of memory during the
- * transfer, then characters, then one linear scan, and only then `JSON.parse`. Large bodies are processed one at a
- * time.
+ * transfer, then characters, then one linear scan, and only then `JSON.parse`, whose numbers must be those of the text.
+ * Large bodies are processed one at a time.
  *
  * The memory of bodies in transfer has one budget per process, and a share of it for each sender: a key or, before
  * authentication, an address. A body above it is refused, so that many slow bodies neither fill the process nor block
@@ -11,10 +11,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import { findLostNumbers } from '../core/json/numbers.ts';
 import { findJsonFault } from '../core/json/scan.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import { createTally } from '../core/tally.ts';
-import { AppError } from '../errors/app-error.ts';
+import { AppError, refuseRequest } from '../errors/app-error.ts';
 import type { BodyKind, ReceivedStream, ReceivedText } from './input.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 
@@ -191,19 +192,24 @@ function scan(bytes: Buffer, limits: BodyLimits): void {
   if (fault !== null) throw new AppError(fault.code, `the body ${fault.message}`);
 }
 
-function parse(bytes: Buffer): unknown {
+/** @throws AppError `malformed_json`, and `request_invalid` for numbers that would change */
+function parse(text: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    value = JSON.parse(text);
   } catch (cause) {
     const reason = cause instanceof SyntaxError ? cause.message.slice(0, 200) : 'not JSON';
     throw new AppError('malformed_json', `the body is not JSON: ${reason}`, { cause });
   }
+  const lost = findLostNumbers(text);
+  if (lost.length === 0) return value;
+  throw refuseRequest(lost.map((number) => ({ ...number, code: 'number_inexact' })));
 }
 
 function readJson(bytes: Buffer, limits: BodyLimits): ReceivedBody {
   requireText(bytes);
   scan(bytes, limits);
-  return { bytes, body: parse(bytes) };
+  return { bytes, body: parse(bytes.toString('utf8')) };
 }
 
 function isAbsent({ headers }: IncomingMessage): boolean {
@@ -234,7 +240,7 @@ function takeStream(request: IncomingMessage): ReceivedBody {
 /**
  * @param sender the owner of the body's share of memory: the id of a key, or an address
  * @throws AppError `unsupported_media_type`, `body_too_large`, `malformed_json`, `json_too_deep`, `proto_key`,
- * `request_timeout`, `rate_limited`, `unavailable`
+ * `request_invalid`, `request_timeout`, `rate_limited`, `unavailable`
  */
 export type ReadBody = (
   request: IncomingMessage,

@@ -5,8 +5,10 @@
  * each, and with `X-Stream: delta` the parts of its result too. The last line is the ordinary answer. A call that
  * reports nothing is answered as usual.
  */
+
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { LogLevel } from '../contracts/event.ts';
+import { writeExactJson } from '../contracts/exact-json.ts';
 import { isCallFailure } from './call-failure.ts';
 import type { CallLogger, Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
@@ -220,5 +222,5 @@ export function toLastLine({ status, body, headers }: ExecReply): string {
     ...(retryAfter === undefined ? {} : { retry_after_s: Number(retryAfter) }),
     ...(code === undefined ? {} : { error_code: code }),
   };
-  return `${JSON.stringify(status === 200 ? body : { ...body, ...head })}\n`;
+  return `${writeExactJson(status === 200 ? body : { ...body, ...head })}\n`;
 }

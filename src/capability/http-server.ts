@@ -5,7 +5,10 @@
  * A request body must be one JSON object. Size is checked while reading, nesting before parsing, so a hostile body
  * costs no more than its bytes; a `__proto__` key is refused.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { writeExactJson } from '../contracts/exact-json.ts';
+import { findLostNumbers } from '../core/json/numbers.ts';
 import type { Capability } from './define-capability.ts';
 import {
   answerCall,
@@ -126,6 +129,8 @@ async function readJsonBody(request: IncomingMessage, limits: JsonBounds): Promi
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     if (nesting(text) > limits.depth) return refuse(`the body nests deeper than the allowed ${limits.depth}`);
     const value = parse(text);
+    const [lost] = findLostNumbers(text);
+    if (lost !== undefined) return refuse(`${lost.pointer}: ${lost.message}; ${lost.suggestion}`);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ok: true, value };
     return refuse('the body is not a JSON object');
   } catch (error) {
@@ -158,7 +163,7 @@ const keepAliveMs = 65_000;
 function send(response: ServerResponse, { status, body, headers }: ExecReply, isClosing: boolean): void {
   if (response.destroyed) return;
   if (response.headersSent) return void response.end(toLastLine({ status, body, headers }));
-  const text = Buffer.from(JSON.stringify(body));
+  const text = Buffer.from(writeExactJson(body));
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': text.length,

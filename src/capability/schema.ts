@@ -2,9 +2,11 @@
  * An author's schema, as zod or as JSON Schema (draft 2020-12), in the two forms that an instance needs: the JSON
  * Schema for `/spec`, and a check that names the wrong field.
  */
+
 import { Ajv2020, type ErrorObject, type Options, type ValidateFunction } from 'ajv/dist/2020.js';
 import { z } from 'zod';
 import { JsonObject } from '../contracts/primitives.ts';
+import { toNearest } from '../core/json/numbers.ts';
 import { assertFormats } from '../schemas/formats.ts';
 
 export type Schema = z.ZodType | JsonObject;
@@ -78,7 +80,7 @@ function compileJsonSchema(schema: JsonObject, io: 'input' | 'output'): PortSche
   return {
     json: schema,
     check: async (value) => {
-      if (validate(value)) return { ok: true, value };
+      if (validate(toNearest(value))) return { ok: true, value };
       const [error] = validate.errors ?? [];
       const field = error === undefined ? 'the value' : formatPath(pathOf(error));
       return { ok: false, error: `${field}: ${error?.message ?? 'does not match the schema'}` };

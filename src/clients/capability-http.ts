@@ -10,6 +10,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
+import { writeExactJson } from '../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { CallLog } from '../core/call/log-lines.ts';
 import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
@@ -167,7 +168,7 @@ function toRequest({ origin, path }: Target, call: CapabilityCall): Dispatcher.D
   };
   if (call.onDelta !== undefined) headers['x-stream'] = 'delta';
   Object.assign(headers, call.trace);
-  return { origin, path, method: 'POST', headers, body: JSON.stringify(call.input) };
+  return { origin, path, method: 'POST', headers, body: writeExactJson(call.input) };
 }
 
 function explainFailure(

@@ -6,6 +6,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { mostValues } from '../contracts/bounds.ts';
+import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { type CallOutcome, findAnswerFault, kindOfStatus } from '../core/call/outcome.ts';
 import { describeValue } from '../core/expression/evaluation.ts';
@@ -68,7 +69,7 @@ function parseObject(body: Buffer, status: number): CallOutcome {
   const fault = body.length < largeTextBytes ? null : findJsonFault(body, answerLimits);
   if (fault !== null) return { kind: 'malformed', message: `the answer ${fault.message}` };
   try {
-    return readObject(JSON.parse(body.toString('utf8')));
+    return readObject(parseExactJson(body.toString('utf8')));
   } catch (error) {
     return { kind: 'invalid', message: `the answer is not JSON: ${(error as Error).message}` };
   }
@@ -127,13 +128,13 @@ function redactBody(body: Buffer, { text, json }: Redactor): Buffer {
   const shown = body.toString('utf8');
   let value: Json;
   try {
-    value = JSON.parse(shown) as Json;
+    value = parseExactJson(shown) as Json;
   } catch {
     const rest = text(shown);
     return rest === shown ? body : Buffer.from(rest);
   }
   const rest = json(value);
-  return rest === value ? body : Buffer.from(JSON.stringify(rest));
+  return rest === value ? body : Buffer.from(writeExactJson(rest));
 }
 
 export function isProgressive({ status, headers }: InstanceAnswerHead): boolean {

@@ -1,7 +1,10 @@
 /**
- * Opens the pool. Times come back as Date; bigint and numeric as text, so that no cent is lost to a double.
+ * Opens the pool. Times come back as Date; bigint and numeric as text, so that no cent is lost to a double; JSON with
+ * exact numbers.
  */
 import knex, { type Knex } from 'knex';
+import pg from 'pg';
+import { parseExactJson } from '../contracts/exact-json.ts';
 import { endWhenSilent } from '../unsupported.ts';
 
 export type Db = Knex;
@@ -11,6 +14,14 @@ const connectMs = 5_000;
 const wayMs = 2_000;
 /** With these settings the database detects a vanished client, and frees its locks, within half a minute. */
 const serverKeepalive = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
+
+const { JSON: json, JSONB: jsonb } = pg.types.builtins;
+
+/** Numbers of JSON columns stay as they are stored. */
+const columnTypes: Knex.PgConnectionConfig['types'] = {
+  getTypeParser: (oid: number, format: string) =>
+    oid === json || oid === jsonb ? parseExactJson : pg.types.getTypeParser(oid, format as 'text'),
+};
 
 /**
  * The peer of a connection may vanish silently, by a failover or a firewall that drops its state. Then no query waits
@@ -32,6 +43,7 @@ export function connectDatabase(url: string, poolSize: number, statementTimeoutM
       keepAliveInitialDelayMillis: 10_000,
       options: serverKeepalive,
       application_name: 'capstan',
+      types: columnTypes,
     },
     pool: {
       min: 0,

@@ -5,7 +5,7 @@
  */
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
-import { purgeOld, query } from './statements.ts';
+import { purgeOld, query, toJson } from './statements.ts';
 
 export interface IdempotentRequest {
   readonly project_id: string;
@@ -24,7 +24,7 @@ export function insertAnswer(
   return query(db).wrote(
     `insert into idempotency (project_id, request, key, body_sha256, status, answer)
      values (?, ?, ?, ?, ?, ?) on conflict do nothing`,
-    [project_id, request, key, body_sha256, status, JSON.stringify(answer)],
+    [project_id, request, key, body_sha256, status, toJson(answer)],
   );
 }
 
@@ -64,7 +64,7 @@ const underWay = 0;
 const ofHolder = `project_id = ? and request = ? and key = ? and status = ${underWay} and answer::text = ?`;
 
 function holderBindings({ project_id, request, key, holder }: KeyHold): string[] {
-  return [project_id, request, key, JSON.stringify(holder)];
+  return [project_id, request, key, toJson(holder)];
 }
 
 /** @returns false if the key is taken */
@@ -87,7 +87,7 @@ export function takeOverKey(db: Db, hold: KeyHold, attemptKey: string): Promise<
        and created_at < clock_timestamp() - interval '10 seconds'
        and not exists (select 1 from attempt a where a.key = ?
          and a.state in ('reserved', 'dispatched') and a.lease_until > clock_timestamp())`,
-    [JSON.stringify(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
+    [toJson(hold.holder), hold.project_id, hold.request, hold.key, attemptKey],
   );
 }
 
@@ -118,7 +118,7 @@ export async function renewKeys(db: Db, holds: readonly KeyHold[]): Promise<Read
 export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<void> {
   await db.raw(
     `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
-    [place.status, JSON.stringify(answer), ...holderBindings(place)],
+    [place.status, toJson(answer), ...holderBindings(place)],
   );
 }
 
@@ -141,7 +141,7 @@ export async function findAdviceAnswer(db: Db, key: AdviceKey): Promise<Json | u
 /** The first response to a request stays. */
 export async function insertAdviceAnswer(db: Db, key: AdviceKey, answer: Json): Promise<void> {
   await db('advice_answer')
-    .insert({ ...key, answer: JSON.stringify(answer) })
+    .insert({ ...key, answer: toJson(answer) })
     .onConflict()
     .ignore();
 }

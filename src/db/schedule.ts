@@ -6,7 +6,7 @@
 import type { ScheduleRequest } from '../contracts/schedule.ts';
 import type { Db } from './connect.ts';
 import { tryLock } from './locks.ts';
-import { type DeliveredPage, query } from './statements.ts';
+import { type DeliveredPage, query, toJson } from './statements.ts';
 
 export interface ScheduleRow {
   readonly schedule_id: string;
@@ -59,7 +59,7 @@ export function insertSchedule(
   return query<ScheduleRow>(db).first(
     `insert into schedule (schedule_id, project_id, workflow_id, created_by, name, body) values (?, ?, ?, ?, ?, ?)
      on conflict (project_id, name) where deleted_at is null do nothing returning *`,
-    [schedule_id, project_id, workflow_id, created_by, body.name, JSON.stringify(body)],
+    [schedule_id, project_id, workflow_id, created_by, body.name, toJson(body)],
   );
 }
 
@@ -90,7 +90,7 @@ export function updateSchedule(
   return query<ScheduleRow>(trx).first(
     `update schedule set name = ?, body = ?, version = version + 1, updated_at = clock_timestamp()
      where schedule_id = ? and deleted_at is null returning *`,
-    [body.name, JSON.stringify(body), scheduleId],
+    [body.name, toJson(body), scheduleId],
   );
 }
 

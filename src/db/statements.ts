@@ -4,6 +4,7 @@
  */
 import type { Knex } from 'knex';
 import pg from 'pg';
+import { writeExactJson } from '../contracts/exact-json.ts';
 import { discardConnection } from '../unsupported.ts';
 import type { Db } from './connect.ts';
 
@@ -76,12 +77,17 @@ export function query<Row = unknown>(db: Db, prepared?: string) {
   };
 }
 
+/** JSON text for a `json` column, which keeps every number as it is written. */
+export function toJson(value: unknown): string {
+  return writeExactJson(value);
+}
+
 /**
  * JSON text for a `jsonb` column. That type rejects NUL and lone surrogates, and messages of instances may contain
  * both. They become U+FFFD, so that no settlement is lost because of the text of an error.
  */
 export function toJsonb(value: object | string | number | boolean | null): string {
-  const text = JSON.stringify(value);
+  const text = toJson(value);
   if (!text.includes('\\u')) return text;
   return text.replace(/\\(?:\\|u0000|ud[89a-f][0-9a-f]{2})/g, (code) => (code === '\\\\' ? code : '\ufffd'));
 }

@@ -9,7 +9,7 @@
 import type { JsonObject } from '../contracts/primitives.ts';
 import type { DeliveryState, WebhookDelivery, WebhookEvent } from '../contracts/webhook.ts';
 import type { Db } from './connect.ts';
-import { instantText, purgeOld, query } from './statements.ts';
+import { instantText, purgeOld, query, toJson } from './statements.ts';
 
 export interface WebhookRow {
   readonly webhook_id: string;
@@ -125,8 +125,8 @@ export function takeDueDeliveries(
     {
       ...room,
       leaseMs,
-      webhooks: JSON.stringify(Object.fromEntries(room.left.webhooks)),
-      projects: JSON.stringify(Object.fromEntries(room.left.projects)),
+      webhooks: toJson(Object.fromEntries(room.left.webhooks)),
+      projects: toJson(Object.fromEntries(room.left.projects)),
     },
   );
 }
@@ -160,7 +160,7 @@ export async function insertDelivery(
   await db('webhook_delivery').insert({
     ...delivery,
     subject: delivery.delivery_id,
-    payload: JSON.stringify(delivery.payload),
+    payload: toJson(delivery.payload),
     next_try_at: db.raw(`clock_timestamp() + interval '1 minute'`),
   });
 }

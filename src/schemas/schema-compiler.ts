@@ -10,6 +10,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { RE2JS } from 're2js';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { findSchemaFault, schemaLimits } from '../core/foreign-schema.ts';
+import { toNearest } from '../core/json/numbers.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
 import { compileLinear, toEnforceable } from '../core/schema-types/not-enforced.ts';
 import { isDraft7, withLocalReferences } from '../core/schema-types/references.ts';
@@ -210,7 +211,8 @@ function createFinders(source: SchemaSource, own: OwnSettings): Finders {
   const settle = compileWith(source, meter, settings);
   const listErrors = createErrorList(source, meter, settings);
 
-  const listFaults: Finders['listFaults'] = (value, reduce) => {
+  const listFaults: Finders['listFaults'] = (given, reduce) => {
+    const value = toNearest(given);
     try {
       meter.reset(own.budget);
       if (settle(value)) return [];
@@ -231,7 +233,7 @@ function createFinders(source: SchemaSource, own: OwnSettings): Finders {
     if (work.left <= 0) return [];
     const budget = Math.min(work.left, detailBudget);
     try {
-      return describeSchemaErrors(keepCertain(listErrors(value, budget), holes));
+      return describeSchemaErrors(keepCertain(listErrors(toNearest(value), budget), holes));
     } catch (error) {
       explainUnfinished(error); // or throws
       return [];

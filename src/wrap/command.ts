@@ -5,9 +5,11 @@
  *
  * The program sees PATH, HOME, LANG, LC_ALL, TMPDIR, TZ and the variables of `env`, and no secret of the instance.
  */
+
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { CallFailure } from '../capability/index.ts';
+import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
 import { Json } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { type CommandEnd, runCommand } from './run-command.ts';
@@ -123,7 +125,7 @@ function readStdout({ stdout, cut }: CommandEnd, form: CommandPart['stdout']): J
   if (cut) throw failures.failed('the program printed more than 8 MiB');
   if (form === 'text') return stdout;
   try {
-    return JSON.parse(stdout) as Json;
+    return parseExactJson(stdout) as Json;
   } catch {
     throw failures.failed(`the program printed ${JSON.stringify(stdout.slice(0, 100))}, not JSON`);
   }
@@ -163,7 +165,7 @@ export const command = defineKind({
             args: argumentsOf(scope),
             folder: dirname(await context.media.temporaryPath('folder')),
             environment: environmentOf(part),
-            stdin: given === null ? null : typeof given === 'string' ? given : JSON.stringify(given),
+            stdin: given === null ? null : typeof given === 'string' ? given : writeExactJson(given),
             graceMs: parseDuration(part.grace),
             onLine: createProgress(part, total?.(scope) ?? null, context),
           },

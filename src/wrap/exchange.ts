@@ -11,11 +11,13 @@
  *
  * Redirects are not followed, so that no secret reaches another host; only downloads follow them, without headers.
  */
+
 import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Agent, type BodyInit, fetch, type Response } from 'undici';
 import { CallFailure, type CallFailureStatus, isCallFailure } from '../capability/call-failure.ts';
+import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
 import type { Json } from '../contracts/primitives.ts';
 
 /** An answer may take as long as the timeout of the call allows. */
@@ -78,7 +80,7 @@ function bodyOf({ body, form, headers = {} }: Exchange): {
   if (form !== undefined) return { body: form, headers };
   if (body === undefined || body === null) return { headers };
   const type = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const text = typeof body === 'string' ? body : writeExactJson(body);
   const guessed = typeof body === 'string' ? 'text/plain' : 'application/json';
   return { body: text, headers: type ? headers : { ...headers, 'content-type': guessed } };
 }
@@ -134,7 +136,7 @@ export async function askJson(exchange: Exchange): Promise<Json> {
   const text = (await readBytes(await openExchange(exchange), exchange)).toString('utf8');
   if (text.trim() === '') return null;
   try {
-    return JSON.parse(text) as Json;
+    return parseExactJson(text) as Json;
   } catch {
     const message = `${exchange.method} ${new URL(exchange.url).pathname} was answered with ${text.slice(0, 100)}, not with JSON`;
     throw providerFailure('provider_unavailable', exchange.hide(message));

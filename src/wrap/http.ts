@@ -1,7 +1,9 @@
 /** Kind `http`: one request, or a request that starts a job and others that ask for its state. */
+
 import { stat } from 'node:fs/promises';
 import { FormData } from 'undici';
 import { z } from 'zod';
+import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
 import { Json } from '../contracts/primitives.ts';
 import type { WrapScope } from '../core/expression/evaluation.ts';
 import { openAsBlob } from './call-files.ts';
@@ -83,7 +85,7 @@ function compileForm(written: Readonly<Record<string, string>>, { compile }: Wra
       if (value === null) continue;
       const isFile = typeof value === 'string' && Object.values(paths).includes(value);
       if (isFile) form.append(name, await openAsBlob(value), value.split('/').at(-1));
-      else form.append(name, typeof value === 'string' ? value : JSON.stringify(value));
+      else form.append(name, typeof value === 'string' ? value : writeExactJson(value));
     }
     return form;
   };
@@ -102,7 +104,7 @@ async function readAnswer(exchange: Exchange, { context, keep }: WrappedCall): P
   if (type.startsWith('text/')) return bytes.toString('utf8');
   if (bytes.length === 0) return null;
   try {
-    return JSON.parse(bytes.toString('utf8')) as Json;
+    return parseExactJson(bytes.toString('utf8')) as Json;
   } catch {
     throw providerFailure(
       'provider_unavailable',

@@ -141,6 +141,12 @@ describe('refusals of /exec', () => {
     ['an array', anEcho(), '[]', /not a JSON object/],
     ['a __proto__ key', anEcho(), '{"text":"a","__proto__":{"b":1}}', /__proto__/],
     ['a __proto__ key with an escape', anEcho(), '{"text":"a","\\u005f_proto__":{"b":1}}', /__proto__/],
+    [
+      'a number that would change',
+      jsonSchema,
+      '{"clips":[{"path":7615917337495251231}]}',
+      /^\/clips\/0\/path: the number 7615917337495251231 cannot be kept/,
+    ],
     ['100,000 open brackets', anEcho(), `{"text":${'['.repeat(100_000)}`, /deeper/],
   ])('answers 422 for %s', async (_name, capability, body, error) => {
     const response = await post(`${(await start(capability)).endpoint}/exec`, body);

@@ -3,7 +3,13 @@ import { describePace, describeReset, paceOf, sharesOf } from '../../console/src
 import { toLanes } from '../../console/src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../../console/src/diff/line-diff.ts';
 import { describeSuccess } from '../../console/src/fleet/instance-model.ts';
-import { createValue, propertiesOf, toField } from '../../console/src/form/schema-model.ts';
+import {
+  createValue,
+  parseJson,
+  propertiesOf,
+  readNumber,
+  toField,
+} from '../../console/src/form/schema-model.ts';
 import { standingErrors } from '../../console/src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../../console/src/graph/layout.ts';
 import { effortOfNode, lookOfNode } from '../../console/src/graph/node-model.ts';
@@ -31,6 +37,7 @@ import type { CapabilitySummary, Instance } from '../../src/contracts/capability
 import type { Budget } from '../../src/contracts/money.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
+import { quoteLostNumbers } from '../../src/core/json/numbers.ts';
 import { conditionOfRun, conditionOfStep } from '../../src/core/run/condition.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
@@ -86,6 +93,22 @@ describe('limits', () => {
     [2_147_483_647, 'no limit'],
     [10_000, '10,000'],
   ])('a count of %d reads %s', (count, text) => expect(describeCount(count)).toBe(text));
+});
+
+test.each([
+  ['12.5', 12.5],
+  ['', null],
+  ['7615917337495251231', '7615917337495251231'],
+])('the number %j of a form is %j: one that would change stays a text', (typed, value) => {
+  expect(readNumber(typed)).toBe(value);
+  expect(parseJson(`{"a": ${typed || 'null'}}`)).toEqual(
+    typeof value === 'string' ? undefined : { a: value },
+  );
+});
+
+test('a number of an answer that would change is shown as text', () => {
+  const text = '{"id":7615917337495251231,"n":1,"t":"9007199254740993"}';
+  expect(quoteLostNumbers(text)).toBe('{"id":"7615917337495251231","n":1,"t":"9007199254740993"}');
 });
 
 test('every scope can be chosen, and capabilities are registered by name', () => {

@@ -69,6 +69,19 @@ const yamlTraps: [rule: string, text: string, places: string[]][] = [
     ],
   ],
   [
+    'numbers that would change',
+    yaml(
+      '    input: {id: 7615917337495251231, hex: 0xFFFFFFFFFFFFFFFF, far: 1e999}',
+      '    when: job.id == 9007199254740993',
+    ),
+    [
+      '6:17 number_inexact /steps/0/input/id',
+      '6:43 number_inexact /steps/0/input/hex',
+      '6:68 number_inexact /steps/0/input/far',
+      '7:21 expression_syntax /steps/0/when',
+    ],
+  ],
+  [
     'tags',
     yaml('    input: {at: !!timestamp 2001-01-01, b: !own x}'),
     ['6:17 yaml_tag /steps/0/input/at', '6:44 yaml_tag /steps/0/input/b'],
@@ -125,7 +138,11 @@ const jsonTraps: [rule: string, text: string, places: string[]][] = [
   ['an open end', '{\n  "a": [1, 2', ['2:13 json_syntax /a']],
   ['a line break in a string', '{"a": "b\nc"}', ['1:7 json_syntax /a']],
   ['numbers that are no JSON', '{"a": 01}', ['1:7 json_syntax /a']],
-  ['numbers that no machine holds', '{"a": -1e999}', ['1:7 value_not_json /a']],
+  [
+    'numbers that would change',
+    '{"pipeline":"p","version":"1","steps":[{"id":"a","capability":"c","input":{"n":-1e999,"id":9007199254740993}}]}',
+    ['1:80 number_inexact /steps/0/input/n', '1:92 number_inexact /steps/0/input/id'],
+  ],
   ['an empty text', '', ['1:1 json_syntax']],
   [
     'keys written twice',

@@ -5,6 +5,8 @@ import type { Capstan } from './capstan.ts';
 
 export interface Exec {
   readonly input: Record<string, unknown>;
+  /** The body as it came. */
+  readonly text: string;
   readonly headers: IncomingMessage['headers'];
   /** The caller disconnected before the answer. */
   closed: boolean;
@@ -43,10 +45,16 @@ export function answer(response: ServerResponse, status: number, body: unknown):
 /** Returns its input. */
 export const echo: Handler = (exec, response) => answer(response, 200, { ok: true, output: exec.input });
 
-async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
+/** A body whose text is given. */
+export function answerText(response: ServerResponse, text: string): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(text);
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  return JSON.parse(Buffer.concat(chunks).toString());
+  return Buffer.concat(chunks).toString();
 }
 
 function closeServer(server: Server): Promise<void> {
@@ -78,8 +86,10 @@ export async function startInstance(
     }
     if (request.url === '/spec') return answer(response, 200, spec);
     if (request.method !== 'POST') return answer(response, 404, { ok: false, error: 'nothing is here' });
+    const text = await readText(request);
     const exec: Exec = {
-      input: await readJson(request),
+      input: JSON.parse(text),
+      text,
       headers: request.headers,
       closed: false,
       answered: false,

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { aFolder } from '../capability/support/folders.ts';
@@ -43,6 +46,24 @@ it('sends templates as path, headers and body, and keeps the contract', async ()
   });
   expect(server.requests[0]?.headers).not.toHaveProperty('x-none');
   expect(await failedChecks(instance, { id: 'a' })).toEqual([]);
+});
+
+it('passes numbers of an answer on as they are written', async () => {
+  const written = '{"id":7615917337495251231,"list":[1700000000.123456789]}';
+  const other = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(written);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  const text = anHttp(`  url: "${url}/exact"\n`, 'result: {all: "{{ answer }}", id: "{{ answer.id }}"}\n');
+  const instance = await startWrapped(text);
+  const answer = await fetch(`${instance.endpoint}/exec`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"id":"a"}',
+  });
+  expect(await answer.text()).toContain(`{"all":${written},"id":7615917337495251231}`);
 });
 
 it('sends a downloaded file in a form, and as a data URI in a body', async () => {

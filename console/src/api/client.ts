@@ -1,9 +1,11 @@
 /**
  * All requests to the server. The session's cookie authenticates; the page stores no key. Every request carries the
- * selected project and the header that the server requires beside a cookie for changes.
+ * selected project and the header that the server requires beside a cookie for changes. A number that JavaScript would
+ * change is shown as text.
  */
 import createClient from 'openapi-fetch';
 import type { paths } from '../../../src/client/api-types.d.ts';
+import { quoteLostNumbers } from '../../../src/core/json/numbers.ts';
 import { AnswerError, toProblem } from './problem-error.ts';
 import { readProject } from './project.ts';
 
@@ -14,7 +16,13 @@ client.use({
     for (const [name, value] of Object.entries(headersOfPage())) request.headers.set(name, value);
     return request;
   },
+  onResponse: async ({ response }) =>
+    isJson(response) ? new Response(quoteLostNumbers(await response.text()), response) : undefined,
 });
+
+function isJson({ headers }: Response): boolean {
+  return /\/(?:[\w.-]+\+)?json\b/.test(headers.get('content-type') ?? '');
+}
 
 interface Fetched<Data> {
   readonly data?: Data;
@@ -70,8 +78,7 @@ export async function askPlainly<Data>(path: string, request: PlainRequest = {})
     throw new AnswerError(0, unreachable);
   });
   const text = await response.text();
-  const isJson = /\/(?:[\w.-]+\+)?json\b/.test(response.headers.get('content-type') ?? '');
-  const answer: unknown = isJson && text !== '' ? JSON.parse(text) : text;
+  const answer: unknown = isJson(response) && text !== '' ? JSON.parse(quoteLostNumbers(text)) : text;
   if (!response.ok) throw toProblem(response.status, answer);
   return answer as Data;
 }

@@ -8,7 +8,7 @@ import { latePart } from '../shared/late-part.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
 import { JsonField } from './json-field.tsx';
 import { takesMedia } from './media-model.ts';
-import { createValue, type FormField, propertiesOf, toField } from './schema-model.ts';
+import { createValue, type FormField, propertiesOf, readNumber, toField } from './schema-model.ts';
 
 const MediaField = latePart(() => import('./media-field.tsx'), 'MediaField');
 
@@ -96,8 +96,8 @@ function Control(props: ControlProps): ReactNode {
           type="number"
           step={field.schema.type === 'integer' ? 1 : 'any'}
           className={`${fieldClass} w-44`}
-          value={typeof value === 'number' ? value : ''}
-          onChange={({ target }) => onChange(target.value === '' ? null : Number(target.value))}
+          value={typeof value === 'number' || typeof value === 'string' ? value : ''}
+          onChange={({ target }) => onChange(readNumber(target.value))}
         />
       );
     case 'text':

@@ -1,5 +1,6 @@
 import { type ReactElement, useState } from 'react';
 import type { Json } from '../../../src/contracts/primitives.ts';
+import { findLostNumbers } from '../../../src/core/json/numbers.ts';
 import { areaClass } from '../shared/parts.tsx';
 import { parseJson } from './schema-model.ts';
 
@@ -7,6 +8,13 @@ export interface JsonFieldProps {
   readonly label: string;
   readonly value: Json;
   readonly onChange: (value: Json) => void;
+}
+
+function describeFault(text: string): string {
+  const [lost] = findLostNumbers(text);
+  return lost === undefined
+    ? 'This is not JSON yet.'
+    : `${lost.pointer} ${lost.message}; ${lost.suggestion}.`;
 }
 
 /** Any value as JSON; while the text is invalid, the last valid value stays. */
@@ -30,7 +38,7 @@ export function JsonField({ label, value, onChange }: JsonFieldProps): ReactElem
           if (parsed !== undefined) onChange(parsed);
         }}
       />
-      {isWrong ? <p className="text-xs text-failed">This is not JSON yet.</p> : null}
+      {isWrong ? <p className="text-xs text-failed">{describeFault(text)}</p> : null}
     </div>
   );
 }

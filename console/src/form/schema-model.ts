@@ -1,5 +1,6 @@
 /** The field for a JSON Schema, and an initial value. Only the server decides on validity. */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
+import { findLostNumbers, readLostScalar } from '../../../src/core/json/numbers.ts';
 import { takesMedia } from './media-model.ts';
 
 export type FieldKind = 'object' | 'array' | 'choice' | 'oneOf' | 'boolean' | 'number' | 'text' | 'json';
@@ -155,10 +156,17 @@ function createItems({ items, minItems }: JsonObject, root: JsonObject): Json[] 
   return Array.from({ length: Math.min(minItems, mostItems) }, () => createValue(items, root));
 }
 
-/** Parses typed JSON such as `{"a":1}`; undefined while it is invalid. */
+/** A typed number; one that would change stays a text, which the schema refuses. */
+export function readNumber(text: string): Json {
+  const value = Number(text);
+  return text === '' ? null : readLostScalar(value, text) === null ? value : text;
+}
+
+/** Parses typed JSON such as `{"a":1}`; undefined while it is invalid, or holds a number that would change. */
 export function parseJson(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as Json;
+    const value = JSON.parse(text) as Json;
+    return findLostNumbers(text).length === 0 ? value : undefined;
   } catch {
     return undefined;
   }

@@ -9,6 +9,7 @@ import { PassThrough, type Readable } from 'node:stream';
 import { z } from 'zod';
 import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '../../contracts/event.ts';
 import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { listRunEvents, requireRun, watchRun } from '../../services/runs/run-reading.ts';
 import { openStream, type StreamBatch } from '../../services/stream/stream-service.ts';
 import { eventStreamHeaders } from '../answer.ts';
@@ -17,7 +18,7 @@ import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 function toFrame(event: RunEvent): string {
-  return `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+  return `id: ${event.seq}\nevent: ${event.type}\ndata: ${writeJson(event)}\n\n`;
 }
 
 async function copy(texts: AsyncIterable<string>, out: PassThrough, signal: CancelSignal): Promise<void> {
@@ -84,7 +85,7 @@ function wantsStream(accept: string | undefined): boolean {
 function toText({ id, frames }: StreamBatch): string {
   const lines = frames.map(({ kind, data }, index) => {
     const end = index === frames.length - 1 ? `id: ${id}\n` : '';
-    return `${end}event: ${kind}\ndata: ${JSON.stringify(data)}\n\n`;
+    return `${end}event: ${kind}\ndata: ${writeJson(data)}\n\n`;
   });
   return frames.length === 0 ? `id: ${id}\n\n` : lines.join('');
 }

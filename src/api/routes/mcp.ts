@@ -7,8 +7,10 @@ import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { Server, ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { restoreNumbers } from '../../contracts/exact-json.ts';
 import { Json, type JsonObject, Usd } from '../../contracts/primitives.ts';
 import { type CancelSignal, toAbortSignal } from '../../core/cancellation.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { ToolProgress, ToolRequest } from '../../services/agents/agent-tool.ts';
@@ -50,7 +52,7 @@ function toToolError(thrown: unknown, { path, request_id }: Agent) {
     request_id,
   });
   const content = { ...facts, meaning: title } as unknown as JsonObject;
-  const text = `${facts.code}: ${facts.detail}\n${JSON.stringify(content)}`;
+  const text = `${facts.code}: ${facts.detail}\n${writeJson(content)}`;
   return { content: [{ type: 'text' as const, text }], structuredContent: content, isError: true };
 }
 
@@ -88,7 +90,7 @@ async function createServer(agent: Agent): Promise<Server> {
     if (typeof tool === 'string') throw refuse(tool);
     try {
       const { content, isFailure = false } = await callAgentTool(ctx, tool, request);
-      const text = JSON.stringify(content);
+      const text = writeJson(content);
       return { content: [{ type: 'text', text }], structuredContent: content, isError: isFailure };
     } catch (thrown) {
       return toToolError(thrown, agent);
@@ -116,6 +118,13 @@ async function serve(agent: Agent, { requestHeaders, body }: Pick<RawCall, 'requ
     signal: toAbortSignal(signal),
   });
   return handler.fetch(request, { parsedBody: body });
+}
+
+/** The library has written each message by `JSON.stringify`, and gives it as one chunk. */
+function readBody({ body }: Response): Readable | undefined {
+  if (body === null) return undefined;
+  const messages = Readable.fromWeb(body as ReadableStream, { encoding: 'utf8' });
+  return messages.map((text: string) => Buffer.from(restoreNumbers(text)));
 }
 
 export const mcpRoutes: readonly Route[] = [
@@ -146,8 +155,7 @@ export const mcpRoutes: readonly Route[] = [
       const type = response.headers.get('content-type');
       const answered: AnswerHeaders =
         type === null ? {} : { 'Content-Type': type, 'X-Accel-Buffering': 'no' };
-      const body = response.body === null ? undefined : Readable.fromWeb(response.body as ReadableStream);
-      return { status: response.status as 200, headers: answered, body: body as Readable };
+      return { status: response.status as 200, headers: answered, body: readBody(response) as Readable };
     },
   }),
 ];

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import { Problem } from '../../contracts/problem.ts';
-import { parseJson } from '../../core/json/text.ts';
+import { parseJson, writeJson } from '../../core/json/text.ts';
 import { type ProblemAnswer, ProblemError, UnreachableError } from '../errors.ts';
 import type { Connection } from './connection.ts';
 
@@ -80,7 +80,7 @@ export function path(fixed: TemplateStringsArray, ...parts: readonly string[]): 
 export const emptyBody: RequestBody = { text: '', type: 'application/json' };
 
 export function jsonBody(value: unknown, idempotencyKey?: string): RequestBody {
-  return { text: JSON.stringify(value), type: 'application/json', idempotencyKey };
+  return { text: writeJson(value), type: 'application/json', idempotencyKey };
 }
 
 export function authorisation({ key, project }: Connection): Record<string, string> {
@@ -224,7 +224,7 @@ export async function getAll<Item>(
     cursor = value.next_cursor ?? undefined;
   } while (cursor !== undefined);
   const all = { items, next_cursor: null };
-  return { value: all, text: JSON.stringify(all) };
+  return { value: all, text: writeJson(all) };
 }
 
 interface DownloadOptions extends StreamOptions {

@@ -2,6 +2,7 @@
  * Instances, and calls without a pipeline: `capabilities`, their `publishers`, `exec`, and `route`, which previews or
  * explains the choice of an instance.
  */
+
 import {
   CapabilityDetail,
   CapabilityList,
@@ -14,6 +15,7 @@ import {
 } from '../../contracts/capability.ts';
 import { Decision, DecisionDetail, ExecAnswer } from '../../contracts/decision.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { getAll, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { asRow, command, group, listed, oneOf, procedure } from '../command.ts';
@@ -138,7 +140,7 @@ Example:
     });
   },
   show: ({ output, routing }, { print }) => {
-    print.json(JSON.stringify(output, null, 2));
+    print.json(writeJson(output, 2));
     print.remark(`${routing.reason}; ${renderMoney(routing)}; capstan route explain ${routing.decision_id}`);
   },
 });

@@ -1,4 +1,5 @@
 /** `review`: questions to a person, and decisions on them. */
+
 import { InvalidArgumentError } from 'commander';
 import type { Json } from '../../contracts/primitives.ts';
 import {
@@ -10,6 +11,7 @@ import {
   ReviewState,
   type ReviewSummary,
 } from '../../contracts/review.ts';
+import { parseJson } from '../../core/json/text.ts';
 import { type ApiAnswer, type ApiClient, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { command, group, oneOf, parsed, type Register, required, usually } from '../command.ts';
@@ -98,11 +100,8 @@ function readWhole(least: number, most: number) {
 }
 
 function parseValue(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text;
-  }
+  const value = parseJson(text) as Json | undefined;
+  return value === undefined ? text : value;
 }
 
 const decisionArgument = { '<review>': 'review id, or @latest' } as const;

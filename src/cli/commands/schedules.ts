@@ -1,6 +1,8 @@
 /** `schedules`: runs that start by the calendar. The text form shows the next start, the pipeline and the job. */
+
 import { Priority } from '../../contracts/primitives.ts';
 import { OverlapPolicy, Schedule, ScheduleList } from '../../contracts/schedule.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { type ApiClient, getAll, jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, oneOf, parsed, type Register, required } from '../command.ts';
 import { UsageError } from '../errors.ts';
@@ -52,7 +54,7 @@ function renderSchedule(schedule: Schedule, { style }: Printer): string[] {
     ...optional('priority', schedule.priority),
     ...optional('budget', ceiling === undefined ? undefined : formatUsd(ceiling)),
     ...optional('labels', labelled.length === 0 ? undefined : labelled.join(' ')),
-    `job ${JSON.stringify(schedule.job)}`,
+    `job ${writeJson(schedule.job)}`,
     ...(next_at.length === 0 ? [] : [style.bold('next')]),
     ...next_at.map((at) => `  ${formatTime(at, timezone)}`),
   ];

@@ -2,12 +2,14 @@
  * Arguments and options that commands share: parsers of option values for commander, whose errors name the allowed
  * values; references to runs; and the fields of a routed call.
  */
+
 import { readFile, stat } from 'node:fs/promises';
 import { InvalidArgumentError } from 'commander';
 import { durationExamples } from '../../contracts/duration-text.ts';
 import { Priority } from '../../contracts/primitives.ts';
 import { Run, RunList } from '../../contracts/run.ts';
 import { readDuration } from '../../core/duration.ts';
+import { findLostNumbers } from '../../core/json/numbers.ts';
 import { createLineTable } from '../../definitions/source/source-node.ts';
 import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';
 import { oneOf, parsed, type Term, usually } from '../command.ts';
@@ -198,12 +200,32 @@ export async function readSource(path: string, stdin: Shell['stdin']): Promise<S
 
 /** YAML is read as in a definition. @throws UsageError with the first problem, and its line and column */
 export async function parseSource({ name, text, type }: SourceFile): Promise<unknown> {
-  if (type === 'application/yaml') return parseYaml(name, text);
+  return type === 'application/yaml' ? parseYaml(name, text) : parseJsonInput(name, text);
+}
+
+/** @throws UsageError, also for a number that would change */
+export function parseJsonInput(name: string, text: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch (cause) {
     throw new UsageError(`${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
+  const [lost] = findLostNumbers(text);
+  if (lost === undefined) return value;
+  throw refuseAt(name, { ...lost, message: `${lost.pointer || '/'}: ${lost.message}` });
+}
+
+interface PlacedFault {
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+  readonly suggestion?: string;
+}
+
+function refuseAt(name: string, { line, column, message, suggestion }: PlacedFault): UsageError {
+  const advice = suggestion === undefined ? '' : `; ${suggestion}`;
+  return new UsageError(`${name}:${line}:${column}: ${message}${advice}`);
 }
 
 async function parseYaml(name: string, text: string): Promise<unknown> {
@@ -211,8 +233,7 @@ async function parseYaml(name: string, text: string): Promise<unknown> {
   const { root, problems } = readYaml(text);
   const [problem] = problems;
   if (problem === undefined) return root?.value;
-  const { line, column } = createLineTable(text)(problem.at);
-  throw new UsageError(`${name}:${line}:${column}: ${problem.message}`);
+  throw refuseAt(name, { ...createLineTable(text)(problem.at), ...problem });
 }
 
 export async function isFile(path: string): Promise<boolean> {

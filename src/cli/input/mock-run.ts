@@ -5,8 +5,9 @@
 
 import { dirname, join } from 'node:path';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run-step.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { MockFault, type Mocks } from '../../mock-run/mocks.ts';
 import { preparePipeline, readSubPipeline } from '../../mock-run/prepare-run.ts';
 import { readMocks } from '../../mock-run/read-mocks.ts';
@@ -192,7 +193,7 @@ export async function runWithMocks(given: MockRunArguments, shell: Shell): Promi
   const differences = mocks.expect === undefined ? null : findDifferences(mocks.expect, result);
   if (given.json === true) {
     const shown = differences === null ? result : { ...result, differences };
-    print.json(JSON.stringify(shown as unknown as Json, null, 2));
+    print.json(writeJson(shown, 2));
   } else showMockRun(print, definition, result, differences);
   if (differences === null) return shell.exitWith(exitCodeOf(result));
   if (differences.length > 0) shell.exitWith(exitCodes.failed);

@@ -15,7 +15,7 @@ import { uploadMedia } from '../client/media-transfer.ts';
 import type { Session } from '../client/session.ts';
 import { ProblemError, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
-import { isFileArgument, parseSource, readSource, type SourceFile } from './arguments.ts';
+import { isFileArgument, parseJsonInput, parseSource, readSource, type SourceFile } from './arguments.ts';
 import { type BesidePipeline, findNamedBeside, storeMissing } from './beside.ts';
 
 interface CheckedSource extends ApiAnswer<Validation> {
@@ -110,16 +110,6 @@ export async function readPipeline(
   return readDefinition(session, target);
 }
 
-function readInlineJob(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new UsageError(`--job is not valid JSON: ${cause instanceof Error ? cause.message : ''}`, {
-      cause,
-    });
-  }
-}
-
 /** @throws UsageError */
 export async function readJob(
   { shell }: Pick<Session, 'shell'>,
@@ -129,7 +119,7 @@ export async function readJob(
   if (job === '-' && target === '-')
     throw new UsageError('only one of FILE and --job can be read from stdin');
   const inline = job.trimStart().startsWith('{');
-  const value = inline ? readInlineJob(job) : await parseSource(await readSource(job, shell.stdin));
+  const value = inline ? parseJsonInput('--job', job) : await parseSource(await readSource(job, shell.stdin));
   if (!isObject(value)) throw new UsageError('the job must be a JSON object');
   return value;
 }

@@ -1,7 +1,9 @@
 /** Everything for a decision: the failure and its cause, the proposals, the earlier attempts. */
+
 import type { Json } from '../../contracts/primitives.ts';
 import type { Review, ReviewProposal } from '../../contracts/review.ts';
 import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json/patch.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { listFindings, shortenLines } from '../../core/json/values.ts';
 import { UsageError } from '../errors.ts';
 import { formatDuration, formatState } from './formats.ts';
@@ -49,7 +51,7 @@ export function editPlace(document: Json, pointer: string, edit: Edit): Json {
 }
 
 function show(value: Json | undefined): string {
-  return JSON.stringify(value) ?? '';
+  return value === undefined ? '' : writeJson(value);
 }
 
 /** One or two lines for each operation of a JSON Patch, with the previous value. */

@@ -7,6 +7,7 @@ import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Run } from '../../contracts/run.ts';
 import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '../../contracts/run-step.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { describeDecided } from '../../core/repair/describe-decided.ts';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
@@ -144,7 +145,7 @@ export function findMediaReferences(value: Json | undefined): string[] {
 }
 
 export function indentJson(value: Json): string[] {
-  return JSON.stringify(value, null, 2)
+  return writeJson(value, 2)
     .split('\n')
     .map((line) => `  ${line}`);
 }

@@ -6,6 +6,7 @@
 
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
+import { ExactNumber, isReservedText } from '../../contracts/exact-json.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { expressionLimits } from '../expression/language.ts';
 import { describeFindings, isList, isPlainObject } from '../json/values.ts';
@@ -102,7 +103,11 @@ export function findAnswerFault(value: unknown, depth = 0): string | null {
   if (typeof value === 'number') {
     return Number.isFinite(value) ? null : 'holds a number that is too large; finite ones are allowed';
   }
-  if (typeof value !== 'object' || value === null) return null;
+  if (typeof value === 'string')
+    return isReservedText(value)
+      ? 'holds a text that begins with NUL and "number:", which is not allowed'
+      : null;
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) return null;
   if (depth >= deepest) return `nests deeper than the ${deepest} levels that are allowed`;
   if (Object.hasOwn(value, '__proto__')) return 'holds the key __proto__, which is not allowed';
   for (const inner of Object.values(value)) {

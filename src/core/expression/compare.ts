@@ -1,4 +1,5 @@
 /** Equality, order and containment of values, and arithmetic. */
+import { ExactNumber } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
@@ -27,6 +28,8 @@ const nothing: readonly Pair[] = [];
 function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly Pair[] | null {
   if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) charge(a.length);
   if (a === b) return nothing;
+  if ((a as unknown) instanceof ExactNumber && (b as unknown) instanceof ExactNumber)
+    return (a as unknown as ExactNumber).equals(b as unknown as ExactNumber) ? nothing : null;
   if (isList(a)) {
     return isList(b) && a.length === b.length ? a.map((item, index): Pair => [item, b[index] ?? null]) : null;
   }

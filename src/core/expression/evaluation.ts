@@ -3,6 +3,7 @@
  * and JSON text is written by the rules for all results: own properties only, bounded in depth, and charged to the
  * evaluation before they are built.
  */
+import { ExactNumber, writeExactJson } from '../../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf, type Scalar } from '../json/values.ts';
 import { type AnyRootName, type ComparisonOperator, ExpressionError, expressionLimits } from './language.ts';
@@ -100,11 +101,18 @@ const longestKeyList = 12;
 
 /** `an object with the keys a, b`, `a list of 3`, `a string`: names types and keys, never values. */
 export function describeValue(value: unknown): string {
+  if (value instanceof ExactNumber) return describeExact(value);
   const type = jsonTypeOf(value);
   if (type === null) return 'a value that JSON cannot hold';
   if (Array.isArray(value)) return `a list of ${value.length}`;
   if (isPlainObject(value)) return describeKeys(value);
   return type === 'null' ? 'null' : `a ${type}`;
+}
+
+/** Nothing calculates with it: a double would change it. */
+function describeExact({ written }: ExactNumber): string {
+  const { length } = written.replace(/[eE].*|[^0-9]/g, '');
+  return `a number of ${length} digits, more than a calculation keeps; pass it on as it is, or as text by | string`;
 }
 
 function describeKeys(value: JsonObject): string {
@@ -116,7 +124,8 @@ function describeKeys(value: JsonObject): string {
 }
 
 /** The text of a string, number or boolean; null for anything else. */
-export function scalarText(value: Json): string | null {
+export function scalarText(value: unknown): string | null {
+  if (value instanceof ExactNumber) return value.written;
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? JSON.stringify(value) : null;
 }
@@ -140,6 +149,7 @@ export function copyValue(value: unknown, evaluation: Evaluation, depth = 0): Js
 export function toScalar(value: unknown, evaluation: Evaluation): Scalar {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
+  if (value instanceof ExactNumber) return value as unknown as Scalar;
   throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);
 }
 
@@ -167,7 +177,7 @@ function writeValue(value: Json, writing: JsonWriting): void {
     }
     write(']', writing);
   } else if (isPlainObject(value)) writeObject(value, writing, below);
-  else write(JSON.stringify(toScalar(value, writing.evaluation)), writing);
+  else write(writeExactJson(toScalar(value, writing.evaluation)), writing);
 }
 
 function writeObject(value: JsonObject, writing: JsonWriting, below: JsonWriting): void {

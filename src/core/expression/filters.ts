@@ -2,6 +2,7 @@
  * What an expression may use, depending on its place: roots, and the filters of pipeline definitions. A skill's
  * template has further filters: small corrections of a value that failed.
  */
+import { ExactNumber, isKept } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import {
@@ -46,14 +47,19 @@ function toText(input: FilterInput): Outcome {
   return found(text);
 }
 
+function readScalar(written: string): number | ExactNumber {
+  return isKept(written) || !Number.isFinite(Number(written)) ? Number(written) : new ExactNumber(written);
+}
+
 const numberText = new RegExp(`^${tokenPatterns.number}$`);
 
 function toNumber(input: FilterInput): Outcome {
-  if (typeof input.value === 'number') return found(input.value);
+  if (typeof input.value === 'number' || (input.value as unknown) instanceof ExactNumber)
+    return found(input.value);
   if (typeof input.value !== 'string') throw refuseValue(input, 'number takes a number or the text of one');
   spend(input.evaluation, input.value.length);
-  const value = numberText.test(input.value) ? Number(input.value) : Number.NaN;
-  if (Number.isFinite(value)) return found(value);
+  const value = numberText.test(input.value) ? readScalar(input.value) : Number.NaN;
+  if (value instanceof ExactNumber || Number.isFinite(value)) return found(value as Json);
   throw evaluationError(input.evaluation, 'number takes the text of a JSON number, such as "42" or "-1.5"');
 }
 
@@ -195,7 +201,12 @@ export const filterNames = Object.keys(filters) as FilterName[];
 function roundBy(round: (value: number) => number) {
   return (input: FilterInput): Outcome => {
     const number = toNumber(input);
-    if (!number.found || typeof number.value !== 'number') return number;
+    if (!number.found) return number;
+    if (typeof number.value !== 'number')
+      throw refuseValue(
+        { ...input, value: number.value },
+        'int and even take a number that a calculation keeps',
+      );
     return found(round(number.value) + 0); // never -0
   };
 }

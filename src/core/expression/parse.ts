@@ -2,6 +2,8 @@
  * One function per rule of the grammar (grammar.ts). Every function stops at the first token that is not its own. None
  * backtracks, so the time is linear in the length of the text.
  */
+import { isKept } from '../../contracts/exact-json.ts';
+import { describeLostNumber } from '../json/numbers.ts';
 import { isForbiddenName, type Scalar } from '../json/values.ts';
 import { createNameSuggester } from '../nearest-name.ts';
 import type { Expression, FilterCall, Path, Segment } from './ast.ts';
@@ -169,9 +171,9 @@ function parseScalar(cursor: Cursor): Scalar | undefined {
 
 function parseNumber(cursor: Cursor): number {
   const token = advance(cursor);
-  const value = Number(token.text);
-  if (Number.isFinite(value)) return value;
-  throw syntaxError(cursor, `${token.text.slice(0, 40)} is too large for a number`, { at: token.start });
+  if (isKept(token.text)) return Number(token.text);
+  const { message, suggestion } = describeLostNumber(token.text);
+  throw syntaxError(cursor, message, { at: token.start, suggestion });
 }
 
 function parseParenthesised(cursor: Cursor): Expression {

@@ -1,4 +1,5 @@
 /** JSON values: their types, pointers into them, their canonical text, and forbidden key names. */
+import { ExactNumber } from '../../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 
 type JsonType = 'null' | 'boolean' | 'number' | 'string' | 'list' | 'object';
@@ -26,6 +27,7 @@ export function jsonTypeOf(value: unknown): JsonType | null {
   if (Array.isArray(value)) return 'list';
   if (isPlainObject(value)) return 'object';
   if (typeof value === 'number') return Number.isFinite(value) ? 'number' : null;
+  if (value instanceof ExactNumber) return 'number';
   return typeof value === 'string' ? 'string' : typeof value === 'boolean' ? 'boolean' : null;
 }
 
@@ -77,6 +79,7 @@ export function splitPointer(pointer: string): string[] {
 /** One text per JSON value, independent of key order: keys sorted by UTF-16 unit, no white space. */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (value instanceof ExactNumber) return value.written;
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const members = Object.entries(value)
     .sort(([a], [b]) => (a < b ? -1 : 1))

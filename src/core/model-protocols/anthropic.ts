@@ -1,4 +1,5 @@
 /** Anthropic's messages in the form of calls of `model.…`, and back. */
+
 import type {
   MessageStop,
   MessagesRequest,
@@ -10,6 +11,7 @@ import type {
   ToolUseBlock,
   Turn,
 } from '../../contracts/anthropic.ts';
+import { parseExactJson, writeExactJson } from '../../contracts/exact-json.ts';
 import type { FinishReason, ModelResult } from '../../contracts/openai.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject } from '../json/values.ts';
@@ -84,7 +86,7 @@ function toAssistantMessage(content: Extract<Turn, { role: 'assistant' }>['conte
 }
 
 function toToolCall({ id, name, input }: ToolUseBlock): JsonObject {
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(input) } };
+  return { id, type: 'function', function: { name, arguments: writeExactJson(input) } };
 }
 
 function toChatMessages(turn: Turn): JsonObject[] {
@@ -160,7 +162,7 @@ function usageOf({ usage }: ModelResult, costUsd: number): MessageUsage {
 function readArguments(written: string): JsonObject {
   if (written === '') return {};
   try {
-    const value: unknown = JSON.parse(written);
+    const value = parseExactJson(written);
     if (isPlainObject(value as Json)) return value as JsonObject;
   } catch {
     // told below

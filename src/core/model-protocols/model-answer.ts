@@ -2,6 +2,7 @@
  * What the protocols of models have in common: how the result of a call of `model.…` and its parts are read, and how an
  * answer is streamed.
  */
+import { writeExactJson } from '../../contracts/exact-json.ts';
 import type { FinishReason, ModelChoice, ModelResult } from '../../contracts/openai.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
@@ -19,7 +20,7 @@ export interface AnswerWriter {
 
 /** @param type the name of the event; default: none */
 export function toEvent(data: JsonObject, type?: string): string {
-  return `${type === undefined ? '' : `event: ${type}\n`}data: ${JSON.stringify(data)}\n\n`;
+  return `${type === undefined ? '' : `event: ${type}\n`}data: ${writeExactJson(data)}\n\n`;
 }
 
 export function withoutAbsent(fields: Readonly<Record<string, Json | null | undefined>>): JsonObject {
@@ -36,7 +37,7 @@ export function choicesOf(result: ModelResult): readonly ModelChoice[] {
 
 /** The text of an answer: JSON where the caller asked for it. Null: the model calls tools and says nothing. */
 export function contentOf({ text, json }: ModelChoice): string | null {
-  return text ?? (json === undefined ? null : JSON.stringify(json));
+  return text ?? (json === undefined ? null : writeExactJson(json));
 }
 
 export function finishOf({ finish_reason, tool_calls }: ModelChoice): FinishReason {

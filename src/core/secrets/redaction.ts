@@ -4,6 +4,7 @@
  * text, such as `user:value`; in hexadecimal digits; and each of the first longer lines of a value with several. It does not find
  * other forms, such as a hash, a compressed text, or a value that is split over several strings.
  */
+import { ExactNumber } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { secretReference } from '../expression/language.ts';
 import { isList, isPlainObject } from '../json/values.ts';
@@ -118,7 +119,7 @@ export function createRedactor(values: ReadonlyMap<string, string>): Redactor {
 
 function redactJson(value: Json, text: Redactor['text']): Json {
   if (typeof value === 'string') return text(value);
-  if (typeof value === 'number') {
+  if (typeof value === 'number' || (value as unknown) instanceof ExactNumber) {
     const shown = String(value);
     const rest = text(shown);
     return rest === shown ? value : rest;

@@ -6,7 +6,7 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency.ts';
-import { query, runPrepared, toJsonb } from '../statements.ts';
+import { query, runPrepared, toJson, toJsonb } from '../statements.ts';
 
 /** A step of a run as a whole (item 0), or one of its items. */
 export interface StepItemKey {
@@ -185,7 +185,7 @@ export async function settleAndClaim(
     text: 'select * from settle_and_claim($1, $2, $3, $4)',
     values: [
       ends.length === 0 ? null : toJsonb(ends.map(toEndRequest)),
-      ends.map(({ output = null }) => JSON.stringify(output)),
+      ends.map(({ output = null }) => toJson(output)),
       claims.length === 0 ? null : toJsonb(claims.map(toClaimRequest)),
       isDurable,
     ],

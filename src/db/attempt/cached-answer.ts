@@ -5,7 +5,7 @@
 import type { Decision } from '../../contracts/decision.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
-import { query, runPrepared, toJsonb } from '../statements.ts';
+import { query, runPrepared, toJson, toJsonb } from '../statements.ts';
 
 export interface CachedAnswerRow {
   readonly attempt_id: string;
@@ -62,7 +62,7 @@ export async function storeCachedAnswer(db: Db, answer: NewCachedAnswer): Promis
      on conflict (project_id, key) do update set attempt_id = excluded.attempt_id,
        instance_id = excluded.instance_id, endpoint = excluded.endpoint, cost_nano = excluded.cost_nano,
        output = excluded.output, stored_at = excluded.stored_at, expires_at = excluded.expires_at`,
-    { text: JSON.stringify(output), ...row },
+    { text: toJson(output), ...row },
   );
 }
 
@@ -93,7 +93,7 @@ export async function recordTakenAnswer(db: Db, taken: TakenAnswer): Promise<voi
     values: [
       ...[taken.attempt_id, taken.project_id, taken.key, taken.capability, taken.instance_id, taken.endpoint],
       ...[toJsonb({ ...taken.cached_from }), taken.saved_nano, taken.duration_ms],
-      JSON.stringify(taken.decision),
+      toJson(taken.decision),
     ],
   });
 }

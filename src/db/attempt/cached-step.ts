@@ -3,7 +3,7 @@ import type { Decision } from '../../contracts/decision.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { CachedFrom } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
-import { runPrepared, toJsonb } from '../statements.ts';
+import { runPrepared, toJson, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';
 import type { StepKey } from './attempt.ts';
 
@@ -63,10 +63,10 @@ export async function endCachedStep(db: Db, cached: CachedStep): Promise<number 
     name: 'end_cached_step',
     text: end,
     values: [
-      ...[run_id, step_id, item, revision, JSON.stringify(cached.output), cached.attempt_id],
+      ...[run_id, step_id, item, revision, toJson(cached.output), cached.attempt_id],
       ...[cached.project_id, `${run_id}.${step_id}.${item}.${revision}`, cached.capability],
       ...[cached.instance_id, cached.endpoint, toJsonb({ ...cached.cached_from }), cached.saved_nano],
-      ...[cached.duration_ms, JSON.stringify(cached.decision), toJsonb(cached.data)],
+      ...[cached.duration_ms, toJson(cached.decision), toJsonb(cached.data)],
     ],
   });
   return rows[0]?.number;

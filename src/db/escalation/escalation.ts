@@ -11,7 +11,7 @@ import type {
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { query, toJsonb } from '../statements.ts';
+import { query, toJson, toJsonb } from '../statements.ts';
 
 /** The stored state of the ladder's state machine (core/ladder), without its lists. */
 type StoredLadder = object;
@@ -53,9 +53,9 @@ export async function insertEscalation(db: Db, { step, ...escalation }: NewEscal
     .insert({
       ...escalation,
       ...step,
-      context: context === undefined ? null : JSON.stringify(context),
-      result_schema: result_schema === null ? null : JSON.stringify(result_schema),
-      ladder: JSON.stringify(ladder),
+      context: context === undefined ? null : toJson(context),
+      result_schema: result_schema === null ? null : toJson(result_schema),
+      ladder: toJson(ladder),
       escalation_history: toJsonb(escalation_history),
       escalation_advice: toJsonb(escalation_advice),
       model_spec: toJsonb(model_spec),
@@ -184,12 +184,12 @@ export async function storeTransition(
     .update({
       ...change,
       transition: transition + 1,
-      ladder: JSON.stringify(change.ladder),
+      ladder: toJson(change.ladder),
       escalation_history: toJsonb(change.escalation_history),
       escalation_advice: toJsonb(change.escalation_advice),
       model_spec: toJsonb(change.model_spec),
       error: change.error === null ? null : toJsonb(change.error),
-      result: change.result === undefined ? undefined : JSON.stringify(change.result),
+      result: change.result === undefined ? undefined : toJson(change.result),
       finished_at: isEnd(change.state) ? db.raw('clock_timestamp()') : null,
     });
   return updated === 1;

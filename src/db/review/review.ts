@@ -6,7 +6,7 @@
  */
 import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../../contracts/review.ts';
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { query, toJson } from '../statements.ts';
 
 export interface NewReview
   extends Pick<
@@ -69,7 +69,7 @@ export async function insertReview(db: Db, { due_in_ms, ...review }: NewReview):
   const written = await db('review')
     .insert({
       ...review,
-      payload: JSON.stringify(review.payload),
+      payload: toJson(review.payload),
       due_at: db.raw(`clock_timestamp() + ? * interval '1 millisecond'`, [due_in_ms]),
     })
     .onConflict()
@@ -194,7 +194,7 @@ export function decideReview(
          then clock_timestamp() end
      where r.review_id = :review_id and r.project_id = :project_id and r.version = :version and ${isFree}
      returning ${reviewColumns}`,
-    { project_id, review_id, by, version, decision: JSON.stringify(decision) },
+    { project_id, review_id, by, version, decision: toJson(decision) },
   );
 }
 
@@ -221,7 +221,7 @@ export function reopenReview(
        payload = :payload, due_at = clock_timestamp() + :due_in_ms * interval '1 millisecond', assignee = null,
        claim_expires_at = null, decision = null, decided_by = null, decided_at = null, delivered_at = null
      where review_id = :review_id and round = :round and state = 'resolved' returning 1`,
-    { ...request, subject, payload: JSON.stringify(payload) },
+    { ...request, subject, payload: toJson(payload) },
   );
 }
 
@@ -254,6 +254,6 @@ export function resolveBudgetReviews(
        delivered_at = case when r.escalation_id is null then clock_timestamp() end,
        assignee = case when r.assignee = :by then r.assignee end
      from open where r.review_id = open.review_id returning r.review_id, r.project_id`,
-    { subject, by, limitUsd, decision: JSON.stringify(decision) },
+    { subject, by, limitUsd, decision: toJson(decision) },
   );
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { query, toJson } from '../statements.ts';
 
 export interface JobKey {
   readonly project_id: string;
@@ -12,7 +12,7 @@ export async function insertJob(db: Db, { project_id, job_id }: JobKey, job: Jso
   await db.raw('insert into job (job_id, project_id, body) values (?, ?, ?)', [
     job_id,
     project_id,
-    JSON.stringify(job),
+    toJson(job),
   ]);
 }
 

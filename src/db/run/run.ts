@@ -6,7 +6,7 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { StepKey } from '../attempt/attempt.ts';
 import { type Db, relaxed } from '../connect.ts';
-import { query, runPrepared, toJsonb } from '../statements.ts';
+import { query, runPrepared, toJson, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';
 import { type NewRun, newRunColumns } from './run-columns.ts';
 
@@ -81,7 +81,7 @@ export async function insertRuns(
       toJsonb(rows),
       jobs.map(({ job_id }) => job_id),
       jobs.map(({ project_id }) => project_id),
-      jobs.map(({ body }) => JSON.stringify(body)),
+      jobs.map(({ body }) => toJson(body)),
       mostOpen,
       runs[0]?.project_id ?? '',
       runs[0]?.started_by ?? null,
@@ -218,7 +218,7 @@ export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
     values: [
       run_id,
       state,
-      output === undefined ? null : JSON.stringify(output),
+      output === undefined ? null : toJson(output),
       error === null ? null : toJsonb(error),
       state === 'cancelled' ? 'cancelled' : 'skipped',
       step_ids,

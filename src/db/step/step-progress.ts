@@ -7,7 +7,7 @@ import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { Awaiting } from '../../contracts/run-step.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { instantText, query, toJsonb } from '../statements.ts';
+import { instantText, query, toJson, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from './step.ts';
 
 interface StepHold {
@@ -143,7 +143,7 @@ export function answerStep(
     | { readonly state: 'succeeded'; readonly output: Json; readonly data: JsonObject }
     | { readonly state: 'skipped'; readonly data: JsonObject },
 ): Promise<boolean> {
-  const output = answer.state === 'succeeded' ? JSON.stringify(answer.output) : null;
+  const output = answer.state === 'succeeded' ? toJson(answer.output) : null;
   return query(db).some(
     `with answered as (
        update step set state = :state, output = :output, error = null, finished_at = clock_timestamp(), ${waitOver}

@@ -2,7 +2,7 @@
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { query, toJson } from '../statements.ts';
 
 export interface NewStepRevision extends StepItemKey {
   readonly input: Json;
@@ -28,7 +28,7 @@ export function storeStepRevision(db: Db, correction: NewStepRevision): Promise<
      from step_revision where run_id = :run_id and step_id = :step_id and item = :item
      on conflict (escalation_id, transition, choice) do update set choice = excluded.choice
      returning *`,
-    { ...correction, input: JSON.stringify(correction.input) },
+    { ...correction, input: toJson(correction.input) },
   );
 }
 

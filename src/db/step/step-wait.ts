@@ -6,7 +6,7 @@
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { sharing, takeLock } from '../locks.ts';
-import { query } from '../statements.ts';
+import { query, toJson } from '../statements.ts';
 
 export interface WaitingRow extends StepItemKey {
   readonly project_id: string;
@@ -108,7 +108,7 @@ export async function skipUnits(
        select run_id, 'step.skipped', step_id, nullif(item, 0), cast(:data as jsonb) from skipped
      )
      select 1 from skipped`,
-    { ...toColumns(units), data: JSON.stringify({ reason: 'review', ...data }) },
+    { ...toColumns(units), data: toJson({ reason: 'review', ...data }) },
   );
   return rows.length;
 }

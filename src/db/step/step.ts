@@ -8,7 +8,7 @@ import type { AsDecided } from '../../contracts/skill.ts';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { asDecidedBy } from '../review/repair-decision.ts';
-import { query, toJsonb } from '../statements.ts';
+import { query, toJson, toJsonb } from '../statements.ts';
 
 /** The states of a step that has not ended. */
 export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review')`;
@@ -144,7 +144,7 @@ export function storeValues(db: Db, step: StepKey, output: Json): Promise<boolea
        (1, 'step.started', '{}'::jsonb), (2, 'step.succeeded', jsonb_build_object('cost_usd', 0))
      ) told (at, type, data) order by at
      returning 1`,
-    { output: JSON.stringify(output), ...step },
+    { output: toJson(output), ...step },
   );
 }
 

@@ -3,6 +3,7 @@
  * error positions are not part of any standard.
  */
 import type { Json } from '../../contracts/primitives.ts';
+import { readLostScalar } from '../../core/json/numbers.ts';
 import { extendPointer } from '../../core/json/values.ts';
 import {
   type SourceEntry,
@@ -138,10 +139,10 @@ function readScalar(cursor: JsonCursor, pointer: string): Json {
   const written = scalar.exec(cursor.text)?.[0];
   if (written === undefined) throw syntaxFault(cursor, pointer, 'a JSON value');
   const value = JSON.parse(written) as Json;
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    const message = `${written.slice(0, 40)} is too large for a number`;
-    throw new JsonFault({ code: 'value_not_json', pointer, at: cursor.at, message });
+  const lost = readLostScalar(value, written);
+  if (lost !== null && cursor.problems.length < sourceLimits.problems) {
+    cursor.problems.push({ code: 'number_inexact', pointer, at: cursor.at, ...lost });
   }
   cursor.at += written.length;
-  return value;
+  return lost === null ? value : 0;
 }

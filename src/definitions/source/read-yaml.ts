@@ -5,6 +5,7 @@
  */
 import { isAlias, isMap, isScalar, isSeq, type Pair, type Scalar, type YAMLMap, type YAMLSeq } from 'yaml';
 import type { Json } from '../../contracts/primitives.ts';
+import { readLostScalar } from '../../core/json/numbers.ts';
 import { extendPointer } from '../../core/json/values.ts';
 import {
   pointerAt,
@@ -101,7 +102,7 @@ function convertContent(node: unknown, place: NodePosition, walk: YamlWalk): Sou
   return isSeq(node) ? convertList(node, place, walk) : undefined;
 }
 
-type YamlFault = Pick<SourceProblem, 'code' | 'message'>;
+type YamlFault = Pick<SourceProblem, 'code' | 'message' | 'suggestion'>;
 
 function report(walk: YamlWalk, { pointer, start }: NodePosition, fault: YamlFault): SourceNode {
   if (walk.problems.length < sourceLimits.problems) walk.problems.push({ ...fault, pointer, at: start });
@@ -133,6 +134,11 @@ function resolveAlias(anchor: string, place: NodePosition, walk: YamlWalk): Sour
 function convertScalar(scalar: Scalar, place: NodePosition, walk: YamlWalk): SourceNode {
   const { value } = scalar;
   const [start, end] = rangeOf(scalar) ?? [place.start, place.start];
+  const lost = readLostScalar(value, scalar.source);
+  if (lost !== null) {
+    report(walk, { ...place, start }, { code: 'number_inexact', ...lost });
+    return { value: 0, start, end };
+  }
   const isJson =
     value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
   if (isJson) {

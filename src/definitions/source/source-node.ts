@@ -22,6 +22,7 @@ export interface SourceEntry {
 export const sourceCodes = [
   'json_syntax',
   'key_duplicate',
+  'number_inexact',
   'too_deep',
   'too_many_values',
   'value_not_json',

@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { endsOf } from '../../core/ladder/error-text.ts';
 import { formatConfidence, presentationOf } from '../../core/skills/confidence.ts';
 import type { RankedSkill } from '../../core/skills/match.ts';
@@ -22,7 +23,7 @@ interface DataBlock {
 const deceptive = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 function toOneLine(data: JsonObject): string {
-  return JSON.stringify(data).replace(
+  return writeJson(data).replace(
     deceptive,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { createTally } from '../../core/tally.ts';
 import {
   type DeliveryEnd,
@@ -64,7 +65,7 @@ export async function tell(
   { delivery_id, url, secret, payload }: Told,
   canComeAgain: number | null,
 ): Promise<DeliveryEnd> {
-  const body = JSON.stringify(payload);
+  const body = writeJson(payload);
   const signed = { id: delivery_id, seconds: Math.floor(Date.now() / 1_000), body };
   const { status, error } = await sender.send(url, signDelivery(secret, signed), body);
   return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };

@@ -57,6 +57,42 @@ describe('capstan run --mock', () => {
     expect((await mocked('greet', '--mock')).stderr).toContain('--mock goes with a file; greet is none');
   });
 
+  it.each([
+    ['7615917337495251231', '{"list": [{"id": 7615917337495251231}]}', '1:18: /list/0/id'],
+    ['1e999', '{"n": 1e999}', '1:7: /n'],
+  ])('refuses a job with %s, inline and in files, and says what to write', async (written, job, place) => {
+    const advice = `; write it as text: "${written}"`;
+    expect((await run(says, { words: ['--job', job] })).stderr).toMatch(
+      new RegExp(`--job:${place}: the number`),
+    );
+    for (const [name, text] of [
+      ['job.json', job],
+      ['job.yaml', `list:\n- ${job}`],
+    ] as const) {
+      await writeFile(join(folder, name), text);
+      const { stderr, exitCode } = await run(says, { words: ['--job', join(folder, name)] });
+      expect([stderr, exitCode]).toEqual([expect.stringContaining(advice), 1]);
+    }
+  });
+
+  it('refuses mocks and definitions with such a number, with line and column', async () => {
+    const mocks = says.replace('said:', 'id: 9007199254740993, said:');
+    expect((await run(mocks)).stderr).toMatch(
+      /mocks\.yaml:1:\d+[\s\S]*number_inexact|number_inexact[\s\S]*mocks/,
+    );
+    const definition = pipeline.replace('input: {', 'input: { id: 9007199254740993,');
+    expect((await run(says, { definition })).stderr).toContain('write it as text: "9007199254740993"');
+  });
+
+  it('passes the text of such a number on as the number', async () => {
+    const definition = pipeline.replace('steps.hello.output.said', 'job.id | number');
+    const seen = await run(says, {
+      definition,
+      words: ['--job', '{"name": "a", "id": "7615917337495251231"}', '--json'],
+    });
+    expect(seen.stdout).toContain('"output": 7615917337495251231');
+  });
+
   it('answers everything as JSON', async () => {
     const { stdout } = await run(`job: { name: ada }\n${says}`, { words: ['--json'] });
     expect(JSON.parse(stdout)).toMatchObject({

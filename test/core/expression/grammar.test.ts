@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { isKept } from '../../../src/contracts/exact-json.ts';
 import { readCondition } from '../../../src/core/expression/condition.ts';
 import { pipelineDialect, skillDialect } from '../../../src/core/expression/filters.ts';
 import { createGrammar } from '../../../src/core/expression/grammar.ts';
@@ -44,9 +45,7 @@ function lexemesOf(patterns: ReadonlyMap<string, string>): Record<string, fc.Arb
         name,
         fc
           .stringMatching(new RegExp(`^(?:${pattern})$`))
-          .filter(
-            (token) => !isForbiddenName(token) && (name !== 'number' || Number.isFinite(Number(token))),
-          ),
+          .filter((token) => !isForbiddenName(token) && (name !== 'number' || isKept(token))),
       ]),
     ),
     string,

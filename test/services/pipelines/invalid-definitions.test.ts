@@ -245,6 +245,7 @@ const rows: Readonly<Record<string, Row>> = {
   findings_cut: [jsonSteps(list(1_001, (n) => ({ id: `s${n}`, capability: 'none' }))), 'undefined:undefined'],
   json_syntax: [json(',}'), '1:76 /steps/0'],
   key_duplicate: [second('capability: open', 'id: c'), '9:5 /steps/1/id'],
+  number_inexact: [second('capability: open', 'input: {x: 9007199254740993}'), '9:16 /steps/1/input/x'],
   text_invalid: [second('capability: open', 'input: {x: "a\\0"}'), '9:16 /steps/1/input/x'],
   too_deep: [json(`,"input":{"x":${'['.repeat(120)}`), `1:186 /steps/0/input/x${'/0'.repeat(97)}`],
   too_many_values: [json(`,"input":{"x":[${'1,'.repeat(200_000)}1]}`), '1:400072 /steps/0/input/x/199991'],

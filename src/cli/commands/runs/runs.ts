@@ -1,10 +1,12 @@
 /**
  * Existing runs: `ls`, `show`, `open` and `events` read them, `pause`, `resume`, `budget` and `cancel` control them.
  */
+
 import { z } from 'zod';
 import { EventPage, LogLevel } from '../../../contracts/event.ts';
 import { Run, RunList, type RunSummary } from '../../../contracts/run.ts';
 import { StepDetail } from '../../../contracts/run-step.ts';
+import { writeJson } from '../../../core/json/text.ts';
 import { getAll, jsonBody, path } from '../../client/api-client.ts';
 import { linkToConsole, openBrowser, type Session } from '../../client/session.ts';
 import { command, listed, oneOf, parsed, procedure, type Register } from '../../command.ts';
@@ -123,7 +125,7 @@ async function follow(
   try {
     for await (const event of followEvents(client, runId, { signal: stop.signal })) {
       if (!isAsked(event, filter)) continue;
-      if (json) print.json(JSON.stringify(event));
+      if (json) print.json(writeJson(event));
       else print.line(formatEvent(event, print.style));
     }
   } finally {
@@ -147,8 +149,7 @@ export const registerEventsCommand = procedure('events', {
     if (follows === true) return follow(session, runId, filter);
     const { value, text } = await getAll(client, path`/v1/runs/${runId}/events`, EventPage);
     const items = value.items.filter((event) => isAsked(event, filter));
-    if (json)
-      return print.json(items.length === value.items.length ? text : JSON.stringify({ ...value, items }));
+    if (json) return print.json(items.length === value.items.length ? text : writeJson({ ...value, items }));
     print.lines(items.map((event) => formatEvent(event, print.style)));
   },
 });

@@ -12,6 +12,7 @@ import {
   collectPair,
   isFileArgument,
   jobHelp,
+  parseJsonInput,
   readDurationMs,
   readSource,
   resolveRunId,
@@ -101,9 +102,9 @@ async function readJobs({ shell, print }: Session, path: string): Promise<Lines>
     if (line.trim() === '') continue;
     const place = `${name}, line ${index + 1}`;
     try {
-      jobs.push({ place, job: JSON.parse(line) });
+      jobs.push({ place, job: parseJsonInput(place, line) });
     } catch (fault) {
-      print.remark(`${place}: ${fault instanceof Error ? fault.message : fault}`);
+      print.remark(fault instanceof Error ? fault.message : String(fault));
       broken++;
     }
   }
