@@ -3,12 +3,14 @@
  * the stack's services (Postgres, Temporal, the media store), and of a running stack itself.
  */
 import { execFile } from 'node:child_process';
+import { hash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Connection } from '@temporalio/client';
 import pg from 'pg';
 import { createMediaStore } from '../../clients/media/create-media-store.ts';
+import type { DirectAccess, MediaStore } from '../../clients/media/media-store.ts';
 import {
   addMissingSearchAttributes,
   findMissingSearchAttributes,
@@ -157,6 +159,39 @@ function findMediaUrl({ dataDir, environment }: DoctorOptions): string | undefin
   return environment.MEDIA_URL || readStack(dataDir)?.media_url;
 }
 
+const [announced, other] = ['right', 'wrong'];
+
+/** Sends a body of the announced length to a URL for direct uploads. @returns the status of the bucket's answer */
+async function uploadDirectly(store: MediaStore, direct: DirectAccess, body: string): Promise<number> {
+  const path = { job_id: 'capstan-probe', file: randomUUID() };
+  const sha256 = hash('sha256', announced, 'hex');
+  const facts = { size: announced.length, sha256, contentType: 'text/plain' };
+  const { url, headers } = await direct.allowUpload(path, facts);
+  const { status } = await fetch(url, {
+    method: 'PUT',
+    headers,
+    body,
+    signal: AbortSignal.timeout(10_000),
+  });
+  await store.delete(path);
+  return status;
+}
+
+const wroteAndRead = 'a file was written, read and deleted';
+
+/** A bucket must refuse a direct upload whose bytes are not those that were announced: Capstan does not see them. */
+async function checkDirectUploads(store: MediaStore): Promise<Check> {
+  const name = 'media store';
+  const found = `${store.name}: ${wroteAndRead}`;
+  if (store.direct === undefined) return ok(name, found);
+  const right = await uploadDirectly(store, store.direct, announced);
+  const wrong = await uploadDirectly(store, store.direct, other);
+  const remedy = 'keep MEDIA_REDIRECT off with this bucket: docs/operate/media.md, "What is checked"';
+  if (right >= 300) return warning(name, `${found}; a direct upload is answered with ${right}`, remedy);
+  if (wrong >= 300) return ok(name, `${found}; a direct upload with another SHA-256 was refused`);
+  return warning(name, `${found}; a direct upload with another SHA-256 than announced was accepted`, remedy);
+}
+
 /** Tries the store, because no request lists the permissions of a key in a bucket. */
 export async function checkMedia(options: DoctorOptions): Promise<Check> {
   const name = 'media store';
@@ -166,7 +201,7 @@ export async function checkMedia(options: DoctorOptions): Promise<Check> {
     if (/^https?:\/\//.test(mediaUrl)) return ok(name, `the API at ${mediaUrl}, as capabilities use it`);
     const store = await createMediaStore(mediaUrl);
     await store.probe();
-    return ok(name, `${store.name}: a file was written, read and deleted`);
+    return await checkDirectUploads(store);
   } catch (error) {
     const remedy =
       'correct MEDIA_URL, or the keys and rights of its bucket: docs/operate/media.md, "Set up a bucket"';
