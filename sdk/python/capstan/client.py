@@ -346,14 +346,17 @@ class Capstan:
         return costs
 
     def reviews(self, *, state: str = "open", run_id: str | None = None) -> list[Review]:
-        """List reviews, those that are due first at the beginning; at most 200."""
+        """List all reviews in this state, those that are due first at the beginning."""
         query = {"state": state, "order": "due_at", "limit": "200"}
         if run_id is not None:
             query["run_id"] = run_id
-        reviews: list[Review] = self._send("GET", f"/v1/reviews?{httpx.QueryParams(query)}")[
-            "items"
-        ]
-        return reviews
+        reviews: list[Review] = []
+        while True:
+            page = self._send("GET", f"/v1/reviews?{httpx.QueryParams(query)}")
+            reviews += page["items"]
+            if page.get("next_cursor") is None:
+                return reviews
+            query["cursor"] = page["next_cursor"]
 
     def decide(self, review: Review, action: str, **fields: Any) -> Review:
         """Decide a review as it was read: raise CapstanError if it has changed since.

@@ -5,6 +5,7 @@ import os
 import typing
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import typing_extensions
@@ -159,6 +160,18 @@ def test_a_review_is_decided_as_it_was_read(server: FakeServer, capstan: Capstan
     assert decided.path == "/v1/reviews/v/decision"
     assert decided.headers["if-match"] == '"3"'
     assert decided.json() == {"action": "approve", "proposal": 0}
+
+
+def test_reviews_are_listed_to_the_last_page(server: FakeServer, capstan: Capstan) -> None:
+    pages = {None: "one", "one": "two", "two": None}
+
+    def answer(request: Request) -> Reply:
+        cursor = parse_qs(urlsplit(request.path).query).get("cursor", [None])[0]
+        return as_json(200, {"items": [{"review_id": cursor}], "next_cursor": pages[cursor]})
+
+    server.answer = answer
+    assert [review["review_id"] for review in capstan.reviews()] == [None, "one", "two"]
+    assert [request.path.count("limit=200") for request in server.requests] == [1, 1, 1]
 
 
 OPENAPI = os.environ.get("OPENAPI_FILE")
