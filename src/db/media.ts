@@ -109,9 +109,7 @@ export async function forgetJob(db: Db, jobId: string): Promise<void> {
 
 /**
  * Sums the bytes of the project that owns the job. A file counts with the larger of its stored size and its announced
- * sizes that have not arrived yet.
- *
- * @param at a file about to be written, which does not count; its job need not exist
+ * sizes that have not arrived yet. The file itself does not count: it is about to be written. Its job need not exist.
  */
 export async function sumBytes(db: Db, { job_id, file }: MediaPlace): Promise<number> {
   const row = await query<{ bytes: string }>(db).one(

@@ -138,8 +138,8 @@ function toChatDelta(delta: Json): ChatPart | null {
 }
 
 /**
- * Writes a stream of chunks.
- * @param wish `includesUsage`: a chunk with usage and cost comes last. `choices`: how many answers are asked for
+ * Writes a stream of chunks. `includesUsage`: a chunk with usage and cost comes last. `choices`: how many answers are
+ * asked for.
  */
 export function createChatWriter(
   { id, created, model }: ChatHead,

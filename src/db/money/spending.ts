@@ -212,7 +212,7 @@ const ofRun = `(
   select e.* from attempt o join ledger_entry e using (attempt_id, budget_window) where o.run_id = :run_id offset 0
 )`;
 
-/** @param filter since and until: days, both included */
+/** `since` and `until` are days, both included. */
 export function listLedger(
   db: Db,
   projectId: string,

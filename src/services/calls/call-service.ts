@@ -191,11 +191,11 @@ function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
   return stop;
 }
 
-/** A cached answer is stored under the Idempotency-Key here; the end of a call that is made stores its own. */
 function execThroughCache(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
   return call.request.cache === undefined ? execCapability(ctx, call) : execCached(ctx, call);
 }
 
+/** A cached answer is stored under the Idempotency-Key here; the end of a call that is made stores its own. */
 async function execCached(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
   const answer = await throughAnswerCache(ctx, call, () => execCapability(ctx, call));
   const kept = answer.routing.cached === undefined ? null : (call.keeps?.(answer) ?? null);

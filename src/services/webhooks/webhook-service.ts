@@ -31,14 +31,17 @@ import { newId } from '../ids.ts';
 import { present } from '../present.ts';
 import { newWebhookSecret, tell } from './delivery.ts';
 
-/** Checks a receiver's address: http(s), where instances may be. Names are checked again when they are dialled. */
 function refuse(message: string): AppError {
   return new AppError('request_invalid', `url ${message}`, {
     errors: [{ pointer: '/url', code: 'invalid_address', message }],
   });
 }
 
-/** @returns the address as it will be dialled. @throws AppError `request_invalid` */
+/**
+ * Checks a receiver's address: http(s), where instances may be. Names are checked again when they are dialled.
+ * @returns the address as it will be dialled
+ * @throws AppError `request_invalid`
+ */
 function checkWebhookUrl(policy: AddressPolicy, text: string): string {
   const url = new URL(text);
   if (url.protocol !== 'http:' && url.protocol !== 'https:')

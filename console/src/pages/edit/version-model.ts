@@ -1,6 +1,7 @@
-/** The next version of a text: versions are immutable, so changed content needs a new one. */
-
-/** `1.0` → `1.1`, `2` → `3`, `2026-11` → `2026-11-2`. */
+/**
+ * The next version of a text: versions are immutable, so changed content needs a new one. `1.0` → `1.1`, `2` → `3`,
+ * `2026-11` → `2026-11-2`.
+ */
 export function nextVersion(version: string): string {
   const number = /^(.*?)(\d+)$/.exec(version);
   if (number === null || /-\d+$/.test(version)) return `${version}-2`;

@@ -48,7 +48,6 @@ function listClaimed(revisions: readonly ListedRevision[]): readonly Json[] {
   return revisions.filter(({ was_claimed }) => was_claimed).map(({ input }) => input);
 }
 
-/** @param transition whose own corrections have not failed yet */
 export async function readStepTask({ db, contexts, specs }: Ctx, row: EscalationRow): Promise<EscalatedTask> {
   const step = stepOf(row) as StepItemKey;
   const context = await contexts.open(step.run_id);
