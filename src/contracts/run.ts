@@ -73,6 +73,38 @@ export const RunFollows = z
   .meta({ id: 'RunFollows' });
 export type RunFollows = z.infer<typeof RunFollows>;
 
+/**
+ * Why a queued run has not begun. `concurrency`: runs with the same key come first; `temporal`: Temporal has not accepted
+ * its start yet; `worker`: no worker has begun its first step.
+ */
+export const RunQueue = z
+  .strictObject({
+    reason: z.enum(['concurrency', 'temporal', 'worker']),
+    /** For `concurrency`, with the fields below: the key that the runs share. */
+    key: z.string().optional(),
+    /** The most open runs with the key. */
+    limit: z.number().int().optional(),
+    /** Its place among the waiting runs with the key; 1 is next. */
+    place: z.number().int().optional(),
+    /** Open runs with the key that it waits for, the oldest first; at most three. */
+    holders: z.array(z.string()).optional(),
+  })
+  .meta({ id: 'RunQueue' });
+export type RunQueue = z.infer<typeof RunQueue>;
+
+/**
+ * Temporal repeats a task of the run's workflow, and each time it fails: a payload cannot be decrypted, a newer worker is
+ * needed, or a history does not fit. The run continues when the cause is mended.
+ */
+export const StalledRun = z
+  .strictObject({
+    /** Why the task fails. */
+    message: z.string(),
+    since: Instant,
+  })
+  .meta({ id: 'StalledRun' });
+export type StalledRun = z.infer<typeof StalledRun>;
+
 /** Steps counted by state; a step with `for_each` counts as one. */
 export const StepCounts = z.partialRecord(StepState, z.number().int());
 
@@ -115,6 +147,8 @@ const runFields = {
   /** Reasons why its steps, and those of child runs, wait; without duplicates. */
   awaiting: z.array(Awaiting).optional(),
   follows: RunFollows.optional(),
+  queue: RunQueue.optional(),
+  stalled: StalledRun.optional(),
 };
 
 export const RunSummary = z

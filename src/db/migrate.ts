@@ -23,6 +23,7 @@ import { addSecrets } from './migrations/0008-secrets.ts';
 import { drainInstances } from './migrations/0009-drain-instances.ts';
 import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
 import { watchSchedules } from './migrations/0011-watch-schedules.ts';
+import { markStalledRuns } from './migrations/0015-mark-stalled-runs.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -46,6 +47,7 @@ const migrations: readonly Migration[] = [
   drainInstances,
   cheapenClaims,
   watchSchedules,
+  markStalledRuns,
 ];
 
 /** In the order of application. */

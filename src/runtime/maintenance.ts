@@ -32,7 +32,7 @@ import {
 import { purge, type Retention } from '../services/retention/purge.ts';
 import { createStartMarks } from '../services/runs/delivery.ts';
 import { createDueWork } from '../services/runs/due-work.ts';
-import { createReconcileRuns } from '../services/runs/repair.ts';
+import { createReconcileRuns, createStallWatch } from '../services/runs/repair.ts';
 import { resealSecrets } from '../services/secrets/secret-service.ts';
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
 import { createWebhookDelivery } from '../services/webhooks/delivery.ts';
@@ -106,6 +106,7 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
   const parts: DutyParts = {
     dueWork: createDueWork(ctx),
     reconcileRuns: createReconcileRuns(ctx),
+    watchStalls: createStallWatch(ctx),
     budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
     webhooks,
     media,

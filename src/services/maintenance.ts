@@ -166,6 +166,7 @@ export type Duties = Readonly<Record<string, Duty>>;
 export interface DutyParts {
   readonly dueWork: () => Promise<number>;
   readonly reconcileRuns: () => Promise<number>;
+  readonly watchStalls: () => Promise<number>;
   /** Probes due instances; returns how many. */
   readonly probeDue: (limit: number) => Promise<number>;
   /** Begins due warm-ups of instances; returns how many. */
@@ -260,6 +261,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   drains: routine(0, ({ ctx }) => endDrains(ctx)),
   warm_ups: routine(0, ({ parts }) => parts.beginWarmUps()),
   budget_marks: { everyMs: 0, work: ({ parts }) => parts.budgets.announceMarks().then(() => 0) },
+  stalled_runs: { everyMs: 5_000, work: ({ parts }) => parts.watchStalls() },
   lost_runs: repair(10_000, ({ parts }) => parts.reconcileRuns()),
   forgotten_runs: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, runStarts)),
   forgotten_ladders: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, ladderStarts)),

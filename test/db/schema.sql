@@ -661,6 +661,7 @@ create table run (
   admitted_at timestamp with time zone,
   item_counts jsonb,
   key_id text,
+  stalled jsonb,
   constraint run_cancel_mode_check CHECK ((cancel_mode = ANY (ARRAY['graceful'::text, 'terminate'::text]))),
   constraint run_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),
   constraint run_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),

@@ -13,6 +13,7 @@ export function fakeWorkflows(known: Partial<RunWorkflows> = {}): RunWorkflows {
     listRunningLadders: async function* () {},
     isForgotten: async () => false,
     isOpen: async () => false,
+    findTaskFault: async () => null,
     erase: async () => true,
     eraseLadder: async () => true,
     eraseStart: async () => true,

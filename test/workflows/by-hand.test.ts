@@ -2,6 +2,8 @@
 import type { Payload } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { connectionOf } from '../../src/clients/temporal/connection.ts';
+import { createRunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
+import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import { aPlan } from '../core/run/a-plan.ts';
 import {
   type ScriptedRun,
@@ -127,4 +129,25 @@ describe('a workflow that is started by hand', () => {
       },
     });
   });
+});
+
+test('a workflow whose task keeps failing is found, with the reason, and no other is', async () => {
+  const workflows = createRunWorkflows(runs.client, runs.taskQueue);
+  const asked = { awaiting: 'review', until: null, ref: { review_id: 'rev_1' } } as const;
+  const refOf = ({ handle }: ScriptedRun) => {
+    const [pipeline = '', run_id = ''] = handle.workflowId.split('/');
+    return { pipeline, run_id };
+  };
+  const [newer, waiting] = await Promise.all([
+    runs.start(aPlan(['a']), { execute: () => succeeded }, { engine_version: engineVersion + 1 }),
+    runs.start(aPlan(['a']), { execute: () => ({ waiting: asked }) }),
+  ]);
+  const fault = await waitFor('the fault', () => workflows.findTaskFault(refOf(newer)));
+  expect(fault.message).toBe(
+    `engine version ${engineVersion + 1} waits for a newer worker: this one knows ${engineVersion}`,
+  );
+  expect(fault.since).toBeInstanceOf(Date);
+  expect(await workflows.findTaskFault(refOf(waiting))).toBeNull();
+  expect(await workflows.findTaskFault({ pipeline: 'no', run_id: 'run_0' })).toBeNull();
+  await Promise.all([newer.handle.terminate(), waiting.handle.terminate()]);
 });

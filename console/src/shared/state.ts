@@ -58,6 +58,7 @@ export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'wor
   cancelled: { icon: 'ban', tone: 'quiet' },
   partly: { icon: 'triangle-alert', tone: 'waiting' },
   succeeded: { icon: 'circle-check', tone: 'done' },
+  stalled: { icon: 'triangle-alert', tone: 'failed' },
   cancelling: { icon: 'circle-slash', tone: 'quiet' },
   review: { icon: 'user-round', tone: 'person' },
   budget: { icon: 'coins', tone: 'waiting' },

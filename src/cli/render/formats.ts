@@ -103,6 +103,7 @@ const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, c
   partly: ['!', 'yellow'],
   succeeded: looks.succeeded,
   cancelling: looks.cancelling,
+  stalled: ['!', 'red'],
   review: looks.in_review,
   budget: looks.waiting,
   capability: looks.waiting,

@@ -5,7 +5,7 @@
 
 import { parseMediaReference } from '../../contracts/media.ts';
 import type { Json } from '../../contracts/primitives.ts';
-import type { Run } from '../../contracts/run.ts';
+import { type Run, terminalRunStates } from '../../contracts/run.ts';
 import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '../../contracts/run-step.ts';
 import { writeJson } from '../../core/json/text.ts';
 import { describeDecided } from '../../core/repair/describe-decided.ts';
@@ -212,6 +212,18 @@ function renderOrigin({ parent, rerun_of, schedule_id, started_by, labels, dispa
   ];
 }
 
+/** What a person can do about a workflow that cannot make progress. */
+function renderStall({ state, stalled, pipeline, run_id }: Run): string[] {
+  if (stalled === undefined || terminalRunStates.has(state)) return [];
+  const reset = '--type LastWorkflowTask --reapply-exclude Signal --reason stalled';
+  return [
+    `Its workflow cannot make progress since ${stalled.since}: ${stalled.message}`,
+    'It continues by itself when the cause is mended. If the last signal is the cause:',
+    `  temporal workflow reset -w ${pipeline}/${run_id} ${reset}`,
+    `To end it: capstan cancel ${run_id}`,
+  ];
+}
+
 /** @param withSteps false when every step has already been printed as events */
 export function showRun({ print, shell }: Session, run: Run, withSteps: boolean): void {
   const layout = { style: print.style, width: print.width, height: Infinity, now: shell.now() };
@@ -223,6 +235,7 @@ export function showRun({ print, shell }: Session, run: Run, withSteps: boolean)
       ...renderSteps(run.steps, layout),
       '',
     ]);
+  print.lines(renderStall(run));
   print.lines(renderOutcome(run, print.style));
 }
 

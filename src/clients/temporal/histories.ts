@@ -7,6 +7,7 @@
  * has just ended a minute, and its list may lag behind, so the newest history is also asked for by its id.
  */
 import type { Client } from '@temporalio/client';
+import { optionalTsToDate } from '@temporalio/common/lib/time.js';
 import { type Bounded, connectionOf, hasStatus } from './connection.ts';
 
 interface ErasingClient {
@@ -94,6 +95,31 @@ export async function eraseScheduleHistories(erasing: ErasingClient, workflowId:
 /** Runs that the list still names. @returns as of a workflow */
 export function eraseProjectHistories(erasing: ErasingClient, projectId: string): Promise<boolean> {
   return eraseFound(erasing, { workflowIds: [], query: `ProjectId = '${quote(projectId)}'` });
+}
+
+/** A workflow task that Temporal repeats because it fails, and since when. */
+export interface TaskFault {
+  readonly message: string;
+  readonly since: Date;
+}
+
+/** A task may fail once or twice where workers change. */
+const fewestAttempts = 3;
+
+/** Null: its task, if there is one, does not fail. */
+export async function findTaskFault(
+  { client, bounded }: ErasingClient,
+  workflowId: string,
+): Promise<TaskFault | null> {
+  const { workflowService } = connectionOf(client);
+  const execution = { namespace: client.options.namespace, execution: { workflowId } };
+  const seen = await bounded(() => workflowService.describeWorkflowExecution(execution));
+  if ((seen.pendingWorkflowTask?.attempt ?? 0) < fewestAttempts) return null;
+  const request = { ...execution, maximumPageSize: 5 };
+  const { history } = await bounded(() => workflowService.getWorkflowExecutionHistoryReverse(request));
+  const last = history?.events?.find(({ workflowTaskFailedEventAttributes: failed }) => failed != null);
+  const { message } = last?.workflowTaskFailedEventAttributes?.failure ?? {};
+  return message == null ? null : { message, since: optionalTsToDate(last?.eventTime) ?? new Date() };
 }
 
 interface ListedRunsDependencies {

@@ -21,14 +21,16 @@ import type {
   RunPipelineInput,
   WokenSignal,
 } from '../../core/workflow-payloads.ts';
-import { type Bounded, connectionOf, createBoundedCalls } from './connection.ts';
+import { type Bounded, connectionOf, createBoundedCalls, hasStatus } from './connection.ts';
 import {
   eraseHistories,
   eraseProjectHistories,
   eraseScheduleHistories,
+  findTaskFault,
   listClosedRuns,
   listRunningLadders,
   listRunningRuns,
+  type TaskFault,
 } from './histories.ts';
 import { createSearchability } from './search-attributes.ts';
 
@@ -62,6 +64,8 @@ export interface RunWorkflows {
   isForgotten(work: WaitingWorkflow): Promise<boolean>;
   /** Whether the run has an open workflow. */
   isOpen(run: RunRef): Promise<boolean>;
+  /** Why its workflow cannot make progress: the failure of a task that Temporal repeats; null: it can, or there is none. */
+  findTaskFault(run: RunRef): Promise<TaskFault | null>;
   /** Deletes what Temporal keeps of the run, its ladders included, and ends it first. @returns false: there is more */
   erase(run: RunRef): Promise<boolean>;
   /** The same of a ladder by itself. */
@@ -106,6 +110,14 @@ export function createRunWorkflows(
     ...createStarts(server),
     ...createMessages(server),
     ...questions,
+    findTaskFault: async (run) => {
+      try {
+        return await findTaskFault(server, runWorkflowId(run));
+      } catch (error) {
+        if (hasStatus(error, 'notFound')) return null;
+        throw error;
+      }
+    },
     erase: (run) => eraseHistories(server, runWorkflowId(run)),
     eraseStart: (workflowId) => eraseHistories(server, workflowId),
     eraseSchedule: (workflowId) => eraseScheduleHistories(server, workflowId),

@@ -15,6 +15,8 @@ export type ConditionKind =
   | 'partly'
   | 'succeeded'
   | 'cancelling'
+  /** Its workflow cannot make progress. */
+  | 'stalled'
   | 'review'
   | 'budget'
   | 'capability'
@@ -42,6 +44,7 @@ const titles: Readonly<Record<ConditionKind, string>> = {
   partly: 'Succeeded with failures',
   succeeded: 'Succeeded',
   cancelling: 'Cancelling',
+  stalled: 'Its workflow cannot make progress',
   review: 'Waiting for review',
   budget: 'Waiting for budget',
   capability: 'Waiting for an instance',
@@ -132,14 +135,17 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
   return condition(state === 'running' ? 'running' : 'queued', '', [id]);
 }
 
-type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows'> &
+type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows' | 'queue' | 'stalled'> &
   Partial<Pick<RunSummary, 'step_counts' | 'item_counts'> & Pick<Run, 'cancel'>> & {
     readonly steps?: readonly ConditionStep[];
   };
 
 /** @param run from the list of runs or from its own page; only the page names steps */
 export function conditionOfRun(run: ConditionRun): RunCondition {
-  switch (run.state) {
+  const { state, stalled } = run;
+  const isOpen = state !== 'failed' && state !== 'cancelled' && state !== 'succeeded';
+  if (isOpen && stalled !== undefined) return condition('stalled', firstLine(stalled.message));
+  switch (state) {
     case 'failed':
       return failedRun(run);
     case 'cancelled':
@@ -149,11 +155,21 @@ export function conditionOfRun(run: ConditionRun): RunCondition {
     case 'cancelling':
       return cancellingRun(run);
     case 'queued':
-      return condition('queued');
+      return queuedRun(run);
     case 'paused':
     case 'running':
       return activeRun(run);
   }
+}
+
+function queuedRun({ queue }: ConditionRun): RunCondition {
+  if (queue === undefined) return condition('queued');
+  if (queue.reason === 'temporal') return condition('queued', 'Temporal has not accepted it yet');
+  if (queue.reason === 'worker') return condition('queued', 'no worker has begun it yet');
+  const { key = '', place = 1, limit = 1, holders = [] } = queue;
+  const open = holders.length === 0 ? 'none of which is open' : `open: ${holders.join(', ')}`;
+  const few = `at most ${plural(limit, 'run')} at a time, ${open}`;
+  return condition('queued', `number ${place} for the key ${JSON.stringify(key)}; ${few}`);
 }
 
 function cancelledRun({ cancel, error }: ConditionRun): RunCondition {

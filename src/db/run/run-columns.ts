@@ -4,7 +4,7 @@
  */
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { Failure, Priority } from '../../contracts/primitives.ts';
-import type { RunFollows, RunState } from '../../contracts/run.ts';
+import type { RunFollows, RunQueue, RunState, StalledRun } from '../../contracts/run.ts';
 import type { Awaiting } from '../../contracts/run-step.ts';
 
 /**
@@ -84,6 +84,7 @@ export const newRunColumns: readonly string[] = Object.keys(given);
 export interface RunStandingColumns {
   readonly awaiting: readonly Awaiting[];
   readonly follows: RunFollows | null;
+  readonly queue: RunQueue | null;
 }
 
 /** The columns of a run's own row. */
@@ -106,6 +107,7 @@ interface ShownColumns {
   readonly created_at: Date;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
+  readonly stalled: StalledRun | null;
 }
 
 const shown: Record<keyof ShownColumns, true> = {
@@ -127,6 +129,7 @@ const shown: Record<keyof ShownColumns, true> = {
   created_at: true,
   started_at: true,
   finished_at: true,
+  stalled: true,
 };
 export const shownRunColumns: readonly string[] = Object.keys(shown);
 
@@ -155,5 +158,7 @@ export function rowOfNew(run: NewRun): RunRow {
     reserved_nano: '0',
     awaiting: [],
     follows: null,
+    queue: null,
+    stalled: null,
   };
 }

@@ -5,7 +5,7 @@
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Priority } from '../../contracts/primitives.ts';
-import type { RunState } from '../../contracts/run.ts';
+import type { RunState, StalledRun } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
 import { type Db, relaxed } from '../connect.ts';
 import { type DeliveredPage, query, runPrepared } from '../statements.ts';
@@ -241,6 +241,42 @@ export async function listOpenAmong(db: Db, runIds: readonly string[]): Promise<
      where r.run_id = any (?) and r.start_delivered_at is not null and r.finished_at is null`,
     [[...runIds]],
   );
+}
+
+export interface IdleRunRow extends Pick<OpenRunRow, 'run_id' | 'pipeline'> {
+  readonly stalled: StalledRun | null;
+  /** Temporal has accepted its cancel. */
+  readonly is_cancelled: boolean;
+}
+
+const idleColumns = `r.run_id, r.pipeline, r.stalled, r.cancel_delivered_at is not null as is_cancelled from run r
+   where r.start_delivered_at < clock_timestamp() - interval '5 seconds' and r.finished_at is null`;
+
+/** Runs that are known to stall, and those that do not end although Temporal has accepted their cancel. */
+export function listSuspiciousRuns(db: Db, limit: number): Promise<readonly IdleRunRow[]> {
+  return query<IdleRunRow>(db).all(
+    `select ${idleColumns} and (r.stalled is not null or r.cancel_delivered_at < clock_timestamp() - interval '5 seconds')
+     order by r.run_id limit ?`,
+    [limit],
+  );
+}
+
+/** Open runs without a call in flight, by id, after `after`. */
+export function listIdleRuns(db: Db, after: string, limit: number): Promise<readonly IdleRunRow[]> {
+  return query<IdleRunRow>(db).all(
+    `select ${idleColumns} and r.run_id > ? and not exists (
+       select from attempt a where a.run_id = r.run_id and a.state in ('reserved', 'dispatched'))
+     order by r.run_id limit ?`,
+    [after, limit],
+  );
+}
+
+/** @param stalled null: its workflow makes progress */
+export async function writeStalled(db: Db, runId: string, stalled: StalledRun | null): Promise<void> {
+  await db('run')
+    .where({ run_id: runId })
+    .whereNull('finished_at')
+    .update({ stalled: stalled === null ? null : JSON.stringify(stalled) });
 }
 
 /** @returns null if there is no such run */

@@ -10,7 +10,7 @@ import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { EventType } from '../../contracts/event.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { type RunQuery, type RunState, terminalRunStates } from '../../contracts/run.ts';
+import { type RunQuery, type RunState, type StalledRun, terminalRunStates } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
@@ -50,6 +50,20 @@ const followsOfRun = `case when r.finished_at is null then (
      and l.state in ('running', 'in_review')
    order by e.escalation_id limit 1) end`;
 
+const withSameKey =
+  'k.project_id = r.project_id and k.concurrency_key = r.concurrency_key and k.finished_at is null';
+
+/** Why a queued run has not begun; the indexes run_unadmitted and run_admitted count and list the runs with its key. */
+const queueOfRun = `case when r.state = 'queued' and r.started_at is null then case
+   when r.concurrency_key is not null and r.admitted_at is null then json_build_object('reason', 'concurrency',
+     'key', r.concurrency_key, 'limit', r.concurrency_limit,
+     'place', (select count(*)::int from run k where ${withSameKey} and k.admitted_at is null and k.state = 'queued'
+       and (k.created_at, k.run_id) <= (r.created_at, r.run_id)),
+     'holders', array(select k.run_id from run k where ${withSameKey} and k.admitted_at is not null
+       order by k.admitted_at, k.run_id limit 3))
+   when r.start_delivered_at is null then json_build_object('reason', 'temporal')
+   else json_build_object('reason', 'worker') end end`;
+
 export interface StepCountColumns {
   readonly digest: string;
   readonly step_counts: Readonly<Partial<Record<StepState, number>>>;
@@ -65,7 +79,7 @@ interface RunFilter extends Omit<RunQuery, 'cursor' | 'order'> {
 
 const columns = `${shownRunColumns.map((column) => `r.${column}`).join(', ')},
   coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano,
-  ${awaitingOfRun} as awaiting, ${followsOfRun} as follows`;
+  ${awaitingOfRun} as awaiting, ${followsOfRun} as follows, ${queueOfRun} as queue`;
 
 /** Cost and reservations, including all runs below it. */
 const money = `left join lateral (
@@ -241,6 +255,7 @@ export interface RunStandingRow extends RunStandingColumns, StepCountColumns {
   readonly pipeline: string;
   readonly state: RunState;
   readonly error: Failure | null;
+  readonly stalled: StalledRun | null;
   /** bigint as text; includes all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;
@@ -253,7 +268,7 @@ export async function listRunStandings(
   if (runIds.length === 0) return [];
   return query<RunStandingRow>(db).all(
     `select r.run_id, r.pipeline, r.digest, r.state, r.error, r.item_counts, ${awaitingOfRun} as awaiting,
-       ${followsOfRun} as follows, ${stepsOfRun} as step_counts,
+       ${followsOfRun} as follows, ${queueOfRun} as queue, r.stalled, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
      from run r
      left join lateral (

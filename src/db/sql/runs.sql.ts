@@ -49,7 +49,8 @@ create table run (
   admitted_at timestamptz, -- null: it waits for others with its key
 
   item_counts jsonb, -- how many of its items ended in which state; null unless it succeeded and has items
-  key_id text -- the key or person that started it, whose budgets its calls are charged to; null: below another run
+  key_id text, -- the key or person that started it, whose budgets its calls are charged to; null: below another run
+  stalled jsonb -- why its workflow cannot make progress, and since when; null: it can
 );
 create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
 create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is

@@ -4,8 +4,21 @@
  * Open runs whose workflow Temporal has ended, by termination or timeout, are closed. One query finds the workflows
  * that closed lately. From time to time a query for all that closed since the oldest open run began finds any that were
  * missed. A workflow that ends by itself has closed its run before.
+ *
+ * Runs whose workflow is open and cannot make progress are marked: Temporal repeats a task that fails, and no list of
+ * Temporal names them. Therefore runs in which nothing happens are asked one by one, a page at a time, and first those
+ * that are known, or that do not end although they were cancelled. A cancelled one is ended: it would not hear of it.
  */
-import { listOpenAmong, type OpenRunRow, readOldestOpen } from '../../db/run/run-delivery.ts';
+import pLimit from 'p-limit';
+import {
+  type IdleRunRow,
+  listIdleRuns,
+  listOpenAmong,
+  listSuspiciousRuns,
+  type OpenRunRow,
+  readOldestOpen,
+  writeStalled,
+} from '../../db/run/run-delivery.ts';
 import type { DeliveryCtx } from '../delivery/deliveries.ts';
 import { closeLostRun, type LostEnd } from './closing.ts';
 
@@ -74,5 +87,53 @@ async function close({ db, temporal, logger }: RepairCtx, row: OpenRunRow): Prom
   if (await temporal.workflows.isOpen(row)) return false;
   await closeLostRun(db, row, endOf(row));
   logger.warn({ run_id: row.run_id }, 'the workflow of a run had ended without closing it');
+  return true;
+}
+
+/** Runs that one tick asks about, and how many at the same time. */
+const looksAtOnce = 100;
+const parallelLooks = 8;
+
+/** Marks runs whose workflow cannot make progress, and clears the mark of those whose workflow can again. */
+export function createStallWatch(ctx: RepairCtx): () => Promise<number> {
+  let after = '';
+
+  /** @returns how many it marked or ended */
+  return async () => {
+    const idle = await listIdleRuns(ctx.db, after, looksAtOnce);
+    after = idle.length < looksAtOnce ? '' : (idle.at(-1)?.run_id ?? '');
+    const rows = [...(await listSuspiciousRuns(ctx.db, looksAtOnce)), ...idle];
+    const inTurn = pLimit(parallelLooks);
+    const looks = [...new Map(rows.map((row) => [row.run_id, row])).values()].map((row) =>
+      inTurn(() => lookForStall(ctx, row)),
+    );
+    return (await Promise.all(looks)).filter((isFound) => isFound).length;
+  };
+}
+
+async function lookForStall(ctx: RepairCtx, row: IdleRunRow): Promise<boolean> {
+  const { db, temporal, logger } = ctx;
+  const { run_id, stalled: known } = row;
+  const fault = await temporal.workflows.findTaskFault(row);
+  if (fault === null) {
+    if (known !== null) await writeStalled(db, run_id, null);
+    return false;
+  }
+  if (row.is_cancelled) return endStalled(ctx, row);
+  const stalled = { message: fault.message, since: fault.since.toISOString() };
+  if (known?.message === stalled.message) return false;
+  await writeStalled(db, run_id, stalled);
+  logger.warn({ run_id, ...stalled }, 'the workflow of a run cannot make progress');
+  return true;
+}
+
+/** Ends the workflow of a cancelled run, and the run. */
+async function endStalled({ db, temporal }: RepairCtx, run: IdleRunRow): Promise<boolean> {
+  await temporal.workflows.terminate(run, 'the run was cancelled, and its workflow could not make progress');
+  const message = 'cancelled; its workflow could not make progress and was terminated';
+  for (const row of await listOpenAmong(db, [run.run_id])) {
+    const error = { code: 'run_cancelled', message };
+    await closeLostRun(db, row, { state: 'cancelled', error, mode: row.cancel_mode ?? 'graceful' });
+  }
   return true;
 }

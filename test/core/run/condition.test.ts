@@ -22,6 +22,8 @@ interface Told {
   readonly step_counts?: RunSummary['step_counts'];
   readonly item_counts?: RunSummary['item_counts'];
   readonly error?: typeof error;
+  readonly queue?: Run['queue'];
+  readonly stalled?: Run['stalled'];
 }
 
 function sentenceOf({ state = 'running', ...rest }: Told): string {
@@ -392,4 +394,41 @@ describe('a step', () => {
     expect(toSentence(found)).toBe(words);
     expect(found.steps).toEqual([step.id]);
   });
+});
+
+describe('a run that is queued says what it waits for', () => {
+  const turn = { reason: 'concurrency', key: 'gpu', limit: 1, place: 2 } as const;
+  test.each<[Run['queue'], string]>([
+    [undefined, 'Queued'],
+    [
+      { ...turn, holders: ['run_1'] },
+      'Queued: number 2 for the key "gpu"; at most 1 run at a time, open: run_1',
+    ],
+    [
+      { ...turn, place: 1, limit: 3, holders: ['run_1', 'run_2', 'run_3'] },
+      'Queued: number 1 for the key "gpu"; at most 3 runs at a time, open: run_1, run_2, run_3',
+    ],
+    [
+      { ...turn, holders: [] },
+      'Queued: number 2 for the key "gpu"; at most 1 run at a time, none of which is open',
+    ],
+    [{ reason: 'temporal' }, 'Queued: Temporal has not accepted it yet'],
+    [{ reason: 'worker' }, 'Queued: no worker has begun it yet'],
+  ])('%j', (queue, words) => {
+    expect(sentenceOf({ state: 'queued', ...(queue === undefined ? {} : { queue }) })).toBe(words);
+    expect(sentenceOf({ state: 'running', ...(queue === undefined ? {} : { queue }) })).toBe('Running');
+  });
+});
+
+test.each<[RunState, string]>([
+  ['queued', 'Its workflow cannot make progress: no key'],
+  ['running', 'Its workflow cannot make progress: no key'],
+  ['paused', 'Its workflow cannot make progress: no key'],
+  ['cancelling', 'Its workflow cannot make progress: no key'],
+  ['succeeded', 'Succeeded'],
+  ['failed', 'Failed'],
+  ['cancelled', 'Cancelled'],
+])('a run that is %s and whose workflow cannot make progress: %s', (state, words) => {
+  const stalled = { message: 'no key\nat line 3', since: '2026-11-28T05:00:00.000Z' };
+  expect(sentenceOf({ state, stalled, awaiting: ['review'] })).toBe(words);
 });

@@ -1,0 +1,116 @@
+/** Runs whose workflow cannot make progress say so, as long as it is true, and can be cancelled. */
+import { beforeEach, expect, test } from 'vitest';
+import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
+import { requestCancel } from '../../../src/db/run/run-control.ts';
+import { readRun } from '../../../src/db/run/run-list.ts';
+import { createStallWatch } from '../../../src/services/runs/repair.ts';
+import { useDatabase } from '../../support/database.ts';
+import { aDeliveryCtx } from '../../support/delivery.ts';
+import { aClaim, anInstance, aRun, claimAttempt, type StoredRun } from '../../support/factories.ts';
+
+const { db } = useDatabase();
+beforeEach(() => db.raw('truncate run cascade'));
+
+async function anOpenRun(row: object = {}): Promise<StoredRun> {
+  const run = await aRun(db);
+  const start_delivered_at = db.raw(`clock_timestamp() - interval '1 minute'`);
+  await db('run')
+    .where({ run_id: run.run_id })
+    .update({ start_delivered_at, state: 'running', ...row });
+  return run;
+}
+
+const since = new Date('2026-11-28T05:00:00Z');
+
+/** A watch over workflows, of which some fail. */
+function aWatch(messages: ReadonlyMap<string, string>) {
+  const asked: string[] = [];
+  const ended: string[] = [];
+  const workflows: Partial<RunWorkflows> = {
+    findTaskFault: async ({ run_id }) => {
+      asked.push(run_id);
+      const message = messages.get(run_id);
+      return message === undefined ? null : { message, since };
+    },
+    terminate: async ({ run_id }) => {
+      ended.push(run_id);
+      return 'ended';
+    },
+  };
+  return { watch: createStallWatch(aDeliveryCtx(db, { workflows })), asked, ended };
+}
+
+async function stalledOf({ project_id, run_id }: StoredRun) {
+  return (await readRun(db, project_id, run_id))?.stalled;
+}
+
+test('a run whose workflow task keeps failing says why and since when, until it goes on', async () => {
+  const [stuck, waiting] = [await anOpenRun(), await anOpenRun()];
+  const messages = new Map([[stuck.run_id, 'the key "k1" of PAYLOAD_KEYS']]);
+  const { watch } = aWatch(messages);
+  expect(await watch()).toBe(1);
+  expect(await stalledOf(stuck)).toEqual({
+    message: 'the key "k1" of PAYLOAD_KEYS',
+    since: since.toISOString(),
+  });
+  expect(await stalledOf(waiting)).toBeNull();
+  expect(await watch()).toBe(0);
+  messages.set(stuck.run_id, 'another one');
+  expect(await watch()).toBe(1);
+  expect(await stalledOf(stuck)).toMatchObject({ message: 'another one' });
+  messages.clear();
+  expect(await watch()).toBe(0);
+  expect(await stalledOf(stuck)).toBeNull();
+});
+
+test('only runs in which nothing happens are asked about, and those that do not end', async () => {
+  const idle = await anOpenRun();
+  const [calling, leaving, young, ended] = [
+    await anOpenRun(),
+    await anOpenRun({ cancel_delivered_at: db.raw(`clock_timestamp() - interval '1 minute'`) }),
+    await anOpenRun({ start_delivered_at: db.fn.now() }),
+    await anOpenRun({ state: 'succeeded', finished_at: db.fn.now() }),
+  ];
+  const instance = await anInstance(db);
+  for (const run of [calling, leaving]) await claimAttempt(db, aClaim(run, instance));
+  const { watch, asked } = aWatch(new Map());
+  await watch();
+  expect(new Set(asked)).toEqual(new Set([idle.run_id, leaving.run_id]));
+  expect(asked).not.toContain(young.run_id);
+  expect(asked).not.toContain(ended.run_id);
+});
+
+test('of many idle runs each is asked about in turn, those that are known to stall each time', async () => {
+  const runs: StoredRun[] = [];
+  for (let n = 0; n < 3; n++) runs.push(await anOpenRun());
+  await db.raw(
+    `insert into run select (jsonb_populate_record(r, jsonb_build_object('run_id', r.run_id || n))).*
+     from run r, generate_series(1, 60) n`,
+  );
+  const known = runs[2] as StoredRun;
+  const stalled = JSON.stringify({ message: 'x', since: since.toISOString() });
+  await db('run').where({ run_id: known.run_id }).update({ stalled });
+  const { watch, asked } = aWatch(new Map([[known.run_id, 'x']]));
+  for (let tick = 0; tick < 2; tick++) await watch();
+  expect(new Set(asked).size).toBe(183);
+  expect(asked.filter((id) => id === known.run_id)).toHaveLength(2);
+});
+
+test('a cancelled run that cannot hear of it is ended, with its workflow', async () => {
+  const run = await anOpenRun();
+  await requestCancel(db, run, { reason: null, mode: 'graceful', by: 'key_1' });
+  const { watch, ended } = aWatch(new Map([[run.run_id, 'no key']]));
+  await watch(); // Temporal has not accepted the cancel yet
+  expect(ended).toEqual([]);
+  await db('run').update({ cancel_delivered_at: db.raw(`clock_timestamp() - interval '6 seconds'`) });
+  expect(await watch()).toBe(1);
+  expect(ended).toEqual([run.run_id]);
+  const row = await readRun(db, run.project_id, run.run_id);
+  expect(row).toMatchObject({
+    state: 'cancelled',
+    error: {
+      code: 'run_cancelled',
+      message: 'cancelled; its workflow could not make progress and was terminated',
+    },
+  });
+});
