@@ -12,7 +12,7 @@ import type { WorkerCtx } from '../services/context.ts';
 import { applyDecision, type StopRequest, stopLadder } from '../services/escalation/ladder/decision.ts';
 import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
 import { type AdvanceRequest, advanceLadder } from '../services/escalation/ladder/transition.ts';
-import { type ClosedRun, type CloseRun, closeRun, type RunClosing } from '../services/runs/closing.ts';
+import { type ClosedRun, type CloseRun, closeReported, type RunClosing } from '../services/runs/closing.ts';
 import { cancelScheduledRun, submitScheduledRun } from '../services/schedules/scheduled-runs.ts';
 import { type DecideRequest, decideSteps } from '../services/steps/conditions.ts';
 import { executeStep, type StepRequest } from '../services/steps/execution.ts';
@@ -116,7 +116,7 @@ export function createActivities(
     /** Writes ends of steps that the workflow decided. */
     recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
     /** Closes the run's row. */
-    finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => closeRun(ctx, end)),
+    finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => closeReported(ctx, end)),
     /** Submits the run of a start of a schedule, or says why there is none. */
     submitRun: (start: ScheduledStart): Promise<ScheduledSubmission> =>
       translated(submitScheduledRun(ctx, start)),

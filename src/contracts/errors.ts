@@ -210,7 +210,11 @@ export const errorTable = {
   review_rejected: row(422, false, 'A reviewer rejected the step or job. The note gives the reason.'),
   // Runs
   step_failed: row(422, false, 'The run failed because a step failed. The error of the step shows why.'),
-  run_terminated: row(409, false, 'The workflow of the run was terminated in Temporal, outside Capstan.'),
+  run_terminated: row(
+    409,
+    false,
+    'The workflow of the run was terminated in Temporal, or an activity of it was completed there, outside Capstan.',
+  ),
   run_timeout: row(504, false, 'The run did not end within its timeout.'),
   run_cancelled: row(409, false, 'The run was cancelled.'),
 } as const satisfies Record<string, ErrorRow>;

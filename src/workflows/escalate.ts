@@ -13,7 +13,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { ladderMs } from '../core/ladder/levels.ts';
-import { findLadderFault } from '../core/received/workflow-messages.ts';
+import { findLadderFault, isLadderPosition } from '../core/received/workflow-messages.ts';
 import type {
   EscalateInput,
   LadderEnd,
@@ -118,13 +118,22 @@ function makeTransition(
 ): Promise<LadderPosition> {
   const request = { escalation_id: ladder.input.escalation_id, transition };
   const activities = activitiesOf(ladder, `${transition}`, describeCommand(command));
-  return command.type === 'execute' ? activities.executeLevel(request) : activities.advise(request);
+  return positionOf(() =>
+    command.type === 'execute' ? activities.executeLevel(request) : activities.advise(request),
+  );
+}
+
+/** Asks again while somebody completes the activity by hand with something else: the row has the position. */
+async function positionOf(ask: () => Promise<LadderPosition>): Promise<LadderPosition> {
+  for (;;) {
+    const position = await ask();
+    if (isLadderPosition(position)) return position;
+  }
 }
 
 function takeDecision(ladder: LadderRun, reviewId: string): Promise<LadderPosition> {
-  return activitiesOf(ladder, reviewId, `what a person decided (${reviewId})`).reviewed({
-    review_id: reviewId,
-  });
+  const { reviewed } = activitiesOf(ladder, reviewId, `what a person decided (${reviewId})`);
+  return positionOf(() => reviewed({ review_id: reviewId }));
 }
 
 /**
@@ -135,14 +144,15 @@ async function stop(ladder: LadderRun, type: 'timed_out' | 'cancel_requested'): 
   for (;;) {
     const { transition } = ladder.place;
     const request = { escalation_id: ladder.input.escalation_id, transition, event: { type } };
-    const place =
+    const place = await positionOf(() =>
       type === 'timed_out'
-        ? await activitiesOf(
+        ? activitiesOf(
             ladder,
             `${transition}/${type}`,
             'the time limit of the ladder is over: a person is asked',
           ).openReview(request)
-        : await stopEscalation(request);
+        : stopEscalation(request),
+    );
     enter(ladder, place);
     if (place.command.type === 'end') return place.command;
   }

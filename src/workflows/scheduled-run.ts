@@ -12,7 +12,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { findScheduledFault, readWoken } from '../core/received/workflow-messages.ts';
+import { findScheduledFault, isSubmission, readWoken } from '../core/received/workflow-messages.ts';
 import type { ScheduledRunInput } from '../core/workflow-payloads.ts';
 import { handleSignal, requireInput } from './run-control.ts';
 
@@ -55,7 +55,9 @@ export async function scheduledRun(input: ScheduledRunInput): Promise<{ run_id: 
 }
 
 async function submit({ schedule_id }: ScheduledRunInput) {
-  const submitted = await submitRun({ schedule_id, ...whatAndWhen() });
+  const start = { schedule_id, ...whatAndWhen() };
+  let submitted = await submitRun(start);
+  while (!isSubmission(submitted)) submitted = await submitRun(start); // completed by hand
   if ('run_id' in submitted) return submitted;
   const { code: type, message } = submitted.refused;
   throw ApplicationFailure.create({ type, message, nonRetryable: true });

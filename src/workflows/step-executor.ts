@@ -20,6 +20,7 @@ import type {
   StepActivityResult,
 } from '../activities/step-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
+import { isStepResult } from '../core/received/workflow-messages.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
@@ -146,7 +147,9 @@ function executeQueued(
     input,
     named,
   )(request).then(
-    (result): UnitEnd | UnitWaiting => {
+    (result): UnitResult | Promise<UnitResult> => {
+      // Completed by hand: the row decides, and asks for it.
+      if (!isStepResult(result)) return executeQueued(dependencies, named, { ...how, again: true });
       if ('waiting' in result) return toWaits(result.waiting);
       return 'skipped' in result ? { state: 'skipped' } : succeed(dependencies, unit, result);
     },

@@ -49,6 +49,14 @@ const nonsense: readonly (readonly Payload[])[] = [
   [...json({}), ...json({})],
 ];
 
+function createGate() {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open: () => open(), opened };
+}
+
 /** As `temporal workflow signal` does, with or without `--input`. */
 async function signalByHand({ handle }: ScriptedRun, signalName: string, payloads: readonly Payload[]) {
   await connectionOf(runs.client).workflowService.signalWorkflowExecution({
@@ -150,4 +158,33 @@ test('a workflow whose task keeps failing is found, with the reason, and no othe
   expect(await workflows.findTaskFault(refOf(waiting))).toBeNull();
   expect(await workflows.findTaskFault({ pipeline: 'no', run_id: 'run_0' })).toBeNull();
   await Promise.all([newer.handle.terminate(), waiting.handle.terminate()]);
+});
+
+describe('an activity that is completed by hand', () => {
+  test.each([null, 5, 'x', [], {}, { x: 1 }, { waiting: 1 }])(
+    'with %j is asked for again, because its row has the result',
+    async (result) => {
+      const [called, heard] = [createGate(), createGate()];
+      const run = await runs.start(aPlan(['a', 'b a']), {
+        execute: async ({ step_id, again }) => {
+          if (step_id === 'a' && again !== true) {
+            called.open();
+            await heard.opened; // nobody hears this result
+          }
+          return succeeded;
+        },
+      });
+      await called.opened;
+      const { workflowId } = run.handle;
+      await runs.client.activity.complete({ workflowId, activityId: 'a/0/0' }, result);
+      expect(await run.ended()).toBe('succeeded');
+      expect(run.recorded.calls.map(({ step_id, again }) => [step_id, again])).toEqual([
+        ['a', undefined],
+        ['a', true],
+        ['b', undefined],
+      ]);
+      expect(await failedTasks(run)).toEqual([]);
+      heard.open();
+    },
+  );
 });

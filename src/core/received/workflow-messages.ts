@@ -17,11 +17,13 @@ import {
   type ReviewedSignal,
   type RunPipelineInput,
   type ScheduledRunInput,
+  type ScheduledSubmission,
   type WokenSignal,
   type WorkflowSnapshot,
 } from '../workflow-payloads.ts';
 import {
   allow,
+  anything,
   choiceOf,
   count,
   fields,
@@ -184,3 +186,31 @@ export const findLadderFault: FindFault = (input) =>
 
 export const findScheduledFault: FindFault = (input) =>
   fields<ScheduledRunInput>({ project_id: text, schedule_id: text })(input, 'input');
+
+// Results of activities, which somebody may complete by hand.
+
+const position = fields<LadderPosition>({ escalation_id: text, transition: count, command: stage });
+
+export function isLadderPosition(result: unknown): result is LadderPosition {
+  return hasShape(position, result);
+}
+
+const submission: Shape = (value, at) =>
+  hasShape(fields({ refused: failure }), value) ? null : fields({ run_id: text })(value, at);
+
+export function isSubmission(result: unknown): result is ScheduledSubmission {
+  return hasShape(submission, result);
+}
+
+const stepEnds: readonly Shape[] = [
+  fields({ skipped: flag }),
+  fields({
+    waiting: fields({ awaiting: text, until: nullable(instant), ref: optional(recordOf(anything)) }),
+  }),
+  fields({ endpoint: nullable(text), cost_usd: number, duration_ms: number }),
+];
+
+/** Whether it is the result of the activity of a step: done, waiting, or skipped by a person. */
+export function isStepResult(result: unknown): boolean {
+  return stepEnds.some((shape) => hasShape(shape, result));
+}

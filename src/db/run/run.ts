@@ -174,6 +174,8 @@ export interface RunEnd {
   readonly error: Failure | null;
   /** Steps without a row become skipped, or cancelled with a cancelled run. Steps that had begun are cancelled. */
   readonly step_ids: readonly string[];
+  /** A run with a step that has begun and not ended stays open. */
+  readonly is_whole?: boolean;
 }
 
 const closeAll = `with finished as (
@@ -181,7 +183,9 @@ const closeAll = `with finished as (
      started_at = coalesce(started_at, case when $2 = 'cancelled' then null else clock_timestamp() end),
      item_counts = case when $2 = 'succeeded' then (select jsonb_object_agg(i.state, i.count) from (
        select state, count(*) as count from step where run_id = $1 and item > 0 group by state) i) end
-   where run_id = $1 and finished_at is null returning run_id, cancel_mode
+   where run_id = $1 and finished_at is null
+     and not ($7::boolean and exists (select from step where run_id = $1 and state in ${openSteps}))
+   returning run_id, cancel_mode
  ), leftover as (
    insert into step (run_id, step_id, state, finished_at)
    select f.run_id, s.step_id, $5, clock_timestamp()
@@ -208,10 +212,10 @@ const closeAll = `with finished as (
 
 /**
  * Closes a run with its unfinished steps and items, and asks its child runs to cancel. A closed run stays as it is.
- * @returns whether it was open
+ * @returns whether it was open, and is closed now
  */
 export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
-  const { run_id, state, output, error, step_ids } = end;
+  const { run_id, state, output, error, step_ids, is_whole = false } = end;
   const closed = await runPrepared(db, {
     name: 'finish_run',
     text: closeAll,
@@ -222,9 +226,20 @@ export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
       error === null ? null : toJsonb(error),
       state === 'cancelled' ? 'cancelled' : 'skipped',
       step_ids,
+      is_whole,
     ],
   });
   return closed.length > 0;
+}
+
+/** Lists steps of an open run that have begun and not ended. */
+export async function listOpenSteps(db: Db, runId: string): Promise<string[]> {
+  const rows = await query<{ step_id: string }>(db).all(
+    `select distinct s.step_id from step s join run r using (run_id)
+     where s.run_id = ? and s.state in ${openSteps} and r.finished_at is null order by 1`,
+    [runId],
+  );
+  return rows.map(({ step_id }) => step_id);
 }
 
 /** Finds the run that an execution of a step has started. */

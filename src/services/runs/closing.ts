@@ -14,7 +14,7 @@ import { madeAtMs } from '../../core/telemetry/trace-context.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
 import { cancelRunReviews } from '../../db/review/review-delivery.ts';
-import { finishRun } from '../../db/run/run.ts';
+import { finishRun, listOpenSteps } from '../../db/run/run.ts';
 import { requestCancelOfChildren } from '../../db/run/run-control.ts';
 import type { Ctx } from '../context.ts';
 import { evaluateInRun } from '../run-data/evaluation.ts';
@@ -38,6 +38,15 @@ export type CloseRun = (closing: RunClosing) => Promise<ClosedRun>;
 
 /** @returns the end of the run: if the output cannot be evaluated, a success becomes a failure */
 export async function closeRun(ctx: CloseCtx, closing: RunClosing): Promise<ClosedRun> {
+  return (await close(ctx, closing, false)).end;
+}
+
+/** @param is_whole a run with a step that has begun and not ended stays open */
+async function close(
+  ctx: CloseCtx,
+  closing: RunClosing,
+  is_whole: boolean,
+): Promise<{ readonly end: ClosedRun; readonly isFirst: boolean }> {
   const { db, contexts, telemetry } = ctx;
   const context = await contexts.open(closing.run_id);
   const output = closing.outcome === 'succeeded' ? await evaluateOutput(ctx, context) : null;
@@ -52,13 +61,28 @@ export async function closeRun(ctx: CloseCtx, closing: RunClosing): Promise<Clos
     output: output?.value,
     error: end.error,
     step_ids: end.outcome === 'succeeded' ? [] : context.definition.steps.map(({ id }) => id),
+    is_whole: is_whole && end.outcome === 'succeeded',
   });
   if (isFirst) tellEnd(telemetry, context, end);
   if (closing.has_waited === true) {
     await cancelRunReviews(db, closing.run_id);
     await cancelRunEscalations(db, closing.run_id);
   }
-  return end;
+  return { end, isFirst };
+}
+
+/**
+ * Closes a run as its workflow reports. A success needs an end of every step that has begun. Only an activity that was
+ * completed in Temporal, past Capstan, leaves one without: the run has failed.
+ */
+export async function closeReported(ctx: CloseCtx, closing: RunClosing): Promise<ClosedRun> {
+  const { end, isFirst } = await close(ctx, closing, closing.outcome === 'succeeded');
+  if (isFirst || end.outcome !== 'succeeded') return end;
+  const open = await listOpenSteps(ctx.db, closing.run_id);
+  if (open.length === 0) return end;
+  const steps = `${open.slice(0, 3).join(', ')}${open.length > 3 ? ` and ${open.length - 3} more` : ''}`;
+  const message = `completed in Temporal by hand, without a result: ${steps}`;
+  return closeRun(ctx, { ...closing, outcome: 'failed', error: { code: 'run_terminated', message } });
 }
 
 function tellEnd(telemetry: Telemetry, context: RunContext, { outcome, error }: ClosedRun): void {

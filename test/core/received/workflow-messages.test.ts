@@ -6,6 +6,9 @@ import {
   findLadderFault,
   findRunFault,
   findScheduledFault,
+  isLadderPosition,
+  isStepResult,
+  isSubmission,
   newerEngineOf,
   readControl,
   readReviewed,
@@ -231,3 +234,84 @@ describe('an input', () => {
     }
   });
 });
+
+describe('a result of an activity', () => {
+  it('that is nonsense is none of ours', () => {
+    for (const value of nonsense) {
+      expect([value, isStepResult(value), isLadderPosition(value), isSubmission(value)]).toEqual([
+        value,
+        false,
+        false,
+        false,
+      ]);
+    }
+    fc.assert(
+      fc.property(anything, (value) => {
+        expect([isStepResult(value), isLadderPosition(value), isSubmission(value)]).toEqual([
+          false,
+          false,
+          false,
+        ]);
+      }),
+    );
+  });
+
+  it.each([
+    { endpoint: 'http://one', cost_usd: 0.1, duration_ms: 5, output: null },
+    { endpoint: null, cost_usd: 0, duration_ms: 0 },
+    { skipped: true },
+    { waiting: { awaiting: 'budget', until: null } },
+    { waiting: { awaiting: 'review', until: '2026-11-28T05:00:00.000Z', ref: { review_id: 'rev_1' } } },
+  ])('of a step is %j', (result) => {
+    expect(isStepResult(result)).toBe(true);
+  });
+
+  it.each([
+    { waiting: { awaiting: 'time', until: 'soon' } },
+    { waiting: null },
+    { endpoint: null, cost_usd: '0', duration_ms: 0 },
+  ])('of a step is not %j', (result) => {
+    expect(isStepResult(result)).toBe(false);
+  });
+
+  it('of every recorded ladder and step is read', () => {
+    const activities = recordedResults();
+    expect(activities.length).toBeGreaterThan(50);
+    for (const { type, result } of activities) {
+      if (type === 'executeStep') expect(isStepResult(result)).toBe(true);
+      else expect([type, isLadderPosition(result)]).toEqual([type, true]);
+    }
+  });
+});
+
+interface RecordedEvent {
+  readonly eventId: string;
+  readonly activityTaskScheduledEventAttributes?: { readonly activityType: { readonly name: string } };
+  readonly activityTaskCompletedEventAttributes?: {
+    readonly scheduledEventId: string;
+    readonly result: { readonly payloads: readonly [{ readonly data: string }] };
+  };
+}
+
+/** The results of the queued activities of committed histories. */
+function recordedResults(): { readonly type: string; readonly result: unknown }[] {
+  const folder = new URL('../../histories/', import.meta.url);
+  const files = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  return files.flatMap((name) => {
+    const { events } = JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
+    const typeOf = new Map<string, string>();
+    return (events as RecordedEvent[]).flatMap((event) => {
+      const scheduled = event.activityTaskScheduledEventAttributes;
+      if (scheduled !== undefined) typeOf.set(event.eventId, scheduled.activityType.name);
+      const done = event.activityTaskCompletedEventAttributes;
+      if (done === undefined) return [];
+      const data = done.result.payloads[0].data;
+      return [
+        {
+          type: typeOf.get(done.scheduledEventId) ?? '',
+          result: JSON.parse(Buffer.from(data, 'base64').toString()),
+        },
+      ];
+    });
+  });
+}

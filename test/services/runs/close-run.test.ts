@@ -6,7 +6,7 @@ import { readReview } from '../../../src/db/review/review.ts';
 import { openReview } from '../../../src/services/reviews/opening.ts';
 import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { closeRun, type RunClosing } from '../../../src/services/runs/closing.ts';
+import { closeReported, closeRun, type RunClosing } from '../../../src/services/runs/closing.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 
@@ -132,4 +132,39 @@ it('sizes are those of what is in memory and of what is stored', async () => {
   });
   const bytes = await results.bytesOf(run.run_id, ['a', 'b', 'c']);
   expect(Math.abs(bytes - 3_000)).toBeLessThan(200);
+});
+
+it('a success without an end of each step that has begun is none: an activity was completed past Capstan', async () => {
+  const [contexts, results] = [createRunContexts(db), createStepResults(db)];
+  const close = (closing: RunClosing) =>
+    closeReported({ db, contexts, results, telemetry: noTelemetry }, closing);
+  const steps = [
+    { id: 'a', capability: 'x' },
+    { id: 'b', capability: 'x', depends_on: ['a'] },
+  ];
+  const ends = [];
+  for (const states of [
+    ['succeeded', 'succeeded'],
+    ['running', 'succeeded'],
+    ['succeeded', 'waiting'],
+    ['succeeded'],
+  ]) {
+    const run = await aRun(db, { definition: { steps } });
+    for (const [at, state] of states.entries()) {
+      await db('step').insert({ run_id: run.run_id, step_id: steps[at]?.id, state, output: '1' });
+    }
+    const closing = { run_id: run.run_id, outcome: 'succeeded', error: null } as const;
+    const { outcome, error } = await close(closing);
+    await close(closing); // again, it changes nothing
+    const row = await db('run').where({ run_id: run.run_id }).first('state', 'error');
+    ends.push({ outcome, message: error?.message, state: row.state, stored: row.error?.code });
+  }
+  const failed = (step: string) => ({
+    outcome: 'failed',
+    message: `completed in Temporal by hand, without a result: ${step}`,
+    state: 'failed',
+    stored: 'run_terminated',
+  });
+  const succeeded = { outcome: 'succeeded', message: undefined, state: 'succeeded', stored: undefined };
+  expect(ends).toEqual([succeeded, failed('a'), failed('b'), succeeded]);
 });
