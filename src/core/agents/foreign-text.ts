@@ -5,7 +5,7 @@
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
-import { dataKeywords, schemaMaps } from '../schema-types/references.ts';
+import { dataKeywords, isDraft7, schemaMaps } from '../schema-types/references.ts';
 
 /** The most characters of each kind of text. */
 export const foreignTextLimits = { description: 1_000, annotation: 300, schema: 32_768 } as const;
@@ -47,15 +47,27 @@ function cleanNode(node: Json, isMap: boolean): Json {
   return Object.fromEntries(entries);
 }
 
+const drafts = {
+  old: 'http://json-schema.org/draft-07/schema#',
+  newest: 'https://json-schema.org/draft/2020-12/schema',
+} as const;
+
+/** The address of its draft, as the draft writes it: a client without it reads a schema by the newest draft. */
+function draftOf(schema: JsonObject): { readonly $schema?: string } {
+  if (schema.$schema === undefined) return {};
+  return { $schema: isDraft7(schema) ? drafts.old : drafts.newest };
+}
+
 /**
- * The schema of a tool's input: the subject's own, with clean annotations. One that is too long, or does not describe
+ * The schema of a tool's input: the subject's own, with its draft and clean annotations. One that is too long, or does not describe
  * an object, becomes any object; the call is checked by the whole schema all the same.
  */
 export function toToolSchema(schema: JsonObject): JsonObject & { readonly type: 'object' } {
   const clean = cleanNode(schema, false);
   const { type = 'object' } = schema;
   const isShort = JSON.stringify(clean).length <= foreignTextLimits.schema;
-  if (type === 'object' && isShort && isPlainObject(clean)) return { ...clean, type: 'object' };
+  if (type === 'object' && isShort && isPlainObject(clean))
+    return { ...draftOf(schema), ...clean, type: 'object' };
   const description = isShort ? 'An object.' : 'An object. Its schema is too long to be shown here.';
   return { type: 'object', description };
 }
