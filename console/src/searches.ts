@@ -14,7 +14,15 @@ export const runStates: readonly RunState[] = [
   'failed',
   'cancelled',
 ];
-export const awaitings: readonly Awaiting[] = ['review', 'budget', 'capability', 'time', 'run'];
+export const awaitings: readonly Awaiting[] = [
+  'review',
+  'budget',
+  'capability',
+  'time',
+  'run',
+  'slot',
+  'retry',
+];
 export const reviewKinds: readonly ReviewKind[] = ['escalation', 'skill', 'budget', 'ops', 'step'];
 export const costPeriods: readonly CostPeriod[] = ['day', 'week', 'month', 'all'];
 export const runViews = ['graph', 'timeline', 'log', 'input', 'output'] as const;

@@ -96,7 +96,7 @@ export function createActivities(
   return {
     /** Executes one step, or returns its wait. Fails with the step's error, or in a way that requests a retry. */
     executeStep: (request: StepRequest) =>
-      asStepActivity(heartbeatIntervalMs, (control) => executeStep(ctx, request, control)),
+      asStepActivity(heartbeatIntervalMs, request, (control) => executeStep(ctx, request, control)),
     /** Executes short steps that are ready together, and those that follow them. */
     executeInline: (request: InlineRequest) => asInlineActivity(request, () => executeInline(ctx, request)),
     /** Executes the job or step at the ladder's level, and stores the result. */

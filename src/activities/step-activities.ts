@@ -7,9 +7,9 @@
 import { CancelledFailure, type Context } from '@temporalio/activity';
 import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run-step.ts';
-import { callTimeOf } from '../core/call/retry.ts';
 import { holdsExact } from '../core/json/numbers.ts';
 import { nameUnit } from '../core/workflow-names.ts';
+import { reportMs } from '../core/workflow-payloads.ts';
 import type { ClosedRun } from '../services/runs/closing.ts';
 import type { StepControl } from '../services/steps/call.ts';
 import type { StepEnd, StepRequest } from '../services/steps/execution.ts';
@@ -21,10 +21,11 @@ const largestInHistoryBytes = 4_096;
 
 export function asStepActivity(
   heartbeatIntervalMs: number,
+  { rounds = 0 }: Pick<StepRequest, 'rounds'>,
   execute: (control: StepControl) => Promise<StepEnd>,
 ): Promise<StepActivityResult> {
   return whileBeating(heartbeatIntervalMs, async (signal, context, onProgress) => {
-    const round = context.info.attempt;
+    const round = rounds + context.info.attempt;
     const end = await execute({
       round,
       remainingMs: remainingMs(context),
@@ -71,17 +72,23 @@ function toOther(end: Exclude<StepEnd, Succeeded>): StepActivityResult {
   }
 }
 
-function toWaiting({ awaiting, until, ref }: WaitingStep): StepActivityWaiting {
-  return { awaiting, until: until === null ? null : until.toISOString(), ...(ref === null ? {} : { ref }) };
+function toWaiting({ awaiting, until, ref, leftMs, rounds }: WaitingStep): StepActivityWaiting {
+  return {
+    awaiting,
+    until: until === null ? null : until.toISOString(),
+    ...(ref === null ? {} : { ref }),
+    ...(leftMs === undefined ? {} : { left_ms: Math.round(leftMs) }),
+    ...(rounds === undefined ? {} : { rounds }),
+  };
 }
 
 /**
- * Returns the time until Temporal's timeout of the step, less a margin in which the activity can still report its end.
- * The time spans processes, so it uses the wall clock, beside Temporal's own timer.
+ * Returns what is left of the step's time. It spans processes, so it uses the wall clock. Temporal's own timeout comes
+ * later, for a step whose end no worker reports.
  */
 function remainingMs({ info }: Context): number {
   const spent = Math.max(0, Date.now() - info.scheduledTimestampMs);
-  return Math.max(0, callTimeOf(info.scheduleToCloseTimeoutMs) - spent);
+  return Math.max(0, info.scheduleToCloseTimeoutMs - reportMs - spent);
 }
 
 // `executeInline` as a local activity. Its result is one event of the history, so outputs are included only while they
@@ -116,6 +123,7 @@ function withFewOutputs(results: readonly InlineResult[]): InlineEnd[] {
   let left = mostInHistoryBytes;
   return results.map((result) => {
     if (typeof result === 'string') return result;
+    if (result.kind === 'waiting') return { waiting: toWaiting(result) };
     const { output, ...done } = toDone(result);
     left -= output === undefined ? 0 : Buffer.byteLength(JSON.stringify(output));
     return output === undefined || left < 0 ? done : { output, ...done };
@@ -139,21 +147,29 @@ export interface StepActivityDone {
 interface StepActivityWaiting {
   readonly awaiting: Awaiting;
   readonly until: string | null;
+  /** What is left of the step's total timeout, which does not run during the wait. Absent: all of it. */
+  readonly left_ms?: number;
+  /** How often its call was made. */
+  readonly rounds?: number;
   /** The review or the run that the step waits for. */
   readonly ref?: { readonly review_id?: string; readonly run_id?: string };
 }
 
+export interface StepActivityWaits {
+  readonly waiting: StepActivityWaiting;
+}
+
 export type StepActivityResult =
   | StepActivityDone
-  | { readonly waiting: StepActivityWaiting }
+  | StepActivityWaits
   /** A person skipped it. */
   | { readonly skipped: true };
 
 /**
- * The result of a unit of a batch. left: the unit has not begun. again: it has begun and has not succeeded yet;
+ * The result of a unit of a batch. waiting: it waits, and the queue goes on with it. left: the unit has not begun. again: it has begun and has not succeeded yet;
  * executed once more from the queue, it returns its end from the rows, or waits for its open call.
  */
-export type InlineEnd = StepActivityDone | 'left' | 'again';
+export type InlineEnd = StepActivityDone | StepActivityWaits | 'left' | 'again';
 
 export interface InlineBatchEnd {
   /**

@@ -31,6 +31,7 @@ export const Verdict = z
     'quarantined',
     'breaker_open',
     'already_tried',
+    'no_time',
     'input_invalid',
     'over_ceiling',
     'over_budget',

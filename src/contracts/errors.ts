@@ -179,6 +179,11 @@ export const errorTable = {
   output_invalid: row(502, false, "The capability's answer does not match its own output schema."),
   output_too_large: row(422, false, 'The output is larger than 16 MiB. Write large data to the media store.'),
   step_timeout: row(504, false, 'The step did not succeed within its total timeout.'),
+  queue_timeout: row(
+    504,
+    false,
+    'No slot became free within the queue_timeout of the step. The error says how long it waited, behind how many calls, and on which instances.',
+  ),
   delivery_unknown: row(
     502,
     false,

@@ -88,6 +88,10 @@ const stepSettings = {
     description: 'Retries after temporary failures. A refused input is never retried.',
   }),
   timeout: Duration.optional().meta({ description: 'Limit of one attempt, at most 24h. Default 300s.' }),
+  queue_timeout: Duration.optional().meta({
+    description:
+      'The time to wait for a free slot before each attempt, at most 90d. No other timeout of the step runs meanwhile. Default: no limit.',
+  }),
   priority: Priority.optional().meta({
     description:
       'interactive pays for speed, batch stays on free instances. Default: the priority of the run.',
@@ -194,7 +198,7 @@ export const StepDefinition = z
     ...stepSettings,
     total_timeout: Duration.optional().meta({
       description:
-        'Limit of the step with all its attempts, at most 7d. Waiting for reviews, budgets and capabilities does not count. Default 1h, or the time of all attempts and pauses of `retry` if that is more.',
+        'Limit of the step with all its attempts, at most 7d. Waiting for reviews, budgets, capabilities and free slots does not count. Default 1h, or the time of all attempts and pauses of `retry` if that is more.',
     }),
     on_error: z.enum(['fail', 'continue']).optional().meta({
       description: 'continue: the run continues when the step fails. Default fail.',

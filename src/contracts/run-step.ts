@@ -26,8 +26,13 @@ export const StepState = z
   .meta({ id: 'StepState' });
 export type StepState = z.infer<typeof StepState>;
 
-/** What a step waits for while it occupies no slot: a person, budget, an instance, a time, a child run. */
-export const Awaiting = z.enum(['review', 'budget', 'capability', 'time', 'run']).meta({ id: 'Awaiting' });
+/**
+ * What a step waits for while it occupies no slot: a person, budget, an instance, a time, a child run, a free slot, its
+ * next attempt.
+ */
+export const Awaiting = z
+  .enum(['review', 'budget', 'capability', 'time', 'run', 'slot', 'retry'])
+  .meta({ id: 'Awaiting' });
 export type Awaiting = z.infer<typeof Awaiting>;
 
 export const RunStep = z

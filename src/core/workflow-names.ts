@@ -101,6 +101,8 @@ const awaited: Readonly<Record<Awaiting, string>> = {
   capability: 'an instance',
   time: 'its time',
   run: 'the run that it started',
+  slot: 'a free slot',
+  retry: 'its next attempt',
 };
 
 /** `a person (rev_01…)`: the awaited object of a wait. */

@@ -54,6 +54,9 @@ export interface ControlSignal {
   readonly budget_version: number;
 }
 
+/** How long after the step's time Temporal gives up an activity whose end no worker has reported. */
+export const reportMs = 60_000;
+
 /** Payload of the signal `woken`: the unit's wait may be satisfied. The signal may repeat. */
 export interface WokenSignal {
   readonly step_id: string;

@@ -16,7 +16,7 @@ export async function executeCallUnit(
 ): Promise<UnitResult> {
   if (endBudgetWait(run, unit)) return endUnit(run, unit, { state: 'skipped' });
   const step = stepOf(run, unit.id);
-  const done = await executeCall(run, unit, { step, input, stop: run.stop });
+  const done = await executeCall(run, unit, { step, input, stop: run.stop, mayWait: true });
   if (!escalates || done.state !== 'failed' || !isCorrectable(done.error.code))
     return finish(run, unit, done);
   const failure = done.error;
@@ -27,8 +27,10 @@ export async function executeCallUnit(
 
 function finish(run: LocalRun, unit: UnitRecord, ended: CallExecution): UnitEnd | UnitWaiting {
   if (ended.state === 'waiting') {
-    if (ended.wait.awaiting === 'budget') beginBudgetWait(run, unit);
-    else wakeAtRegistration(run, unit);
+    const { awaiting } = ended.wait;
+    if (awaiting === 'retry') return ended; // its row says so
+    if (awaiting === 'budget') beginBudgetWait(run, unit);
+    if (awaiting === 'capability') wakeAtRegistration(run, unit);
   }
   return settleUnit(run, unit, ended);
 }

@@ -135,7 +135,7 @@ async function executeRevision(
   unit.counted = 0;
   unit.failedOn.clear();
   moveUnit(run, unit, { state: 'retrying' });
-  const done = await executeCall(run, unit, { step, input, stop: run.climbing });
+  const done = await executeCall(run, unit, { step, input, stop: run.climbing, mayWait: false });
   if (done.state === 'succeeded') unit.output = done.output;
   return done;
 }

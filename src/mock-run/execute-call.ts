@@ -5,20 +5,25 @@ import { type CallPorts, driveCall } from '../core/call/drive-call.ts';
 import { hasFailedCall } from '../core/call/judge.ts';
 import { explainMiss, isWorthWaiting } from '../core/call/no-claim.ts';
 import { type CallOutcome, kindOfStatus, outputInvalid } from '../core/call/outcome.ts';
-import { callTimeOf, hasTimeFor, longestWaitMs, outOfTime } from '../core/call/retry.ts';
+import { hasTimeFor, longestWaitMs, outOfTime } from '../core/call/retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, RoutedCall } from '../core/call/types.ts';
 import type { CancelSignal } from '../core/cancellation.ts';
 import type { CompiledStep } from '../core/definition/compile.ts';
-import { capabilityOf, resolveStepSettings, routeOfStep } from '../core/definition/step-settings.ts';
+import {
+  capabilityOf,
+  resolveStepSettings,
+  routeOfStep,
+  type StepSettings,
+} from '../core/definition/step-settings.ts';
 import { createCostOfInput } from '../core/routing/call-bound.ts';
 import { declaredNano, enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
-import type { RankedInstance } from '../core/routing/types.ts';
+import type { RankedInstance, RouteConstraints } from '../core/routing/types.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import { waitForCapabilityOf } from '../core/run/step-rules.ts';
+import { toQueueTimeout, waitForCapabilityOf } from '../core/run/step-rules.ts';
 import type { LocalRun, UnitRecord } from './local-run.ts';
 import type { MockAnswer } from './mock-fleet.ts';
-import { cancelledEnd, logEvent, moveUnit } from './run-journal.ts';
+import { cancelledEnd, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
 
 export type CallExecution =
   | { readonly state: 'succeeded'; readonly output: Json }
@@ -29,42 +34,97 @@ interface UnitCall {
   readonly step: CompiledStep;
   readonly input: JsonObject;
   readonly stop: CancelSignal;
+  /** Whether it may end in a wait for a slot or for its next attempt; a ladder waits itself. */
+  readonly mayWait: boolean;
 }
 
 export async function executeCall(
   run: LocalRun,
   unit: UnitRecord,
-  { step, input, stop }: UnitCall,
+  { step, input, stop, mayWait }: UnitCall,
 ): Promise<CallExecution> {
   const { time } = run.world;
-  const missing = findMissing(run, step, unit);
+  const missing = findMissing(run, step, unit) ?? findOverdue(run, step, unit);
   if (missing !== null) return missing;
   const settings = resolveStepSettings(run.definition, step.definition);
-  const endsAt = time.now() + callTimeOf(settings.totalTimeoutMs);
   const ports = createMockCallPorts(run);
-  for (let round = 1; ; round++) {
+  let endsAt = time.now() + (unit.leftMs ?? settings.totalTimeoutMs);
+  delete unit.leftMs;
+  for (;;) {
+    unit.rounds = (unit.rounds ?? 0) + 1;
     const remainingMs = Math.max(0, endsAt - time.now());
+    const route = routeOfStep(step.definition, settings, {
+      priority: run.priority,
+      ceilingUsd: run.budget.ceilingUsd(),
+      remainingMs,
+    });
     const end = await driveCall(ports, {
       unit,
       input,
-      round,
+      route,
       signal: stop,
+      round: unit.rounds,
       retry: settings.retry,
       resendsWithinMs: remainingMs,
-      route: routeOfStep(step.definition, settings, {
-        priority: run.priority,
-        ceilingUsd: run.budget.ceilingUsd(),
-        remainingMs,
-      }),
+      mayStand: mayWait,
     });
     if (end.kind !== 'retry') return toExecution(end);
-    if (!hasTimeFor(end.delayMs, endsAt - time.now())) {
+    endsAt += end.waitedMs;
+    const leftMs = endsAt - time.now();
+    if (end.isFull && mayWait) return waitForSlot(run, unit, { route, settings, leftMs });
+    if (!hasTimeFor(end.delayMs, leftMs)) {
       return { state: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
     }
     moveUnit(run, unit, { state: 'retrying', data: { error: { ...end.error } } });
+    if (mayWait) return waitForAttempt(run, unit, { delayMs: end.delayMs, leftMs });
     await time.sleep(end.delayMs, stop);
     if (stop.aborted) return cancelledEnd;
   }
+}
+
+/** Time for the step does not run in a pause, so its next attempt is a wait that the pause holds. */
+function waitForAttempt(
+  { world: { time } }: LocalRun,
+  unit: UnitRecord,
+  { delayMs, leftMs }: { readonly delayMs: number; readonly leftMs: number },
+): UnitWaiting {
+  unit.leftMs = leftMs - delayMs;
+  return { state: 'waiting', wait: { awaiting: 'retry', until: time.now() + delayMs, ref: null } };
+}
+
+interface FullRoute {
+  readonly route: RouteConstraints;
+  readonly settings: StepSettings;
+  readonly leftMs: number;
+}
+
+function waitForSlot(run: LocalRun, unit: UnitRecord, { route, settings, leftMs }: FullRoute): UnitWaiting {
+  const { time, fleet } = run.world;
+  unit.leftMs = leftMs;
+  delete unit.rounds;
+  if (unit.queued === undefined) {
+    const call = (): void => wakeUnit(run, unit);
+    unit.queued = fleet.lines.enter({ route, runId: run.runId, queuedAtMs: time.now(), call });
+  } else unit.queued.isCalled = false;
+  const until = settings.queueTimeoutMs === null ? null : unit.queued.queuedAtMs + settings.queueTimeoutMs;
+  return { state: 'waiting', wait: { awaiting: 'slot', until, ref: null } };
+}
+
+/** The failure of a unit whose `queue_timeout` is over. */
+function findOverdue(
+  run: LocalRun,
+  { definition }: CompiledStep,
+  { queued }: UnitRecord,
+): CallExecution | null {
+  if (queued === undefined || queued.isCalled) return null;
+  const { fleet, time } = run.world;
+  const { queue_timeout = run.definition.defaults?.queue_timeout } = definition;
+  const { capability } = queued.route;
+  const ahead = fleet.lines.before(queued);
+  fleet.lines.leave(queued);
+  const endpoints = fleet.of(capability).instances.map(({ endpoint }) => endpoint);
+  const waited = { capability, waitedMs: time.now() - queued.queuedAtMs, ahead, endpoints };
+  return { state: 'failed', error: toQueueTimeout(waited, queue_timeout ?? '') };
 }
 
 /** Without a registered instance, the step waits for its configured time; by default it does not wait. */
@@ -102,6 +162,8 @@ function toExecution(end: Exclude<CallEnd, { kind: 'retry' }>): CallExecution {
 
 interface MockedCall extends RoutedCall {
   readonly unit: UnitRecord;
+  /** Q4: it stands in line when no slot is free. */
+  readonly mayStand: boolean;
   readonly input: JsonObject;
 }
 
@@ -143,8 +205,9 @@ async function claim(
   tried: ReadonlySet<string>,
 ): Promise<ClaimEnd<ClaimedCall>> {
   const { time, fleet, seed } = run.world;
-  const { route, signal } = call;
-  const deadline = time.now() + longestWaitMs;
+  const { route, signal, unit, mayStand } = call;
+  const beganAt = time.now();
+  const deadline = beganAt + longestWaitMs;
   const ports = {
     fleet,
     refresh: async () => undefined,
@@ -157,13 +220,18 @@ async function claim(
     claim: async (chosen: Chosen) => take(run, call, chosen),
   };
   const search = new ClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
-  search.noteFailures(call.unit.failedOn);
+  search.noteFailures(unit.failedOn);
+  const mustStand = mayStand && unit.queued?.isCalled !== true && fleet.lines.ahead(route) > 0; // Q4
   for (;;) {
     search.forgetMoment();
-    const end = await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
-    if (end.kind === 'claimed') return end;
-    if (!isWorthWaiting(end.choice, tried) || signal.aborted || time.now() >= deadline) {
-      return { kind: 'none', ...explainMiss('', end, search) };
+    const end = mustStand
+      ? { kind: 'none' as const, ...search.choose(fleet, { waiting: fleet.lines.ahead(route) }) }
+      : await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
+    if (end.kind === 'claimed') return { ...end, waitedMs: time.now() - beganAt };
+    const isFull = end.choice.best !== null;
+    const isHopeful = isWorthWaiting(end.choice, tried) && !(isFull && mayStand);
+    if (!isHopeful || signal.aborted || time.now() >= deadline) {
+      return { kind: 'none', ...explainMiss('', end, search), waitedMs: isFull ? time.now() - beganAt : 0 };
     }
     await fleet.waitForRelease(route.capability, deadline - time.now(), signal);
   }
@@ -183,6 +251,8 @@ function take(
   const shortage = budget.reserve(reserved);
   if (shortage !== null) return { kind: 'over_budget', shortage };
   world.fleet.take(instance.instance_id);
+  if (unit.queued !== undefined) world.fleet.lines.leave(unit.queued);
+  delete unit.queued;
   unit.attempts += 1;
   const data = { endpoint: instance.endpoint, attempt: unit.attempts };
   logEvent(run, { type: 'step.routed', unit, data });
@@ -223,9 +293,9 @@ function toOutcome(answer: MockAnswer): CallOutcome {
       // The answer travels as {ok, output}, so it may be any JSON.
       return { kind: 'answered', body: answer.output as JsonObject };
     case 'error': {
-      const { status, message } = answer;
+      const { status, message, retryAfterMs } = answer;
       const kind = kindOfStatus(status);
-      return kind === 'overloaded' ? { kind, status, retryAfterMs: null } : { kind, status, message };
+      return kind === 'overloaded' ? { kind, status, retryAfterMs } : { kind, status, message };
     }
     case 'garbage':
       return { kind: 'invalid', message: 'HTTP 200 with content type "text/html", not JSON' };

@@ -101,9 +101,16 @@ function resumeUnit(run: LocalRun, planned: Unit, isLadder: boolean): Promise<Un
 async function giveUpUnit(run: LocalRun, planned: Unit): Promise<UnitEnd> {
   const unit = unitOf(run, nameOf(planned));
   unit.subRun?.driven?.send({ type: 'cancel_requested' });
+  leaveLine(run, unit);
   const error = unit.ladder?.failure;
   const isCalledOff = isCancelled(run) || error === undefined;
   return endUnit(run, unit, isCalledOff ? cancelledEnd : { state: 'failed', error });
+}
+
+function leaveLine({ world: { fleet } }: LocalRun, { queued }: UnitRecord): void {
+  if (queued === undefined) return;
+  fleet.lines.leave(queued);
+  fleet.lines.serve(queued.route.capability);
 }
 
 function pause(run: LocalRun, unit: UnitRecord): UnitOutcome {

@@ -13,6 +13,7 @@ import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
 import type { RunPlan } from '../core/run/plan.ts';
 import type { MockFleet } from './mock-fleet.ts';
+import type { QueuedUnit } from './mock-line.ts';
 import type { MockReview, MockReviewer } from './mock-reviewer.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -110,6 +111,12 @@ export interface UnitRecord extends UnitName {
   items?: readonly Json[];
   /** When it began to wait for an instance. */
   missingSince?: number;
+  /** What is left of its total timeout while it waits for a slot or for its next attempt; absent: all of it. */
+  leftMs?: number;
+  /** How often its call was made in this time; absent: not yet. */
+  rounds?: number;
+  /** Its place in the line for a slot. */
+  queued?: QueuedUnit;
   /** A person skipped it while it waited for budget. */
   isSkipped: boolean;
   /** The run that it has started. */

@@ -19,6 +19,7 @@ import { priorDuration } from '../core/routing/estimate.ts';
 import type { InstanceSnapshot } from '../core/routing/types.ts';
 import type { FormatUse } from '../schemas/formats.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../schemas/schema-compiler.ts';
+import { createMockLines, type MockLines } from './mock-line.ts';
 import {
   type MockCapability,
   MockFault,
@@ -49,6 +50,8 @@ export interface MockFleet extends FleetNow {
   release(instanceId: string): void;
   /** Resolves when a slot of one of its instances is free, after at most `ms`. */
   waitForRelease(capability: string, ms: number, stop: CancelSignal): Promise<void>;
+  /** Units that wait for a free slot. */
+  readonly lines: MockLines;
   /** Calls that were received so far, by capability. */
   readonly calls: Readonly<Record<string, number>>;
 }
@@ -108,12 +111,16 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     return instance;
   };
 
+  const instancesOf = (name: string): InstanceSnapshot[] =>
+    fleet(name).instances.flatMap(({ snapshot, from }) => (from <= time.now() ? [snapshot] : []));
+  const lines = createMockLines(instancesOf, time.now);
+
   return {
     calls,
+    lines,
     require: fleet,
     of: (name) => {
-      const registered = fleet(name).instances.filter(({ from }) => from <= time.now());
-      const instances = registered.map(({ snapshot }) => snapshot);
+      const instances = instancesOf(name);
       return { instances, priorMs: priorDuration(instances), declaring: instances.filter(isDeclaring) };
     },
     nowMs: time.now,
@@ -123,7 +130,9 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
     },
     take: (instanceId) => void hold(instanceId, 1),
     release: (instanceId) => {
-      waiting.get(hold(instanceId, -1).name)?.shift()?.abort('released');
+      const { name } = hold(instanceId, -1);
+      waiting.get(name)?.shift()?.abort('released');
+      lines.serve(name);
     },
     waitForRelease: async (name, ms, stop) => {
       const line = waiting.get(name) ?? [];
@@ -166,7 +175,7 @@ function toSnapshot(name: string, position: number, mock: MockInstance & MockCap
     duration_ms: mock.duration === undefined ? null : parseDuration(mock.duration),
     deviation_ms: null,
     mean_cost_usd: null,
-    success_count: 0,
+    success_count: mock.duration === undefined ? 0 : 2, // a declared duration counts as learnt
     failure_count: 0,
     breaker_until_ms: null,
     is_local: tags.includes('local'),
@@ -182,7 +191,12 @@ interface MockCall {
 
 export type MockAnswer = { readonly delayMs: number } & (
   | { readonly kind: 'output'; readonly output: Json }
-  | { readonly kind: 'error'; readonly status: number; readonly message: string }
+  | {
+      readonly kind: 'error';
+      readonly status: number;
+      readonly message: string;
+      readonly retryAfterMs: number | null;
+    }
   | { readonly kind: 'garbage' | 'lost' | 'refused' }
 );
 
@@ -250,7 +264,11 @@ function holds(when: CompiledTemplate, input: JsonObject): boolean {
 
 function answer(name: string, { reply, output }: CompiledReply, { input }: MockCall): MockAnswer {
   const delayMs = reply.delay === undefined ? 0 : parseDuration(reply.delay);
-  if (reply.error !== undefined) return { kind: 'error', delayMs, ...reply.error };
+  if (reply.error !== undefined) {
+    const { retry_after, ...error } = reply.error;
+    const retryAfterMs = retry_after === undefined ? null : parseDuration(retry_after);
+    return { kind: 'error', delayMs, ...error, retryAfterMs };
+  }
   for (const kind of ['garbage', 'lost', 'refused'] as const)
     if (reply[kind] === true) return { kind, delayMs };
   if (output === null) return { kind: 'output', delayMs, output: input };

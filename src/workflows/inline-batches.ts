@@ -44,6 +44,10 @@ export interface InlineBatches {
   execute(unit: Unit): Promise<InlineEnd>;
 }
 
+function isDone(end: InlineEnd | undefined): boolean {
+  return typeof end === 'object' && !('waiting' in end);
+}
+
 interface Waiting {
   readonly unit: Unit;
   readonly tell: (end: InlineEnd) => void;
@@ -73,7 +77,7 @@ class BatchLine implements InlineBatches {
   takeKnown(unit: Unit): InlineEnd | undefined {
     const end = unit.item === 0 ? this.#followed.get(unit.step.id) : undefined;
     this.#followed.delete(unit.step.id);
-    if (typeof end === 'object') this.#untold.add(unit);
+    if (isDone(end)) this.#untold.add(unit);
     return end;
   }
 
@@ -81,7 +85,7 @@ class BatchLine implements InlineBatches {
     return new Promise((resolve) => {
       const tell = (end: InlineEnd): void => {
         this.#open -= 1;
-        if (typeof end === 'object') this.#untold.add(unit);
+        if (isDone(end)) this.#untold.add(unit);
         resolve(end);
       };
       this.#open += 1;

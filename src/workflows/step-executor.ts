@@ -17,15 +17,16 @@ import type {
   InlineEnd,
   StepActivityDone,
   StepActivityRequest,
-  StepActivityResult,
+  StepActivityWaits,
 } from '../activities/step-activities.ts';
 import type { Failure } from '../contracts/primitives.ts';
+import { formatDuration } from '../core/duration.ts';
 import { isStepResult } from '../core/received/workflow-messages.ts';
 import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
 import type { Wait } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
-import type { LadderPosition, RunPipelineInput } from '../core/workflow-payloads.ts';
+import { type LadderPosition, type RunPipelineInput, reportMs } from '../core/workflow-payloads.ts';
 import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { LocalTurns } from './run-control.ts';
@@ -56,14 +57,19 @@ function endOf(error: unknown, step: PlannedStep): UnitEnd & { readonly error: F
   return {
     state: 'failed',
     error: isOutOfTime
-      ? { code: 'step_timeout', message: `not done within ${step.total_timeout_ms} ms; last: ${last}` }
+      ? {
+          code: 'step_timeout',
+          message: `not done within ${formatDuration(step.total_timeout_ms)}; last: ${last}`,
+        }
       : { code: 'internal', message: last },
   };
 }
 
 /** A timeout has no reason of its own; the attempt before it has. */
 function reasonOf(cause: unknown): string {
-  if (cause instanceof TimeoutFailure && cause.cause instanceof Error) return cause.cause.message;
+  if (cause instanceof TimeoutFailure) {
+    return cause.cause instanceof Error ? cause.cause.message : 'no worker has reported how it ended';
+  }
   return cause instanceof Error ? cause.message : String(cause);
 }
 
@@ -96,7 +102,9 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
   const queue = (unit: Unit, how: QueuedStep, why?: string): Promise<UnitResult> =>
     inScope(() => executeQueued(dependencies, { unit, summary: summarizeUnit(unit, why) }, how));
   const take = (unit: Unit, end: InlineEnd): UnitResult | Promise<UnitResult> => {
-    if (typeof end === 'object') return succeed(dependencies, unit, end);
+    if (typeof end === 'object') {
+      return 'waiting' in end ? toWaits(end.waiting) : succeed(dependencies, unit, end);
+    }
     return end === 'left' ? queue(unit, {}) : queue(unit, ...begunBefore);
   };
 
@@ -109,13 +117,20 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
   };
 }
 
-/** again: it was begun in a batch. */
-type QueuedStep = Pick<StepActivityRequest, 'resumed' | 'again'>;
+/** again: it was begun in a batch. left_ms: of its time, after a wait. */
+interface QueuedStep extends Pick<StepActivityRequest, 'resumed' | 'again' | 'rounds'> {
+  readonly left_ms?: number;
+}
 
 const begunBefore: readonly [QueuedStep, string] = [{ again: true }, 'begun among short steps'];
 
 function resumedAfter(wait: Wait): readonly [QueuedStep, string] {
-  return [{ resumed: true }, `after its wait for ${describeAwaited(wait)}`];
+  const { left_ms, rounds } = (wait.ref ?? {}) as WaitRef;
+  const left = {
+    ...(left_ms === undefined ? {} : { left_ms }),
+    ...(rounds === undefined ? {} : { rounds }),
+  };
+  return [{ resumed: true, ...left }, `after its wait for ${describeAwaited(wait)}`];
 }
 
 interface NamedUnit {
@@ -136,16 +151,18 @@ function executeQueued(
   const { unit } = named;
   const { input, budgetVersion } = dependencies;
   const version = budgetVersion();
+  const { left_ms = unit.step.total_timeout_ms, ...state } = how;
   const request: StepActivityRequest = {
     run_id: input.run_id,
     revision: 0,
     ...toAskedUnit(unit),
     ...(version === 0 ? {} : { budget_version: version }),
-    ...how,
+    ...state,
   };
   return queuedActivity(
     input,
     named,
+    left_ms,
   )(request).then(
     (result): UnitResult | Promise<UnitResult> => {
       // Completed by hand: the row decides, and asks for it.
@@ -157,28 +174,37 @@ function executeQueued(
   );
 }
 
-function queuedActivity(input: RunPipelineInput, { unit, summary }: NamedUnit): Activities['executeStep'] {
+function queuedActivity(
+  input: RunPipelineInput,
+  { unit, summary }: NamedUnit,
+  leftMs: number,
+): Activities['executeStep'] {
   return proxyActivities<Activities>({
     activityId: `${unit.step.id}/${unit.item}/0`,
     summary,
-    scheduleToCloseTimeout: unit.step.total_timeout_ms,
+    scheduleToCloseTimeout: leftMs + reportMs,
     heartbeatTimeout: input.heartbeat_timeout_ms,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 seconds' },
   }).executeStep;
 }
 
-function toWaits({
-  awaiting,
-  until,
-  ref,
-}: Extract<StepActivityResult, { waiting: unknown }>['waiting']): UnitWaiting {
+/** The driver's part of a wait. */
+type WaitRef = Readonly<Pick<StepActivityWaits['waiting'], 'left_ms' | 'rounds'>> &
+  NonNullable<StepActivityWaits['waiting']['ref']>;
+
+function toWaits({ awaiting, until, ref, left_ms, rounds }: StepActivityWaits['waiting']): UnitWaiting {
+  const own: WaitRef = {
+    ...ref,
+    ...(left_ms === undefined ? {} : { left_ms }),
+    ...(rounds === undefined ? {} : { rounds }),
+  };
   return {
     state: 'waiting',
     wait: {
       awaiting,
       until: until === null ? null : Date.parse(until),
-      ref: ref === undefined ? null : { ...ref },
+      ref: Object.keys(own).length === 0 ? null : { ...own },
     },
   };
 }

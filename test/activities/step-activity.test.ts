@@ -4,6 +4,7 @@ import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { StepActivityResult } from '../../src/activities/step-activities.ts';
 import { asStepActivity } from '../../src/activities/step-activities.ts';
+import { reportMs } from '../../src/core/workflow-payloads.ts';
 import type { StepControl } from '../../src/services/steps/call.ts';
 import type { StepEnd, StepRequest } from '../../src/services/steps/execution.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
@@ -26,7 +27,7 @@ function run(
 ): Promise<StepActivityResult> {
   const environment = aMockActivity({ scheduledTimestampMs: Date.now(), ...info });
   const step = async (control: StepControl) => execute(asked, control, environment.cancel);
-  return environment.run(() => asStepActivity(5, step));
+  return environment.run(() => asStepActivity(5, {}, step));
 }
 
 it('tells the workflow who made the step, for how much and how long', async () => {
@@ -77,10 +78,13 @@ it('a step that was cancelled ends as cancelled, one that a person skipped as sk
 });
 
 it.each([
-  ['keeps a tenth of a short time', { scheduleToCloseTimeoutMs: 1_000 }, 900],
-  ['keeps half a second of a long one', { scheduleToCloseTimeoutMs: 60_000 }, 59_500],
-  ['has nothing left when the time is over', { scheduleToCloseTimeoutMs: 1_000, scheduledTimestampMs: 1 }, 0],
-])('an activity %s to tell the end of its step', async (_, limits, expected) => {
+  ['the time of its step', { scheduleToCloseTimeoutMs: 1_000 + reportMs }, 1_000],
+  [
+    'nothing when the time is over, although Temporal gives it more',
+    { scheduleToCloseTimeoutMs: 1_000 + reportMs, scheduledTimestampMs: 1 },
+    0,
+  ],
+])('an activity has %s', async (_, limits, expected) => {
   let remaining = Number.NaN;
   const info = limits;
   const result = run(

@@ -225,6 +225,12 @@ CREATE INDEX cached_result_by_run ON public.cached_result USING btree (run_id);
 CREATE INDEX cached_result_expired ON public.cached_result USING btree (expires_at);
 CREATE INDEX cached_result_listed ON public.cached_result USING btree (project_id, stored_at DESC, key) WHERE (stored_at IS NOT NULL);
 
+create table call_line (
+  line text not null,
+  served bigint not null,
+  constraint call_line_pkey PRIMARY KEY (line)
+);
+
 create table capability_spec (
   name text not null,
   version text not null,
@@ -554,6 +560,23 @@ create table publisher (
   constraint publisher_projects_check CHECK ((cardinality(projects) > 0))
 );
 
+create table queued_call (
+  run_id text not null,
+  step_id text not null,
+  item integer not null,
+  line text not null,
+  priority smallint not null,
+  place bigint not null,
+  queued_at timestamp with time zone not null default clock_timestamp(),
+  called_at timestamp with time zone,
+  calls integer not null default 0,
+  call_after timestamp with time zone,
+  constraint queued_call_pkey PRIMARY KEY (run_id, step_id, item),
+  constraint queued_call_run_id_step_id_item_fkey FOREIGN KEY (run_id, step_id, item) REFERENCES step(run_id, step_id, item) ON DELETE CASCADE
+);
+CREATE INDEX queued_call_in_line ON public.queued_call USING btree (line, priority, place, queued_at);
+CREATE INDEX queued_call_of_run ON public.queued_call USING btree (line, run_id, place);
+
 create table repair_decision (
   decision_id text not null,
   project_id text not null,
@@ -866,7 +889,7 @@ create table step (
   wake_requested_at timestamp with time zone,
   budget_scope text,
   awaited_capability text,
-  constraint step_awaiting_check CHECK ((awaiting = ANY ('{review,budget,capability,time,run}'::text[]))),
+  constraint step_awaiting_check CHECK ((awaiting = ANY ('{review,budget,capability,time,run,slot,retry}'::text[]))),
   constraint step_pkey PRIMARY KEY (run_id, step_id, item),
   constraint step_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
   constraint step_state_check CHECK ((state = ANY ('{ready,running,retrying,waiting,in_review,succeeded,failed,unknown,skipped,cancelled,reused}'::text[])))

@@ -73,6 +73,8 @@ export interface StepWorld {
   /** States of the instances of a capability, as the router sees them. */
   readonly statesOf: (capability: string) => string[];
   readonly projectId: () => string;
+  /** The router's view of the instances. */
+  readonly fleet: () => WorkerCtx['fleet'];
   readonly media: () => MediaLibrary;
   /** The run's log: `step.waiting a[2]`. */
   readonly eventsOf: (run: Pick<StoredRun, 'run_id'>) => Promise<string[]>;
@@ -112,6 +114,7 @@ export function useSteps(settings: Readonly<Record<string, string>> = {}): StepW
   return {
     db,
     projectId: () => project,
+    fleet: () => router.ctx.fleet,
     media: () => media,
     statesOf: (capability) => router.fleet.of(capability).instances.map(({ state }) => state),
     newWorker: () => {

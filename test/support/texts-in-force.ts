@@ -75,7 +75,9 @@ import {
 } from '../../src/db/sql/registry.sql.ts';
 import {
   beginSteps,
+  callLineTable,
   costBelow,
+  queuedCallTable,
   runScopes,
   runTable,
   stepRevisionTable,
@@ -116,6 +118,8 @@ const tables = [
   mediaObjectTable,
   runTable,
   stepTable,
+  queuedCallTable,
+  callLineTable,
   escalationTable,
   stepRevisionTable,
   attemptTable,

@@ -50,6 +50,7 @@ const words: Readonly<Record<Verdict, string>> = {
   quarantined: 'is quarantined',
   breaker_open: 'failed too often; its breaker is open',
   already_tried: 'was tried for this call already',
+  no_time: 'its calls take longer than the time left',
   input_invalid: 'its schema refuses the input',
   over_ceiling: 'over the budget of the call',
   over_budget: 'would cost more than the budget has left',

@@ -66,6 +66,8 @@ export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'wor
   paused: { icon: 'circle-pause', tone: 'quiet' },
   retrying: { icon: 'rotate-cw', tone: 'waiting' },
   run: { icon: 'hourglass', tone: 'quiet' },
+  slot: { icon: 'hourglass', tone: 'waiting' },
+  retry: { icon: 'rotate-cw', tone: 'waiting' },
   time: { icon: 'hourglass', tone: 'running' },
   queued: { icon: 'circle-dashed', tone: 'quiet' },
   running: { icon: 'loader-circle', tone: 'running' },
@@ -85,6 +87,8 @@ export const awaitingWords: Readonly<Record<Awaiting, string>> = {
   capability: 'an instance',
   time: 'a time',
   run: 'a child run',
+  slot: 'a free slot',
+  retry: 'its next attempt',
 };
 
 export const toneText: Readonly<Record<Tone, string>> = {

@@ -110,6 +110,8 @@ const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, c
   paused: looks.paused,
   retrying: looks.retrying,
   run: looks.waiting,
+  slot: looks.waiting,
+  retry: looks.retrying,
   time: looks.waiting,
   queued: looks.queued,
   running: looks.running,

@@ -86,6 +86,7 @@ function chooseNow(
     ceilingUsd: route.ceilingUsd,
     runCeilingUsd: route.runCeilingUsd ?? null,
     timeoutMs: route.timeoutMs,
+    leftMs: route.leftMs,
     mayReceive: route.mayReceive,
     headroomUsd: shortage === null ? null : fromNanoUsd(headroomOf(shortage)),
     hidesHeadroom: shortage?.scope === 'global',

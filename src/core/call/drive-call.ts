@@ -2,7 +2,7 @@
  * Drives a routed call: claim, deliver, settle; then another instance if the retry table says so. Its ports bring
  * database and HTTP, or mocks and virtual time. Invariants:
  * - C1: no instance is tried twice, and no more than `maxInstances`, except when a lost request is resent (C6).
- * - C2: all attempts together stay within the one ceiling and the one deadline of the call.
+ * - C2: all attempts together stay within the one ceiling and the one deadline of the call, which waits for slots move.
  * - C3: every claim is settled exactly once, also on cancellation, and is renewed until then.
  * - C4: an attempt is settled without being sent if earlier ones have used up the retries.
  * - C5: a call that cannot finish now is returned as `retry`, so that the owner of the clock schedules the next one; a
@@ -22,7 +22,7 @@ import { fromNanoUsd } from '../money/nano-usd.ts';
 import { settle } from '../money/reservation.ts';
 import { isExhausted, judgeOutcome } from './judge.ts';
 import type { CallOutcome } from './outcome.ts';
-import { backoffMs, longestRetryAfterMs, maxInstances, uncountedDelay } from './retry.ts';
+import { backoffMs, longestRetryAfterMs, maxInstances, timeOf, uncountedDelay } from './retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
 
 export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
@@ -65,22 +65,27 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   ports: CallPorts<Request, Claimed>,
   request: Request,
 ): Promise<CallEnd> {
-  const deadline = ports.nowMs() + (request.resendsWithinMs ?? request.route.timeoutMs);
+  let deadline = ports.nowMs() + (request.resendsWithinMs ?? request.route.timeoutMs);
   const tried = new Set<string>();
   let spentUsd = 0;
+  let waitedMs = 0;
   let last: MadeAttempt | null = null;
   while (last === null || (goesOn(request, last, tried.size) && ports.nowMs() < deadline)) {
     const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
     const claimed = await ports.claim(target, tried);
+    waitedMs += claimed.waitedMs ?? 0;
+    deadline += claimed.waitedMs ?? 0;
     if (claimed.kind !== 'claimed') {
-      return last === null ? endUnclaimed(ports, request, claimed) : comeBack(ports, request, last);
+      return last === null
+        ? endUnclaimed(ports, request, { claimed, waitedMs })
+        : comeBack(ports, request, { last, waitedMs });
     }
     tried.add(claimed.instance.instance_id);
     last = await makeAttempt(ports, request, claimed);
     if (last.end !== null) return last.end;
     spentUsd += last.costUsd;
   }
-  return comeBack(ports, request, last);
+  return comeBack(ports, request, { last, waitedMs });
 }
 
 /** C1, C6, C8: whether the call tries another instance now. @param made attempts of this call */
@@ -103,8 +108,8 @@ function withWhatIsLeft<Request extends RoutedCall>(
   const { ceilingUsd, runCeilingUsd = null } = request.route;
   const leftOf = (usd: number | null) => (usd === null ? null : Math.max(0, usd - spentUsd));
   const left = { ceilingUsd: leftOf(ceilingUsd), runCeilingUsd: leftOf(runCeilingUsd) };
-  const timeoutMs = Math.max(1, Math.min(request.route.timeoutMs, Math.ceil(leftMs)));
-  return { ...request, route: { ...request.route, ...left, timeoutMs } };
+  const time = timeOf(request.route.timeoutMs, leftMs);
+  return { ...request, route: { ...request.route, ...left, ...time } };
 }
 
 /** C3: both halves end early when the call is cancelled or a later attempt has taken over. */
@@ -181,28 +186,31 @@ function endOf(
 }
 
 type Random = Pick<CallPorts<never, never>, 'random'>;
+/** @see CallEnd */
+type Waited<Facts> = Facts & { readonly waitedMs: number };
 
 /** No instance was claimed (C5). */
 function endUnclaimed(
   { random }: Random,
   { round, signal }: RoutedCall,
-  end: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall>,
+  { claimed: end, waitedMs }: Waited<{ readonly claimed: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall> }>,
 ): CallEnd {
   if (end.kind === 'closed') return end;
   if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
   if (signal.reason === 'cancelled') return { kind: 'cancelled' };
-  const { error, decision } = end;
+  const { error, decision, isFull = false } = end;
   if (end.isFinal) return { kind: 'failed', error, isRecorded: false, decision };
   const delayMs = Math.max(backoffMs(uncountedDelay, round, random()), end.retryAfterMs);
-  return { kind: 'retry', error, decision, delayMs };
+  return { kind: 'retry', error, decision, delayMs, isFull, waitedMs };
 }
 
 /** The last delivery failed in a way that a later attempt may cure (C5). */
 function comeBack(
   { random }: Random,
   { retry, round, signal }: RoutedCall,
-  { delivery, decision }: MadeAttempt,
+  { last, waitedMs }: Waited<{ readonly last: MadeAttempt }>,
 ): CallEnd {
+  const { delivery, decision } = last;
   const { outcome, verdict, counted } = delivery;
   if (signal.reason === 'cancelled') return { kind: 'cancelled' };
   const delayMs = verdict.counted
@@ -214,5 +222,7 @@ function comeBack(
     error: verdict.error as Failure,
     decision,
     delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
+    isFull: false,
+    waitedMs,
   };
 }

@@ -1,5 +1,5 @@
 /** What it means for a call that no instance could be claimed. */
-import type { Decision } from '../../contracts/decision.ts';
+import type { Decision, Verdict } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { describeFindings } from '../json/values.ts';
@@ -9,12 +9,14 @@ import { nameRefusing } from '../money/scoped-budget.ts';
 import { explainChoice } from '../routing/explain.ts';
 import type { Choice, InstanceSnapshot, RouteRequest } from '../routing/types.ts';
 import type { SchemaError } from './claim-search.ts';
-import { shortestWaitMs, uncountedDelay } from './retry.ts';
+import { shortestWaitMs } from './retry.ts';
 
 export interface NoClaim {
   readonly error: Failure & { readonly code: ErrorCode };
   /** A later attempt cannot succeed. */
   readonly isFinal: boolean;
+  /** Every instance that could take the call has no free slot, so the call waits for one. */
+  readonly isFull?: true;
   /** Delay before an attempt may succeed, ms. */
   readonly retryAfterMs: number;
 }
@@ -27,6 +29,8 @@ export interface LastChoice {
   readonly refusals: readonly SchemaError[];
   readonly shortage: Shortage | null;
   readonly nowMs: number;
+  /** The time left for the call; null = enough. */
+  readonly leftMs?: number | null | undefined;
 }
 
 function later(code: ErrorCode, message: string, retryAfterMs: number): NoClaim {
@@ -37,12 +41,15 @@ function never(code: ErrorCode, message: string, details: object): NoClaim {
   return { error: { code, message, details: details as Json }, isFinal: true, retryAfterMs: shortestWaitMs };
 }
 
-export function explainNoClaim({ choice, reason, refusals, shortage, nowMs }: LastChoice): NoClaim {
+export function explainNoClaim({ choice, reason, refusals, shortage, nowMs, leftMs }: LastChoice): NoClaim {
   const { best, verdicts, minimumUsd, reopensAtMs } = choice;
-  if (best !== null || verdicts.has('lost_claim')) return later('overloaded', reason, shortestWaitMs);
+  if (best !== null || verdicts.has('lost_claim')) {
+    return { ...later('overloaded', reason, shortestWaitMs), isFull: true };
+  }
   if (!mayComeBack(choice)) {
     if (verdicts.has('input_invalid') && refusals.length > 0) return explainRefusals(refusals);
     if (verdicts.has('over_budget') && shortage !== null) return explainShortage(shortage, minimumUsd ?? 0);
+    if (verdicts.has('no_time')) return never('step_timeout', reason, { left_ms: leftMs ?? null });
     if (verdicts.has('over_ceiling')) return never('ceiling_too_low', reason, { minimum_usd: minimumUsd });
   }
   const restMs = (reopensAtMs ?? nowMs) - nowMs;
@@ -57,25 +64,32 @@ export function explainMiss(
 ): NoClaim & { readonly decision: Decision } {
   const decision = explainChoice(id, request, choice, false);
   const { reason } = decision;
-  return { decision, ...explainNoClaim({ choice, reason, refusals, shortage, nowMs: request.nowMs }) };
+  const { nowMs, leftMs = null } = request;
+  return { decision, ...explainNoClaim({ choice, reason, refusals, shortage, nowMs, leftMs }) };
 }
 
+/** The longest time after which an outside caller is asked to come back. */
+const longestInLineMs = 600_000;
+
 /**
- * Estimated time in ms until a new call is served behind the waiting ones, capped; 0 when the best has room. Used for
- * outside callers: a step retries earlier, so that no slot stays idle.
+ * Estimated time in ms until a call is served behind the waiting ones, capped; 0 without a candidate. Used for outside
+ * callers: a step waits in line itself.
+ * @param waiting calls before it
  */
 export function timeInLine({ best, shown }: Choice, waiting: number): number {
-  if (best === null || !best.isFull) return 0;
+  if (best === null) return 0;
   const slots = shown.reduce((sum, { instance }) => sum + instance.max_concurrency, 0);
-  return Math.min((best.waitMs * (1 + waiting)) / slots, uncountedDelay.maxDelayMs);
+  return Math.min((best.waitMs * (1 + waiting)) / slots, longestInLineMs);
 }
+
+/** What waiting does not change. */
+const refusals: readonly Verdict[] = ['input_invalid', 'over_ceiling', 'over_budget', 'no_time'];
 
 /** Whether a slot may become free, or an instance appear; a refused input or price stays refused. */
 export function isWorthWaiting(choice: Choice, tried: ReadonlySet<string>): boolean {
   const { best, verdicts } = choice;
   if (best !== null || verdicts.has('lost_claim')) return true;
-  const isRefused =
-    verdicts.has('input_invalid') || verdicts.has('over_ceiling') || verdicts.has('over_budget');
+  const isRefused = refusals.some((verdict) => verdicts.has(verdict));
   return (!isRefused || mayComeBack(choice)) && tried.size === 0;
 }
 

@@ -43,9 +43,14 @@ export const uncountedDelay: Omit<RetrySettings, 'max'> = { initialMs: 500, fact
 /** No call starts with less time than this. */
 const shortestRoundMs = 100;
 
-/** A step's total timeout, less the time to report its end before the caller gives up. */
-export function callTimeOf(totalMs: number): number {
-  return totalMs - Math.min(500, totalMs / 10);
+/** The time of one attempt, when so much is left for the call: its own limit, or the rest, which is then known. */
+export function timeOf(
+  timeoutMs: number,
+  leftMs: number,
+): { readonly timeoutMs: number; readonly leftMs: number | null } {
+  return leftMs < timeoutMs
+    ? { timeoutMs: Math.max(1, Math.ceil(leftMs)), leftMs }
+    : { timeoutMs, leftMs: null };
 }
 
 /** Whether time for a call is left after a pause. */

@@ -52,7 +52,14 @@ export interface ClaimedCall {
   readonly decision: Decision;
 }
 
-export type ClaimEnd<Claimed extends ClaimedCall> =
+export type ClaimEnd<Claimed extends ClaimedCall> = WaitedForSlot & ClaimResult<Claimed>;
+
+interface WaitedForSlot {
+  /** Time in ms for which the claim waited for a slot, which counts against no timeout. Default 0. */
+  readonly waitedMs?: number | undefined;
+}
+
+type ClaimResult<Claimed extends ClaimedCall> =
   | Claimed
   /** An earlier attempt has already succeeded. */
   | { readonly kind: 'answered'; readonly output: Json }
@@ -93,6 +100,16 @@ export interface CallSuccess {
   readonly attempt: SuccessfulAttempt | null;
 }
 
+interface CallRetry {
+  readonly kind: 'retry';
+  readonly error: Failure;
+  readonly delayMs: number;
+  /** Every instance that could take the call is full: it waits for a slot, not for a time. */
+  readonly isFull: boolean;
+  /** Time in ms for which the call has waited for slots. */
+  readonly waitedMs: number;
+}
+
 export type CallEnd =
   | CallSuccess
   | (Explained & {
@@ -102,7 +119,7 @@ export type CallEnd =
       readonly isRecorded: boolean;
     })
   /** Not done; a later attempt may succeed. */
-  | (Explained & { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number })
+  | (Explained & CallRetry)
   | { readonly kind: 'cancelled' }
   /** A later attempt owns the step, or the step has ended. */
   | { readonly kind: 'closed' };

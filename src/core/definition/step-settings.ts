@@ -8,7 +8,7 @@ import type {
   StepDefinition,
 } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import { backoffMs, defaultRetry, type RetrySettings } from '../call/retry.ts';
+import { backoffMs, defaultRetry, type RetrySettings, timeOf } from '../call/retry.ts';
 import { parseDuration } from '../duration.ts';
 import type { RouteConstraints } from '../routing/types.ts';
 
@@ -17,6 +17,8 @@ export interface StepSettings {
   /** Limit of one attempt. */
   readonly timeoutMs: number;
   readonly totalTimeoutMs: number;
+  /** Limit of each wait for a free slot; null = none. */
+  readonly queueTimeoutMs: number | null;
   /** Null = the run's priority, which is `defaults.priority` unless its caller sets one. */
   readonly priority: Priority | null;
   readonly ceilingUsd: number | null;
@@ -49,6 +51,7 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
   const timeout = step.timeout ?? defaults.timeout;
   const timeoutMs = timeout === undefined ? defaultTimeoutMs : parseDuration(timeout);
   const resolved = resolveRetry(retry, mostRedeliveries(definition, step));
+  const queueTimeout = step.queue_timeout ?? defaults.queue_timeout;
   return {
     retry: resolved,
     timeoutMs,
@@ -56,6 +59,7 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
       step.total_timeout === undefined
         ? defaultTotalMs(resolved, timeoutMs)
         : parseDuration(step.total_timeout),
+    queueTimeoutMs: queueTimeout === undefined ? null : parseDuration(queueTimeout),
     priority: step.priority ?? null,
     ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
   };
@@ -209,6 +213,6 @@ export function routeOfStep(
     priority: settings.priority ?? run.priority,
     ceilingUsd: settings.ceilingUsd,
     runCeilingUsd: run.ceilingUsd,
-    timeoutMs: Math.max(1, Math.min(settings.timeoutMs, run.remainingMs)),
+    ...timeOf(settings.timeoutMs, run.remainingMs),
   };
 }

@@ -56,7 +56,7 @@ function describeUnclaimed(
   capability: string,
 ): string {
   const { endpoint } = best.instance;
-  if (!best.isFull) return `${endpoint} was the best choice, but did not take the call`;
+  if (!best.isFull) return `${endpoint} was full: other calls took each slot that became free`;
   if (full === possible || next === undefined) {
     const who = possible === 1 ? `the only possible instance` : `each of ${possible} possible instances`;
     return `${who} of ${capability} is full; ${endpoint} is waited for ${expectation(best)}`;
@@ -80,6 +80,7 @@ const words: Record<Verdict, string> = {
   quarantined: 'quarantined',
   breaker_open: 'resting after failures',
   already_tried: 'already tried',
+  no_time: 'whose calls take longer than the time left',
   input_invalid: 'that refuse the input',
   over_ceiling: 'over the ceiling',
   over_budget: 'over the budget',
@@ -98,9 +99,10 @@ function describeAllowed({ ceilingUsd, headroomUsd, hidesHeadroom = false }: Rou
   return isHidden ? 'the day of all projects has less left' : `${describeUsd(Math.max(0, least))} is allowed`;
 }
 
-function describeLimits({ minimumUsd, reopensAtMs }: Choice, request: RouteRequest): string {
-  const { nowMs } = request;
+function describeLimits({ minimumUsd, reopensAtMs, verdicts }: Choice, request: RouteRequest): string {
+  const { nowMs, leftMs = null } = request;
   return [
+    verdicts.has('no_time') && leftMs !== null ? `; ${formatDuration(leftMs)} are left` : '',
     minimumUsd === null
       ? ''
       : `; the cheapest needs ${describeUsd(minimumUsd)}, and ${describeAllowed(request)}`,
@@ -122,7 +124,7 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
   return chosen
     ? `${describeClaimed(best, shown[1])}${describeBound(best, request)}${ruledOut}`
-    : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(best, request)}`;
+    : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(request)}`;
 }
 
 /** Where the reservation depends on the input. */
@@ -135,8 +137,8 @@ function describeBound({ instance }: RankedInstance, request: RouteRequest): str
   return `; this input costs at most ${describeUsd(worstCaseUsd(instance, request))}`;
 }
 
-function describeLine({ isFull }: RankedInstance, { waiting = 0 }: RouteRequest): string {
-  if (!isFull || waiting === 0) return '';
+function describeLine({ waiting = 0 }: RouteRequest): string {
+  if (waiting === 0) return '';
   return waiting === 1 ? '; 1 other call waits in line' : `; ${waiting} other calls wait in line`;
 }
 

@@ -7,7 +7,7 @@
  */
 import { Range } from 'semver';
 import type { Verdict } from '../../contracts/decision.ts';
-import { expectedCost, reservedUsd, worstCaseUsd } from './estimate.ts';
+import { expectedCost, longCallMs, reservedUsd, worstCaseUsd } from './estimate.ts';
 import type { InstanceSnapshot, RouteRequest } from './types.ts';
 
 interface RangeAnswers {
@@ -122,6 +122,18 @@ export function excludeByRoute(instance: InstanceSnapshot, { range, tags }: Rout
   return tags !== null && !hasTags(instance, tags) ? 'tag_mismatch' : null;
 }
 
+/** A single call may have been a cold start; two count as learnt, although the count fades. */
+const callsToLearn = 1.5;
+
+/** Whether the learnt duration of its calls exceeds the time that is left. */
+function isTooSlow(
+  { duration_ms, deviation_ms, success_count }: InstanceSnapshot,
+  { leftMs = null }: RouteRequest,
+): boolean {
+  if (leftMs === null || duration_ms === null || success_count < callsToLearn) return false;
+  return longCallMs(duration_ms, deviation_ms) > leftMs;
+}
+
 /** @param costUsd expected cost of a call there */
 export function excludeInstance(instance: InstanceSnapshot, filter: Filter, costUsd: number): Verdict | null {
   const byRoute = excludeByRoute(instance, filter);
@@ -130,6 +142,7 @@ export function excludeInstance(instance: InstanceSnapshot, filter: Filter, cost
   if (request.mayReceive?.(instance) === false) return 'secret_not_allowed';
   const byCaller = ruledOut?.get(instance.instance_id);
   if (byCaller !== undefined) return byCaller;
+  if (isTooSlow(instance, request)) return 'no_time';
   const byPrice = hasLimit && instance.rate_usd > 0 ? refuseByPrice(instance, request, costUsd) : null;
   if (byPrice !== null) return byPrice;
   const { breaker_until_ms } = instance;

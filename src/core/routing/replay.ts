@@ -25,6 +25,7 @@ interface Inputs {
     readonly ceiling_usd: number | null;
     readonly run_ceiling_usd: number | null;
     readonly timeout_ms: number;
+    readonly left_ms?: number | undefined;
     readonly headroom_usd: number | null;
     /** The project may not see the figure. */
     readonly hides_headroom?: true | undefined;
@@ -54,6 +55,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       ceiling_usd: request.ceilingUsd,
       run_ceiling_usd: request.runCeilingUsd ?? null,
       timeout_ms: request.timeoutMs,
+      left_ms: request.leftMs ?? undefined,
       headroom_usd: request.headroomUsd,
       hides_headroom: request.hidesHeadroom ? true : undefined,
       now_ms: request.nowMs,
@@ -106,6 +108,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     ceilingUsd: request.ceiling_usd,
     runCeilingUsd: request.run_ceiling_usd,
     timeoutMs: request.timeout_ms,
+    leftMs: request.left_ms,
     headroomUsd: request.headroom_usd,
     nowMs: request.now_ms,
     priorMs: request.prior_ms,

@@ -71,6 +71,11 @@ export interface RouteRequest {
    */
   readonly runCeilingUsd?: number | null;
   readonly timeoutMs: number;
+  /**
+   * The time left for the call, where that is less than its own timeout: an instance whose calls are known to take
+   * longer (90th percentile) is not chosen. Absent or null = enough.
+   */
+  readonly leftMs?: number | null | undefined;
   /** The amount that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
   readonly headroomUsd: number | null;
   /** The headroom belongs to the daily budget of all projects, whose figure is hidden. */
@@ -104,6 +109,7 @@ export type RouteConstraints = Pick<
   | 'ceilingUsd'
   | 'runCeilingUsd'
   | 'timeoutMs'
+  | 'leftMs'
   | 'mayReceive'
 >;
 

@@ -24,6 +24,8 @@ export type ConditionKind =
   | 'retrying'
   /** It waits for a child run, or for another run that works on the same failure. */
   | 'run'
+  | 'slot'
+  | 'retry'
   | 'time'
   | 'queued'
   | 'running';
@@ -51,6 +53,8 @@ const titles: Readonly<Record<ConditionKind, string>> = {
   paused: 'Paused',
   retrying: 'Retrying',
   run: 'Waiting for a child run',
+  slot: 'Waiting for a free slot',
+  retry: 'Waiting for its next attempt',
   time: 'Sleeping',
   queued: 'Queued',
   running: 'Running',
@@ -90,7 +94,15 @@ function namesOf(steps: readonly string[]): string {
 }
 
 /** Waits that a person can end come first. */
-const waitsByUrgency: readonly Awaiting[] = ['review', 'budget', 'capability', 'run', 'time'];
+const waitsByUrgency: readonly Awaiting[] = [
+  'review',
+  'budget',
+  'capability',
+  'run',
+  'slot',
+  'retry',
+  'time',
+];
 
 function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
   return waitsByUrgency.find((wait) => waits.includes(wait));

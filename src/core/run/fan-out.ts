@@ -13,6 +13,7 @@ export function openFanOut(state: MachineState, step: number, items: number): vo
     states: Array.from({ length: items }, () => 'pending'),
     next: 0,
     running: 0,
+    inLine: 0,
     open: 0,
     failed: 0,
     firstFailure: null,
@@ -41,8 +42,16 @@ export function limitOf(state: MachineState, step: number): number {
   return state.plan.steps[step]?.each?.max_parallel ?? state.plan.max_in_flight;
 }
 
+/** M10: enough to take every slot that becomes free until more have come. */
+const mostInLine = 32;
+
 function mayBeginItem(state: MachineState, step: number, fan: FanOut): boolean {
-  return !fan.isStopping && fan.next < fan.states.length && fan.running < limitOf(state, step);
+  return (
+    !fan.isStopping &&
+    fan.next < fan.states.length &&
+    fan.running < limitOf(state, step) &&
+    fan.inLine < mostInLine
+  );
 }
 
 /** Called when one of its items is no longer in flight. */
@@ -51,7 +60,13 @@ export function reopenFanOut(state: MachineState, step: number): void {
   if (fan === undefined) return;
   const woken = fan.blocked.shift();
   if (woken !== undefined) state.woken.add(woken);
-  if (mayBeginItem(state, step, fan)) state.openFans.add(step);
+  offerItems(state, step);
+}
+
+/** Considers the items of a step that may begin now. */
+export function offerItems(state: MachineState, step: number): void {
+  const fan = state.fans.get(step);
+  if (fan !== undefined && mayBeginItem(state, step, fan)) state.openFans.add(step);
 }
 
 export type WholeEnd =

@@ -36,6 +36,8 @@ export interface FanOut {
   next: number;
   /** Items in flight. */
   running: number;
+  /** Items that wait for a free slot (M10). */
+  inLine: number;
   /** Items that have begun and not ended. */
   open: number;
   failed: number;

@@ -13,6 +13,7 @@
  * M7 `finish` comes exactly once, when nothing runs and nothing waits; later events are ignored.
  * M8 An event of a unit that is not in progress, or a repeated one, changes nothing.
  * M9 While a run is paused nothing begins, including ladders: units in flight end, and the rest begins on resume.
+ * M10 No item begins while `mostInLine` items of its step wait for a free slot.
  */
 import type { Failure } from '../../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';

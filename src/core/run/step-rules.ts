@@ -9,7 +9,7 @@ import type { PipelineDefinition, StepDefinition } from '../../contracts/pipelin
 import type { Failure, Json, Priority } from '../../contracts/primitives.ts';
 import type { CompiledDefinition } from '../definition/compile.ts';
 import { capabilityOf } from '../definition/step-settings.ts';
-import { parseDuration } from '../duration.ts';
+import { formatDuration, parseDuration } from '../duration.ts';
 import { describeValue } from '../expression/evaluation.ts';
 import { ExpressionError } from '../expression/language.ts';
 import { lowestCeiling } from '../routing/estimate.ts';
@@ -162,6 +162,32 @@ export function waitForCapabilityOf(step: StepDefinition): {
   const allowed = step.wait_for_capability ?? '0s';
   const message = `no instance of ${capabilityOf(step)} is registered; wait_for_capability is ${allowed}`;
   return { ms: parseDuration(allowed), failure: { code: 'no_instance' satisfies ErrorCode, message } };
+}
+
+interface WaitedInLine {
+  readonly capability: string;
+  readonly waitedMs: number;
+  /** Calls that stand before it. */
+  readonly ahead: number;
+  /** Of the instances that could take the call. */
+  readonly endpoints: readonly string[];
+}
+
+const shownEndpoints = 10;
+
+/** The failure of a step whose call has found no free slot. @param allowed its `queue_timeout` */
+export function toQueueTimeout(
+  { capability, waitedMs, ahead, endpoints }: WaitedInLine,
+  allowed: string,
+): Failure {
+  const waited = `waited ${formatDuration(waitedMs)} for a free slot of ${capability}`;
+  const others = `behind ${ahead} other ${ahead === 1 ? 'call' : 'calls'}`;
+  const where = endpoints.length === 0 ? 'no instance' : endpoints.slice(0, shownEndpoints).join(', ');
+  return {
+    code: 'queue_timeout' satisfies ErrorCode,
+    message: `${waited}, ${others}, on ${where}; queue_timeout is ${allowed}`,
+    details: { waited_ms: Math.round(waitedMs), ahead, instances: [...endpoints] },
+  };
 }
 
 const defaultReviewTimeout = '24h';

@@ -1,8 +1,8 @@
 /**
- * The waiting units of a run. A waiting unit is not in flight in the run. An item that waits for a child run still
- * counts among the items, because `max_parallel` limits what is in progress there.
+ * The waiting units of a run. A waiting unit is not in flight in the run. An item that waits for a child run, a free
+ * slot or its next attempt still counts among the items, because `max_parallel` limits what is in progress there.
  */
-import { limitOf, reopenFanOut } from './fan-out.ts';
+import { limitOf, offerItems, reopenFanOut } from './fan-out.ts';
 import {
   countInFlight,
   fanOf,
@@ -18,8 +18,11 @@ import {
 /** M5: so that the snapshot of a run stays small. */
 export const mostWaits = 2_000;
 
+/** Waits of an item that is at work, as far as its author's `max_parallel` goes. */
+const atWork: ReadonlySet<Wait['awaiting']> = new Set(['run', 'slot', 'retry']);
+
 function keepsPlace({ awaiting }: Wait): boolean {
-  return awaiting === 'run';
+  return atWork.has(awaiting);
 }
 
 /** Makes a unit in flight wait. */
@@ -37,6 +40,7 @@ export function keepWait(state: MachineState, { step, item, wait }: UnitWait): v
   if (wait.awaiting === 'review') state.reviews += 1;
   const fan = fanOf(state, { step, item });
   if (fan !== undefined && keepsPlace(wait)) fan.running += 1;
+  if (fan !== undefined && wait.awaiting === 'slot') fan.inLine += 1;
 }
 
 /**
@@ -50,6 +54,10 @@ function removeWait(state: MachineState, { step, item, wait }: UnitWait): void {
   if (wait.awaiting === 'review') state.reviews -= 1;
   const fan = fanOf(state, { step, item });
   if (fan !== undefined && keepsPlace(wait)) fan.running -= 1;
+  if (fan !== undefined && wait.awaiting === 'slot') {
+    fan.inLine -= 1;
+    offerItems(state, step);
+  }
 }
 
 /** The first unit whose wait is over and that may resume. */

@@ -165,6 +165,7 @@ export const deletedTables: readonly DeletedTable[] = [
       also: [{ table: 'attempt_choice', row: 'c', using: 'old o', where: 'c.attempt_id = o.id' }],
     },
   },
+  { table: 'queued_call', ofRuns: byRun },
   { table: 'step', ofRuns: byRun },
   { table: 'budget', ofRuns: `window_start = '-infinity' and scope = any (:scopes::text[])` },
   { table: 'run', ofRuns: byRun },

@@ -104,6 +104,8 @@ export interface FeedPoll {
   readonly held: Readonly<Record<string, number>>;
   /** Instances for whose leased slots of the holder another router waits. */
   readonly wanted: readonly string[];
+  /** Calls of steps in line, by line and then by rank; absent = 0. */
+  readonly lines: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
 /** @param since the last poll's horizon; `0` reads all @param holder the process that polls: four times a second */
@@ -120,7 +122,10 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
            extract(epoch from ${boundLostUntil})::double precision * 1000 as bound_lost_until_ms
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
-       coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as wanted`,
+       coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as wanted,
+       coalesce((select json_object_agg(line, ranks) from (
+         select line, json_object_agg(priority, calls) as ranks from (
+           select line, priority, count(*) as calls from queued_call group by 1, 2) r group by 1) l), '{}') as lines`,
     [since, holder, holder],
   );
 }

@@ -192,6 +192,7 @@ export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow |
 
 /** Kinds of pending work that runs wait for. */
 export interface DueWork {
+  readonly has_lines: boolean;
   readonly has_wakes: boolean;
   readonly has_parents: boolean;
   readonly has_starts: boolean;
@@ -204,7 +205,8 @@ export interface DueWork {
 export async function readDueWork(db: Db): Promise<DueWork> {
   const { rows } = await db
     .raw<{ rows: [DueWork] }>(
-      `select exists (select 1 from step where wake_requested_at is not null) as has_wakes,
+      `select exists (select 1 from queued_call) as has_lines,
+         exists (select 1 from step where wake_requested_at is not null) as has_wakes,
          exists (select 1 from run where ${untoldParents}) as has_parents,
          exists (select 1 from run where ${startedByOthers}) as has_starts,
          exists (select 1 from run where concurrency_key is not null and finished_at is null

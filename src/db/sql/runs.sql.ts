@@ -100,7 +100,7 @@ create table step (
   sub_run_id text, -- in a copy, of a run that may have been deleted since
   reused_from text, -- the run that the result was taken from
 
-  awaiting text check (awaiting = any ('{review,budget,capability,time,run}')),
+  awaiting text check (awaiting = any ('{review,budget,capability,time,run,slot,retry}')),
   wait_since timestamptz, -- of this kind of wait
   wait_until timestamptz, -- null: until it is woken
   wake_requested_at timestamptz, -- its run is to be told that the wait is over
@@ -113,6 +113,37 @@ create index step_to_wake_for on step (awaited_capability)
   where awaited_capability is not null; -- maintenance: capabilities that appear
 create index step_awaiting on step (awaiting, budget_scope)
   where awaiting in ('budget', 'capability'); -- raises; instances that appear. Not by state, which changes often
+`;
+
+/**
+ * Calls of steps that wait for a free slot, in lines: one for each capability, version range and tags. The order is
+ * priority, then place, then age. A run's calls take places one after another, so runs take turns (Q2).
+ */
+export const queuedCallTable = `
+create table queued_call (
+  run_id text not null,
+  step_id text not null,
+  item int not null,
+  line text not null,
+  priority smallint not null, -- 1 interactive, 2 standard, 3 batch
+  place bigint not null,
+  queued_at timestamptz not null default clock_timestamp(),
+  called_at timestamptz, -- a slot is expected to be free for it
+  calls int not null default 0, -- how often it was called in vain
+  call_after timestamptz, -- called in vain, it lets others go first
+  primary key (run_id, step_id, item),
+  foreign key (run_id, step_id, item) references step on delete cascade
+);
+create index queued_call_in_line on queued_call (line, priority, place, queued_at); -- whose turn it is
+create index queued_call_of_run on queued_call (line, run_id, place); -- the last place of a run
+`;
+
+/** The highest place of a line that was called: a new run takes its first place behind it. */
+export const callLineTable = `
+create table call_line (
+  line text primary key,
+  served bigint not null
+);
 `;
 
 /** Corrected inputs of a step; revision 0 is the author's input and has no row. */

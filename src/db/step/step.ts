@@ -85,6 +85,7 @@ export interface StandingStep {
   readonly output: Json;
   readonly error: Failure | null;
   readonly started_at: Date | null;
+  readonly awaiting: Awaiting | null;
   readonly wait_until: Date | null;
   /** By the database's clock; null: the wait has no end of its own. */
   readonly wait_left_ms: number | null;
@@ -94,7 +95,7 @@ export interface StandingStep {
 /** @returns undefined before it began */
 export function readStep(db: Db, { run_id, step_id, item }: StepItemKey): Promise<StandingStep | undefined> {
   return query<StandingStep>(db).first(
-    `select state, output, error, started_at, wait_until, sub_run_id,
+    `select state, output, error, started_at, awaiting, wait_until, sub_run_id,
        (extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms
      from step where run_id = ? and step_id = ? and item = ?`,
     [run_id, step_id, item],

@@ -156,6 +156,10 @@ export interface FleetPoller {
   noteLeased(instanceId: string, by: 1 | -1): void;
   /** Whether another router waits for a slot that this process has leased; true once for each poll. */
   takeWanted(instanceId: string): boolean;
+  /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
+  inLine(line: string, rank: number): number;
+  /** Counts a call more in a line, until the next poll. */
+  noteInLine(line: string, rank: number): void;
   /** How long ago the last poll began. */
   ageMs(): number;
   /** Counts a call less. */
@@ -181,8 +185,9 @@ function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   }
 }
 
-function readingsOf({ of, find, nowMs, noteClaim, takeWanted, ageMs }: FleetView) {
-  return { of, find, nowMs, noteClaim, takeWanted, ageMs };
+function readingsOf(view: FleetView) {
+  const { of, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs } = view;
+  return { of, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs };
 }
 
 export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {

@@ -25,6 +25,10 @@ export interface FleetView {
   takeWanted(instanceId: string): boolean;
   /** How long ago the last accepted poll began. */
   ageMs(): number;
+  /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
+  inLine(line: string, rank: number): number;
+  /** Counts a call more in a line, until the next poll. */
+  noteInLine(line: string, rank: number): void;
   /** Calls that have ended and whose end is not written yet. */
   noteLeaving(instanceId: string, by: 1 | -1): void;
   /** Where the next poll starts. */
@@ -58,6 +62,10 @@ function count(entry: Entry): void {
   );
 }
 
+function readRanks(ranks: Readonly<Record<string, number>>): Map<number, number> {
+  return new Map(Object.entries(ranks).map(([rank, calls]) => [Number(rank), calls]));
+}
+
 export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
   let fleets = new Map<string, Fleet>();
@@ -67,6 +75,7 @@ export function createFleetView(): FleetView {
   let accepted = 0;
   let clock = { databaseMs: Date.now(), ownMs: performance.now() };
   let wanted = new Set<string>();
+  let lines = new Map<string, Map<number, number>>();
   const readAt = { begun: Number.NEGATIVE_INFINITY, accepted: Number.NEGATIVE_INFINITY };
 
   const accept = (row: FeedRow): void => {
@@ -148,6 +157,15 @@ export function createFleetView(): FleetView {
       count(entry);
     },
     takeWanted: (instanceId) => wanted.delete(instanceId),
+    inLine: (line, rank) => {
+      let calls = 0;
+      for (const [own, count] of lines.get(line) ?? []) if (own <= rank) calls += count;
+      return calls;
+    },
+    noteInLine: (line, rank) => {
+      const ranks = lines.get(line) ?? new Map<number, number>();
+      lines.set(line, ranks.set(rank, (ranks.get(rank) ?? 0) + 1));
+    },
     ageMs: () => performance.now() - readAt.accepted,
     noteLeaving: (instanceId, by) => {
       const entry = entries.get(instanceId);
@@ -168,6 +186,7 @@ export function createFleetView(): FleetView {
       accepted = begun;
       readAt.accepted = readAt.begun;
       wanted = new Set(poll.wanted);
+      lines = new Map(Object.entries(poll.lines).map(([line, ranks]) => [line, readRanks(ranks)]));
       horizon = poll.horizon;
       clock = { databaseMs: now_ms, ownMs: performance.now() };
       for (const row of instances) accept(row);

@@ -3,7 +3,8 @@
  *
  * A call waits up to two seconds for the best instance when it is full, or for any instance when there is none: a batch
  * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue, so that a
- * released slot wakes one of them and not all.
+ * released slot wakes one of them and not all. A step's call that finds no slot then stands in line, as a row; it takes
+ * no slot before those that stand there already (Q4).
  */
 import type { Json, Priority } from '../../contracts/primitives.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import { explainMiss, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
 import { createCostOfInput } from '../../core/routing/call-bound.ts';
+import { lineOf, rankOf } from '../../core/routing/call-line.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { createTally } from '../../core/tally.ts';
@@ -36,28 +38,43 @@ export async function claimInstance(
 ): Promise<ClaimEnd<Claimed>> {
   const { waitQueue } = ctx;
   const { capability } = target.route;
-  const deadline = performance.now() + target.maxWaitMs;
+  const beganAt = performance.now();
+  const deadline = beganAt + target.maxWaitMs;
   const search = new ClaimSearch({
     seed: seedOf(target.key),
     route: target.route,
     tried,
     costOf: createCostOfInput(target.input),
   });
-  const first = await searchOnce(ctx, { target, search }, waitQueue.count(capability));
-  if (!isHopeful(first, tried)) return toClaimEnd(first, { target, search });
+  const own = { target, search };
+  const inLine = countInLine(ctx, target);
+  if (inLine > 0 && target.inLine?.isCalled === false) {
+    return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // Q4
+  }
+  const isOutside = target.step === null;
+  const first =
+    inLine > 0 && isOutside // it takes a slot that the line leaves free
+      ? lookOnceMore(ctx, own, inLine)
+      : await searchOnce(ctx, own, waitQueue.count(capability));
+  if (!isHopeful(first, tried)) return toClaimEnd(first, own);
   const place = { capability, priority: target.route.priority, deadline };
-  const last = await waitQueue.enter(
-    place,
-    () => waitAndSearch(ctx, { target, search, tried, deadline }),
-    null,
+  const { result, ahead } = await waitQueue.enter(place, () =>
+    waitAndSearch(ctx, { ...own, tried, deadline }),
   );
-  return toClaimEnd(last ?? lookOnceMore(ctx, { target, search }), { target, search });
+  const last = result ?? lookOnceMore(ctx, own, ahead + countInLine(ctx, target));
+  const waitedMs = first.choice.best === null ? 0 : performance.now() - beganAt;
+  return { ...toClaimEnd(last, own), waitedMs };
 }
 
-/** Chooses once more without a claim, so that a call that timed out reports the current state. */
-function lookOnceMore({ fleet, waitQueue }: RoutingCtx, { target, search }: OwnSearch): NothingFound {
+/** Calls of steps in the line of this call's route that go before it. */
+function countInLine({ fleet }: RoutingCtx, { route }: CallRequest): number {
+  return fleet.inLine(lineOf(route), rankOf(route.priority));
+}
+
+/** Chooses without a claim, so that a call that cannot have a slot reports the current state. */
+function lookOnceMore({ fleet }: RoutingCtx, { search }: OwnSearch, waiting: number): NothingFound {
   search.forgetMoment();
-  return { kind: 'none', ...search.choose(fleet, { waiting: waitQueue.count(target.route.capability) }) };
+  return { kind: 'none', ...search.choose(fleet, { waiting }) };
 }
 
 function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
@@ -133,10 +150,10 @@ function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Cla
   const { request, choice } = end;
   const { decision, error, isFinal, ...noClaim } = explainMiss(newId('decision'), end, search);
   const isOutside = target.step === null;
-  const inLineMs = isOutside && !isFinal ? timeInLine(choice, request.waiting ?? 0) : 0;
+  const inLineMs = isOutside && noClaim.isFull === true ? timeInLine(choice, request.waiting ?? 0) : 0;
   const retryAfterMs = Math.max(noClaim.retryAfterMs, inLineMs);
   const details = { ...(error.details as object), decision } as unknown as Json;
-  return { kind: 'none', decision, isFinal, retryAfterMs, error: { ...error, details } };
+  return { kind: 'none', ...noClaim, decision, isFinal, retryAfterMs, error: { ...error, details } };
 }
 
 /**
@@ -174,11 +191,25 @@ interface QueuedCall {
   readonly deadline: number;
 }
 
+interface Turn<Result> {
+  /** Null when the turn did not come before the deadline, or the work had no result. */
+  readonly result: Result | null;
+  /** Callers before it that were not served while it waited. */
+  readonly ahead: number;
+}
+
 export interface WaitQueue {
-  /** Runs `work` in its turn; returns `late` when the turn does not come before the deadline. */
-  enter<Result>(place: QueuedCall, work: () => Promise<Result>, late: Result): Promise<Result>;
+  /** Runs `work` in its turn. */
+  enter<Result>(place: QueuedCall, work: () => Promise<Result | null>): Promise<Turn<Result>>;
   /** Callers in all queues of the capability. */
   count(capability: string): number;
+}
+
+/** The callers of one capability and priority. */
+interface CallerQueue {
+  tail: Promise<unknown>;
+  callers: number;
+  served: number;
 }
 
 /**
@@ -186,26 +217,31 @@ export interface WaitQueue {
  * batch call that waits for the free instance does not delay a caller that would pay.
  */
 export function createWaitQueue(): WaitQueue {
-  const tails = new Map<string, Promise<unknown>>();
+  const queues = new Map<string, CallerQueue>();
   const counts = createTally();
   return {
-    enter: async ({ capability, priority, deadline }, work, late) => {
+    enter: async ({ capability, priority, deadline }, work) => {
       const name = `${capability} ${priority}`;
-      const ahead = tails.get(name) ?? Promise.resolve();
+      const queue = queues.get(name) ?? { tail: Promise.resolve(), callers: 0, served: 0 };
+      queues.set(name, queue);
+      const { tail: before, callers, served } = queue;
       let leave = (): void => undefined;
-      const served = new Promise<void>((resolve) => {
+      const left = new Promise<void>((resolve) => {
         leave = resolve;
       });
-      const tail = ahead.then(() => served);
-      tails.set(name, tail);
+      queue.tail = before.then(() => left);
+      queue.callers += 1;
       counts.add(capability, 1);
       try {
-        const isMyTurn = await beforeDeadline(ahead, deadline);
-        return isMyTurn ? await work() : late;
+        const result = (await beforeDeadline(before, deadline)) ? await work() : null;
+        const ahead = Math.max(0, callers - (queue.served - served));
+        if (result !== null) queue.served += 1;
+        return { result, ahead };
       } finally {
         counts.add(capability, -1);
+        queue.callers -= 1;
         leave();
-        if (tails.get(name) === tail) tails.delete(name);
+        if (queue.callers === 0) queues.delete(name);
       }
     },
     count: counts.of,

@@ -5,6 +5,7 @@
  *
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
+import { countCallable, routeOfLine } from '../../core/routing/call-line.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import {
   admitRuns,
@@ -20,8 +21,9 @@ import {
   readDueWork,
   type UntoldRow,
 } from '../../db/run/run-delivery.ts';
+import { callNext, readLines } from '../../db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
-import type { Ctx } from '../context.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import {
   type DeliveryCount,
   type DeliveryCtx,
@@ -78,7 +80,9 @@ async function startOthers(ctx: DeliveryCtx): Promise<DeliveryCount> {
   return deliverEach(ctx, runStarts, toRunItems(await listStartedByOthers(ctx.db, deliveryBatch)));
 }
 
-const works: Readonly<Record<keyof DueWork, (ctx: DeliveryCtx) => Promise<DeliveryCount>>> = {
+const works: Readonly<
+  Record<Exclude<keyof DueWork, 'has_lines'>, (ctx: DeliveryCtx) => Promise<DeliveryCount>>
+> = {
   has_turns: admitAll,
   has_starts: startOthers,
   has_wakes: (ctx) => deliverDue(ctx, wakes),
@@ -87,13 +91,28 @@ const works: Readonly<Record<keyof DueWork, (ctx: DeliveryCtx) => Promise<Delive
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
+/** Q3: calls steps whose turn for a slot it is. @returns how many */
+async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promise<number> {
+  let sum = 0;
+  for (const { line, waiting, called } of await readLines(db)) {
+    const route = routeOfLine(line);
+    const { instances } = fleet.of(route.capability);
+    const room = countCallable(route, instances, { called, nowMs: fleet.nowMs() });
+    const count = Math.min(room, waiting);
+    if (count > 0) sum += await callNext(db, line, count);
+  }
+  return sum;
+}
+
 /** @returns a function that does the due work and returns its count; it pauses after a tick with a failed delivery */
-export function createDueWork(ctx: DeliveryCtx): () => Promise<number> {
+export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () => Promise<number> {
   let pausedUntil = 0;
   return async () => {
     if (performance.now() < pausedUntil) return 0;
-    const due = await readDueWork(ctx.db);
-    const kinds = (Object.keys(works) as (keyof DueWork)[]).filter((kind) => due[kind]);
+    const { has_lines, ...due } = await readDueWork(ctx.db);
+    const called = has_lines ? await callLines(ctx) : 0;
+    const isDue = { ...due, has_wakes: due.has_wakes || called > 0 };
+    const kinds = (Object.keys(works) as (keyof typeof works)[]).filter((kind) => isDue[kind]);
     const counts = await Promise.all(kinds.map((kind) => works[kind](ctx)));
     if (counts.some((count) => count.delivered < count.due)) pausedUntil = performance.now() + pauseMs;
     return counts.reduce((sum, { delivered }) => sum + delivered, 0);

@@ -157,8 +157,24 @@ export interface StepWork<Waited> {
   readonly holds: (code: ErrorCode) => boolean;
   /** B3: this process knows of no earlier execution of the step. */
   readonly beginsStep: boolean;
-  /** Lets a call that no instance took wait instead of failing or being retried; null = it does not wait. */
-  readonly wait: (error: Failure) => Promise<Waited | null>;
+  /** Q4: the call may stand in line, and whether it was called. Default: it never stands in line. */
+  readonly inLine?: { readonly isCalled: boolean };
+  /** Lets a call that did not end wait instead of failing or being retried; null = it does not wait. */
+  readonly wait: (stop: CallStop) => Promise<Waited | null>;
+}
+
+/** Why a call did not end, and when it may be made again. */
+export interface CallStop {
+  readonly error: Failure;
+  readonly delayMs: number;
+  /** Every instance that could take the call is full. */
+  readonly isFull: boolean;
+  /** A retry by the queue would come at once, or would count the time that the call has waited for a slot. */
+  readonly needsTimer: boolean;
+  /** What is left of the step's total timeout, ms. */
+  readonly leftMs: number;
+  /** How often the call was made. */
+  readonly round: number;
 }
 
 /** @typeParam Waited the result when the step waits */
@@ -174,7 +190,7 @@ export async function callForStep<Waited = never>(
   const settings = resolveStepSettings(work.context.definition, work.step.definition);
   if (isInBatch && settings.retry.max === 0) return notInline; // B8
   const { totalTimeoutMs } = settings;
-  const time = { totalTimeoutMs, isInBatch };
+  const time = { totalTimeoutMs, isInBatch, round: control.round };
   if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
@@ -193,7 +209,7 @@ export async function callForStep<Waited = never>(
     case 'closed':
       return readEnd(db, key);
     case 'retry': {
-      const remainingMs = control.remainingMs - (performance.now() - beganAt);
+      const remainingMs = control.remainingMs - (performance.now() - beganAt) + end.waitedMs;
       return comeAgain(db, work, { ...end, remainingMs, ...time });
     }
     case 'cancelled':
@@ -218,26 +234,35 @@ async function endFailed<Waited>(
   { kind, error, isRecorded }: Extract<CallEnd, { kind: 'failed' | 'unknown' }>,
 ): Promise<StepExecution | Waited> {
   if (isRecorded) return { kind, error };
-  const waited = await work.wait(error);
+  const waited = await work.wait({
+    error,
+    delayMs: 0,
+    isFull: false,
+    needsTimer: false,
+    leftMs: 0,
+    round: 1,
+  });
   if (waited !== null) return waited;
   return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
 }
 
-interface TimedRetry {
-  readonly error: Failure;
-  readonly delayMs: number;
+interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull'> {
+  readonly waitedMs: number;
   readonly remainingMs: number;
   readonly totalTimeoutMs: number;
   readonly isInBatch: boolean;
+  readonly round: number;
 }
 
 /** Retries later, as long as there is time; in a batch always, since the queue continues with the step (B8). */
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
-  { error, delayMs, ...time }: TimedRetry,
+  { error, delayMs, isFull, waitedMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
-  const waited = await work.wait(error);
+  const leftMs = time.remainingMs;
+  const needsTimer = (time.isInBatch || waitedMs > 0) && delayMs > 0 && hasTimeFor(delayMs, leftMs);
+  const waited = await work.wait({ error, delayMs, isFull, needsTimer, leftMs, round: time.round });
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
   if (time.isInBatch) return later;
@@ -270,10 +295,12 @@ interface StepCallControl {
 }
 
 function toCall(
-  { context, step: { definition }, key, input, secrets, holds, beginsStep }: Omit<StepWork<never>, 'wait'>,
+  work: Omit<StepWork<never>, 'wait'>,
   settings: StepSettings,
   { control, told }: StepCallControl,
 ): CallRequest {
+  const { context, step, key, input, secrets, holds, beginsStep, inLine } = work;
+  const { definition } = step;
   const { round, remainingMs, signal, batch } = control;
   return {
     projectId: context.project_id,
@@ -296,7 +323,8 @@ function toCall(
     resendsWithinMs: remainingMs,
     retry: settings.retry,
     round,
-    maxWaitMs: Math.min(longestWaitMs, remainingMs),
+    maxWaitMs: longestWaitMs,
+    inLine,
     signal,
     batch,
     holdsStep: holds,
@@ -308,6 +336,8 @@ function toCall(
 const tooLate = {
   error: { code: 'unavailable', message: 'no time was left for a call' },
   delayMs: 0,
+  isFull: false,
+  waitedMs: 0,
 } as const;
 
 /** A step that is sent at most once must not be left, so it is never inline. */

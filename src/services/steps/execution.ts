@@ -30,7 +30,14 @@ import type { RunContext } from '../run-data/run-context.ts';
 import { withAnswers } from '../run-data/step-results.ts';
 import { resolveCallInput } from '../secrets/step-secrets.ts';
 import { endStepSpan, scopeOfStep } from '../telemetry/run-spans.ts';
-import { callForStep, callKeyOf, isOfStored, type StepCallCtx, type StepControl } from './call.ts';
+import {
+  type CallStop,
+  callForStep,
+  callKeyOf,
+  isOfStored,
+  type StepCallCtx,
+  type StepControl,
+} from './call.ts';
 import { waitForHolder } from './in-flight-steps.ts';
 import { executeReview } from './review.ts';
 import {
@@ -42,7 +49,7 @@ import {
   type WaitingStep,
 } from './step-end.ts';
 import { executeSubRun } from './sub-run.ts';
-import { executePause, waitForCall, waitForRest } from './waits.ts';
+import { endSlotWait, executePause, waitForCall, waitForRest } from './waits.ts';
 
 export interface StepRequest {
   readonly run_id: string;
@@ -57,6 +64,8 @@ export interface StepRequest {
   readonly resumed?: boolean;
   /** From the queue, after a batch began it, where it may still be in flight. */
   readonly again?: boolean;
+  /** How often its call was made before the wait. */
+  readonly rounds?: number;
   /** The number of the last change of the run's ceiling that its workflow has received. */
   readonly budget_version?: number;
 }
@@ -198,8 +207,11 @@ async function executeCall(
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
-    const wait = (error: Failure) => waitForCall(db, { context, step, key }, error);
-    const work = { context, step, key, input, secrets, holds, wait, beginsStep: !mayHaveBegun };
+    const inLine =
+      standing?.awaiting === 'slot' ? await endSlotWait(ctx, unit, standing) : { isCalled: false };
+    if ('failed' in inLine) return failStep(db, key, inLine.failed);
+    const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
+    const work = { ...unit, input, secrets, holds, wait, inLine, beginsStep: !mayHaveBegun };
     const call = (remainingMs: number) =>
       callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
     const end = await ctx.resultCache.throughCache(work, control, call);

@@ -4,7 +4,6 @@
  * results so far, and open units continue without it, until an execution from the queue takes them over or the process
  * stops.
  */
-import { callTimeOf } from '../../core/call/retry.ts';
 import type { CallSuccess } from '../../core/call/types.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import type { WorkerCtx } from '../context.ts';
@@ -32,7 +31,7 @@ export interface InlineRequest {
 }
 
 /** B7. left: not begun. again: an execution from the queue gets the unit's end. */
-export type InlineResult = Extract<StepEnd, { kind: 'succeeded' }> | 'left' | 'again';
+export type InlineResult = Extract<StepEnd, { kind: 'succeeded' | 'waiting' }> | 'left' | 'again';
 
 export interface InlineBatchResult {
   /** The result of each unit, in their order. */
@@ -59,7 +58,9 @@ export async function executeInline(
   options: InlineOptions = inWorker,
 ): Promise<InlineBatchResult> {
   const results = await new InlineBatch(ctx, request, options).finish();
-  const isDone = request.closes === true && results.every((result) => typeof result !== 'string');
+  const isDone =
+    request.closes === true &&
+    results.every((result) => typeof result !== 'string' && result.kind === 'succeeded');
   const closing = { run_id: request.run_id, outcome: 'succeeded', error: null } as const;
   // B12: if closing fails here, the workflow of the run retries until it is closed.
   return { results, closed: isDone ? await options.close(ctx, closing).catch(() => null) : null };
@@ -148,7 +149,7 @@ class InlineBatch {
         { escalates, ...key, ...run },
         {
           round: 1,
-          remainingMs: callTimeOf(total_timeout_ms),
+          remainingMs: total_timeout_ms,
           batch: { ...this.#whatItFollows(after), onAnswered: (end) => this.#noteAnswer(unit, end) },
           ...own,
         },
@@ -184,7 +185,7 @@ class InlineBatch {
     const hasSucceeded = end?.kind === 'succeeded';
     unit.state = hasSucceeded ? 'succeeded' : 'failed';
     unit.answer = null;
-    if (hasSucceeded) unit.result = end;
+    if (hasSucceeded || end?.kind === 'waiting') unit.result = end;
     this.#open -= 1;
     this.#beginMore();
     return hasSucceeded;

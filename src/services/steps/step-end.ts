@@ -37,6 +37,10 @@ export interface WaitingStep {
   /** The latest end of the wait; null = only a signal ends it. */
   readonly until: Date | null;
   readonly ref: WaitReference | null;
+  /** What is left of the step's total timeout, which does not run during the wait, ms. Absent: all of it. */
+  readonly leftMs?: number;
+  /** How often the step's call was made before the wait; uncounted retries are spaced by it. Absent: it begins anew. */
+  readonly rounds?: number;
 }
 
 const takenOver: Failure = { code: 'contact_lost', message: 'a later attempt has taken over' };

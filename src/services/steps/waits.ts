@@ -1,5 +1,5 @@
 /**
- * The waits of a step: for budget, for a capability, for a time.
+ * The waits of a step: for budget, for a capability, for a free slot, for a time.
  *
  * Time alone does not help a call that no instance took. Without budget, the step waits until the limit is raised or a
  * new window begins, and one review per budget is opened. Without an instance, it waits as long as its author allows. A
@@ -11,26 +11,30 @@
  */
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
-import { capabilityOf } from '../../core/definition/step-settings.ts';
+import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
 import { describeFigures } from '../../core/money/reservation.ts';
 import { nameRefusing } from '../../core/money/scoped-budget.ts';
-import { waitForCapabilityOf } from '../../core/run/step-rules.ts';
+import { lineOf, rankOf, routeOfLine, standAsideMs } from '../../core/routing/call-line.ts';
+import { createRouteFilter, excludeByRoute } from '../../core/routing/filter.ts';
+import { toQueueTimeout, waitForCapabilityOf } from '../../core/run/step-rules.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { isRegistered } from '../../db/instance/capability-name.ts';
 import { hasRoomFor } from '../../db/money/budget.ts';
+import { queueCall, readQueuedCall } from '../../db/step/call-line.ts';
 import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { answerStep, isUnderWay, keepWaiting } from '../../db/step/step-progress.ts';
+import type { WorkerCtx } from '../context.ts';
 import { budgetScopeOf, openReview } from '../reviews/opening.ts';
 import type { StepUnit } from '../run-data/evaluation.ts';
-import { callKeyOf, type StepWork } from './call.ts';
+import { type CallStop, callKeyOf, type StepWork } from './call.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 type Waited = StepExecution | WaitingStep;
-type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
+export type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
 
 /** The time to decide a review about a budget that nothing resets. */
 const longestAskMs = 30 * 86_400_000;
@@ -43,12 +47,83 @@ const atOnceMs = 500;
  * call.
  * @returns null when the failure is none to wait for
  */
-export async function waitForCall(db: Db, work: Work, error: Failure): Promise<Waited | null> {
+export async function waitForCall(ctx: LineCtx, work: Work, stop: CallStop): Promise<Waited | null> {
+  const { db } = ctx;
+  const { error, isFull, needsTimer, delayMs, leftMs, round } = stop;
   if (error.code === 'budget_exhausted') return waitForBudget(db, work, error);
-  if (error.code !== 'no_instance') return null;
+  if (isFull) return waitForSlot(ctx, work, stop);
   const capability = capabilityOf(work.step.definition);
-  if ((await isRegistered(db, capability)) || (await isUnderWay(db, callKeyOf(work.key)))) return null;
-  return waitForCapability(db, work, capability);
+  const isMissing =
+    error.code === 'no_instance' &&
+    !(await isRegistered(db, capability)) &&
+    !(await isUnderWay(db, callKeyOf(work.key)));
+  if (isMissing) return waitForCapability(db, work, capability);
+  if (!needsTimer) return null;
+  const until = new Date(Date.now() + delayMs);
+  return { kind: 'waiting', awaiting: 'retry', until, ref: null, leftMs: leftMs - delayMs, rounds: round };
+}
+
+// Waiting for a slot is a wait: a row in the line, which counts against no timeout but the step's own `queue_timeout`.
+
+export type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
+
+/** By how often it was called in vain. */
+const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));
+
+async function waitForSlot(
+  { db, fleet }: LineCtx,
+  { context, step, key }: Work,
+  { error, leftMs }: CallStop,
+): Promise<Waited> {
+  const settings = resolveStepSettings(context.definition, step.definition);
+  const { priority, ...route } = routeOfStep(step.definition, settings, {
+    priority: context.priority,
+    ceilingUsd: null,
+    remainingMs: leftMs,
+  });
+  const line = lineOf(route);
+  const rank = rankOf(priority);
+  const wait = {
+    awaiting: 'slot',
+    until: null,
+    for_ms: settings.queueTimeoutMs,
+    begins: false,
+    data: { reason: error.message },
+  } as const;
+  const held = await db.transaction(async (trx) => {
+    const kept = await keepWaiting(trx, key, wait);
+    if (kept !== undefined) await queueCall(trx, { ...key, line, priority: rank, asideMs });
+    return kept;
+  });
+  if (held === undefined) return readEnd(db, key);
+  fleet.noteInLine(line, rank);
+  return { kind: 'waiting', awaiting: 'slot', until: held.wait_until, ref: null, leftMs };
+}
+
+/** How a step that waited for a slot goes on. */
+export type SlotTurn = { readonly isCalled: boolean } | { readonly failed: Failure };
+
+/** @returns whether its call may take a slot now, or why the step fails: its `queue_timeout` is over */
+export async function endSlotWait(
+  { db, fleet }: LineCtx,
+  { context, step, key }: Work,
+  { wait_left_ms }: StandingStep,
+): Promise<SlotTurn> {
+  const queued = await readQueuedCall(db, key);
+  if (queued === undefined || queued.is_called || (wait_left_ms ?? 1) > 0) {
+    return { isCalled: queued?.is_called === true };
+  }
+  const { queue_timeout = context.definition.defaults?.queue_timeout ?? '' } = step.definition;
+  const route = routeOfLine(queued.line);
+  const filter = createRouteFilter(route);
+  const possible = fleet.of(route.capability).instances.filter((one) => excludeByRoute(one, filter) === null);
+  const waited = {
+    capability: route.capability,
+    waitedMs: queued.waited_ms,
+    ahead: queued.ahead,
+    endpoints: possible.map(({ endpoint }) => endpoint),
+  };
+  return { failed: toQueueTimeout(waited, queue_timeout) };
 }
 
 function runOf({ run_id }: BudgetRefusal, { context }: Work): string {
@@ -126,6 +201,8 @@ async function waitForCapability(db: Db, { step, key }: Work, capability: string
 
 /** The largest difference between clocks; with more time left, a signal has woken the step. */
 const clocksDifferMs = 60_000;
+/** Less for a call in line: it was rather called than woken too early. */
+const calledApartMs = 2_000;
 
 /** @param remainingMs the time in which a retry is possible at all */
 export async function waitForRest(
@@ -134,9 +211,10 @@ export async function waitForRest(
   waiting: WaitingStep,
   remainingMs: number,
 ): Promise<StepExecution | WaitingStep> {
-  if (waiting.until === null) return waiting;
+  if (waiting.until === null || waiting.awaiting === 'retry') return waiting;
   const { wait_left_ms = null } = (await readStep(db, key)) ?? {};
-  if (wait_left_ms === null || wait_left_ms > Math.min(clocksDifferMs, remainingMs / 2)) return waiting;
+  const differMs = waiting.awaiting === 'slot' ? calledApartMs : clocksDifferMs;
+  if (wait_left_ms === null || wait_left_ms > Math.min(differMs, remainingMs / 2)) return waiting;
   const delayMs = Math.max(1, Math.ceil(wait_left_ms));
   const error = { code: 'unavailable', message: `the wait ends in ${delayMs} ms` };
   return { kind: 'retry', error, delayMs };

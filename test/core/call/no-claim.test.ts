@@ -39,11 +39,12 @@ test('one of another version, or with another spec, may still take what was refu
   );
 });
 
-test('the time in line grows with those who wait, shrinks with the slots, and is told up to 10 s', () => {
+test('the time in line grows with those who wait, shrinks with the slots, and is told up to 10 min', () => {
   const full = anInstance('full', { held: 2, max_concurrency: 2, duration_ms: 400 });
   const choice = choose([full], aRequest(), 1);
-  expect([0, 3, 1_000].map((waiting) => timeInLine(choice, waiting))).toEqual([400, 1_600, 10_000]);
-  expect(timeInLine(choose([anInstance('idle')], aRequest(), 1), 3)).toBe(0);
+  expect([0, 3, 10_000].map((waiting) => timeInLine(choice, waiting))).toEqual([400, 1_600, 600_000]);
+  const leaving = anInstance('leaving', { held: 1, max_concurrency: 2, duration_ms: 400 });
+  expect(timeInLine(choose([leaving], aRequest(), 1), 3)).toBe(800);
   expect(timeInLine(choose([], aRequest(), 1), 3)).toBe(0);
 });
 
@@ -84,6 +85,7 @@ describe('a call that no instance took', () => {
     expect(explainNoClaim(lost)).toEqual({
       error: { code: 'overloaded', message: 'nobody can' },
       isFinal: false,
+      isFull: true,
       retryAfterMs: shortestWaitMs,
     });
   });

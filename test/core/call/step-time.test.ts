@@ -1,13 +1,13 @@
 import { expect, it, test } from 'vitest';
-import { callTimeOf, hasTimeFor, outOfTime } from '../../../src/core/call/retry.ts';
+import { hasTimeFor, outOfTime, timeOf } from '../../../src/core/call/retry.ts';
 
 it.each([
-  [60_000, 59_500],
-  [5_000, 4_500],
-  [1_000, 900],
-  [0, 0],
-])('of %d ms a call has %d: its end is told in a tenth of it, or half a second', (totalMs, callMs) => {
-  expect(callTimeOf(totalMs)).toBe(callMs);
+  [300_000, 3_600_000, { timeoutMs: 300_000, leftMs: null }],
+  [300_000, 300_000, { timeoutMs: 300_000, leftMs: null }],
+  [300_000, 997.4, { timeoutMs: 998, leftMs: 997.4 }],
+  [300_000, 0, { timeoutMs: 1, leftMs: 0 }],
+])('an attempt of %d ms, with %d left for the step, has %o', (timeoutMs, leftMs, time) => {
+  expect(timeOf(timeoutMs, leftMs)).toEqual(time);
 });
 
 it.each([

@@ -119,7 +119,7 @@ const reasons: [rule: string, Story, reason: string][] = [
   [
     'somebody was faster',
     { fleet: [anInstance('a'), paid], chosen: false },
-    `${at('a')} was the best choice, but did not take the call`,
+    `${at('a')} was full: other calls took each slot that became free`,
   ],
   [
     'a call takes minutes',

@@ -4,6 +4,7 @@ import { finishRun } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
 import { deliverSoon } from '../../../src/services/delivery/deliveries.ts';
+import { createFleetPoller } from '../../../src/services/fleet/fleet-poller.ts';
 import { closeUnstarted, runControls, runStarts } from '../../../src/services/runs/delivery.ts';
 import { createDueWork, watchCapabilities } from '../../../src/services/runs/due-work.ts';
 import { createReconcileRuns } from '../../../src/services/runs/repair.ts';
@@ -39,7 +40,8 @@ function aServer(known: Partial<RunWorkflows> = {}) {
     ...known,
   };
   const ctx = aDeliveryCtx(db, { workflows });
-  return { told, ctx, attend: createDueWork(ctx) };
+  const fleet = createFleetPoller({ db, logger: ctx.logger });
+  return { told, ctx, fleet, attend: createDueWork({ ...ctx, fleet }) };
 }
 
 /** Temporal has its start. */

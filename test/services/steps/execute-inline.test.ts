@@ -78,7 +78,9 @@ function units(...lines: readonly string[]): InlineUnit[] {
   });
 }
 function told({ results }: InlineBatchResult): unknown[] {
-  return results.map((result) => (typeof result === 'string' ? result : result.output));
+  return results.map((result) =>
+    typeof result === 'string' ? result : result.kind === 'waiting' ? result.awaiting : result.output,
+  );
 }
 const run_id = 'run_1';
 

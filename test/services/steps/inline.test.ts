@@ -24,7 +24,9 @@ async function someSteps(capability: string, handle: Handler, steps: readonly Pa
 }
 type Begun = Awaited<ReturnType<typeof someSteps>>;
 function told({ results }: InlineBatchResult): unknown[] {
-  return results.map((result) => (typeof result === 'string' ? result : result.output));
+  return results.map((result) =>
+    typeof result === 'string' ? result : result.kind === 'waiting' ? result.awaiting : result.output,
+  );
 }
 /** Calls that are open, and a way to answer all of them. */
 function holding() {

@@ -214,7 +214,8 @@ describe('a step without money', () => {
     const raising = await db.transaction();
     await raising('budget').where({ scope }).update({ limit_nano: 4e9 });
     const work = { context, step: stepOf(context, 'a'), key };
-    const waiting = waitForCall(db, work, error);
+    const stop = { error, delayMs: 0, isFull: false, needsTimer: false, leftMs: 0, round: 1 };
+    const waiting = waitForCall({ db, fleet: world.fleet() }, work, stop);
     await untilLocked(db, 'for share');
     await raising.commit();
     expect(await waiting).toEqual({ kind: 'retry', error, delayMs: 500 });

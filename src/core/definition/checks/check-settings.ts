@@ -28,12 +28,13 @@ interface DurationRule {
 }
 
 /**
- * The limits for one attempt, a step, a run, the pause before a retry, a wait or review, an instance, and a cached
+ * The limits for one attempt, a step, the wait for a slot, a run, the pause before a retry, a wait or review, an instance, and a cached
  * result.
  */
 const durationRules = {
   timeout: { atLeast: '1ms', atMost: '24h' },
   total_timeout: { atLeast: '1ms', atMost: '7d' },
+  queue: { atLeast: '1ms', atMost: '90d' },
   run: { atLeast: '1ms', atMost: '7d' },
   pause: { atLeast: '0ms', atMost: '24h' },
   wait: { atLeast: '1ms', atMost: '90d' },
@@ -64,11 +65,17 @@ function checkStep(step: StepDefinition, pointer: string): DefinitionFinding[] {
 }
 
 function checkShared(
-  { timeout, retry, cache }: Pick<StepDefinition, 'timeout' | 'retry' | 'cache'>,
+  {
+    timeout,
+    queue_timeout,
+    retry,
+    cache,
+  }: Pick<StepDefinition, 'timeout' | 'queue_timeout' | 'retry' | 'cache'>,
   pointer: string,
 ): DefinitionFinding[] {
   return [
     ...checkDuration(timeout, durationRules.timeout, `${pointer}/timeout`),
+    ...checkDuration(queue_timeout, durationRules.queue, `${pointer}/queue_timeout`),
     ...checkRetry(retry ?? {}, `${pointer}/retry`),
     ...checkDuration(cache?.ttl, durationRules.cache, `${pointer}/cache/ttl`),
   ];
@@ -126,6 +133,7 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   optional: ['call', 'review'],
   retry: ['call'],
   timeout: ['call'],
+  queue_timeout: ['call'],
   total_timeout: ['call'],
   escalate: ['call'],
   cache: ['call'],

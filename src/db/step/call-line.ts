@@ -1,0 +1,105 @@
+/** Calls of steps that wait for a free slot, and whose turn it is (core/routing/call-line.ts, Q1 to Q4). */
+import type { StepItemKey } from '../attempt/attempt.ts';
+import type { Db } from '../connect.ts';
+import { query } from '../statements.ts';
+
+export interface NewQueuedCall extends StepItemKey {
+  readonly line: string;
+  readonly priority: number;
+  /** How long it lets others go first if it was called in vain, by how often, ms. */
+  readonly asideMs: readonly number[];
+}
+
+/** Puts a call of a waiting step in its line. One that stands there keeps its place. */
+export async function queueCall(db: Db, { run_id, step_id, item, ...call }: NewQueuedCall): Promise<void> {
+  await db.raw(
+    `insert into queued_call (run_id, step_id, item, line, priority, place)
+     values (:run_id, :step_id, :item, :line, :priority, greatest(
+       coalesce((select max(q.place) from queued_call q where q.line = :line and q.run_id = :run_id), 0),
+       coalesce((select l.served from call_line l where l.line = :line), 0)) + 1)
+     on conflict (run_id, step_id, item) do update set line = excluded.line, priority = excluded.priority,
+       calls = queued_call.calls + 1, called_at = null,
+       call_after = clock_timestamp() + interval '1 millisecond'
+         * (cast(:asideMs as float8[]))[least(queued_call.calls + 1, cardinality(cast(:asideMs as float8[])))]
+     where queued_call.called_at is not null or queued_call.line <> excluded.line`,
+    { run_id, step_id, item, ...call, asideMs: [...call.asideMs] },
+  );
+}
+
+export interface QueuedCall {
+  readonly line: string;
+  /** A slot is expected to be free for it. */
+  readonly is_called: boolean;
+  readonly waited_ms: number;
+  /** Calls that stand before it. */
+  readonly ahead: number;
+}
+
+export function readQueuedCall(
+  db: Db,
+  { run_id, step_id, item }: StepItemKey,
+): Promise<QueuedCall | undefined> {
+  return query<QueuedCall>(db).first(
+    `select q.line, q.called_at is not null as is_called,
+       (extract(epoch from clock_timestamp() - q.queued_at) * 1000)::float8 as waited_ms,
+       (select count(*)::int from queued_call o where o.line = q.line
+         and (o.priority, o.place, o.queued_at) < (q.priority, q.place, q.queued_at)) as ahead
+     from queued_call q where q.run_id = ? and q.step_id = ? and q.item = ?`,
+    [run_id, step_id, item],
+  );
+}
+
+export interface LineLength {
+  readonly line: string;
+  /** Calls that may be called. */
+  readonly waiting: number;
+  /** Called, and not at work yet. */
+  readonly called: number;
+}
+
+/** A called one that has not come after this time is called again: its signal, or its worker, was lost. */
+const lostAfter = `interval '30 seconds'`;
+
+/** Drops calls that wait no longer, and tells how long the lines are. */
+export async function readLines(db: Db): Promise<readonly LineLength[]> {
+  await db.raw(
+    `delete from queued_call q where not exists (select from step s where s.run_id = q.run_id
+       and s.step_id = q.step_id and s.item = q.item and s.state = 'waiting' and s.awaiting = 'slot')`,
+  );
+  await db.raw('delete from call_line l where not exists (select from queued_call q where q.line = l.line)');
+  return query<LineLength>(db).all(
+    `select q.line,
+       (count(*) filter (where q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter}))::int as waiting,
+       (count(*) filter (where q.called_at >= clock_timestamp() - ${lostAfter}))::int as called
+     from queued_call q group by q.line order by q.line`,
+  );
+}
+
+/**
+ * Calls the next calls of a line; those of paused runs stay. It locks their steps in the order in which claims do.
+ * @returns how many
+ */
+export function callNext(db: Db, line: string, limit: number): Promise<number> {
+  return query(db).written(
+    `with next as materialized (
+       select q.run_id, q.step_id, q.item, q.place from queued_call q
+       join step s using (run_id, step_id, item) join run r using (run_id)
+       where q.line = :line and s.state = 'waiting' and s.awaiting = 'slot' and r.state <> 'paused'
+         and (q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter})
+         and (q.call_after is null or q.call_after <= clock_timestamp())
+       order by q.priority, q.place, q.queued_at, q.run_id, q.step_id, q.item limit :limit
+     ), due as (
+       select s.run_id, s.step_id, s.item, n.place from step s join next n using (run_id, step_id, item)
+       order by s.run_id, s.step_id, s.item for update of s skip locked
+     ), called as (
+       update queued_call q set called_at = clock_timestamp() from due
+       where q.run_id = due.run_id and q.step_id = due.step_id and q.item = due.item
+     ), served as (
+       insert into call_line (line, served) select :line, max(place) from due having count(*) > 0
+       on conflict (line) do update set served = greatest(call_line.served, excluded.served)
+     )
+     update step s set wake_requested_at = clock_timestamp() from due
+     where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,
+    { line, limit },
+  );
+}

@@ -1,0 +1,170 @@
+import { afterAll, expect, it } from 'vitest';
+import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { callNext, readLines } from '../../../src/db/step/call-line.ts';
+import { aRun, type RunOverrides } from '../../support/factories.ts';
+import { echo, type Handler } from '../../support/fleet.ts';
+import { stepsOf, useSteps } from '../../support/steps.ts';
+import { waitFor } from '../../support/wait.ts';
+
+const world = useSteps();
+const { db } = world;
+
+/** Answers the calls that hold the slots. */
+const answers: (() => Promise<void>)[] = [];
+afterAll(() => Promise.all(answers.map((answer) => answer())));
+
+/** An instance with one slot, whose call is open until it is answered. */
+async function aFullInstance(name: string) {
+  const open: (() => void)[] = [];
+  const handle: Handler = (exec, response) => void open.push(() => echo(exec, response));
+  const instance = await world.register({ name, max_concurrency: 1 });
+  instance.handle = handle;
+  const run = await aRun(db, stepsOf([{ id: 'first', capability: name }]));
+  const held = world.newWorker().execute(run, 'first');
+  await waitFor('the call to arrive', () => open.length > 0);
+  const answer = async (): Promise<void> => {
+    for (const reply of open.splice(0)) reply();
+    await held;
+  };
+  answers.push(answer);
+  return { answer, open };
+}
+
+/** `step` once per run, as `a`. */
+async function runsOf(
+  name: string,
+  count: number,
+  step: Partial<StepDefinition> = {},
+  run: RunOverrides = {},
+) {
+  return Promise.all(
+    Array.from({ length: count }, () =>
+      aRun(db, { ...stepsOf([{ id: 'a', capability: name, ...step }]), ...run }),
+    ),
+  );
+}
+
+async function lineOf(name: string) {
+  const rows = await db('queued_call').where({ line: name }).orderBy(['priority', 'place', 'queued_at']);
+  return rows.map(({ run_id, step_id, item }) => `${run_id} ${step_id} ${item}`);
+}
+
+it.concurrent('a call without a slot waits in line as a row, and its wait takes no time from the step', async () => {
+  await aFullInstance('full-one');
+  const [run] = await runsOf('full-one', 1);
+  const end = await world.newWorker().execute(run as never, { step_id: 'a', remainingMs: 60_000 });
+  expect(end).toMatchObject({ kind: 'waiting', awaiting: 'slot', until: null, leftMs: expect.any(Number) });
+  const { leftMs = 0 } = end as { readonly leftMs?: number };
+  expect(leftMs).toBeGreaterThan(58_500); // it has waited for two seconds
+  expect(await db('step').where({ run_id: run?.run_id, step_id: 'a' }).first('state', 'awaiting')).toEqual({
+    state: 'waiting',
+    awaiting: 'slot',
+  });
+  expect(await lineOf('full-one')).toEqual([`${run?.run_id} a 0`]);
+});
+
+it.concurrent('behind a line, a call takes no slot before it was called; then it does, also with little time left', async () => {
+  const { answer, open } = await aFullInstance('full-two');
+  const [first, second] = await runsOf('full-two', 2);
+  await world.newWorker().execute(first as never, 'a');
+  await world.fleet().refresh();
+  await answer();
+  await world.fleet().refresh();
+  const barging = await world.newWorker().execute(second as never, 'a');
+  expect(barging).toMatchObject({ kind: 'waiting', awaiting: 'slot' });
+  expect(await callNext(db, 'full-two', 1)).toBe(1);
+  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 1 });
+  const called = world
+    .newWorker()
+    .execute(first as never, { step_id: 'a', resumed: true, remainingMs: 5_000 });
+  await waitFor('the call to arrive', () => open.length > 0);
+  open.pop()?.();
+  expect(await called).toMatchObject({ kind: 'succeeded' });
+  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 0 });
+});
+
+it.concurrent('runs take turns; within a run the oldest goes first, and a higher priority before all', async () => {
+  await aFullInstance('turns');
+  const worker = world.newWorker();
+  const each = { for_each: { items: [1, 2, 3, 4] } };
+  const [large, small] = [...(await runsOf('turns', 1, each)), ...(await runsOf('turns', 1, each))];
+  const [urgent] = await runsOf('turns', 1, {}, { priority: 'interactive' });
+  const enter = async (run: unknown, items: readonly number[]) => {
+    for (const item of items)
+      await db('step').insert({
+        run_id: (run as { run_id: string }).run_id,
+        step_id: 'a',
+        item,
+        state: 'running',
+      });
+    for (const item of items) await worker.execute(run as never, { step_id: 'a', item, again: true });
+  };
+  await enter(large, [1, 2, 3]);
+  await enter(small, [1]);
+  await enter(urgent, [0]);
+  await world.fleet().refresh();
+  const called: string[] = [];
+  for (let turn = 0; turn < 5; turn++) {
+    await callNext(db, 'turns', 1);
+    const rows = await db('queued_call')
+      .where({ line: 'turns' })
+      .whereNotNull('called_at')
+      .orderBy('called_at');
+    for (const { run_id, item } of rows) {
+      const who = run_id === large?.run_id ? 'large' : run_id === small?.run_id ? 'small' : 'urgent';
+      if (!called.includes(`${who} ${item}`)) called.push(`${who} ${item}`);
+    }
+  }
+  expect(called).toEqual(['urgent 0', 'large 1', 'small 1', 'large 2', 'large 3']);
+});
+
+it.concurrent('a paused run keeps its place and is not called', async () => {
+  await aFullInstance('pausing');
+  const [run, other] = await runsOf('pausing', 2);
+  for (const one of [run, other]) await world.newWorker().execute(one as never, 'a');
+  await db('run').where({ run_id: run?.run_id }).update({ state: 'paused' });
+  expect(await callNext(db, 'pausing', 5)).toBe(1);
+  await db('run').where({ run_id: run?.run_id }).update({ state: 'running' });
+  expect(await callNext(db, 'pausing', 5)).toBe(1);
+});
+
+it.concurrent('queue_timeout ends the wait: the error says how long, behind how many calls, on which instances', async () => {
+  await aFullInstance('impatient');
+  const [before, run] = [
+    ...(await runsOf('impatient', 1)),
+    ...(await runsOf('impatient', 1, { queue_timeout: '1h' })),
+  ];
+  await world.newWorker().execute(before as never, 'a');
+  const waiting = await world.newWorker().execute(run as never, 'a');
+  expect(waiting).toMatchObject({ kind: 'waiting', awaiting: 'slot', until: expect.any(Date) });
+  await db('step')
+    .where({ run_id: run?.run_id })
+    .update({ wait_until: db.raw(`clock_timestamp() - interval '1 s'`) });
+  await db('queued_call')
+    .where({ line: 'impatient' })
+    .update({ queued_at: db.raw(`clock_timestamp() - interval '1 h'`) });
+  const end = await world.newWorker().execute(run as never, { step_id: 'a', resumed: true });
+  expect(end).toMatchObject({
+    kind: 'failed',
+    error: {
+      code: 'queue_timeout',
+      message: expect.stringMatching(
+        /^waited 1 h for a free slot of impatient, behind 1 other call, on http:\S+; queue_timeout is 1h$/,
+      ),
+      details: { ahead: 1 },
+    },
+  });
+  expect(await readLines(db)).toContainEqual({ line: 'impatient', waiting: 1, called: 0 });
+});
+
+it.concurrent('a line is one of a capability, a version range and tags', async () => {
+  await aFullInstance('routed');
+  const [plain, tagged] = [
+    ...(await runsOf('routed', 1)),
+    ...(await runsOf('routed', 1, { tags: ['local'] })),
+  ];
+  for (const one of [plain, tagged]) await world.newWorker().execute(one as never, 'a');
+  expect((await readLines(db)).map(({ line }) => line)).toEqual(
+    expect.arrayContaining(['routed', '["routed",null,"local"]']),
+  );
+});
