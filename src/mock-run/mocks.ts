@@ -29,7 +29,14 @@ export const MockReply = z
     delay: Duration.optional(),
     /** Any JSON with expressions over `input`. */
     output: Json.optional(),
-    error: z.strictObject({ status: z.number().int().min(400).max(599), message: z.string() }).optional(),
+    error: z
+      .strictObject({
+        status: z.number().int().min(400).max(599),
+        message: z.string(),
+        /** Of 429 and 503: when the instance asks to be called again. */
+        retry_after: Duration.optional(),
+      })
+      .optional(),
     /** Answers HTML. */
     garbage: z.literal(true).optional(),
     /** The connection breaks after the request was sent. */

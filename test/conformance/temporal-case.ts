@@ -8,13 +8,14 @@ import type { RunStep, StepDetail } from '../../src/contracts/run-step.ts';
 import type { LocalResult } from '../../src/mock-run/run-locally.ts';
 import type { CapstanClient } from '../support/capstan.ts';
 import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';
-import { type CaseHost, startFleet } from './temporal-fleet.ts';
+import { type CaseFleet, type CaseHost, startFleet } from './temporal-fleet.ts';
 import { answerReviews, controlRun } from './temporal-people.ts';
 
 type Step = LocalResult['steps'][number];
 
 /** What `findDifferences` looks at. */
-export type SeenRun = Pick<LocalResult, 'outcome' | 'error' | 'output' | 'steps' | 'calls'>;
+export type SeenRun = Pick<LocalResult, 'outcome' | 'error' | 'output' | 'steps' | 'calls'> &
+  Pick<CaseFleet, 'arrivals'>;
 
 /** Cases run at the same time, so each has capabilities of its own. */
 function renameCapabilities(
@@ -88,6 +89,7 @@ export async function playCase(host: CaseHost, one: ConformanceCase, suffix: str
       output: run.output ?? null,
       steps: steps.flat(),
       calls: fleet.calls(),
+      arrivals: fleet.arrivals,
     };
   } finally {
     stop.abort();

@@ -20,6 +20,8 @@ export interface CaseHost {
 export interface CaseFleet {
   /** Calls received so far, by the name that the case uses. */
   calls(): Record<string, number>;
+  /** When each call came, and at which instance of its capability, from 1. */
+  readonly arrivals: readonly { readonly atMs: number; readonly instance: number }[];
   readonly moments: ControlMoments;
   stop(): Promise<void>;
 }
@@ -62,13 +64,21 @@ async function stepOf(db: Db, { endpoint }: Instance, { headers }: Exec): Promis
   return key?.split('.')[1] ?? '';
 }
 
+/** Whole seconds as a number, others as a date: both forms are in use. */
+function toRetryAfter(ms: number): string {
+  return ms % 1_000 === 0 ? String(ms / 1_000) : new Date(Date.now() + ms).toUTCString();
+}
+
 async function respond(response: Response, given: MockAnswer, moments: Moments): Promise<void> {
   if (given.delayMs > 0) await Promise.all([moments.slowCalled(), sleep(given.delayMs)]);
   switch (given.kind) {
     case 'output':
       return answer(response, 200, { ok: true, output: given.output });
-    case 'error':
-      return answer(response, given.status, { ok: false, error: given.message });
+    case 'error': {
+      const { status, message, retryAfterMs } = given;
+      if (retryAfterMs !== null) response.setHeader('retry-after', toRetryAfter(retryAfterMs));
+      return answer(response, status, { ok: false, error: message });
+    }
     case 'garbage':
       response.writeHead(200, { 'content-type': 'text/html' });
       response.end('<html></html>');
@@ -89,6 +99,7 @@ export async function startFleet(
   const moments = createMoments(one);
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
+  const arrivals: { readonly atMs: number; readonly instance: number }[] = [];
 
   const startOne = async (capability: string, mock: MockCapability, position: number): Promise<void> => {
     const { version, tags, cost_model, max_concurrency, input } = mock;
@@ -103,6 +114,7 @@ export async function startFleet(
     });
     const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
     instance.handle = async (exec, response) => {
+      arrivals.push({ atMs: performance.now(), instance: position });
       const step_id = await stepOf(db, instance, exec);
       const given = give({ input: exec.input as JsonObject, step_id, instance: position });
       return respond(response, given, moments);
@@ -124,6 +136,7 @@ export async function startFleet(
 
   return {
     moments,
+    arrivals,
     calls: () => {
       const counts = Object.fromEntries(Object.keys(script.capabilities ?? {}).map((name) => [name, 0]));
       for (const { capability, instance } of instances) {

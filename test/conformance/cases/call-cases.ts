@@ -205,6 +205,24 @@ export const callCases: readonly ConformanceCase[] = [
     },
   ),
   happy(
+    'step.queue_timeout',
+    'a call that gets a free slot in time is made, and its wait counts against no other timeout',
+    step({ for_each: { items: [1, 2, 3, 4] }, queue_timeout: '1h', total_timeout: '5s', timeout: '4s' }),
+    {
+      script: { capabilities: { x: { max_concurrency: 1, replies: [{ delay: '2s' }] } } },
+      expected: { ...succeeded, calls: { x: 4 } },
+    },
+  ),
+  unhappy(
+    'step.queue_timeout',
+    'if no slot becomes free in time, the step fails without a call',
+    step({ for_each: { items: [1, 2], tolerate: 1 }, queue_timeout: '3s' }),
+    {
+      script: { capabilities: { x: { max_concurrency: 1, replies: [{ delay: '15s' }] } } },
+      expected: { ...succeeded, calls: { x: 1 } },
+    },
+  ),
+  happy(
     'step.total_timeout',
     'a step that ends in time succeeds',
     step({ total_timeout: '30s', retry: onceMore }),
