@@ -182,7 +182,7 @@ export const errorTable = {
   queue_timeout: row(
     504,
     false,
-    'No slot became free within the queue_timeout of the step. The error says how long it waited, behind how many calls, and on which instances.',
+    'No slot became free within the queue_timeout of the step. The error shows how long it waited, behind how many calls, and on which instances.',
   ),
   delivery_unknown: row(
     502,

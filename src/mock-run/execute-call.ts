@@ -53,21 +53,15 @@ export async function executeCall(
   for (;;) {
     unit.rounds = (unit.rounds ?? 0) + 1;
     const remainingMs = Math.max(0, endsAt - time.now());
+    const { priority, budget } = run;
     const route = routeOfStep(step.definition, settings, {
-      priority: run.priority,
-      ceilingUsd: run.budget.ceilingUsd(),
+      priority,
+      ceilingUsd: budget.ceilingUsd(),
       remainingMs,
     });
-    const end = await driveCall(ports, {
-      unit,
-      input,
-      route,
-      signal: stop,
-      round: unit.rounds,
-      retry: settings.retry,
-      resendsWithinMs: remainingMs,
-      mayStand: mayWait,
-    });
+    const { retry } = settings;
+    const pace = { round: unit.rounds, retry, resendsWithinMs: remainingMs, mayStand: mayWait };
+    const end = await driveCall(ports, { unit, input, route, signal: stop, ...pace });
     if (end.kind !== 'retry') return toExecution(end);
     endsAt += end.waitedMs;
     const leftMs = endsAt - time.now();

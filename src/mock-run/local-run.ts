@@ -10,10 +10,10 @@ import type { Ladder } from '../core/ladder/ladder.ts';
 import { toNanoUsd } from '../core/money/nano-usd.ts';
 import { hasRoomFor, type Shortage } from '../core/money/reservation.ts';
 import { lowestCeiling } from '../core/routing/estimate.ts';
+import type { MemberOfLine } from '../core/routing/memory-lines.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
 import type { RunPlan } from '../core/run/plan.ts';
 import type { MockFleet } from './mock-fleet.ts';
-import type { QueuedUnit } from './mock-line.ts';
 import type { MockReview, MockReviewer } from './mock-reviewer.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -116,7 +116,7 @@ export interface UnitRecord extends UnitName {
   /** How often its call was made in this time; absent: not yet. */
   rounds?: number;
   /** Its place in the line for a slot. */
-  queued?: QueuedUnit;
+  queued?: MemberOfLine;
   /** A person skipped it while it waited for budget. */
   isSkipped: boolean;
   /** The run that it has started. */

@@ -16,10 +16,10 @@ import { type CompiledTemplate, readTemplate } from '../core/expression/template
 import type { SchemaFinding } from '../core/repair/candidate.ts';
 import { isDeclaring } from '../core/routing/call-bound.ts';
 import { priorDuration } from '../core/routing/estimate.ts';
+import { MemoryLines } from '../core/routing/memory-lines.ts';
 import type { InstanceSnapshot } from '../core/routing/types.ts';
 import type { FormatUse } from '../schemas/formats.ts';
 import { createSchemaCompiler, type SchemaCompiler } from '../schemas/schema-compiler.ts';
-import { createMockLines, type MockLines } from './mock-line.ts';
 import {
   type MockCapability,
   MockFault,
@@ -51,7 +51,7 @@ export interface MockFleet extends FleetNow {
   /** Resolves when a slot of one of its instances is free, after at most `ms`. */
   waitForRelease(capability: string, ms: number, stop: CancelSignal): Promise<void>;
   /** Units that wait for a free slot. */
-  readonly lines: MockLines;
+  readonly lines: MemoryLines;
   /** Calls that were received so far, by capability. */
   readonly calls: Readonly<Record<string, number>>;
 }
@@ -113,7 +113,7 @@ export function createMockFleet(capabilities: Mocks['capabilities'] = {}, time: 
 
   const instancesOf = (name: string): InstanceSnapshot[] =>
     fleet(name).instances.flatMap(({ snapshot, from }) => (from <= time.now() ? [snapshot] : []));
-  const lines = createMockLines(instancesOf, time.now);
+  const lines = new MemoryLines(instancesOf, time.now);
 
   return {
     calls,

@@ -187,13 +187,13 @@ function endOf(
 
 type Random = Pick<CallPorts<never, never>, 'random'>;
 /** @see CallEnd */
-type Waited<Facts> = Facts & { readonly waitedMs: number };
+type AfterWaits<Facts> = Facts & { readonly waitedMs: number };
 
 /** No instance was claimed (C5). */
 function endUnclaimed(
   { random }: Random,
   { round, signal }: RoutedCall,
-  { claimed: end, waitedMs }: Waited<{ readonly claimed: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall> }>,
+  { claimed: end, waitedMs }: AfterWaits<{ readonly claimed: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall> }>,
 ): CallEnd {
   if (end.kind === 'closed') return end;
   if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
@@ -208,7 +208,7 @@ function endUnclaimed(
 function comeBack(
   { random }: Random,
   { retry, round, signal }: RoutedCall,
-  { last, waitedMs }: Waited<{ readonly last: MadeAttempt }>,
+  { last, waitedMs }: AfterWaits<{ readonly last: MadeAttempt }>,
 ): CallEnd {
   const { delivery, decision } = last;
   const { outcome, verdict, counted } = delivery;

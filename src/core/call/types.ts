@@ -52,14 +52,14 @@ export interface ClaimedCall {
   readonly decision: Decision;
 }
 
-export type ClaimEnd<Claimed extends ClaimedCall> = WaitedForSlot & ClaimResult<Claimed>;
+export type ClaimEnd<Claimed extends ClaimedCall> = WaitedForSlot & ClaimOrNone<Claimed>;
 
 interface WaitedForSlot {
   /** Time in ms for which the claim waited for a slot, which counts against no timeout. Default 0. */
   readonly waitedMs?: number | undefined;
 }
 
-type ClaimResult<Claimed extends ClaimedCall> =
+type ClaimOrNone<Claimed extends ClaimedCall> =
   | Claimed
   /** An earlier attempt has already succeeded. */
   | { readonly kind: 'answered'; readonly output: Json }

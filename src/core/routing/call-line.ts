@@ -12,7 +12,8 @@ import { uncountedDelay } from '../call/retry.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from './types.ts';
 
-type Route = Pick<RouteConstraints, 'capability' | 'versionRange' | 'tags'>;
+/** The part of a route that all calls of a line share. */
+export type LineRoute = Pick<RouteConstraints, 'capability' | 'versionRange' | 'tags'>;
 
 const ranks: Readonly<Record<Priority, number>> = { interactive: 1, standard: 2, batch: 3 };
 
@@ -22,13 +23,13 @@ export function rankOf(priority: Priority): number {
 }
 
 /** The name of a route's line. */
-export function lineOf({ capability, versionRange, tags }: Route): string {
+export function lineOf({ capability, versionRange, tags }: LineRoute): string {
   if (versionRange === null && tags.length === 0) return capability;
   return JSON.stringify([capability, versionRange, ...[...tags].sort()]);
 }
 
 /** The route of a line by its name. */
-export function routeOfLine(line: string): Route {
+export function routeOfLine(line: string): LineRoute {
   if (!line.startsWith('[')) return { capability: line, versionRange: null, tags: [] };
   const [capability, versionRange, ...tags] = JSON.parse(line) as [string, string | null, ...string[]];
   return { capability, versionRange, tags };
@@ -59,7 +60,7 @@ const mostAhead = 4;
 
 /** How many calls of a route can be called: for free slots, and for those that are free before a called one arrives. */
 export function countCallable(
-  route: Route,
+  route: LineRoute,
   instances: readonly InstanceSnapshot[],
   { called, nowMs }: { readonly called: number; readonly nowMs: number },
 ): number {

@@ -26,7 +26,7 @@ export async function queueCall(db: Db, { run_id, step_id, item, ...call }: NewQ
   );
 }
 
-export interface QueuedCall {
+export interface CallInLine {
   readonly line: string;
   /** A slot is expected to be free for it. */
   readonly is_called: boolean;
@@ -38,8 +38,8 @@ export interface QueuedCall {
 export function readQueuedCall(
   db: Db,
   { run_id, step_id, item }: StepItemKey,
-): Promise<QueuedCall | undefined> {
-  return query<QueuedCall>(db).first(
+): Promise<CallInLine | undefined> {
+  return query<CallInLine>(db).first(
     `select q.line, q.called_at is not null as is_called,
        (extract(epoch from clock_timestamp() - q.queued_at) * 1000)::float8 as waited_ms,
        (select count(*)::int from queued_call o where o.line = q.line

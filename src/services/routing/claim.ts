@@ -191,7 +191,7 @@ interface QueuedCall {
   readonly deadline: number;
 }
 
-interface Turn<Result> {
+interface QueueTurn<Result> {
   /** Null when the turn did not come before the deadline, or the work had no result. */
   readonly result: Result | null;
   /** Callers before it that were not served while it waited. */
@@ -200,7 +200,7 @@ interface Turn<Result> {
 
 export interface WaitQueue {
   /** Runs `work` in its turn. */
-  enter<Result>(place: QueuedCall, work: () => Promise<Result | null>): Promise<Turn<Result>>;
+  enter<Result>(place: QueuedCall, work: () => Promise<Result | null>): Promise<QueueTurn<Result>>;
   /** Callers in all queues of the capability. */
   count(capability: string): number;
 }

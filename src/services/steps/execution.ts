@@ -182,6 +182,8 @@ async function setValues(
     : readEnd(db, key);
 }
 
+const uncalled = { isCalled: false };
+
 async function executeCall(
   ctx: WorkerCtx,
   unit: StepUnit,
@@ -207,8 +209,7 @@ async function executeCall(
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
-    const inLine =
-      standing?.awaiting === 'slot' ? await endSlotWait(ctx, unit, standing) : { isCalled: false };
+    const inLine = standing?.awaiting === 'slot' ? await endSlotWait(ctx, unit, standing) : uncalled;
     if ('failed' in inLine) return failStep(db, key, inLine.failed);
     const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
     const work = { ...unit, input, secrets, holds, wait, inLine, beginsStep: !mayHaveBegun };

@@ -8,7 +8,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const { db, newWorker, register, statesOf } = useSteps();
 
-test('calls that wait while an instance appears and is taken are told that it is full, and how many wait', async () => {
+test('steps that wait while an instance appears and is taken wait on in line, and their log says why', async () => {
   const only = await register({ name: 'scarce', max_concurrency: 1 });
   const turn = (state: string): Promise<number> =>
     db('instance').where({ endpoint: only.endpoint }).update({ state });
@@ -24,15 +24,14 @@ test('calls that wait while an instance appears and is taken are told that it is
   const over: StepEnd[] = [];
   for (const end of ends) void end.then((how) => over.push(how));
   await turn('up');
-  await waitFor('all but one to be refused', () => over.length === 3);
-  const refused = over.flatMap((end) => (end.kind === 'retry' ? [end.error] : []));
+  await waitFor('all but one to wait', () => over.length === 3);
   free();
-  expect(refused.map(({ code }) => code)).toEqual(['overloaded', 'overloaded', 'overloaded']);
-  for (const { message } of refused) {
-    expect(message).toMatch(/^the only possible instance of scarce is full; .* is waited for/);
-  }
-  expect(
-    refused.filter(({ message }) => /other calls? waits? in line$/.test(message)).length,
-  ).toBeGreaterThan(0);
+  expect(over.map((end) => end.kind === 'waiting' && end.awaiting)).toEqual(['slot', 'slot', 'slot']);
+  const reasons = await db('event').where({ type: 'step.waiting' }).select('data');
+  expect(reasons.map(({ data }) => data.reason)).toEqual(
+    reasons.map(() =>
+      expect.stringMatching(/^the only possible instance of scarce is full; .* is waited for/),
+    ),
+  );
   await Promise.all(ends);
 });

@@ -224,6 +224,6 @@ it('values that read an answer that was not stored are not stored either', async
   ]);
   instance.handle = (_, response) => answer(response, 500, { ok: false, error: 'broken' });
   const { results } = await world.newWorker().inline(20_000)(batch);
-  expect(results).toEqual(['again', 'left']);
+  expect(results).toMatchObject([{ kind: 'waiting', awaiting: 'retry' }, 'left']);
   expect(await db('step').where({ run_id: run.run_id, step_id: 'b' })).toEqual([]);
 });
