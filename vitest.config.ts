@@ -9,7 +9,7 @@ const longFiles = [
   'test/console/pages/{learning,outage,reading,states}.test.ts',
   'test/e2e/{demo-learning,inline-control,media-in-s3,metrics,paid-streams,payload-keys}.test.ts',
   'test/e2e/{restored,shipped,temporal-away,wrap}.test.ts',
-  'test/e2e/killed-{capability,engine,erasure,escalation,inline,instances,keyed-calls,while-waiting}.test.ts',
+  'test/e2e/killed-{capability,engine,erasure,escalation,in-line,inline,instances,keyed-calls,while-waiting}.test.ts',
   'test/e2e/{rolling-migration,rolling-restart}.test.ts',
   'test/scenarios/attacks.test.ts',
   'test/services/registry/outage.test.ts',

@@ -151,6 +151,27 @@ describe('a direct call', () => {
     expect(single.execs).toHaveLength(1);
   });
 
+  test('many that waited in vain hear that the instance was full, and come back one after another', async () => {
+    const single = await register({ name: 'crowded', max_concurrency: 1 });
+    single.handle = hangs;
+    const first = exec('crowded', { body: { input: {}, timeout_ms: 4_000 } });
+    await waitFor('the slot to be taken', () => single.execs.length === 1);
+    const body = { input: {}, timeout_ms: 400 };
+    const ends = await Promise.all(Array.from({ length: 12 }, () => exec('crowded', { body })));
+    expect(ends.map(({ status, body: problem }) => [status, problem.code])).toEqual(
+      ends.map(() => [503, 'overloaded']),
+    );
+    const details = ends.map(({ body: problem }) => problem.detail);
+    expect(details).toEqual(
+      details.map(() => expect.stringMatching(/^the only possible instance of crowded is full; /)),
+    );
+    expect(details.filter((detail) => /; 11 other calls wait in line$/.test(detail ?? ''))).toHaveLength(1);
+    const pauses = ends.map(({ headers }) => Number(headers.get('retry-after')));
+    expect(new Set(pauses).size).toBeGreaterThan(6);
+    expect(Math.max(...pauses)).toBeGreaterThan(6 * Math.min(...pauses));
+    expect((await first).status).toBe(504);
+  });
+
   test('ends at the instance when the client goes away, and is settled', async () => {
     const slow = await register({ name: 'slow', ...perCall(0.25) });
     slow.handle = hangs;
