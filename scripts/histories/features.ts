@@ -39,6 +39,8 @@ export const features: Readonly<Record<string, string>> = {
   appeared: 'a step waits until a capability is offered',
   'cancelled-in-waits': 'a run is cancelled while its steps wait',
   batch: 'short steps and items, together and without a queue in between',
+  'in-line': 'a step waits for a free slot',
+  'batch-retried': 'one of them failed, and goes on after its pause',
   'batch-slow': 'one of them takes longer, and goes on in the queue',
   'moved-on': 'a long run, its first history',
   'moved-on-2': 'its second one, from a snapshot',

@@ -173,6 +173,41 @@ async function recordSlowBatch(recording: Recording): Promise<void> {
   instance.handle = echo;
 }
 
+async function recordRetriedBatch(recording: Recording): Promise<void> {
+  const { submit, keep, ended, instance } = recording;
+  await warmUp(recording);
+  let calls = 0;
+  instance.handle = (exec, response) => {
+    calls += 1;
+    if (calls > 1) return echo(exec, response);
+    answer(response, 500, { ok: false, error: 'broken' });
+  };
+  const run = await submit([
+    short('a', { retry: { max: 1, initial: '1s' } }),
+    short('b', { depends_on: ['a'] }),
+  ]);
+  await ended(run.run_id);
+  await keep('batch-retried', run.run_id);
+  instance.handle = echo;
+}
+
+async function recordInLine(recording: Recording): Promise<void> {
+  const { submit, keep, ended, awaiting } = recording;
+  const single = await startInstance(recording, { name: 'single', max_concurrency: 1 });
+  const open: (() => void)[] = [];
+  single.handle = (exec, response) => void open.push(() => echo(exec, response));
+  const first = await submit([{ ...step('a'), capability: 'single' }]);
+  await waitFor('its call to arrive', () => open.length === 1);
+  const run = await submit([{ ...step('a'), capability: 'single' }]);
+  await awaiting(run.run_id, 'slot');
+  open.shift()?.();
+  await waitFor('the next call to arrive', () => open.length === 1);
+  open.shift()?.();
+  await ended(first.run_id);
+  await keep('in-line', run.run_id);
+  await single.stop();
+}
+
 async function recordMovedOn(recording: Recording): Promise<void> {
   const { submit, keepAll, questionOf, request } = recording;
   const ids = Array.from({ length: 30 }, (_, at) => `s${at}`);
@@ -212,6 +247,8 @@ export const engineRecorders: FeatureRecorders = {
   'cancelled-in-waits': recordCancelledInWaits,
   batch: recordBatch,
   'batch-slow': recordSlowBatch,
+  'in-line': recordInLine,
+  'batch-retried': recordRetriedBatch,
   'moved-on': recordMovedOn,
   rerun: recordRerun,
 };

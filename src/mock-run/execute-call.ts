@@ -156,7 +156,7 @@ function toExecution(end: Exclude<CallEnd, { kind: 'retry' }>): CallExecution {
 
 interface MockedCall extends RoutedCall {
   readonly unit: UnitRecord;
-  /** Q4: it stands in line when no slot is free. */
+  /** N4: it stands in line when no slot is free. */
   readonly mayStand: boolean;
   readonly input: JsonObject;
 }
@@ -215,7 +215,7 @@ async function claim(
   };
   const search = new ClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
   search.noteFailures(unit.failedOn);
-  const mustStand = mayStand && unit.queued?.isCalled !== true && fleet.lines.ahead(route) > 0; // Q4
+  const mustStand = mayStand && unit.queued?.isCalled !== true && fleet.lines.ahead(route) > 0; // N4
   for (;;) {
     search.forgetMoment();
     const end = mustStand

@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
+import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
@@ -13,10 +14,12 @@ const capstan = useMortalCapstan();
 const renderMs = 2_000;
 const slots = 2;
 let gpu: Instance;
+let db: Db;
 const most = { open: 0, seen: 0 };
 const ended: number[] = [];
 
 beforeAll(async () => {
+  db = connectDatabase(capstan.databaseUrl, 1);
   gpu = await startInstance(capstan, { name: 'gpu', max_concurrency: slots });
   gpu.handle = (exec, response) => {
     most.open += 1;
@@ -34,7 +37,16 @@ beforeAll(async () => {
     }, renderMs);
   };
 });
-afterAll(() => gpu?.stop());
+afterAll(async () => {
+  await db?.destroy();
+  await gpu?.stop();
+});
+
+/** When each event of a type came, in ms. */
+async function momentsOf(runId: string, type: string): Promise<number[]> {
+  const rows = await db('event').where({ run_id: runId, type }).select('at');
+  return rows.map(({ at }) => (at as Date).getTime());
+}
 
 test('sixty renders on two slots all succeed while a worker dies, and a run of one ends in its turn', async () => {
   const shots = Array.from({ length: 60 }, (_, at) => at);
@@ -48,13 +60,16 @@ test('sixty renders on two slots all succeed while a worker dies, and a run of o
     },
   ]);
   await waitFor('a third to be done', () => ended.length >= 20);
-  const before = ended.length;
   const small: Run = await capstan.submit([{ id: 'one', capability: 'gpu', input: { shot: 1_000 } }]);
   expect(await capstan.ended(small.run_id)).toMatchObject({ state: 'succeeded' });
-  expect(ended.length - before).toBeLessThanOrEqual(4 * slots);
   await capstan.killWorker('SIGKILL');
   await capstan.startWorker();
   expect(await capstan.ended(large.run_id, 300_000)).toMatchObject({ state: 'succeeded' });
+  const [queued = 0] = await momentsOf(small.run_id, 'step.waiting');
+  const [called = 0] = await momentsOf(small.run_id, 'step.routed');
+  const others = await momentsOf(large.run_id, 'step.routed');
+  const between = others.filter((at) => at > queued && at < called);
+  expect(between.length).toBeLessThanOrEqual(2 * slots);
   const calls = gpu.execs.filter(({ input }) => input.shot !== 1_000).map(({ input }) => Number(input.shot));
   expect(new Set(calls).size).toBe(shots.length);
   expect(calls.length).toBeLessThanOrEqual(shots.length + slots);

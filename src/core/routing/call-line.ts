@@ -1,11 +1,11 @@
 /**
  * The line of calls that wait for a free slot. Its rules, for the router with rows of the database and for mocks:
- * - Q1: calls of one route (capability, version range, tags) stand in one line, by priority, then place, then age.
- * - Q2: runs take turns. A call's place comes after the last place of its run in the line, and after the highest place
+ * - N1: calls of one route (capability, version range, tags) stand in one line, by priority, then place, then age.
+ * - N2: runs take turns. A call's place comes after the last place of its run in the line, and after the highest place
  *   that was called; so the first call of a new run comes before the second waiting call of any other run.
- * - Q3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called in vain, it
+ * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called in vain, it
  *   keeps its place, and lets others go first for a moment.
- * - Q4: a step's call that has not been called takes no slot while calls of its priority or a higher one stand in line.
+ * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one stand in line.
  */
 import type { Priority } from '../../contracts/primitives.ts';
 import { uncountedDelay } from '../call/retry.ts';
@@ -43,12 +43,12 @@ export interface PlaceInLine {
   readonly queuedAtMs: number;
 }
 
-/** Q1: negative when `a` goes first. */
+/** N1: negative when `a` goes first. */
 export function compareInLine(a: PlaceInLine, b: PlaceInLine): number {
   return a.rank - b.rank || a.place - b.place || a.queuedAtMs - b.queuedAtMs;
 }
 
-/** Q2. @param lastOfRun the last place of its run in the line; 0 = it has none @param served the highest place called */
+/** N2. @param lastOfRun the last place of its run in the line; 0 = it has none @param served the highest place called */
 export function nextPlace(lastOfRun: number, served: number): number {
   return Math.max(lastOfRun, served) + 1;
 }
@@ -79,7 +79,7 @@ export function countCallable(
   return Math.max(0, free + Math.floor(ahead) - called);
 }
 
-/** Q3: how long a call that was called in vain lets others go first, ms. @param calls how often, from 1 */
+/** N3: how long a call that was called in vain lets others go first, ms. @param calls how often, from 1 */
 export function standAsideMs(calls: number): number {
   const { initialMs, factor, maxDelayMs } = uncountedDelay;
   return Math.min(maxDelayMs, initialMs * factor ** (calls - 1));

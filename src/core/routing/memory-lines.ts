@@ -34,7 +34,7 @@ export class MemoryLines {
     this.#nowMs = nowMs;
   }
 
-  /** Q4: calls in line before a call of this route and priority. */
+  /** N4: calls in line before a call of this route and priority. */
   ahead(route: OwnRoute): number {
     const rank = rankOf(route.priority);
     return this.#membersOf(lineOf(route)).filter((member) => member.rank <= rank).length;
@@ -70,7 +70,7 @@ export class MemoryLines {
     }
   }
 
-  /** Q3: calls members of the lines of a capability, as far as slots are free. */
+  /** N3: calls members of the lines of a capability, as far as slots are free. */
   serve(capability: string): void {
     for (const [line, [first]] of [...this.#lines]) {
       if (first?.route.capability !== capability) continue;

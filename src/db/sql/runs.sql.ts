@@ -117,7 +117,7 @@ create index step_awaiting on step (awaiting, budget_scope)
 
 /**
  * Calls of steps that wait for a free slot, in lines: one for each capability, version range and tags. The order is
- * priority, then place, then age. A run's calls take places one after another, so runs take turns (Q2).
+ * priority, then place, then age. A run's calls take places one after another, so runs take turns (N2).
  */
 export const queuedCallTable = `
 create table queued_call (

@@ -1,4 +1,4 @@
-/** Calls of steps that wait for a free slot, and whose turn it is (core/routing/call-line.ts, Q1 to Q4). */
+/** Calls of steps that wait for a free slot, and whose turn it is (core/routing/call-line.ts, N1 to N4). */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';

@@ -4,7 +4,7 @@
  * A call waits up to two seconds for the best instance when it is full, or for any instance when there is none: a batch
  * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue, so that a
  * released slot wakes one of them and not all. A step's call that finds no slot then stands in line, as a row; it takes
- * no slot before those that stand there already (Q4).
+ * no slot before those that stand there already (N4).
  */
 import type { Json, Priority } from '../../contracts/primitives.ts';
 import {
@@ -49,7 +49,7 @@ export async function claimInstance(
   const own = { target, search };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
-    return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // Q4
+    return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // N4
   }
   const isOutside = target.step === null;
   const first =

@@ -91,7 +91,7 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
-/** Q3: calls steps whose turn for a slot it is. @returns how many */
+/** N3: calls steps whose turn for a slot it is. @returns how many */
 async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promise<number> {
   let sum = 0;
   for (const { line, waiting, called } of await readLines(db)) {

@@ -157,7 +157,7 @@ export interface StepWork<Waited> {
   readonly holds: (code: ErrorCode) => boolean;
   /** B3: this process knows of no earlier execution of the step. */
   readonly beginsStep: boolean;
-  /** Q4: the call may stand in line, and whether it was called. Default: it never stands in line. */
+  /** N4: the call may stand in line, and whether it was called. Default: it never stands in line. */
   readonly inLine?: { readonly isCalled: boolean };
   /** Lets a call that did not end wait instead of failing or being retried; null = it does not wait. */
   readonly wait: (stop: CallStop) => Promise<Waited | null>;
