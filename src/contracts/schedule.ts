@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import {
   Duration,
+  Failure,
   Instant,
   JsonObject,
   Labels,
@@ -13,6 +14,7 @@ import {
   VersionText,
 } from './primitives.ts';
 import { notBoth } from './rules.ts';
+import { RunState } from './run.ts';
 
 /**
  * The syntax of a calendar line as the pattern of a JSON Schema. A pattern cannot express that a range must not end
@@ -93,6 +95,17 @@ export const Schedule = z
     paused_in_temporal: z.string().optional(),
     /** At most five; empty while it is paused. */
     next_at: z.array(Instant),
+    /** The latest start, with its run; a refused or missed start is a run that failed. */
+    last_start: z
+      .strictObject({
+        scheduled_at: Instant,
+        run_id: z.string(),
+        state: RunState,
+        error: Failure.nullable(),
+      })
+      .nullable(),
+    /** Starts that made no run because of the overlap policy or a pause in Temporal: how many, and the latest of them. */
+    skipped: z.strictObject({ count: z.int(), scheduled_at: Instant, reason: z.string() }).nullable(),
     created_at: Instant,
     updated_at: Instant,
   })

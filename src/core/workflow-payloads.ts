@@ -135,11 +135,12 @@ export interface ScheduledStart {
 }
 
 /**
- * refused: a retry cannot change it. has_ended: the run has ended, or another start of that time waits for its end, so
- * no notification follows.
+ * refused: a retry cannot change it. skipped: the overlap policy gives it no run. has_ended: the run has ended, or
+ * another start of that time waits for its end, so no notification follows.
  */
 export type ScheduledSubmission =
   | { readonly run_id: string; readonly has_ended?: true }
+  | { readonly skipped: string }
   | { readonly refused: Failure };
 
 export interface CancelRunRequest {

@@ -3,6 +3,8 @@
  * Temporal has accepted. Delivery is retried until they are equal.
  */
 
+import type { Failure } from '../contracts/primitives.ts';
+import type { RunState } from '../contracts/run.ts';
 import type { ScheduleRequest } from '../contracts/schedule.ts';
 import type { Db } from './connect.ts';
 import { tryLock } from './locks.ts';
@@ -121,6 +123,57 @@ export function findScheduledRun(
     `select run_id, finished_at is null and parent_workflow_id = :workflow_id as is_untold from run
      where schedule_id = :schedule_id and scheduled_at = :scheduled_at`,
     { ...start },
+  );
+}
+
+/** Finds a run of the schedule that has not ended. The index on open runs of a project bounds the search. */
+export async function findOpenRun(
+  db: Db,
+  { project_id, schedule_id }: ScheduleKey,
+): Promise<string | undefined> {
+  const row = await query<{ run_id: string }>(db).first(
+    `select run_id from run where project_id = ? and finished_at is null and schedule_id = ? order by run_id limit 1`,
+    [project_id, schedule_id],
+  );
+  return row?.run_id;
+}
+
+export interface LastStartRow {
+  readonly schedule_id: string;
+  readonly scheduled_at: Date;
+  readonly run_id: string;
+  readonly state: RunState;
+  readonly error: Failure | null;
+}
+
+/** The latest start of each schedule that has one. */
+export function listLastStarts(db: Db, scheduleIds: readonly string[]): Promise<LastStartRow[]> {
+  return query<LastStartRow>(db).all(
+    `select s.schedule_id, last.* from unnest(?::text[]) s (schedule_id) cross join lateral (
+       select r.scheduled_at, r.run_id, r.state, r.error from run r
+       where r.schedule_id = s.schedule_id order by r.scheduled_at desc limit 1) last`,
+    [[...scheduleIds]],
+  );
+}
+
+export interface Skip {
+  /** RFC 3339: the latest of them. */
+  readonly scheduled_at: string;
+  readonly reason: string;
+  /** Default 1. */
+  readonly starts?: number;
+}
+
+/** Counts skipped starts. @returns false if it was counted before, or the schedule is gone */
+export function noteSkip(
+  db: Db,
+  scheduleId: string,
+  { scheduled_at, reason, starts = 1 }: Skip,
+): Promise<boolean> {
+  return query(db).wrote(
+    `update schedule set skips = skips + :starts, skipped_at = :scheduled_at, skip_reason = :reason
+     where schedule_id = :scheduleId and (skipped_at is null or skipped_at < :scheduled_at)`,
+    { scheduleId, scheduled_at, reason, starts },
   );
 }
 

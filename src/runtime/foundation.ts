@@ -49,6 +49,7 @@ import { createSlotLeases } from '../services/routing/slot-leases.ts';
 import { createRunContexts } from '../services/run-data/run-context.ts';
 import { createStepResults } from '../services/run-data/step-results.ts';
 import { createKnownDefinitions } from '../services/runs/definitions.ts';
+import { announceStarts } from '../services/schedules/scheduled-runs.ts';
 import { createSkillMatcher } from '../services/skills/use.ts';
 import { createCallLogWriter } from '../services/steps/call-log.ts';
 import { readPoolState } from '../unsupported.ts';
@@ -82,7 +83,8 @@ function createPolicy(config: Config) {
   });
 }
 
-function countConnections({ metrics }: Telemetry, db: Db): void {
+function beginMetrics({ metrics }: Telemetry, db: Db): void {
+  announceStarts(metrics);
   metrics.onScrape(() => {
     const states = Object.entries(readPoolState(db.client));
     metrics.replace(
@@ -160,7 +162,7 @@ export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
   await migrate(config.DATABASE_URL);
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
-  countConnections(telemetry, db);
+  beginMetrics(telemetry, db);
   logAudits(db, logger);
   const base: ProcessParts = { config, logger, telemetry, db };
   const registering = createRegistering(base);

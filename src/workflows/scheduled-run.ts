@@ -1,6 +1,7 @@
 /**
- * One start of a schedule. It lasts as long as its run, so that Temporal's own overlap policies hold: skip and buffer
- * see that it is still running, and cancelling it cancels the run and waits for its end.
+ * One start of a schedule. It lasts as long as its run, so that Temporal's own overlap policies hold: buffer sees that it
+ * is still running, and cancelling it cancels the run and waits for its end. Of skip the activity decides, so that each
+ * skipped start is known.
  */
 import {
   ApplicationFailure,
@@ -33,13 +34,17 @@ const { cancelScheduledRun } = proxyLocalActivities<Activities>({
 });
 
 /** @throws ApplicationFailure with the code of the refusal when no run is to be created */
-export async function scheduledRun(input: ScheduledRunInput): Promise<{ run_id: string }> {
+export async function scheduledRun(
+  input: ScheduledRunInput,
+): Promise<{ readonly run_id: string } | { readonly skipped: string }> {
   requireInput(input, findScheduledFault);
   let hasEnded = false;
   handleSignal('woken', readWoken, ({ step_id }) => {
     hasEnded ||= step_id === ''; // its run, which is no step of another, has ended
   });
-  const { run_id, has_ended } = await CancellationScope.nonCancellable(() => submit(input));
+  const submitted = await CancellationScope.nonCancellable(() => submit(input));
+  if ('skipped' in submitted) return submitted;
+  const { run_id, has_ended } = submitted;
   hasEnded ||= has_ended === true;
   try {
     await condition(() => hasEnded);
@@ -58,7 +63,7 @@ async function submit({ schedule_id }: ScheduledRunInput) {
   const start = { schedule_id, ...whatAndWhen() };
   let submitted = await submitRun(start);
   while (!isSubmission(submitted)) submitted = await submitRun(start); // completed by hand
-  if ('run_id' in submitted) return submitted;
+  if (!('refused' in submitted)) return submitted;
   const { code: type, message } = submitted.refused;
   throw ApplicationFailure.create({ type, message, nonRetryable: true });
 }

@@ -2,13 +2,19 @@ import type { ScheduleHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { openTemporal } from '../../src/clients/temporal/connection.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
+import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule, ScheduleList } from '../../src/contracts/schedule.ts';
+import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
+import { readSchedule } from '../../src/db/schedule.ts';
+import { recordFailedStart } from '../../src/services/schedules/scheduled-runs.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 beforeAll(async () => {
   api = await startTestApi();
+  await anInstance(api.db, { name: 'concat' });
   const steps = [{ id: 'a', capability: 'concat', input: {} }];
   const job_schema = { type: 'object', properties: { n: { type: 'integer' } } };
   for (const version of ['1.0', '1.1']) {
@@ -74,6 +80,8 @@ it('answers a schedule with its defaults and its next five starts, in summer and
     delivered: true,
     schedule_id: expect.stringMatching(/^sch_/),
     next_at: expect.any(Array),
+    last_start: null,
+    skipped: null,
     created_at: expect.any(String),
     updated_at: expect.any(String),
   });
@@ -186,6 +194,75 @@ it('names everything that is wrong at once, and checks a changed schedule like a
 it('refuses a job that its pipeline would refuse', async () => {
   const [status, problem] = await readJson(api.call('/v1/schedules', { body: aBody({ job: { n: 'one' } }) }));
   expect([status, problem.code, problem.errors]).toMatchObject([422, 'job_invalid', [{ pointer: '/job/n' }]]);
+});
+
+function trigger(id: string, key?: string, body?: object) {
+  const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
+  return api.call(`/v1/schedules/${id}/trigger`, { method: 'POST', headers, ...(body && { body }) });
+}
+
+async function runsOf(id: string) {
+  const [, runs] = await readJson<{ items: RunSummary[] }>(api.call(`/v1/runs?schedule_id=${id}`));
+  return runs.items;
+}
+
+it('starts one run for a key, also at the same moment, and tells another body apart', async () => {
+  const { schedule_id } = await create({ overlap: 'allow_all' });
+  const answers = await Promise.all([1, 2, 3].map(() => trigger(schedule_id, 'one')));
+  const bodies = await Promise.all(answers.map((answer) => answer.json() as Promise<Schedule>));
+  expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
+  expect(new Set(bodies.map(({ last_start }) => last_start?.run_id)).size).toBe(1);
+  expect(await runsOf(schedule_id)).toHaveLength(1);
+  const again = await trigger(schedule_id, 'one');
+  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([202, 'true']);
+  expect((await trigger(schedule_id, 'one', {})).status).toBe(422);
+  for (const key of ['two', 'three', undefined]) expect((await trigger(schedule_id, key)).status).toBe(202);
+  expect(await runsOf(schedule_id)).toHaveLength(4);
+});
+
+it('answers a trigger with the problem, right after the creation too, and makes no run of it', async () => {
+  const body = aBody({ name: 'refused', version: '1.0', job: { n: 1 } });
+  const [, { schedule_id }] = await readJson<Schedule>(api.call('/v1/schedules', { body }));
+  expect((await trigger(schedule_id)).status).toBe(202);
+  const [status, problem] = await readJson(trigger(schedule_id));
+  expect([status, problem.code, problem.detail]).toEqual([
+    409,
+    'state_conflict',
+    expect.stringMatching(/^run run_\S+ of this schedule is still open, and overlap is skip$/),
+  ]);
+  for (const overlap of ['allow_all', 'buffer_one']) {
+    const other = await create({ overlap });
+    await api
+      .db('schedule')
+      .where({ schedule_id: other.schedule_id })
+      .update({ body: aBody({ ...other, alias: 'gone' }) });
+    expect(await readJson(trigger(other.schedule_id, 'k'))).toMatchObject([404, { code: 'not_found' }]);
+    expect(await runsOf(other.schedule_id)).toEqual([]);
+  }
+});
+
+it('shows its last start, and runs one that was refused again when the cause is mended', async () => {
+  const { schedule_id } = await create({ job: { n: 1 } });
+  const start = { schedule_id, scheduled_at: '2026-03-01T04:30:00.000Z', workflow_id: 'w' };
+  const row = await readSchedule(api.db, schedule_id);
+  if (row === undefined) throw new Error('the schedule is gone');
+  const error = { code: 'job_invalid', message: 'the job does not match' };
+  await recordFailedStart({ db: api.db, telemetry: noTelemetry }, row, {
+    ...start,
+    outcome: 'refused',
+    error,
+  });
+  const [, shown] = await get(schedule_id);
+  const { scheduled_at } = start;
+  expect(shown.last_start).toEqual({ scheduled_at, run_id: expect.any(String), state: 'failed', error });
+  const run_id = shown.last_start?.run_id ?? '';
+  const [, run] = await readJson<Run>(api.call(`/v1/runs/${run_id}`));
+  expect(run).toMatchObject({ state: 'failed', schedule_id, error, version: '1.1' });
+  const body = aBody({ name: 'mended', version: '1.0', job: { n: 2 } });
+  await api.call(`/v1/schedules/${schedule_id}`, { method: 'PUT', body });
+  const [status, rerun] = await readJson<Run>(api.call(`/v1/runs/${run_id}/rerun`, { method: 'POST' }));
+  expect([status, rerun.version, rerun.rerun_of]).toEqual([202, '1.0', run_id]);
+  expect(await readJson(api.call(`/v1/jobs/${rerun.job_id}`))).toMatchObject([200, { job: { n: 2 } }]);
 });
 
 it('gives a name to one schedule only', async () => {

@@ -55,7 +55,7 @@ async function startsInTemporal(cron: string, timezone: string, [from, to]: read
 it('puts, replaces and removes, each as often as one likes', async () => {
   const order = anOrder({ overlap: 'buffer_one', catch_up_ms: 90_000 });
   expect(await schedules.standing(order, 5_000)).toBeNull();
-  expect(await schedules.trigger(order, 'skip')).toBe('gone');
+  expect(await schedules.trigger(order, 'skip', 'one')).toBe('gone');
   await schedules.put(order);
   await schedules.put({ ...order, paused: true });
   const description = await client.schedule.getHandle(order.workflow_id).describe();

@@ -24,7 +24,7 @@ import { beginDraft, toDecision, whatIsMissing } from '../../console/src/pages/r
 import { changedPointers } from '../../console/src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../../console/src/pages/run/model.ts';
 import { followedBy, progressOf, toSpan } from '../../console/src/pages/runs/model.ts';
-import { describeMissed, toScheduleRequest } from '../../console/src/pages/schedules/model.ts';
+import { describeSkipped, toScheduleRequest } from '../../console/src/pages/schedules/model.ts';
 import { describeBytes, describeCount } from '../../console/src/pages/settings/limits-model.ts';
 import { scopes, toKeyScopes } from '../../console/src/pages/settings/scope-model.ts';
 import { adviseCeiling } from '../../console/src/review/ceiling.ts';
@@ -171,23 +171,16 @@ test('a schedule asks for what its form says, and leaves out what stands empty',
   });
 });
 
-describe('starts that a schedule missed', () => {
-  const now = Date.parse('2026-01-02T12:30:00Z');
-  const hourly = { cron: '0 * * * *', timezone: 'UTC', paused: false, updated_at: '2026-01-01T00:00:00Z' };
-  const at = (...hours: number[]) => hours.map((hour) => ({ created_at: `2026-01-02T${hour}:00:02Z` }));
-
-  test.each([
-    ['none', { ...hourly, updated_at: '2026-01-02T09:30:00Z' }, at(12, 11, 10), null],
-    [
-      'one in the middle',
-      { ...hourly, updated_at: '2026-01-02T09:30:00Z' },
-      at(12, 10),
-      '1 of 3 starts in the last 24 h made no run',
-    ],
-    ['all of a day', hourly, [], '24 of 24 starts in the last 24 h made no run'],
-    ['none while it is paused', { ...hourly, paused: true }, [], null],
-    ['none that is only due', { ...hourly, updated_at: '2026-01-02T12:29:00Z' }, [], null],
-  ])('are counted: %s', (_, schedule, runs, text) => expect(describeMissed(schedule, runs, now)).toBe(text));
+test('a schedule says how many starts were skipped, and why the latest', () => {
+  const of = (count: number) => ({
+    timezone: 'UTC',
+    skipped: { count, scheduled_at: '2026-01-02T10:00:00Z', reason: 'run run_1 is still open' },
+  });
+  expect(describeSkipped(of(1))).toMatch(
+    /^1 start was skipped, the latest of .*2026.*10:00.*: run run_1 is still open$/,
+  );
+  expect(describeSkipped(of(3))).toMatch(/^3 starts were skipped/);
+  expect(describeSkipped({ timezone: 'UTC', skipped: null })).toBeNull();
 });
 
 describe('the pace of spending', () => {

@@ -46,7 +46,7 @@ test('what Temporal keeps of a schedule goes with its starts, and nothing of ano
     const facts = { project_id: 'p', schedule_id: 's', name: 'n', pipeline: 'erased', workflow_id };
     const rules = { overlap: 'allow_all', catch_up_ms: 60_000, paused: false, keeps_pause: false } as const;
     await schedules.put({ ...facts, ...rules, calendar: 'never', starts: { calendars: [] } });
-    await schedules.trigger({ workflow_id }, 'allow_all');
+    await schedules.trigger({ workflow_id }, 'allow_all', workflow_id);
   }
   const listed = async (prefix: string) => {
     const ids: string[] = [];

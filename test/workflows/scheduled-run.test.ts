@@ -1,5 +1,5 @@
 /** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test says so. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
@@ -71,7 +71,7 @@ async function aSchedule(overlap: OverlapPolicy) {
   return {
     ...key,
     starts: mine,
-    trigger: () => schedules.trigger(key, overlap),
+    trigger: (requestId: string = randomUUID()) => schedules.trigger(key, overlap, requestId),
     info: async () => (await client.schedule.getHandle(key.workflow_id).describe()).info,
     started: (count: number) => waitFor(`start ${count}`, () => mine()[count - 1]),
     remove: () => schedules.remove(key),
@@ -131,18 +131,28 @@ test('a start whose run has ended already does not wait for its end', async () =
   await schedule.remove();
 });
 
-test('skip: nothing starts while the run is under way', async () => {
+test('a start that its policy skips says so, and completes without a run', async () => {
   const schedule = await aSchedule('skip');
+  answers.set(schedule.schedule_id, { skipped: 'run run_0 is still open' });
   await schedule.trigger();
-  const first = await schedule.started(1);
-  await schedule.trigger();
-  await waitFor('the skip', async () => (await schedule.info()).numActionsSkippedOverlap === 1);
-  expect(schedule.starts()).toEqual([first]);
-  const { end, closed } = await openWorkflow(first);
+  const { handle, closed } = await openWorkflow(await schedule.started(1));
+  expect(await closed()).toBe('COMPLETED');
+  expect(await handle.result()).toEqual({ skipped: 'run run_0 is still open' });
+  await schedule.remove();
+});
+
+test('a trigger that is repeated under one request id starts once', async () => {
+  const schedule = await aSchedule('buffer_all');
+  await schedule.trigger('one');
+  const { end, closed } = await openWorkflow(await schedule.started(1));
+  await schedule.trigger('one');
+  await schedule.trigger('two');
   await end();
   await closed();
-  await schedule.trigger();
-  await (await openWorkflow(await schedule.started(2))).end();
+  const { end: endSecond, closed: closedSecond } = await openWorkflow(await schedule.started(2));
+  await endSecond();
+  await closedSecond();
+  expect((await schedule.info()).numActionsTaken).toBe(2);
   await schedule.remove();
 });
 

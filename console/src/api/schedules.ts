@@ -9,7 +9,7 @@ export function schedulesQuery() {
   });
 }
 
-export function switchSchedule(scheduleId: string, act: 'pause' | 'resume'): Promise<unknown> {
+export function switchSchedule(scheduleId: string, act: 'pause' | 'resume' | 'trigger'): Promise<unknown> {
   return askPlainly(`/v1/schedules/${scheduleId}/${act}`, { method: 'POST' });
 }
 

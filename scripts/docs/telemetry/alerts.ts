@@ -152,6 +152,30 @@ export const alerts: readonly Alert[] = [
     ],
   },
   {
+    name: 'CapstanStartsFail',
+    query: 'sum by (outcome) (increase(capstan_schedule_starts_total{outcome=~"refused|missed"}[30m]))',
+    is: '>',
+    threshold: 0,
+    severity: 'ticket',
+    summary: 'Starts of schedules were {{ $labels.outcome }}.',
+    means:
+      'Each such start is a run in state `failed`, with the reason as its error. `refused`: the job does not match a new version, a capability has no instance, or a limit is reached. `missed`: Temporal or all workers were away for longer than the catch-up window. Starts that the overlap policy skips do not count here; they are `skipped`.',
+    look: '`capstan schedules show NAME`: the last start with its reason. `capstan ls --state failed` lists the runs.',
+    act: 'Remove the cause, then repeat the start with `capstan rerun RUN`: it uses the schedule as it is then.',
+    example: {
+      input: [
+        { series: 'capstan_schedule_starts_total{instance="w1",outcome="refused"}', values: '0+0x25 1+0x20' },
+      ],
+      labels: { outcome: 'refused' },
+      says: 'Starts of schedules were refused.',
+    },
+    calm: [
+      { series: 'capstan_schedule_starts_total{instance="w1",outcome="skipped"}', values: '0+1x40' },
+      { series: 'capstan_schedule_starts_total{instance="w1",outcome="started"}', values: '0+1x40' },
+      { series: 'capstan_schedule_starts_total{instance="w1",outcome="refused"}', values: '3+0x40' },
+    ],
+  },
+  {
     name: 'CapstanRequestsFail',
     query:
       '((sum(rate(capstan_http_request_duration_seconds_count{status=~"5.."}[5m])) or vector(0)) / sum(rate(capstan_http_request_duration_seconds_count[5m])))',

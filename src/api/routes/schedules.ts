@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { Schedule, ScheduleList, ScheduleRequest } from '../../contracts/schedule.ts';
 import {
@@ -7,10 +8,10 @@ import {
   removeSchedule,
   replaceSchedule,
   setSchedulePaused,
-  triggerSchedule,
 } from '../../services/schedules/schedule-service.ts';
-import { json } from '../input.ts';
-import { IdPath } from '../parameters.ts';
+import { triggerSchedule } from '../../services/schedules/trigger.ts';
+import { json, optionalJson } from '../input.ts';
+import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
@@ -95,12 +96,22 @@ export const scheduleRoutes: readonly Route[] = [
     tag: 'schedules',
     summary: 'Start a run of a schedule now, if the overlap policy allows it',
     description:
-      'The run appears in the list of runs soon after. Two requests within a second start one run.',
+      'A start that is refused is answered with its problem; so is one that the policy `skip` skips. With `skip` and `allow_all`, `last_start` of the answer names the run. With the other policies, Temporal starts it soon after.',
     scope: 'run:write',
+    rate: 'start',
     params: IdPath,
+    headers: KeyHeaders,
+    body: optionalJson(z.strictObject({}), 'data'),
     responses: { 202: Schedule },
-    errors: ['state_conflict', 'unavailable'],
-    result: (ctx, { caller, params }) =>
-      triggerSchedule(ctx, { project_id: caller.project_id, schedule_id: params.id }),
+    errors: ['state_conflict', 'unavailable', ...startErrors],
+    handle: async (ctx, { caller, params, headers, bytes }) => {
+      const { schedule, replayed } = await triggerSchedule(ctx, {
+        project_id: caller.project_id,
+        schedule_id: params.id,
+        idempotency: readIdempotency(headers, bytes),
+        by: caller.key_id,
+      });
+      return { status: 202, headers: markReplayed(replayed), body: schedule };
+    },
   }),
 ];

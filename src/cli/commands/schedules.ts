@@ -43,6 +43,19 @@ function optional(name: string, value: string | undefined): string[] {
   return value === undefined ? [] : [`${name} ${value}`];
 }
 
+function renderLastStart({ last_start, timezone }: Schedule): string[] {
+  if (last_start === null) return [];
+  const { scheduled_at, state, run_id, error } = last_start;
+  const reason = error === null ? '' : `  ${error.code}: ${error.message}`;
+  return [`last start ${formatTime(scheduled_at, timezone)}  ${run_id}  ${state}${reason}`];
+}
+
+function renderSkipped({ skipped, timezone }: Schedule): string[] {
+  if (skipped === null) return [];
+  const { count, scheduled_at, reason } = skipped;
+  return [`skipped ${count}, the latest ${formatTime(scheduled_at, timezone)}: ${reason}`];
+}
+
 function renderSchedule(schedule: Schedule, { style }: Printer): string[] {
   const { budget_ceiling_usd: ceiling, labels = {}, next_at, timezone } = schedule;
   const labelled = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
@@ -55,6 +68,8 @@ function renderSchedule(schedule: Schedule, { style }: Printer): string[] {
     ...optional('budget', ceiling === undefined ? undefined : formatUsd(ceiling)),
     ...optional('labels', labelled.length === 0 ? undefined : labelled.join(' ')),
     `job ${writeJson(schedule.job)}`,
+    ...renderLastStart(schedule),
+    ...renderSkipped(schedule),
     ...(next_at.length === 0 ? [] : [style.bold('next')]),
     ...next_at.map((at) => `  ${formatTime(at, timezone)}`),
   ];
@@ -67,6 +82,7 @@ const scheduleTable: Columns<Schedule> = [
   ['CRON', 'cron'],
   ['ZONE', 'timezone', 'shrinks'],
   ['STATE', standingOf],
+  ['LAST', ({ last_start }) => last_start?.state ?? ''],
   ['NEXT', ({ next_at: [next], timezone }) => (next === undefined ? '' : formatTime(next, timezone))],
 ];
 
@@ -124,7 +140,9 @@ const addCommand = command('add', {
     print.line(schedule.schedule_id);
     const [next] = schedule.next_at;
     const standing =
-      next === undefined ? standingOf(schedule) : `next at ${formatTime(next, schedule.timezone)}`;
+      next === undefined || !schedule.delivered
+        ? standingOf(schedule)
+        : `next at ${formatTime(next, schedule.timezone)}`;
     print.remark(`${schedule.name}: ${standing}`);
   },
 });
@@ -138,8 +156,9 @@ function actCommand(act: 'pause' | 'resume' | 'trigger', about: string, done: st
       const id = await resolveId(client, schedule);
       return client.post(path`/v1/schedules/${id}/${act}`, Schedule, jsonBody({}));
     },
-    show: ({ name, delivered }, { print }) => {
+    show: ({ name, delivered, last_start }, { print }) => {
       print.line(`${done} ${name}`);
+      if (act === 'trigger' && last_start?.state === 'queued') print.remark(last_start.run_id);
       if (!delivered) print.remark('Temporal is told when it is back');
     },
   });

@@ -11,11 +11,12 @@ import {
   ScheduleNotFoundError,
   type ScheduleOptions,
 } from '@temporalio/client';
+import { encodeScheduleOverlapPolicy } from '@temporalio/client/lib/schedule-types.js';
 import { type DataConverter, defaultPayloadConverter } from '@temporalio/common';
 import type { OverlapPolicy } from '../../contracts/schedule.ts';
 import type { StartPlan, UtcCalendar } from '../../core/calendar/starts.ts';
 import type { ScheduledRunInput } from '../../core/workflow-payloads.ts';
-import type { Bounded } from './connection.ts';
+import { type Bounded, hasStatus } from './connection.ts';
 
 export interface ScheduleOrder {
   readonly project_id: string;
@@ -44,16 +45,20 @@ export type ScheduleRef = Pick<ScheduleOrder, 'workflow_id'>;
 export interface TemporalSchedules {
   put(order: ScheduleOrder): Promise<void>;
   remove(key: ScheduleRef): Promise<void>;
-  /** Starts now, as its overlap policy allows. gone: Temporal does not know the schedule. */
-  trigger(key: ScheduleRef, overlap: OverlapPolicy): Promise<'asked' | 'gone'>;
+  /**
+   * Starts now, as its overlap policy allows. gone: Temporal does not know the schedule.
+   * @param requestId a repeated request with the same id starts nothing more
+   */
+  trigger(key: ScheduleRef, overlap: OverlapPolicy, requestId: string): Promise<'asked' | 'gone'>;
   /** Ids of schedules of the namespace, `<pipeline>/<schedule_id>`, as far as the visibility store knows. */
   list(): AsyncIterable<string>;
   /** Null: Temporal does not know the schedule. @param ms how long the answer may take */
   standing(key: ScheduleRef, ms: number): Promise<TemporalStanding | null>;
 }
 
+/** A start that is to be skipped is started too: the row decides and counts it (services/schedules). */
 const overlaps = {
-  skip: 'SKIP',
+  skip: 'ALLOW_ALL',
   buffer_one: 'BUFFER_ONE',
   buffer_all: 'BUFFER_ALL',
   cancel_other: 'CANCEL_OTHER',
@@ -103,7 +108,7 @@ async function reach(call: () => Promise<unknown>): Promise<boolean> {
     await call();
     return true;
   } catch (error) {
-    if (error instanceof ScheduleNotFoundError) return false;
+    if (error instanceof ScheduleNotFoundError || hasStatus(error, 'notFound')) return false;
     throw error;
   }
 }
@@ -145,10 +150,13 @@ export function createSchedules(client: Client, taskQueue: string, bounded: Boun
     remove: async (key) => {
       await reach(() => bounded(() => handleOf(key).delete(), answerMs));
     },
-    trigger: async (key, overlap) =>
-      (await reach(() => bounded(() => handleOf(key).trigger(overlaps[overlap]), answerMs)))
-        ? 'asked'
-        : 'gone',
+    trigger: async ({ workflow_id: scheduleId }, overlap, requestId) => {
+      const { identity, namespace } = client.options;
+      const patch = { triggerImmediately: { overlapPolicy: encodeScheduleOverlapPolicy(overlaps[overlap]) } };
+      const ask = () =>
+        writing.workflowService.patchSchedule({ namespace, identity, scheduleId, requestId, patch });
+      return (await reach(() => bounded(ask, answerMs))) ? 'asked' : 'gone';
+    },
     list: () => listIds(writing),
     standing: async (key, ms) => {
       let standing: TemporalStanding = { paused: null };

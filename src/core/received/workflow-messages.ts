@@ -195,11 +195,14 @@ export function isLadderPosition(result: unknown): result is LadderPosition {
   return hasShape(position, result);
 }
 
-const submission: Shape = (value, at) =>
-  hasShape(fields({ refused: failure }), value) ? null : fields({ run_id: text })(value, at);
+const submissions: readonly Shape[] = [
+  fields({ run_id: text }),
+  fields({ skipped: text }),
+  fields({ refused: failure }),
+];
 
 export function isSubmission(result: unknown): result is ScheduledSubmission {
-  return hasShape(submission, result);
+  return submissions.some((shape) => hasShape(shape, result));
 }
 
 const stepEnds: readonly Shape[] = [

@@ -57,6 +57,11 @@ const runs = {
     buckets: runBuckets,
   },
   runs: { type: 'gauge', help: 'Open runs.', labels: ['state'], of: 'shared' },
+  schedule_starts_total: {
+    type: 'counter',
+    help: 'Starts of schedules: started, refused (its run failed at once), missed (not in time), skipped (by its own settings).',
+    labels: ['outcome'],
+  },
   waiting_steps: {
     type: 'gauge',
     help: 'Steps and items that wait, by what for; capability names the one that is missing.',

@@ -156,12 +156,15 @@ export interface RepeatedRun extends RunKey {
   /** numeric as text */
   readonly budget_ceiling_usd: string | null;
   readonly labels: Readonly<Record<string, string>>;
+  /** The schedule whose start was refused or missed, so that the run never began. */
+  readonly failed_start_of: string | null;
 }
 
 export function readRepeatedRun(db: Db, { project_id, run_id }: RunKey): Promise<RepeatedRun | undefined> {
   return query<RepeatedRun>(db).first(
     `select r.run_id, r.project_id, r.state, r.job_id, j.body as job, r.pipeline, r.digest, d.body as definition,
-       r.priority, r.budget_ceiling_usd, r.labels
+       r.priority, r.budget_ceiling_usd, r.labels,
+       case when r.start_delivered_at is null and r.state = 'failed' then r.schedule_id end as failed_start_of
      from run r join definition d using (digest) join job j using (job_id) where r.run_id = ? and r.project_id = ?`,
     [run_id, project_id],
   );

@@ -6,6 +6,7 @@ import { parseMediaReference } from '../../contracts/media.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import { type Run, terminalRunStates } from '../../contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../contracts/run-control.ts';
+import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import { compileDefinition } from '../../core/definition/compile.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
@@ -19,12 +20,13 @@ import {
   readRepeatedRun,
   readStepStates,
 } from '../../db/run/run-control.ts';
+import { readSchedule } from '../../db/schedule.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { deliverSoon } from '../delivery/deliveries.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
 import { insertAdmittedRun } from './admission.ts';
-import type { KnownDefinition } from './definitions.ts';
+import { choiceOf, type KnownDefinition, type KnownDefinitions } from './definitions.ts';
 import { runStarts } from './delivery.ts';
 import { newJob, prepareRun, type RunJob } from './preparation.ts';
 import { newRunView, noSuchRun } from './run-view.ts';
@@ -108,17 +110,34 @@ async function choose(
   return { choice, reusedJobs: findMediaJobs(references) };
 }
 
+interface RerunTarget {
+  readonly version: string | undefined;
+  /** Of a run that is a refused or missed start: the schedule as it is now, so that the cause may be mended. */
+  readonly schedule: ScheduleRequest | undefined;
+}
+
+/** @throws AppError `not_found` */
+function findDefinition(
+  definitions: KnownDefinitions,
+  { project_id, pipeline, digest }: RepeatedRun,
+  { version, schedule }: RerunTarget,
+): Promise<KnownDefinition> {
+  if (version !== undefined) return definitions.find(project_id, pipeline, { version });
+  if (schedule === undefined) return definitions.ofDigest(digest);
+  return definitions.find(project_id, schedule.pipeline, choiceOf(schedule));
+}
+
 async function plan(ctx: RerunCtx, order: RerunOrder): Promise<Rerun> {
   const { db, definitions } = ctx;
   const { from = null, only_failed = false, version, job: otherJob } = order.request;
   const before = await readBefore(ctx, order);
-  const known =
-    version === undefined
-      ? await definitions.ofDigest(before.digest)
-      : await definitions.find(order.project_id, before.pipeline, { version });
+  const schedule =
+    before.failed_start_of === null ? undefined : await readSchedule(db, before.failed_start_of);
+  const known = await findDefinition(definitions, before, { version, schedule: schedule?.body });
   if (from !== null) requireSteps(from, known);
+  const givenJob = otherJob ?? schedule?.body.job;
   const job: RunJob =
-    otherJob === undefined ? { job_id: before.job_id, body: before.job, isNew: false } : newJob(otherJob);
+    givenJob === undefined ? { job_id: before.job_id, body: before.job, isNew: false } : newJob(givenJob);
   const chosen = await choose(ctx, before, {
     compiled: compileDefinition(known.definition),
     before: before.definition,

@@ -3,8 +3,7 @@
  * so that a repeated request with the same Idempotency-Key gets the same run, even when the process died right after
  * answering.
  *
- * A run with another origin, such as a start of a schedule, is accepted at most once for its origin: it is written here
- * and started by a server.
+ * A run that a schedule starts is prepared by the same checks; `schedules/` writes it, at most once for each start.
  */
 import type { Problem } from '../../contracts/problem.ts';
 import type { Run, RunRequest } from '../../contracts/run.ts';
@@ -217,14 +216,19 @@ export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<Bulk
   return submission;
 }
 
-/** @returns the run's id @throws AppError `state_conflict` when the origin has one already; else as a request */
-export async function submitOriginatedRun(
+export interface OriginatedRun {
+  readonly request: RunRequest;
+  readonly origin: RunOrigin;
+  /** Id of the key or person that asked for it, if any. */
+  readonly by?: string;
+}
+
+/** Checks all but the limits of open runs. @throws AppError as a request */
+export async function prepareOriginatedRun(
   ctx: IntakeCtx,
   projectId: string,
-  { request, origin }: { readonly request: RunRequest; readonly origin: RunOrigin },
-): Promise<string> {
+  { request, origin, by }: OriginatedRun,
+): Promise<PreparedRun> {
   const order = await readRequest(ctx, projectId, request);
-  const prepared = await prepareRun(ctx, projectId, { ...order, origin });
-  const mostOpen = ctx.config.OPEN_RUNS_PER_PROJECT;
-  return (await ctx.db.transaction((trx) => insertAdmittedRun(trx, prepared, mostOpen))).run_id;
+  return prepareRun(ctx, projectId, { ...order, origin, ...startedBy(by) });
 }

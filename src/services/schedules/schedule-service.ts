@@ -1,6 +1,5 @@
 /** Schedules as users see them. A change is a change of the row, which is delivered to Temporal at once or later. */
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
 import { scheduleWorkflowId } from '../../core/workflow-names.ts';
@@ -11,7 +10,6 @@ import {
   insertSchedule,
   listSchedules,
   lockSchedule,
-  markScheduleForgotten,
   readSchedule,
   type ScheduleKey,
   type ScheduleRow,
@@ -24,7 +22,7 @@ import type { ServerCtx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { newId } from '../ids.ts';
 import { deliverSchedule } from './delivery.ts';
-import { isDelivered, showSchedule } from './schedule-view.ts';
+import { showSchedules } from './schedule-view.ts';
 import { checkSchedule } from './validation.ts';
 
 function scheduleNotFound(id: string): AppError {
@@ -73,24 +71,8 @@ async function changeRow(db: Db, { change, ...asked }: ScheduleChange): Promise<
   });
 }
 
-const retryAfterS = 5;
-
-/** Asks Temporal for a start now, as the schedule's overlap policy allows. @throws AppError `unavailable` */
-async function startSchedule({ db, temporal }: ServerCtx, row: ScheduleRow): Promise<void> {
-  if (!isDelivered(row)) {
-    const message = `Temporal does not know the schedule ${row.body.name} yet`;
-    throw new AppError('unavailable', message, { retryAfterS });
-  }
-  const asked = await temporal.schedules.trigger(row, row.body.overlap).catch((cause: unknown) => {
-    throw new AppError('unavailable', 'Temporal does not answer', { cause, retryAfterS });
-  });
-  if (asked === 'asked') return;
-  await markScheduleForgotten(db, row.schedule_id);
-  const message = `Temporal had forgotten the schedule ${row.body.name}; it is told again`;
-  throw new AppError('unavailable', message, { retryAfterS });
-}
-
-async function requireSchedule(
+/** @throws AppError `not_found` */
+export async function requireSchedule(
   { db }: Pick<ServerCtx, 'db'>,
   { project_id, schedule_id }: ScheduleKey,
 ): Promise<ScheduleRow> {
@@ -99,9 +81,19 @@ async function requireSchedule(
   return row;
 }
 
+/** Shows the schedule as Temporal has it at this moment. */
+export async function showFresh(
+  { db, temporal: { schedules } }: ServerCtx,
+  row: ScheduleRow,
+): Promise<Schedule> {
+  const [schedule] = await showSchedules({ db, standing: schedules.standing }, [row]);
+  if (schedule === undefined) throw scheduleNotFound(row.schedule_id);
+  return schedule;
+}
+
 /** @throws AppError `not_found` */
 export async function getSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
-  return showSchedule(ctx.db, ctx.temporal.schedules, await requireSchedule(ctx, key));
+  return showFresh(ctx, await requireSchedule(ctx, key));
 }
 
 /** Delivers the row to Temporal, and shows the result. */
@@ -112,14 +104,14 @@ async function tellSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule>
 
 /** By name. */
 export async function listSchedulesPage(
-  { db, standing }: Pick<ServerCtx, 'db' | 'standing'>,
+  ctx: Pick<ServerCtx, 'db' | 'standing'>,
   projectId: string,
   { limit, cursor }: PageRequest,
 ) {
   const after = cursor === undefined ? null : decodeCursor(cursor);
-  const rows = await listSchedules(db, projectId, { after, limit: limit + 1 });
+  const rows = await listSchedules(ctx.db, projectId, { after, limit: limit + 1 });
   const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
-  return { ...page, items: await Promise.all(page.items.map((row) => showSchedule(db, { standing }, row))) };
+  return { ...page, items: await showSchedules(ctx, page.items) };
 }
 
 /** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
@@ -186,42 +178,4 @@ export async function removeSchedule(
     await noteSchedule(trx, key, { actor, action: 'schedule.deleted' });
   });
   await deliverSchedule(ctx, schedule_id);
-}
-
-const deliveryMs = 10_000;
-const pauseMs = 100;
-
-/** Waits until Temporal has the row, which another request or process may be delivering. */
-async function awaitDelivery(ctx: ServerCtx, key: ScheduleKey): Promise<ScheduleRow> {
-  const until = performance.now() + deliveryMs;
-  for (;;) {
-    await deliverSchedule(ctx, key.schedule_id);
-    const row = await requireSchedule(ctx, key);
-    if (isDelivered(row) || performance.now() > until) return row;
-    await sleep(pauseMs);
-  }
-}
-
-/** @throws AppError `state_conflict` while it is paused, here or in Temporal */
-function refusePaused({
-  name,
-  paused,
-  paused_in_temporal: reason,
-}: Pick<Schedule, 'name' | 'paused' | 'paused_in_temporal'>): void {
-  if (paused) throw new AppError('state_conflict', `schedule ${name} is paused; resume it first`);
-  if (reason === undefined) return;
-  throw new AppError(
-    'state_conflict',
-    `schedule ${name} was paused in Temporal (${reason}); resume it first`,
-  );
-}
-
-/** Starts now, as its overlap policy allows. @throws AppError `state_conflict` while it is paused, `unavailable` */
-export async function triggerSchedule(ctx: ServerCtx, key: ScheduleKey): Promise<Schedule> {
-  refusePaused((await requireSchedule(ctx, key)).body);
-  const row = await awaitDelivery(ctx, key);
-  const schedule = await showSchedule(ctx.db, ctx.temporal.schedules, row);
-  refusePaused(schedule);
-  await startSchedule(ctx, row);
-  return schedule;
 }

@@ -10,7 +10,12 @@ import type { TemporalSchedules, TemporalStanding } from '../../clients/temporal
 import type { Schedule } from '../../contracts/schedule.ts';
 import { nextStarts } from '../../core/calendar/starts.ts';
 import type { Db } from '../../db/connect.ts';
-import { markScheduleForgotten, type ScheduleRow } from '../../db/schedule.ts';
+import {
+  type LastStartRow,
+  listLastStarts,
+  markScheduleForgotten,
+  type ScheduleRow,
+} from '../../db/schedule.ts';
 
 const shownTimes = 5;
 
@@ -18,8 +23,24 @@ export function isDelivered({ version, delivered_version }: ScheduleRow): boolea
   return delivered_version >= version;
 }
 
-/** @param standing null: unknown */
-function toSchedule(row: ScheduleRow, standing: TemporalStanding | null): Schedule {
+function toSkipped({ skips: count, skipped_at, skip_reason }: ScheduleRow): Schedule['skipped'] {
+  if (skipped_at === null || skip_reason === null) return null;
+  return { count, scheduled_at: skipped_at.toISOString(), reason: skip_reason };
+}
+
+function toLastStart(last: LastStartRow | undefined): Schedule['last_start'] {
+  if (last === undefined) return null;
+  const { scheduled_at, run_id, state, error } = last;
+  return { scheduled_at: scheduled_at.toISOString(), run_id, state, error };
+}
+
+interface KnownStanding {
+  /** Null: unknown. */
+  readonly standing: TemporalStanding | null;
+  readonly last: LastStartRow | undefined;
+}
+
+function toSchedule(row: ScheduleRow, { standing, last }: KnownStanding): Schedule {
   const { cron, timezone, paused } = row.body;
   const pausedThere = paused ? null : (standing?.paused ?? null);
   const isPaused = paused || pausedThere !== null;
@@ -30,6 +51,8 @@ function toSchedule(row: ScheduleRow, standing: TemporalStanding | null): Schedu
     delivered: isDelivered(row),
     ...(pausedThere === null ? {} : { paused_in_temporal: pausedThere }),
     next_at: next.map((at) => new Date(at).toISOString()),
+    last_start: toLastStart(last),
+    skipped: toSkipped(row),
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
   };
@@ -38,17 +61,32 @@ function toSchedule(row: ScheduleRow, standing: TemporalStanding | null): Schedu
 /** How long a view waits for Temporal. */
 const viewMs = 2_000;
 
-/** Shows the row, and whether Temporal has paused it. A schedule that Temporal has forgotten is delivered again. */
-export async function showSchedule(
-  db: Db,
-  schedules: { readonly standing: AskStanding },
+/** A schedule that Temporal has forgotten is delivered again. */
+async function showOne(
+  { db, standing: ask }: ShowCtx,
   row: ScheduleRow,
+  last: LastStartRow | undefined,
 ): Promise<Schedule> {
-  if (!isDelivered(row)) return toSchedule(row, null);
-  const standing = await schedules.standing(row, viewMs).catch(() => undefined);
-  if (standing !== null) return toSchedule(row, standing ?? null);
+  if (!isDelivered(row)) return toSchedule(row, { standing: null, last });
+  const standing = await ask(row, viewMs).catch(() => undefined);
+  if (standing !== null) return toSchedule(row, { standing: standing ?? null, last });
   await markScheduleForgotten(db, row.schedule_id);
-  return toSchedule({ ...row, delivered_version: 0 }, null);
+  return toSchedule({ ...row, delivered_version: 0 }, { standing: null, last });
+}
+
+interface ShowCtx {
+  readonly db: Db;
+  readonly standing: AskStanding;
+}
+
+/** Shows each row with its last start, and whether Temporal has paused it. */
+export async function showSchedules(ctx: ShowCtx, rows: readonly ScheduleRow[]): Promise<Schedule[]> {
+  const starts = await listLastStarts(
+    ctx.db,
+    rows.map(({ schedule_id }) => schedule_id),
+  );
+  const lasts = new Map(starts.map((last) => [last.schedule_id, last]));
+  return Promise.all(rows.map((row) => showOne(ctx, row, lasts.get(row.schedule_id))));
 }
 
 /** As `TemporalSchedules.standing`. */

@@ -35,11 +35,26 @@ const schedule: Schedule = {
   paused: false,
   delivered: true,
   next_at: ['2026-03-27T03:30:00.000Z', '2026-03-30T02:30:00.000Z'],
+  last_start: null,
+  skipped: null,
   created_at: '2026-01-01T00:00:00.000Z',
   updated_at: '2026-01-01T00:00:00.000Z',
 };
 const { alias: _, ...latest } = schedule;
-const paused: Schedule = { ...latest, schedule_id: 'sch_2', name: 'weekly', paused: true, next_at: [] };
+const last_start = {
+  scheduled_at: '2026-03-26T03:30:00.000Z',
+  run_id: 'run_1',
+  state: 'failed',
+  error: { code: 'job_invalid', message: 'n is no number' },
+} as const;
+const paused: Schedule = {
+  ...latest,
+  schedule_id: 'sch_2',
+  name: 'weekly',
+  paused: true,
+  next_at: [],
+  last_start,
+};
 
 it('lists all pages with the next start of each, in its own zone', async () => {
   const { stdout, asked } = await capstan(
@@ -49,9 +64,9 @@ it('lists all pages with the next start of each, in its own zone', async () => {
   );
   expect(asked).toEqual(['GET /v1/schedules?limit=200', 'GET /v1/schedules?limit=200&cursor=x']);
   expect(stdout.split('\n')).toEqual([
-    'SCHEDULE  NAME     PIPELINE        CRON              ZONE           STATE   NEXT',
-    'sch_1     nightly  trailer@stable  30 4 * * mon-fri  Europe/Berlin  active  2026-03-27 04:30 +01:00',
-    'sch_2     weekly   trailer@latest  30 4 * * mon-fri  Europe/Berlin  paused',
+    'SCHEDULE  NAME     PIPELINE        CRON              ZONE           STATE   LAST    NEXT',
+    'sch_1     nightly  trailer@stable  30 4 * * mon-fri  Europe/Berlin  active          2026-03-27 04:30 +01:00',
+    'sch_2     weekly   trailer@latest  30 4 * * mon-fri  Europe/Berlin  paused  failed',
     '',
   ]);
   expect((await capstan([], { items: [], next_cursor: null })).stderr).toBe('no schedules\n');
@@ -97,6 +112,22 @@ it('shows one by its name, with starts before and after the clocks change', asyn
     'next',
     ...['  2026-03-27 04:30 +01:00', '  2026-03-30 04:30 +02:00', ''],
   ]);
+});
+
+it('shows the last start with its reason, how many were skipped, and a pause in Temporal', async () => {
+  const skipped = { count: 3, scheduled_at: '2026-03-25T03:30:00.000Z', reason: 'run run_0 is still open' };
+  const shown = { ...schedule, last_start, skipped, next_at: [], paused_in_temporal: 'the disk is full' };
+  const { stdout } = await capstan(['show', 'sch_1'], shown);
+  const lines = stdout.split('\n');
+  expect(lines[0]).toBe('nightly  sch_1  paused in Temporal');
+  expect(lines).toContain('paused in Temporal: the disk is full');
+  expect(lines).toContain('last start 2026-03-26 04:30 +01:00  run_1  failed  job_invalid: n is no number');
+  expect(lines).toContain('skipped 3, the latest 2026-03-25 04:30 +01:00: run run_0 is still open');
+});
+
+it('names the run that a trigger has started', async () => {
+  const started = { ...schedule, last_start: { ...last_start, state: 'queued', error: null } };
+  expect((await capstan(['trigger', 'sch_1'], started)).stderr).toBe('run_1\n');
 });
 
 it.each([

@@ -1,8 +1,8 @@
 /** Schedules in words, and the request of their form. */
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import type { RunSummary } from '../../../../src/contracts/run.ts';
 import type { OverlapPolicy, Schedule } from '../../../../src/contracts/schedule.ts';
 import { nextStarts } from '../../../../src/core/calendar/starts.ts';
+import { formatMoment } from '../../shared/format.ts';
 
 export const overlapWords: Readonly<Record<OverlapPolicy, string>> = {
   skip: 'skip the start',
@@ -51,48 +51,13 @@ export function toScheduleRequest(
   };
 }
 
-const dayMs = 86_400_000;
-/** A start may be late by up to this. */
-const graceMs = 120_000;
-const mostStarts = 100;
-
-type Started = Pick<RunSummary, 'created_at'>;
-type TimedSchedule = Pick<Schedule, 'cron' | 'timezone' | 'paused' | 'updated_at'>;
-
-/** Empty for a zone that this browser does not know. */
-function startsSince(
-  { cron, timezone }: Pick<TimedSchedule, 'cron' | 'timezone'>,
-  since: number,
-): readonly number[] {
-  try {
-    return nextStarts(cron, { timezone, after: since, count: mostStarts });
-  } catch (error) {
-    if (error instanceof RangeError) return [];
-    throw error;
-  }
-}
-
-/**
- * `2 of 24 starts in the last 24 h made no run`; null when all did, or while it is paused. Starts that the overlap
- * policy suppressed count too.
- * @param runs newest first, as many as were requested
- */
-export function describeMissed(
-  schedule: TimedSchedule,
-  runs: readonly Started[],
-  now: number,
-): string | null {
-  if (schedule.paused) return null;
-  const oldest = runs.length < mostStarts / 2 ? 0 : Date.parse(runs.at(-1)?.created_at ?? '');
-  const since = Math.max(now - dayMs, Date.parse(schedule.updated_at), oldest);
-  const { cron, timezone } = schedule;
-  const starts = startsSince({ cron, timezone }, since).filter((at) => at <= now - graceMs);
-  const made = runs.map(({ created_at }) => Date.parse(created_at));
-  const missed = starts.filter((start, index) => {
-    const until = starts[index + 1] ?? now;
-    return !made.some((at) => at >= start - 1_000 && at < until);
-  });
-  return missed.length === 0
-    ? null
-    : `${missed.length} of ${starts.length} starts in the last 24 h made no run`;
+/** `3 starts were skipped, the latest on …: why`; null: none. */
+export function describeSkipped({
+  skipped,
+  timezone,
+}: Pick<Schedule, 'skipped' | 'timezone'>): string | null {
+  if (skipped === null) return null;
+  const { count, scheduled_at, reason } = skipped;
+  const starts = count === 1 ? '1 start was' : `${count} starts were`;
+  return `${starts} skipped, the latest of ${formatMoment(scheduled_at, timezone)}: ${reason}`;
 }

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { type ReactElement, Suspense, useState } from 'react';
 import type { Schedule } from '../../../../src/contracts/schedule.ts';
 import { conditionOfRun } from '../../../../src/core/run/condition.ts';
-import { runsQuery, startRun } from '../../api/runs.ts';
+import { runsQuery } from '../../api/runs.ts';
 import { deleteSchedule, schedulesQuery, switchSchedule } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
@@ -13,8 +13,7 @@ import { Button, EmptyState, linkClass, PageHead, Panel } from '../../shared/par
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { ConditionMark, StateMark } from '../../shared/state-mark.tsx';
-import { useNow } from '../../shared/use-now.ts';
-import { describeMissed, overlapWords } from './model.ts';
+import { describeSkipped, overlapWords } from './model.ts';
 
 const NewSchedule = latePart(() => import('./new-schedule.tsx'), 'NewSchedule');
 
@@ -65,13 +64,11 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
   });
   const end = useMutation({ mutationFn: () => deleteSchedule(schedule.schedule_id), onSettled: read });
   const trigger = useMutation({
-    mutationFn: () =>
-      startRun({
-        pipeline: schedule.pipeline,
-        job: schedule.job,
-        ...(schedule.version === undefined ? {} : { version: schedule.version }),
-        ...(schedule.priority === undefined ? {} : { priority: schedule.priority }),
-      }),
+    mutationFn: () => switchSchedule(schedule.schedule_id, 'trigger'),
+    onSettled: async () => {
+      await read();
+      await queries.invalidateQueries({ queryKey: ['runs'] });
+    },
   });
   const error = pause.error ?? end.error ?? trigger.error;
   return (
@@ -101,14 +98,6 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
       }
     >
       {error === null ? null : <ProblemView error={error} />}
-      {trigger.data === undefined ? null : (
-        <p className="mb-2 text-sm">
-          Started:{' '}
-          <Link to="/runs/$runId" params={{ runId: trigger.data.run_id }} className={linkClass}>
-            {trigger.data.run_id}
-          </Link>
-        </p>
-      )}
       <p className="flex flex-wrap items-center gap-x-3 text-sm">
         <code className="rounded bg-sunken px-1.5 font-mono">{schedule.cron}</code>
         <span className="text-muted">{schedule.timezone}</span>
@@ -138,14 +127,13 @@ const shownRuns = 5;
 
 /** The newest first, each with its end. */
 function LastRuns({ schedule }: { readonly schedule: Schedule }): ReactElement | null {
-  const now = useNow();
   const filter = { schedule_id: schedule.schedule_id };
   const runs = useQuery({ ...runsQuery(filter), refetchInterval: 15_000 }).data?.items;
   if (runs === undefined) return null;
-  const missed = describeMissed(schedule, runs, now);
+  const skipped = describeSkipped(schedule);
   return (
     <>
-      {missed === null ? null : <p className="mt-3 text-xs text-waiting">{missed}.</p>}
+      {skipped === null ? null : <p className="mt-3 text-xs text-waiting">{skipped}</p>}
       {runs.length === 0 ? <p className="mt-3 text-xs text-muted">It has started no run yet.</p> : null}
       <ul aria-label="Last runs" className="mt-3 flex flex-col gap-1">
         {runs.slice(0, shownRuns).map((run) => (
