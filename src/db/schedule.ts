@@ -90,7 +90,8 @@ export function updateSchedule(
   body: ScheduleRequest,
 ): Promise<ScheduleRow | undefined> {
   return query<ScheduleRow>(trx).first(
-    `update schedule set name = ?, body = ?, version = version + 1, updated_at = clock_timestamp()
+    `update schedule set name = ?, body = ?, version = version + 1, updated_at = clock_timestamp(),
+       watched_until = clock_timestamp(), watch_at = clock_timestamp()
      where schedule_id = ? and deleted_at is null returning *`,
     [body.name, toJson(body), scheduleId],
   );
@@ -153,6 +154,49 @@ export function listLastStarts(db: Db, scheduleIds: readonly string[]): Promise<
        select r.scheduled_at, r.run_id, r.state, r.error from run r
        where r.schedule_id = s.schedule_id order by r.scheduled_at desc limit 1) last`,
     [[...scheduleIds]],
+  );
+}
+
+/** Schedules of which a start is to be accounted for. */
+export function listSchedulesToWatch(db: Db, now: Date, limit: number): Promise<ScheduleRow[]> {
+  return query<ScheduleRow>(db).all(
+    'select * from schedule where deleted_at is null and watch_at <= ? order by watch_at limit ?',
+    [now, limit],
+  );
+}
+
+/** The scheduled times of runs. */
+export async function listStartTimes(
+  db: Db,
+  scheduleId: string,
+  { after, until }: { readonly after: Date; readonly until: Date },
+): Promise<Date[]> {
+  const rows = await query<{ scheduled_at: Date }>(db).all(
+    'select scheduled_at from run where schedule_id = ? and scheduled_at > ? and scheduled_at <= ?',
+    [scheduleId, after, until],
+  );
+  return rows.map(({ scheduled_at }) => scheduled_at);
+}
+
+/** Whether the run before a moment was still open then. */
+export async function wasOpenAt(db: Db, { schedule_id }: ScheduleKey, at: Date): Promise<boolean> {
+  const row = await query<{ was_open: boolean }>(db).first(
+    `select coalesce(finished_at > ?, true) as was_open from run where schedule_id = ? and scheduled_at < ?
+     order by scheduled_at desc limit 1`,
+    [at, schedule_id, at],
+  );
+  return row?.was_open === true;
+}
+
+/** Does nothing if the schedule was changed meanwhile: it is looked at again from then on. */
+export async function markWatched(
+  db: Db,
+  { schedule_id, version }: Pick<ScheduleRow, 'schedule_id' | 'version'>,
+  { until, at }: { readonly until: Date; readonly at: Date },
+): Promise<void> {
+  await db.raw(
+    'update schedule set watched_until = ?, watch_at = ? where schedule_id = ? and version = ? and deleted_at is null',
+    [until, at, schedule_id, version],
   );
 }
 

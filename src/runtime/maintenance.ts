@@ -33,6 +33,7 @@ import { purge, type Retention } from '../services/retention/purge.ts';
 import { createStartMarks } from '../services/runs/delivery.ts';
 import { createDueWork } from '../services/runs/due-work.ts';
 import { createReconcileRuns, createStallWatch } from '../services/runs/repair.ts';
+import { watchStarts } from '../services/schedules/watch.ts';
 import { resealSecrets } from '../services/secrets/secret-service.ts';
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
 import { createWebhookDelivery } from '../services/webhooks/delivery.ts';
@@ -114,6 +115,7 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
     beginWarmUps: () => beginWarmUps(ctx),
     purgeOld: (isStopping) => purgeOld(ctx, isStopping),
     resealSecrets: () => resealSecrets(ctx),
+    watchStarts: () => watchStarts(ctx),
     eraseProjects: (isStopping) => eraseProjects(ctx, isStopping),
     recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : personChecks?.begin,
   };

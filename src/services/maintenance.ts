@@ -180,6 +180,8 @@ export interface DutyParts {
   readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
   /** Seals secrets again after a rotation. */
   readonly resealSecrets: () => Promise<number>;
+  /** Accounts for starts of schedules; returns how many were missed. */
+  readonly watchStarts: () => Promise<number>;
   /** Continues erasures of projects. */
   readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
 }
@@ -281,6 +283,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   abandoned_uploads: { everyMs: purgeMs, work: ({ parts }) => parts.media.sweep(abandonedMs) },
   parts_of_tables: routine(60 * minuteMs, ({ db }) => addParts(db)),
   secrets_under_former_keys: { everyMs: 10_000, work: ({ parts }) => parts.resealSecrets() },
+  starts_of_schedules: routine(5_000, ({ parts }) => parts.watchStarts()),
   erasures: routine(1_000, ({ parts }, isStopping) => parts.eraseProjects(isStopping)),
   retention: routine(purgeMs, ({ parts }, isStopping) => parts.purgeOld(isStopping)),
 };

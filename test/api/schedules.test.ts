@@ -6,7 +6,7 @@ import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule, ScheduleList } from '../../src/contracts/schedule.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { readSchedule } from '../../src/db/schedule.ts';
-import { recordFailedStart } from '../../src/services/schedules/scheduled-runs.ts';
+import { recordFruitlessStart } from '../../src/services/schedules/scheduled-runs.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
@@ -247,7 +247,7 @@ it('shows its last start, and runs one that was refused again when the cause is 
   const row = await readSchedule(api.db, schedule_id);
   if (row === undefined) throw new Error('the schedule is gone');
   const error = { code: 'job_invalid', message: 'the job does not match' };
-  await recordFailedStart({ db: api.db, telemetry: noTelemetry }, row, {
+  await recordFruitlessStart({ db: api.db, telemetry: noTelemetry }, row, {
     ...start,
     outcome: 'refused',
     error,

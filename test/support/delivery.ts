@@ -33,6 +33,7 @@ export function aDeliveryCtx(
         trigger: async () => 'gone',
         list: async function* () {},
         standing: async () => ({ paused: null }),
+        isStarting: async () => false,
         ...schedules,
       },
       payloadKey,

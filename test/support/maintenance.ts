@@ -12,6 +12,7 @@ export const idleParts: Omit<DutyParts, 'budgets'> = {
   webhooks: { deliverDue: async () => 0 },
   purgeOld: nothing,
   eraseProjects: nothing,
+  watchStarts: nothing,
   resealSecrets: nothing,
   media: { sweep: async () => 0 },
   probeDue: nothing,

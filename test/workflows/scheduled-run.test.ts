@@ -104,8 +104,13 @@ test('asks for the run of its time, under an id of that time, and lasts until th
   expect(start.workflow_id).toMatch(`leaping/${schedule.schedule_id}-20`);
   const workflow = await openWorkflow(start);
   expect(await workflow.status()).toBe('RUNNING');
+  const scheduled = new Date(start.workflow_id.slice(schedule.workflow_id.length + 1));
+  const isStarting = (at: Date) => schedules.isStarting(schedule, at, 60_000);
+  expect(await isStarting(scheduled)).toBe(true);
+  expect(await isStarting(new Date(scheduled.getTime() - 60_000))).toBe(false);
   await workflow.end();
   expect(await workflow.closed()).toBe('COMPLETED');
+  expect(await isStarting(scheduled)).toBe(false);
   expect(await workflow.handle.result()).toEqual({ run_id: 'run_1' });
   await schedule.remove();
 });

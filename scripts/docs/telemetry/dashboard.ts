@@ -191,6 +191,11 @@ export const dashboardRows: readonly Row[] = [
     title: 'Engine',
     panels: [
       {
+        title: 'Starts of schedules',
+        unit: 'short',
+        lines: [['sum by (outcome) (increase(capstan_schedule_starts_total[1h]))', '{{outcome}}']],
+      },
+      {
         title: 'Repairs',
         unit: 'short',
         lines: [

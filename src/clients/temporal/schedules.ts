@@ -10,6 +10,7 @@ import {
   type ScheduleDescription,
   ScheduleNotFoundError,
   type ScheduleOptions,
+  WorkflowNotFoundError,
 } from '@temporalio/client';
 import { encodeScheduleOverlapPolicy } from '@temporalio/client/lib/schedule-types.js';
 import { type DataConverter, defaultPayloadConverter } from '@temporalio/common';
@@ -52,6 +53,8 @@ export interface TemporalSchedules {
   trigger(key: ScheduleRef, overlap: OverlapPolicy, requestId: string): Promise<'asked' | 'gone'>;
   /** Ids of schedules of the namespace, `<pipeline>/<schedule_id>`, as far as the visibility store knows. */
   list(): AsyncIterable<string>;
+  /** Whether the start of a scheduled time has begun and has not ended. */
+  isStarting(key: ScheduleRef, at: Date, ms: number): Promise<boolean>;
   /** Null: Temporal does not know the schedule. @param ms how long the answer may take */
   standing(key: ScheduleRef, ms: number): Promise<TemporalStanding | null>;
 }
@@ -136,6 +139,18 @@ async function* listIds(client: ScheduleClient): AsyncGenerator<string, void, un
   for await (const { scheduleId } of client.list({ pageSize: 1_000 })) yield scheduleId;
 }
 
+/** The status of a workflow; null: Temporal does not know it. */
+async function findStatus(
+  describe: () => Promise<{ readonly status: { readonly name: string } }>,
+): Promise<string | null> {
+  try {
+    return (await describe()).status.name;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}
+
 export function createSchedules(client: Client, taskQueue: string, bounded: Bounded): TemporalSchedules {
   const writing = createWritingClient(client);
   const handleOf = (key: ScheduleRef) => writing.getHandle(key.workflow_id);
@@ -158,6 +173,11 @@ export function createSchedules(client: Client, taskQueue: string, bounded: Boun
       return (await reach(() => bounded(ask, answerMs))) ? 'asked' : 'gone';
     },
     list: () => listIds(writing),
+    isStarting: async ({ workflow_id }, at, ms) => {
+      const second = at.toISOString().replace(/\.\d+Z$/, 'Z');
+      const handle = client.workflow.getHandle(`${workflow_id}-${second}`);
+      return (await findStatus(() => bounded(() => handle.describe(), ms))) === 'RUNNING';
+    },
     standing: async (key, ms) => {
       let standing: TemporalStanding = { paused: null };
       const isKnown = await reach(async () => {

@@ -114,7 +114,7 @@ export async function submitScheduledRun(
     if (first !== undefined) return first;
     if (!isRefusal(error)) throw error;
     const { code, message } = error;
-    await recordFailedStart(ctx, row, { ...start, outcome: 'refused', error: { code, message } });
+    await recordFruitlessStart(ctx, row, { ...start, outcome: 'refused', error: { code, message } });
     return { refused: { code, message } };
   }
 }
@@ -136,7 +136,7 @@ export interface FruitlessStart {
  * Writes the run of a start that did not come about, in state failed, so that lists, webhooks and alerts see it. Its
  * version is the one that the schedule names, else the latest.
  */
-export async function recordFailedStart(
+export async function recordFruitlessStart(
   { db, telemetry: { metrics } }: Pick<IntakeCtx, 'db' | 'telemetry'>,
   { schedule_id, project_id, body, created_by: key_id }: ScheduleRow,
   { scheduled_at, workflow_id, outcome, error }: FruitlessStart,
