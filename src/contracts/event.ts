@@ -4,7 +4,7 @@ import type { Instance } from './capability.ts';
 import type { Budget } from './money.ts';
 import { Failure, Instant, Json, ListQuery, listOf, PipelineName, StepId } from './primitives.ts';
 import { Review, ReviewStanding } from './review.ts';
-import { RunFollows, RunQueue, RunState, StalledRun, StepCounts } from './run.ts';
+import { RunFollows, RunState, StalledRun, StepCounts } from './run.ts';
 import { Awaiting } from './run-step.ts';
 
 export const EventType = z
@@ -139,7 +139,6 @@ export const RunFrame = z
     /** Reasons why its steps wait, without duplicates. */
     awaiting: z.array(Awaiting),
     follows: RunFollows.optional(),
-    queue: RunQueue.optional(),
     stalled: StalledRun.optional(),
     error: Failure.optional(),
     cost_usd: z.number(),

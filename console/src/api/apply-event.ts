@@ -190,10 +190,10 @@ export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run
   return { ...then, cost_usd: then.steps.reduce((sum, { cost_usd }) => sum + cost_usd, 0) };
 }
 
-/** The fields of a run in a frame; an absent `follows`, `queue` or `stalled` means that there is none now. */
+/** The fields of a run in a frame; an absent `follows` or `stalled` means that there is none now. */
 export function standingOf(frame: RunFrame) {
-  const { state, cost_usd, reserved_usd, awaiting, follows, queue, stalled, error } = frame;
-  return { state, cost_usd, reserved_usd, awaiting, follows, queue, stalled, error };
+  const { state, cost_usd, reserved_usd, awaiting, follows, stalled, error } = frame;
+  return { state, cost_usd, reserved_usd, awaiting, follows, stalled, error };
 }
 
 /** A row of the list of runs after a frame of any run. */

@@ -84,7 +84,6 @@ export const newRunColumns: readonly string[] = Object.keys(given);
 export interface RunStandingColumns {
   readonly awaiting: readonly Awaiting[];
   readonly follows: RunFollows | null;
-  readonly queue: RunQueue | null;
 }
 
 /** The columns of a run's own row. */
@@ -134,6 +133,7 @@ const shown: Record<keyof ShownColumns, true> = {
 export const shownRunColumns: readonly string[] = Object.keys(shown);
 
 export interface RunRow extends ShownColumns, RunStandingColumns {
+  readonly queue: RunQueue | null;
   /** bigint as text; includes all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;

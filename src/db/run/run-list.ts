@@ -268,7 +268,7 @@ export async function listRunStandings(
   if (runIds.length === 0) return [];
   return query<RunStandingRow>(db).all(
     `select r.run_id, r.pipeline, r.digest, r.state, r.error, r.item_counts, ${awaitingOfRun} as awaiting,
-       ${followsOfRun} as follows, ${queueOfRun} as queue, r.stalled, ${stepsOfRun} as step_counts,
+       ${followsOfRun} as follows, r.stalled, ${stepsOfRun} as step_counts,
        coalesce(a.cost_nano, 0)::text as cost_nano, coalesce(a.reserved_nano, 0)::text as reserved_nano
      from run r
      left join lateral (

@@ -153,7 +153,6 @@ function toRunFrame(row: RunStandingRow): RunFrame {
     state: row.state,
     awaiting: [...row.awaiting],
     ...(row.follows === null ? {} : { follows: row.follows }),
-    ...(row.queue === null ? {} : { queue: row.queue }),
     ...(row.stalled === null ? {} : { stalled: row.stalled }),
     ...(row.error === null ? {} : { error: row.error }),
     cost_usd: fromNanoUsd(BigInt(row.cost_nano)),
