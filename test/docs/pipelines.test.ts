@@ -44,7 +44,8 @@ test('the documents and the examples folder hold definitions to check', () => {
 test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type }) => {
   const names =
     'concat audio-mix thumbnail word-count picture sound loudness transcript audio-clip model.editor';
-  const standIns = 'model.small model.medium model.large remove-background enlarge backdrop';
+  const standIns =
+    'film-start film-result model.small model.medium model.large remove-background enlarge backdrop';
   const samples = new Set(`${names} ${standIns}`.split(' '));
   const options = { knownCapabilities: samples, strict: true };
   expect(readDefinition({ text, contentType: type }, options).findings).toEqual([]);

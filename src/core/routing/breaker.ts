@@ -1,10 +1,14 @@
 /**
  * When an instance gets no more calls for a while, by what one process observed of it in the last 30 s. Only transport
- * faults and 5xx count as faults; a processing error (422) is an answer, and a cancel shows nothing.
+ * faults, refusals for now (429, 503) and 5xx count as faults; a processing error (422) is an answer, and a cancel shows
+ * nothing. R7: refusals of one caller count once until the next success. The instance may tell that caller to wait for a
+ * job of its own, and serve all others.
  */
 export interface FaultWindow {
   /** Faults since the last success, by their weight. */
   readonly consecutive: number;
+  /** Callers that were refused since the last success. */
+  readonly refused: readonly string[];
   /** Outcomes per second, oldest first; at most 30 seconds, so that memory is bounded at any rate. */
   readonly seconds: readonly OneSecond[];
 }
@@ -19,6 +23,8 @@ export interface CallOutcome {
   readonly ok: boolean;
   /** The connection was refused: one such fault is enough. */
   readonly isRefused: boolean;
+  /** The caller, if it was refused for now. */
+  readonly refusedCaller?: string | undefined;
   /** Weight of the outcome, at most 1. Default: 1. */
   readonly weight?: number;
   /** Any monotonic clock, ms. */
@@ -29,7 +35,7 @@ const windowSeconds = 30;
 const maxConsecutive = 5;
 const minCalls = 10;
 
-export const noFaults: FaultWindow = { consecutive: 0, seconds: [] };
+export const noFaults: FaultWindow = { consecutive: 0, refused: [], seconds: [] };
 
 function addOutcome(
   seconds: readonly OneSecond[],
@@ -57,11 +63,15 @@ function isMostlyFaulty(seconds: FaultWindow['seconds']): boolean {
 
 /** @returns the next window, which is empty after a trip, and whether the breaker has to open */
 export function recordOutcome(
-  { consecutive, seconds }: FaultWindow,
+  before: FaultWindow,
   outcome: CallOutcome,
 ): { readonly window: FaultWindow; readonly trips: boolean } {
+  const { consecutive, refused, seconds } = before;
+  const { refusedCaller: caller } = outcome;
+  if (caller !== undefined && refused.includes(caller)) return { window: before, trips: false };
   const window = {
     consecutive: outcome.ok ? 0 : consecutive + (outcome.weight ?? 1),
+    refused: outcome.ok ? [] : caller === undefined ? refused : [...refused, caller],
     seconds: addOutcome(seconds, outcome),
   };
   const trips =
@@ -71,13 +81,21 @@ export function recordOutcome(
   return { window: trips ? noFaults : window, trips };
 }
 
+/** How long an instance may ask for. */
+const longestAskedMs = 60_000;
 const firstOpenMs = 5_000;
 const maxOpenMs = 300_000;
 
-/**
- * @param openings how often it opened since its last success, before this time
- * @param random in [0, 1)
- */
-export function openMs(openings: number, random: number): number {
+interface Opening {
+  /** How often it opened since its last success, before this time. */
+  readonly openings: number;
+  /** In [0, 1). */
+  readonly random: number;
+  /** The time that a refusal asked for. */
+  readonly askedMs?: number | null | undefined;
+}
+
+export function openMs({ openings, random, askedMs = null }: Opening): number {
+  if (askedMs !== null) return Math.min(longestAskedMs, askedMs);
   return Math.min(maxOpenMs, Math.round(firstOpenMs * 2 ** openings * (0.8 + 0.4 * random)));
 }

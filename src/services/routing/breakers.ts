@@ -26,6 +26,14 @@ interface CallReport {
   /** Weight of the evidence, at most 1. */
   readonly weight: number;
   readonly isTrial: boolean;
+  /** Of a call that the instance refused for now. */
+  readonly refusal?: Refusal | null;
+}
+
+interface Refusal {
+  /** The run of the call, or the call itself if it has none. */
+  readonly caller: string;
+  readonly retryAfterMs: number | null;
 }
 
 export interface Breakers {
@@ -53,22 +61,30 @@ export function createBreakers({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Brea
     writing.add(task);
   };
 
-  const open = async (instanceId: string, because: OpeningReason): Promise<void> => {
-    const opened = await openBreaker(db, instanceId, { because, openMs: (n) => openMs(n, Math.random()) });
+  const open = async (
+    instanceId: string,
+    because: OpeningReason,
+    refusal?: Refusal | null,
+  ): Promise<void> => {
+    const opened = await openBreaker(db, instanceId, {
+      because,
+      openMs: (openings) => openMs({ openings, random: Math.random(), askedMs: refusal?.retryAfterMs }),
+    });
     if (opened) logger.warn({ instance_id: instanceId, open_ms: opened }, 'breaker opened');
   };
 
   return {
-    record: (instanceId, { ok, isRefused, isTrial, weight }) => {
+    record: (instanceId, { ok, isRefused, isTrial, weight, refusal }) => {
       const { window, trips } = recordOutcome(windows.get(instanceId) ?? noFaults, {
         ok,
         isRefused,
         weight,
+        refusedCaller: refusal?.caller,
         atMs: performance.now(),
       });
       windows.set(instanceId, window);
       if (isTrial && ok) write(instanceId, closeBreaker(db, instanceId));
-      else if (trips || isTrial) write(instanceId, open(instanceId, isTrial ? 'trial' : 'faults'));
+      else if (trips || isTrial) write(instanceId, open(instanceId, isTrial ? 'trial' : 'faults', refusal));
       if (trips || isTrial) windows.delete(instanceId);
     },
     reopen: (instanceId) => open(instanceId, 'health'),
@@ -151,9 +167,10 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
 /** Reports the end of a call in the background: the call does not wait for it. */
 export function reportInstance(
   ctx: RoutingCtx,
-  { instance, isTrial, timeoutMs }: Claimed,
-  { outcome: { kind }, verdict, durationMs, amount }: Delivery,
+  { instance, claim, isTrial, timeoutMs }: Claimed,
+  { outcome, verdict, durationMs, amount }: Delivery,
 ): void {
+  const { kind } = outcome;
   const { fleet, speed, breakers, logger } = ctx;
   const { instance_id } = instance;
   if (kind === 'not_sent' || kind === 'lost') {
@@ -168,7 +185,12 @@ export function reportInstance(
     speed.recordCall(instance_id, { durationMs, costUsd: fromNanoUsd(amount), ok, weight });
   }
   if (verdict.says) {
-    breakers.record(instance_id, { ok: !verdict.trips, isRefused: kind === 'not_sent', isTrial, weight });
+    const refusal =
+      outcome.kind === 'overloaded'
+        ? { caller: claim.run_id ?? claim.key, retryAfterMs: outcome.retryAfterMs }
+        : null;
+    const isRefused = kind === 'not_sent';
+    breakers.record(instance_id, { ok: !verdict.trips, isRefused, isTrial, weight, refusal });
   }
 }
 

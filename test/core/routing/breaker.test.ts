@@ -44,6 +44,33 @@ describe('recordOutcome', () => {
     expect(tripsOf(outcomes, stepMs)).toEqual(trips);
   });
 
+  /** Callers that are refused for now, in this order; `ok` is a success of any. */
+  const refusalStories: [rule: string, callers: string[], trips: number[]][] = [
+    ['one caller that asks again and again never trips it', Array(100).fill('poller'), []],
+    ['nor do four', Array(25).fill(['a', 'b', 'c', 'd']).flat(), []],
+    ['five callers without a success between do', ['a', 'a', 'b', 'c', 'a', 'd', 'e', 'f'], [6]],
+    ['a success between makes all callers new', ['a', 'b', 'c', 'd', 'ok', 'a', 'b', 'c', 'd', 'e'], [9]],
+    ['after it tripped all callers are new', ['a', 'b', 'c', 'd', 'e', 'a', 'b', 'c', 'd', 'e'], [4, 9]],
+    ['faults count beside refusals', ['a', 'a', 'fault', 'fault', 'fault', 'a', 'fault'], [6]],
+    [
+      'more than half of ten calls may be refused to one caller',
+      [...Array(4).fill('a'), 'ok', ...Array(20).fill('a')],
+      [],
+    ],
+  ];
+
+  it.each(refusalStories)('%s', (_, seen, expected) => {
+    let window: FaultWindow = noFaults;
+    const trips = seen.flatMap((one, at) => {
+      const refusedCaller = one === 'ok' || one === 'fault' ? undefined : one;
+      const next = recordOutcome(window, { ok: one === 'ok', isRefused: false, refusedCaller, atMs: at });
+      window = next.window;
+      expect(window.refused.length).toBeLessThan(5);
+      return next.trips ? [at] : [];
+    });
+    expect(trips).toEqual(expected);
+  });
+
   it('adds up what was seen within one second', () => {
     const seen = [0, 1_000, 2_000, 2_999].map((atMs) => ({ ok: atMs < 2_000, isRefused: false, atMs }));
     const { window } = seen.reduce((last, one) => recordOutcome(last.window, one), { window: noFaults });
@@ -87,8 +114,21 @@ describe('recordOutcome', () => {
 
 describe('openMs', () => {
   it('doubles with each opening, by a fifth more or less, up to 300 s', () => {
-    const middle = [0, 1, 2, 5, 6, 50].map((openings) => openMs(openings, 0.5));
+    const middle = [0, 1, 2, 5, 6, 50].map((openings) => openMs({ openings, random: 0.5 }));
     expect(middle).toEqual([5_000, 10_000, 20_000, 160_000, 300_000, 300_000]);
-    expect([openMs(0, 0), openMs(0, 0.999_999), openMs(6, 0)]).toEqual([4_000, 6_000, 256_000]);
+    const edges = [
+      { openings: 0, random: 0 },
+      { openings: 0, random: 0.999_999 },
+      { openings: 6, random: 0 },
+    ];
+    expect(edges.map(openMs)).toEqual([4_000, 6_000, 256_000]);
+  });
+
+  it('is what a refusal asks for, up to a minute, however often it opened', () => {
+    const asked = [0, 2_000, 60_000, 3_600_000].map((askedMs) =>
+      openMs({ openings: 4, random: 0.9, askedMs }),
+    );
+    expect(asked).toEqual([0, 2_000, 60_000, 60_000]);
+    expect(openMs({ openings: 1, random: 0.5, askedMs: null })).toBe(10_000);
   });
 });
