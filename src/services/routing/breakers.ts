@@ -27,10 +27,10 @@ interface CallReport {
   readonly weight: number;
   readonly isTrial: boolean;
   /** Of a call that the instance refused for now. */
-  readonly refusal?: Refusal | null;
+  readonly refusal?: RefusalForNow | null;
 }
 
-interface Refusal {
+interface RefusalForNow {
   /** The run of the call, or the call itself if it has none. */
   readonly caller: string;
   readonly retryAfterMs: number | null;
@@ -61,33 +61,23 @@ export function createBreakers({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Brea
     writing.add(task);
   };
 
-  const open = async (
-    instanceId: string,
-    because: OpeningReason,
-    refusal?: Refusal | null,
-  ): Promise<void> => {
-    const opened = await openBreaker(db, instanceId, {
-      because,
-      openMs: (openings) => openMs({ openings, random: Math.random(), askedMs: refusal?.retryAfterMs }),
-    });
+  const open = async (instanceId: string, because: OpeningReason, askedMs: number | null): Promise<void> => {
+    const howLong = (openings: number): number => openMs({ openings, random: Math.random(), askedMs });
+    const opened = await openBreaker(db, instanceId, { because, openMs: howLong });
     if (opened) logger.warn({ instance_id: instanceId, open_ms: opened }, 'breaker opened');
   };
 
   return {
-    record: (instanceId, { ok, isRefused, isTrial, weight, refusal }) => {
-      const { window, trips } = recordOutcome(windows.get(instanceId) ?? noFaults, {
-        ok,
-        isRefused,
-        weight,
-        refusedCaller: refusal?.caller,
-        atMs: performance.now(),
-      });
+    record: (instanceId, { isTrial, refusal = null, ...seen }) => {
+      const outcome = { ...seen, refusedCaller: refusal?.caller, atMs: performance.now() };
+      const { window, trips } = recordOutcome(windows.get(instanceId) ?? noFaults, outcome);
       windows.set(instanceId, window);
-      if (isTrial && ok) write(instanceId, closeBreaker(db, instanceId));
-      else if (trips || isTrial) write(instanceId, open(instanceId, isTrial ? 'trial' : 'faults', refusal));
+      if (isTrial && seen.ok) write(instanceId, closeBreaker(db, instanceId));
+      else if (trips || isTrial)
+        write(instanceId, open(instanceId, isTrial ? 'trial' : 'faults', refusal?.retryAfterMs ?? null));
       if (trips || isTrial) windows.delete(instanceId);
     },
-    reopen: (instanceId) => open(instanceId, 'health'),
+    reopen: (instanceId) => open(instanceId, 'health', null),
     settled: async () => {
       await Promise.all(writing);
     },
