@@ -12,6 +12,7 @@ import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
 import { isProgressLine, readProgress } from '../core/call/outcome.ts';
 import { withoutEndSlashes } from '../core/expression/slashes.ts';
 import { parseJson } from '../core/json/text.ts';
+import { isPlainObject } from '../core/json/values.ts';
 import { listNotEnforced } from '../core/schema-types/not-enforced.ts';
 import { compileAjv } from './schema.ts';
 
@@ -163,7 +164,8 @@ function findLineFaults(lines: readonly string[]): readonly string[] {
   return lines.flatMap((line, at) => {
     const value = parseJson(line);
     const isTold = isProgressLine(value) || isLogLine(value);
-    const fault = isTold ? describeLine(line) : 'it is neither progress nor log, so it is part of the answer';
+    const fate = isPlainObject(value) ? 'it is skipped' : 'it is part of the answer';
+    const fault = isTold ? describeLine(line) : `it is neither progress nor log, so ${fate}`;
     return fault === null ? [] : [`line ${at + 1}, ${shorten(line)}: ${fault}`];
   });
 }

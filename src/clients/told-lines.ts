@@ -1,8 +1,9 @@
 /**
  * What an instance tells while it works, in an answer that comes line by line: lines of progress, lines for the log and
- * parts of the result are told and forgotten, all else stays and is the answer. A line that cannot be used harms nobody. Whoever tells more
- * than anybody reads is cut off; of the log no more is kept than `core/call/log-lines.ts` allows, and one closing line
- * says how many lines were dropped.
+ * parts of the result are told and forgotten, all else stays and is the answer. An object of an unknown kind is skipped
+ * if another object follows, because the last line is the answer. A line that cannot be used harms nobody. Whoever tells
+ * more than anybody reads is cut off; of the log no more is kept than `core/call/log-lines.ts` allows, and one closing
+ * line says how many lines were dropped.
  */
 import type { Json } from '../contracts/primitives.ts';
 import {
@@ -13,6 +14,7 @@ import {
   readLogLine,
 } from '../core/call/log-lines.ts';
 import { type CallProgress, isDeltaLine, isProgressLine, readProgress } from '../core/call/outcome.ts';
+import { isPlainObject } from '../core/json/values.ts';
 import type { Redactor } from '../core/secrets/redaction.ts';
 import type { LineFilter } from './send-request.ts';
 
@@ -60,9 +62,12 @@ function parseLine(line: Buffer): unknown {
   }
 }
 
+/** `object`: without `ok`, so it is the answer only if it is the last. `answer`: an object with `ok`. */
+type LineKind = 'told' | 'object' | 'answer' | 'other';
+
 interface LineReader {
-  /** Tells what a line says. @returns false when it is part of the answer */
-  read(line: Buffer): boolean;
+  /** Tells what a line says. */
+  read(line: Buffer): LineKind;
   drop(): void;
   end(): void;
 }
@@ -85,14 +90,18 @@ function createLineReader(
       const value = redactor === undefined || told === undefined ? told : redactor.json(told as Json);
       if (onDelta !== undefined && isDeltaLine(value)) {
         onDelta(value.delta);
-        return true;
+        return 'told';
       }
       const logs = isLogLine(value);
       if (logs) noteLine(value);
-      if (!isProgressLine(value)) return logs;
-      const progress = readProgress(value);
-      if (progress !== null) onProgress?.(progress);
-      return true;
+      if (isProgressLine(value)) {
+        const progress = readProgress(value);
+        if (progress !== null) onProgress?.(progress);
+        return 'told';
+      }
+      if (logs) return 'told';
+      if (!isPlainObject(value)) return 'other';
+      return Object.hasOwn(value, 'ok') ? 'answer' : 'object';
     },
     drop: () => {
       dropped.beyond += 1;
@@ -129,32 +138,64 @@ export function createToldLines(
   const tellsDeltas = listener.onDelta !== undefined;
   let long: LongLine | null = null;
   let toldBytes = 0;
-  const endLine = (line: Buffer): Buffer => {
-    long ??= judgeLength(line, tellsDeltas);
-    const isAnswer = long === null ? !reader.read(line) : long === 'answer';
-    if (long === 'log') reader.drop();
-    long = null;
-    if (isAnswer) return line;
+  /** An object of no known kind: the answer, unless another object follows. */
+  let unknown: Buffer = nothing;
+  const skip = (line: Buffer): Buffer => {
     toldBytes += line.length;
     return nothing;
+  };
+  /** What is kept of a line of this kind, and of one of an unknown kind before it. */
+  const keep = (kind: LineKind, line: Buffer): Buffer => {
+    const before = unknown;
+    unknown = nothing;
+    if (kind === 'other') {
+      if (before.length === 0) return line;
+      if (line.toString('latin1').trim() !== '') return Buffer.concat([before, line]);
+      unknown = before; // a blank line follows
+      return nothing;
+    }
+    skip(before);
+    if (kind === 'object') unknown = line;
+    if (kind === 'told') return skip(line);
+    return kind === 'answer' ? line : nothing;
+  };
+  /** A part of a line that is too long to be read. */
+  const keepLong = (part: Buffer): Buffer => {
+    if (unknown.length === 0) return part;
+    const isObject = /^\s*\{/.test(part.toString('latin1', 0, 64));
+    return keep(isObject ? 'answer' : 'other', part);
+  };
+  const endLine = (line: Buffer): Buffer => {
+    long ??= judgeLength(line, tellsDeltas);
+    const isLong = long === 'answer';
+    const kind = long === null ? reader.read(line) : long === 'answer' ? 'other' : 'told';
+    if (long === 'log') reader.drop();
+    long = null;
+    return isLong ? keepLong(line) : keep(kind, line);
   };
   /** What has come of a line that goes on. */
   const holdLine = (part: Buffer): Buffer => {
     long ??= judgeLength(part, tellsDeltas);
     pending = long === null ? part : nothing;
     if (long === 'log' || long === 'delta') toldBytes += part.length;
-    return long === 'answer' ? part : nothing;
+    return long === 'answer' ? keepLong(part) : nothing;
   };
   return {
     take: (chunk) => {
       const { lines, rest } = cutLines(pending.length === 0 ? chunk : Buffer.concat([pending, chunk]));
       const kept: Buffer[] = [];
-      for (const line of lines) if (endLine(line) === line) kept.push(line);
+      for (const line of lines) {
+        const left = endLine(line);
+        if (left.length > 0) kept.push(left);
+      }
       kept.push(holdLine(rest));
       if (toldBytes > mostBytes) return null;
       return kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept);
     },
-    rest: () => endLine(pending),
+    rest: () => {
+      const last = endLine(pending);
+      return unknown.length === 0 ? last : Buffer.concat([last, unknown]);
+    },
     end: reader.end,
   };
 }

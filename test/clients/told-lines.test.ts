@@ -78,6 +78,58 @@ test.each([
   expect(read([Buffer.from(`${line}\n`)])).toEqual({ told: [], logged: [], kept: `${line}\n` });
 });
 
+const unknownLines = [
+  '{"usage":{"input":3}}',
+  '{"heartbeat":1}',
+  '{"log":7,"progressed":0.5}',
+  '{"delta":"not asked for"}',
+  '{}',
+];
+
+test.each(unknownLines)('%s is skipped before an answer, however it comes', (line) => {
+  const last = '{"ok":true,"output":{"a":1}}';
+  const long = `{"ok":true,"output":"${'x'.repeat(9_000)}"}`;
+  const told = '{"progress":0.5}';
+  const isLog = line.startsWith('{"log"');
+  for (const sent of [
+    `${line}\n${last}`,
+    `${line}\n${long}`,
+    `${line}\n${long}\n`,
+    `${line}\n\n${told}\n${line}\n${last}\n`,
+    `${told}\n${line}\n{"path":"a.mp4"}`,
+  ]) {
+    for (const size of [1, 7, 4_096]) {
+      const bytes = Buffer.from(sent);
+      const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+        bytes.subarray(at * size, (at + 1) * size),
+      );
+      const { kept, logged } = read(pieces);
+      expect(kept.trim()).toBe(sent.split('\n').filter(Boolean).at(-1));
+      if (!isLog) expect(logged).toEqual([]);
+    }
+  }
+});
+
+test.each(unknownLines)('%s is the answer when it is last', (line) => {
+  if (line.startsWith('{"log"')) return;
+  expect(read([Buffer.from(`{"progress":1}\n${line}\n`)]).kept).toBe(`${line}\n`);
+  expect(read([Buffer.from(`{"progress":1}\n${line}`)]).kept).toBe(line);
+});
+
+test('an answer over several lines stays whole, and one with ok is not skipped', () => {
+  const pretty = '{\n "items": [\n  {"a": 1}\n ]\n}\n';
+  expect(read([Buffer.from(pretty)]).kept).toBe(pretty);
+  const two = '{"ok":true}\n{"usage":1}\n';
+  expect(read([Buffer.from(two)]).kept).toBe(two);
+});
+
+test('lines of an unknown kind count as told', () => {
+  const lines = createToldLines({}, 1_000);
+  const line = Buffer.from('{"heartbeat":1}\n');
+  const taken = Array.from({ length: 100 }, () => lines.take(line));
+  expect(taken.indexOf(null)).toBe(Math.floor(1_000 / line.length) + 1);
+});
+
 test('a message is one short line', () => {
   const { told } = read([Buffer.from(`{"progress":0,"message":"a\\nb${'x'.repeat(300)}"}\n`)]);
   expect(told[0]?.message).toMatch(/^a bx{197}$/);
