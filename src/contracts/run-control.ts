@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { mostSteps } from './bounds.ts';
-import { JsonObject, listOf, StepId, Usd, VersionText } from './primitives.ts';
+import { JsonObject, listOf, PipelineName, StepId, Usd, VersionText } from './primitives.ts';
 import { Problem } from './problem.ts';
 import { RunQuery, RunRequest, RunState } from './run.ts';
 
@@ -18,14 +18,16 @@ export type CancelRequest = z.infer<typeof CancelRequest>;
 /** Body of `POST /v1/runs/{id}/rerun`: a new run; without `from` and `only_failed` every step is repeated. */
 export const RerunRequest = z
   .strictObject({
-    /** These steps and all their dependents are repeated; others keep their results. */
+    /** These steps and all their dependents are repeated; others keep their results, with items that failed and were tolerated. */
     from: z.array(StepId).min(1).max(mostSteps).optional(),
-    /** Steps that succeeded keep their results. */
+    /** Steps and items that succeeded keep their results, and child runs go on where they failed. */
     only_failed: z.boolean().optional(),
     /** Another job; steps that refer to a difference are repeated. */
     job: JsonObject.optional(),
     /** Another version of the pipeline; changed steps are repeated. */
     version: VersionText.optional(),
+    /** Looks aliases of child pipelines up again; absent or false: the versions of the repeated run. */
+    look_up_aliases: z.boolean().optional(),
     /** Maximum cost of the new run; null = no ceiling, absent = the ceiling of the repeated run. */
     budget_ceiling_usd: Usd.nullable().optional(),
     /** Only list the steps that would be repeated. */
@@ -34,10 +36,52 @@ export const RerunRequest = z
   .meta({ id: 'RerunRequest' });
 export type RerunRequest = z.infer<typeof RerunRequest>;
 
+/** Steps that are repeated, and the part of their work that is kept. */
+const RepeatedStep = z
+  .strictObject({
+    id: StepId,
+    reason: z.string(),
+    /** For a step with `for_each` whose items are known before it runs. */
+    items: z
+      .strictObject({
+        all: z.number().int(),
+        kept: z.number().int(),
+        /** The items that are repeated, from 1 on: `3,17-20`; empty for none. */
+        repeated: z.string(),
+      })
+      .optional(),
+  })
+  .meta({ id: 'RepeatedStep' });
+
+const keptSteps = {
+  reused: z.array(StepId),
+  /** Steps that were skipped and, because nothing before them changes, are skipped again. */
+  skipped: z.array(StepId),
+  executed: z.array(RepeatedStep),
+};
+
+/** A child run of the repeated run; the new child run keeps its results and repeats what failed. */
+const ContinuedRun = z
+  .strictObject({
+    run_id: z.string(),
+    /** The steps and items that lead to it, from the top: `clips/3 › cover`. */
+    place: z.string(),
+    pipeline: PipelineName,
+    version: VersionText,
+    ...keptSteps,
+  })
+  .meta({ id: 'ContinuedRun' });
+
 export const RerunPreview = z
   .strictObject({
-    reused: z.array(StepId),
-    executed: z.array(z.strictObject({ id: StepId, reason: z.string() })),
+    ...keptSteps,
+    /** At most 200, each after its parent. */
+    runs: z.array(ContinuedRun),
+    /**
+     * Calls of capabilities if each succeeds at the first attempt. max is null if items, or steps of new child runs,
+     * are known only later.
+     */
+    calls: z.strictObject({ min: z.number().int(), max: z.number().int().nullable() }),
   })
   .meta({ id: 'RerunPreview' });
 export type RerunPreview = z.infer<typeof RerunPreview>;

@@ -5,7 +5,7 @@ import { mostItems } from './bounds.ts';
 import { Decision, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
 import { stepKindFields } from './pipeline-answers.ts';
-import { Failure, Instant, Json, ListQuery, listOf, StepId } from './primitives.ts';
+import { Failure, Instant, Json, ListQuery, listOf, StepId, VersionText } from './primitives.ts';
 import { AsDecided } from './skill.ts';
 
 export const StepState = z
@@ -42,6 +42,8 @@ export const RunStep = z
     item: z.number().int().optional(),
     state: StepState,
     ...stepKindFields,
+    /** The version that the alias of `pipeline` named; absent before it was looked up, and without an alias. */
+    pipeline_version: VersionText.optional(),
     /** The step was planned as inline; absent for an item. A call that takes too long continues in the queue. */
     inline: z.literal(true).optional(),
     /** Present while the step is waiting. */

@@ -23,6 +23,7 @@ import { addSecrets } from './migrations/0008-secrets.ts';
 import { drainInstances } from './migrations/0009-drain-instances.ts';
 import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
 import { watchSchedules } from './migrations/0011-watch-schedules.ts';
+import { continueRuns } from './migrations/0012-continue-runs.ts';
 import { queueCalls } from './migrations/0014-queue-calls.ts';
 import { markStalledRuns } from './migrations/0015-mark-stalled-runs.ts';
 import { addParts } from './partitions.ts';
@@ -48,6 +49,7 @@ const migrations: readonly Migration[] = [
   drainInstances,
   cheapenClaims,
   watchSchedules,
+  continueRuns,
   queueCalls,
   markStalledRuns,
 ];

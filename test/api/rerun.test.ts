@@ -78,9 +78,9 @@ describe('a rerun', () => {
     expect(shown.budget_ceiling_usd).toBe(5);
   });
 
-  test('of what failed takes the results of the rest over by value, with their items', async () => {
+  test('from a step takes the results of the rest over by value, with their items and tolerated failures', async () => {
     const old = await anEndedRun();
-    const [status, run] = await rerun(old, { only_failed: true });
+    const [status, run] = await rerun(old, { from: ['send'] });
     expect([status, run.rerun_of, run.job_id]).toEqual([202, old.run_id, old.job_id]);
     expect(run).toMatchObject({ labels: { team: 'a' }, budget_ceiling_usd: 3 });
     const [, shown] = await readJson<Run>(api.call(`/v1/runs/${run.run_id}`));
@@ -105,9 +105,79 @@ describe('a rerun', () => {
       error: null,
       step_ids: [],
     });
-    const [, third] = await rerun(run, { only_failed: true });
+    const [, third] = await rerun(run, { from: ['send'] });
     const [, again] = await readJson<Run>(api.call(`/v1/runs/${third.run_id}`));
     expect(again.steps[0]).toMatchObject({ state: 'reused', reused_from: old.run_id });
+  });
+
+  test('of what failed repeats failed items alone, also in a rerun of a rerun that never came to them', async () => {
+    const old = await anEndedRun();
+    const repeated = {
+      reused: ['cut'],
+      skipped: [],
+      executed: [
+        { id: 'each', reason: 'one of its items failed before', items: { all: 2, kept: 1, repeated: '2' } },
+        { id: 'send', reason: 'it did not succeed before: failed' },
+      ],
+      runs: [],
+      calls: { min: 2, max: 2 },
+    };
+    expect(await preview(old, { only_failed: true })).toEqual(repeated);
+    const [, run] = await rerun(old, { only_failed: true });
+    const itemsOf = ({ run_id }: Run) =>
+      api
+        .db('step')
+        .where({ run_id, step_id: 'each' })
+        .orderBy('item')
+        .select('item', 'state', 'output', 'reused_from');
+    const kept = [{ item: 1, state: 'reused', output: 'one', reused_from: old.run_id }];
+    expect(await itemsOf(run)).toEqual(kept);
+    const end = { state: 'cancelled', output: undefined, error: null } as const;
+    await finishRun(api.db, { run_id: run.run_id, ...end, step_ids: ['cut', 'each', 'send'] });
+    const { executed, calls } = await preview(run, { only_failed: true });
+    expect([executed[0]?.items, calls]).toEqual([repeated.executed[0]?.items, repeated.calls]);
+    const [, third] = await rerun(run, { only_failed: true });
+    expect(await itemsOf(third)).toEqual(kept);
+  });
+
+  test('keeps an item only if the files exist that its result names', async () => {
+    const old = await anEndedRun();
+    const gone = `media://${old.job_id}/gone.mp4`;
+    const first = api.db('step').where({ run_id: old.run_id, step_id: 'each', item: 1 });
+    await first.update({ output: JSON.stringify({ path: gone }) });
+    const { executed } = await preview(old, { from: ['send'] });
+    expect(executed[0]).toEqual({
+      id: 'each',
+      reason: `${gone}, which its result names, is gone`,
+      items: { all: 2, kept: 0, repeated: '1-2' },
+    });
+  });
+
+  test('of 10,000 items is told in ranges, and takes them over as rows', async () => {
+    const list = Array.from({ length: 10_000 }, (_, index) => index);
+    const [, old] = await readJson<Run>(
+      api.call('/v1/runs', { body: { pipeline: 'again', version: '1', job: { clip: 'a', list } } }),
+    );
+    const { run_id } = old;
+    await api.db.raw(
+      `insert into step (run_id, step_id, item, state, output)
+       select ?, 'each', n, case when n % 2000 = 0 then 'failed' else 'succeeded' end, '1' from generate_series(1, 10000) n`,
+      [run_id],
+    );
+    await api.db('step').insert({ run_id, step_id: 'each', state: 'failed', items: 10_000 });
+    await finishRun(api.db, {
+      run_id,
+      state: 'failed',
+      output: undefined,
+      error: null,
+      step_ids: ['cut', 'send'],
+    });
+    const { executed } = await preview(old, { only_failed: true });
+    const items = { all: 10_000, kept: 9_995, repeated: '2000,4000,6000,8000,10000' };
+    expect(executed.find(({ id }) => id === 'each')?.items).toEqual(items);
+    const [, run] = await rerun(old, { only_failed: true });
+    const [row] = await api.db('step').where({ run_id: run.run_id, state: 'reused' }).count('* as n');
+    expect(Number(row?.n)).toBe(9_995);
   });
 
   test('without a wish does everything again, and with a preview nothing at all', async () => {
@@ -122,15 +192,27 @@ describe('a rerun', () => {
 
   test('of another job, or another version, does again what differs', async () => {
     const old = await anEndedRun();
-    expect(await preview(old, { only_failed: true, job: { clip: 'b', list: [1, 2] } })).toEqual({
+    await api
+      .db('step')
+      .where({ run_id: old.run_id, item: 2 })
+      .update({ state: 'succeeded', output: '"two"' });
+    expect(await preview(old, { only_failed: true, job: { clip: 'b', list: [1, 2] } })).toMatchObject({
       reused: ['each'],
       executed: [
         { id: 'cut', reason: 'job.clip is another value' },
         { id: 'send', reason: 'it did not succeed before: failed' },
       ],
     });
+    expect(await preview(old, { only_failed: true, job: { clip: 'a', list: [3, 2, 1] } })).toMatchObject({
+      reused: ['cut'],
+      executed: [
+        { id: 'each', reason: 'job.list is another value', items: { all: 3, kept: 2, repeated: '1' } },
+        { id: 'send' },
+      ],
+      calls: { min: 2, max: 2 },
+    });
     await api.db('step').where({ run_id: old.run_id, step_id: 'send' }).update({ state: 'succeeded' });
-    expect(await preview(old, { only_failed: true, version: '2' })).toEqual({
+    expect(await preview(old, { only_failed: true, version: '2' })).toMatchObject({
       reused: ['cut', 'each'],
       executed: [{ id: 'send', reason: 'its definition is another one' }],
     });
@@ -153,9 +235,9 @@ describe('a rerun', () => {
         .where({ run_id: old.run_id, step_id: 'cut' })
         .update({ output: JSON.stringify(output) });
     await setOutput({ path: here, text: `it is not ${gone}.` });
-    expect((await preview(old, { only_failed: true })).reused).toEqual(['cut', 'each']);
+    expect((await preview(old, { from: ['send'] })).reused).toEqual(['cut', 'each']);
     await setOutput({ files: [here, gone] });
-    expect((await preview(old, { only_failed: true })).executed).toMatchObject([
+    expect((await preview(old, { from: ['send'] })).executed).toMatchObject([
       { id: 'cut', reason: `${gone}, which its result names, is gone` },
       { id: 'send' },
     ]);

@@ -229,6 +229,11 @@ describe('a rerun', () => {
     const again = (...ids: string[]) => ids.map((id) => ({ id, reason: '' }));
     expect(priceOfRerun(planned, again('a', 'b', 'c'))).toEqual({ expected: 0.3, isOpen: true });
     expect(priceOfRerun(planned, again('a'))).toEqual({ expected: 0.1, isOpen: false });
+    const items = { all: 200, kept: 193, repeated: '1-7' };
+    expect(priceOfRerun([aPlan('a', 2, { items: 200 })], [{ id: 'a', reason: '', items }])).toEqual({
+      expected: 0.07,
+      isOpen: false,
+    });
   });
 });
 

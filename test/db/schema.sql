@@ -247,6 +247,15 @@ create table cluster (
   constraint cluster_pkey PRIMARY KEY (is_only)
 );
 
+create table continued_run (
+  run_id text not null,
+  step_id text not null,
+  item integer not null,
+  earlier_run_id text not null,
+  constraint continued_run_pkey PRIMARY KEY (run_id, step_id, item),
+  constraint continued_run_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE
+);
+
 create table definition (
   digest text not null,
   body json not null,
@@ -684,6 +693,7 @@ create table run (
   admitted_at timestamp with time zone,
   item_counts jsonb,
   key_id text,
+  versions jsonb,
   stalled jsonb,
   constraint run_cancel_mode_check CHECK ((cancel_mode = ANY (ARRAY['graceful'::text, 'terminate'::text]))),
   constraint run_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),

@@ -76,6 +76,7 @@ import {
 import {
   beginSteps,
   callLineTable,
+  continuedRunTable,
   costBelow,
   queuedCallTable,
   runScopes,
@@ -120,6 +121,7 @@ const tables = [
   stepTable,
   queuedCallTable,
   callLineTable,
+  continuedRunTable,
   escalationTable,
   stepRevisionTable,
   attemptTable,

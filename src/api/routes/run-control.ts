@@ -18,7 +18,7 @@ import {
   resumeRun,
   setRunBudget,
 } from '../../services/runs/control.ts';
-import { previewRerun, rerunRun } from '../../services/runs/rerun.ts';
+import { previewRerun, rerunRun } from '../../services/runs/rerun/rerun.ts';
 import { toProblem } from '../answer.ts';
 import { json, optionalJson } from '../input.ts';
 import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';

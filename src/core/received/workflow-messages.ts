@@ -96,7 +96,8 @@ function planShape(steps: number): Shape {
     continues: optional(flag),
     inline: optional(flag),
   });
-  return fields<RunPlan>({ steps: listOf(step), max_in_flight: count, reused: optional(listOf(index)) });
+  const kept = optional(listOf(index));
+  return fields<RunPlan>({ steps: listOf(step), max_in_flight: count, reused: kept, skipped: kept });
 }
 
 function carriedShape(steps: number): Shape {

@@ -3,14 +3,19 @@
  * step and the values of job and run that it refers to are unchanged; all its dependencies are kept; the files it names
  * exist. For every other step, the first reason is reported. `run.id` and `run.attempt`, which differ in every
  * repetition, are not a reason.
+ *
+ * A step that was skipped, and would be skipped again, is kept as skipped: the steps behind it see the same end. A step
+ * that happens again although nothing before it does keeps a part of its work: items with results, and child runs,
+ * which go on where they failed (kept-items.ts).
  */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import type { CompiledDefinition, CompiledStep } from '../definition/compile.ts';
 import { formatPath, type Segment } from '../expression/ast.ts';
 import { references } from '../expression/template.ts';
 import { canonicalJson } from '../json/values.ts';
+import { judgeRunIf } from './readiness.ts';
 
 /** The values that expressions read and that may differ. */
 export interface MentionedRoots {
@@ -27,50 +32,61 @@ export interface Repetition {
   readonly rootsBefore: MentionedRoots;
   /** Steps that run again, with all their dependants. */
   readonly from: readonly string[] | null;
-  /** Steps that succeeded keep their results. */
+  /** Steps and items that succeeded keep their results; those that failed happen again, also if that was tolerated. */
   readonly onlyFailed: boolean;
   /** The states of the old run's steps, each as a whole; a step without one never began. */
   readonly states: ReadonlyMap<string, StepState>;
+  /** By step with `for_each`, the number of items that failed. */
+  readonly failedItems: ReadonlyMap<string, number>;
+  /** Steps whose `when` is false in the new run, among those that were skipped. */
+  readonly left: ReadonlySet<string>;
   /** By step, a file that its result names and that no longer exists. */
   readonly missing: ReadonlyMap<string, string>;
 }
 
+/**
+ * How much of its former work a step keeps that happens again. all: the same items; equal: those with an equal input,
+ * because the step or a value that it refers to is another one; none: nothing.
+ */
+export type KeptPart = 'all' | 'equal' | 'none';
+
+export interface ExecutedStep {
+  readonly id: string;
+  readonly reason: string;
+  readonly keeps: KeptPart;
+}
+
 export interface ReuseChoice {
   readonly reused: readonly string[];
-  readonly executed: readonly { readonly id: string; readonly reason: string }[];
+  /** Steps that were skipped and are skipped again. */
+  readonly skipped: readonly string[];
+  readonly executed: readonly ExecutedStep[];
 }
+
+type StepChoice = 'reused' | 'skipped' | Omit<ExecutedStep, 'id'>;
 
 export function chooseReused(repetition: Repetition): ReuseChoice {
   const { compiled, before } = repetition;
-  const definitions = new Map(before.steps.map((step) => [step.id, canonical(step)]));
-  const reasons = new Map<number, string | null>();
-  const reasonAt = (index: number): string | null => {
-    const known = reasons.get(index);
-    if (known !== undefined) return known;
-    const reason = explain(repetition, compiled.steps[index] as CompiledStep, definitions);
-    reasons.set(index, reason);
-    return reason;
-  };
+  const definitions = new Map(before.steps.map((step) => [step.id, shapeOf(step)]));
+  const choices = new Map<number, StepChoice>();
   for (const index of inOrder(compiled)) {
-    if (reasonAt(index) !== null) continue;
     const step = compiled.steps[index] as CompiledStep;
-    const executed = step.dependencies.find((dependency) => reasonAt(dependency) !== null);
-    if (executed !== undefined) {
-      reasons.set(index, `it depends on ${compiled.steps[executed]?.definition.id}, which happens again`);
-    }
+    const changed = describeChange(repetition, step, definitions.get(step.definition.id));
+    choices.set(index, chooseStep(repetition, step, { changed, choices }));
   }
   const ids = compiled.steps.map(({ definition }) => definition.id);
   return {
-    reused: ids.filter((_, index) => reasonAt(index) === null),
+    reused: ids.filter((_, index) => choices.get(index) === 'reused'),
+    skipped: ids.filter((_, index) => choices.get(index) === 'skipped'),
     executed: ids.flatMap((id, index) => {
-      const reason = reasonAt(index);
-      return reason === null ? [] : [{ id, reason }];
+      const choice = choices.get(index);
+      return typeof choice === 'object' ? [{ id, ...choice }] : [];
     }),
   };
 }
 
-/** Every step after those that it depends on. */
-function inOrder({ steps }: CompiledDefinition): number[] {
+/** Indexes of all steps, each after those that it depends on. */
+export function inOrder({ steps }: CompiledDefinition): number[] {
   const unmet = steps.map(({ dependencies }) => dependencies.length);
   const successors: number[][] = steps.map(() => []);
   for (const [index, { dependencies }] of steps.entries()) {
@@ -86,28 +102,86 @@ function inOrder({ steps }: CompiledDefinition): number[] {
   return order;
 }
 
-function canonical(value: object): string {
-  return canonicalJson(value as Json);
+interface StepFacts {
+  /** How step or values differ; undefined: they do not. */
+  readonly changed: string | undefined;
+  /** Of all steps before it. */
+  readonly choices: ReadonlyMap<number, StepChoice>;
 }
 
-/** Why a step itself runs again; null: it keeps its result, if all its dependencies do. */
-function explain(
-  { from, onlyFailed, states, roots, rootsBefore, missing }: Repetition,
-  step: CompiledStep,
-  definitions: ReadonlyMap<string, string>,
-): string | null {
-  const { id } = step.definition;
-  if (from?.includes(id) === true) return 'it was named in from';
-  if (from === null && !onlyFailed) return 'every step happens again, unless from or only_failed is given';
+function chooseStep(repetition: Repetition, step: CompiledStep, { changed, choices }: StepFacts): StepChoice {
+  const { compiled, from, onlyFailed, states, left } = repetition;
+  const { id, run_if } = step.definition;
+  if (from?.includes(id) === true) return again('it was named in from');
+  if (from === null && !onlyFailed)
+    return again('every step happens again, unless from or only_failed is given');
+  const ends = step.dependencies.map((dependency) => choices.get(dependency));
+  const executed = ends.findIndex((end) => typeof end === 'object');
+  if (executed === -1 && states.get(id) === 'skipped') {
+    const good = ends.filter((end) => end === 'reused').length;
+    const isDue = judgeRunIf(run_if, { all: ends.length, unmet: 0, good, bad: 0 }) === 'ready';
+    if (!isDue || left.has(id)) return 'skipped';
+  }
+  const own = explain(repetition, id) ?? changed ?? describeMissing(repetition, id);
+  if (executed !== -1) {
+    const first = compiled.steps[step.dependencies[executed] as number]?.definition.id;
+    return again(own ?? `it depends on ${first}, which happens again`);
+  }
+  if (own === undefined) return 'reused';
+  return { reason: own, keeps: changed === undefined ? 'all' : 'equal' };
+}
+
+function again(reason: string): Omit<ExecutedStep, 'id'> {
+  return { reason, keeps: 'none' };
+}
+
+/** Why the former end of a step is none to keep. */
+function explain({ states, failedItems, onlyFailed }: Repetition, id: string): string | undefined {
   const state = states.get(id);
   if (state === undefined) return 'it did not happen before';
   if (state !== 'succeeded' && state !== 'reused') return `it did not succeed before: ${state}`;
-  const before = definitions.get(id);
-  if (before !== canonical(step.definition)) return 'its definition is another one';
-  const different = findDifference(step, roots, rootsBefore);
-  if (different !== undefined) return `${different} is another value`;
+  const failed = failedItems.get(id) ?? 0;
+  if (!onlyFailed || failed === 0) return undefined;
+  return failed === 1 ? 'one of its items failed before' : `${failed} of its items failed before`;
+}
+
+function describeMissing({ missing }: Repetition, id: string): string | undefined {
   const gone = missing.get(id);
-  return gone === undefined ? null : `${gone}, which its result names, is gone`;
+  return gone === undefined ? undefined : `${gone}, which its result names, is gone`;
+}
+
+/** @param before the shape of the old run's step; undefined: it had none */
+function describeChange(
+  { roots, rootsBefore }: Repetition,
+  step: CompiledStep,
+  before: string | undefined,
+): string | undefined {
+  if (before !== shapeOf(step.definition)) return 'its definition is another one';
+  const different = findDifference(step, roots, rootsBefore);
+  return different === undefined ? undefined : `${different} is another value`;
+}
+
+/** How a step tries: none of it is a part of the result of a step that succeeded. */
+const waysOfTrying: ReadonlySet<string> = new Set([
+  'description',
+  'retry',
+  'timeout',
+  'total_timeout',
+  'priority',
+  'budget_ceiling_usd',
+  'escalate',
+  'dispatch',
+  'cache',
+  'on_error',
+  'wait_for_capability',
+  'allow_output',
+  'optional',
+] satisfies (keyof StepDefinition)[]);
+
+/** The parts of a step that shape its result, as text. */
+function shapeOf({ for_each, ...step }: StepDefinition): string {
+  const parts = Object.entries(step).filter(([name]) => !waysOfTrying.has(name));
+  return canonicalJson({ ...Object.fromEntries(parts), items: for_each?.items ?? null } as Json);
 }
 
 /** The first path that the step refers to and whose value differs. */

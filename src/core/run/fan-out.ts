@@ -6,11 +6,21 @@ import {
   setUnitState,
   type UnitKey,
   type UnitState,
+  unpackStates,
 } from './machine-state.ts';
 
-export function openFanOut(state: MachineState, step: number, items: number): void {
-  state.fans.set(step, {
-    states: Array.from({ length: items }, () => 'pending'),
+/**
+ * @param kept states of all items, packed: those with a result from an earlier run do not begin; absent = none is kept
+ * @returns whether an item is to begin
+ */
+export function openFanOut(
+  state: MachineState,
+  step: number,
+  { items, kept = '' }: { readonly items: number; readonly kept?: string | undefined },
+): boolean {
+  const known = unpackStates(kept) as UnitState[];
+  const fan: FanOut = {
+    states: Array.from({ length: items }, (_, index) => known[index] ?? 'pending'),
     next: 0,
     running: 0,
     inLine: 0,
@@ -19,7 +29,15 @@ export function openFanOut(state: MachineState, step: number, items: number): vo
     firstFailure: null,
     isStopping: false,
     blocked: [],
-  });
+  };
+  passKept(fan);
+  state.fans.set(step, fan);
+  return fan.next < items;
+}
+
+/** Moves on to the next item that has not ended. */
+function passKept(fan: FanOut): void {
+  while (fan.next < fan.states.length && fan.states[fan.next] !== 'pending') fan.next += 1;
 }
 
 /** The next item that may begin. A step without one is considered again when one of its items ends. */
@@ -27,10 +45,12 @@ export function takeItem(state: MachineState): UnitKey | null {
   for (const step of state.openFans) {
     const fan = state.fans.get(step);
     if (fan !== undefined && mayBeginItem(state, step, fan)) {
-      fan.next += 1;
+      const item = fan.next + 1;
+      fan.next = item;
       fan.open += 1;
+      passKept(fan);
       if (fan.next === fan.states.length) state.openFans.delete(step);
-      return { step, item: fan.next };
+      return { step, item };
     }
     state.openFans.delete(step);
   }

@@ -16,10 +16,12 @@ export type UnitState =
   | 'failed'
   | 'unknown'
   | 'skipped'
-  | 'cancelled';
+  | 'cancelled'
+  /** Its result was taken from an earlier run. */
+  | 'reused';
 
 /** A step with items is `running` from its first item to its last. */
-export type MachineStepState = UnitState | 'deciding' | 'reused';
+export type MachineStepState = UnitState | 'deciding';
 
 export interface UnitKey {
   /** Index in the plan. */
@@ -32,7 +34,7 @@ export interface UnitKey {
 export interface FanOut {
   /** Item 1 is the first. */
   readonly states: UnitState[];
-  /** Items that have begun. */
+  /** Items from the first on that have begun or are kept. */
   next: number;
   /** Items in flight. */
   running: number;
@@ -166,4 +168,34 @@ export interface Wait {
   readonly ladder?: true;
   /** Small; owned by the driver. */
   readonly ref: Json;
+}
+
+const stateCodes: Record<MachineStepState, string> = {
+  pending: 'p',
+  deciding: 'd',
+  running: 'r',
+  escalating: 'e',
+  waiting: 'w',
+  succeeded: 's',
+  failed: 'f',
+  unknown: 'u',
+  skipped: 'k',
+  cancelled: 'c',
+  reused: 'o',
+};
+
+const states = new Map(Object.entries(stateCodes).map(([state, code]) => [code, state as MachineStepState]));
+
+/** Writes states in order, a letter each; a number after it is the repeat count. */
+export function packStates(list: readonly MachineStepState[]): string {
+  return list
+    .map((state) => stateCodes[state])
+    .join('')
+    .replace(/(.)\1+/g, (row, code) => `${code}${row.length}`);
+}
+
+export function unpackStates(text: string): MachineStepState[] {
+  return [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, code = '', count]) =>
+    Array.from({ length: count === '' ? 1 : Number(count) }, () => states.get(code) ?? 'pending'),
+  );
 }

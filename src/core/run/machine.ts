@@ -36,7 +36,8 @@ export type { MachineState, MachineStepState } from './machine-state.ts';
 
 /** The result of an evaluation: whether a step runs, and how many items it has. */
 export type StepVerdict =
-  | { readonly type: 'go'; readonly items?: number }
+  /** `kept`: the states of its items, packed, if an earlier run has results of some. */
+  | { readonly type: 'go'; readonly items?: number; readonly kept?: string }
   | { readonly type: 'skip' }
   | { readonly type: 'fail'; readonly error: Failure };
 
@@ -46,7 +47,7 @@ export interface UnitChange extends UnitKey {
   readonly error?: Failure;
 }
 
-type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiting'>;
+type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiting' | 'reused'>;
 
 export type RunMachineEvent =
   | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly StepVerdict[] }
@@ -195,12 +196,22 @@ function takeVerdicts(
         commands.push(...endStep(state, step, { state: 'failed', error: verdict.error }));
         break;
       case 'go':
-        if (verdict.items !== undefined) openFanOut(state, step, verdict.items);
-        if (verdict.items === 0) commands.push(...endWhole(state, step, { state: 'succeeded' }));
-        else state.ready.push(step);
+        commands.push(...beginDecided(state, step, verdict));
     }
   }
   return commands;
+}
+
+/** A step whose items are all kept, or that has none, has ended. */
+function beginDecided(
+  state: MachineState,
+  step: number,
+  { items, kept }: Extract<StepVerdict, { type: 'go' }>,
+): RunCommand[] {
+  const begins = items === undefined || openFanOut(state, step, { items, kept });
+  if (!begins) return endWhole(state, step, { state: 'succeeded' });
+  state.ready.push(step);
+  return [];
 }
 
 interface End {

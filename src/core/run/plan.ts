@@ -37,12 +37,14 @@ export interface RunPlan {
   readonly max_in_flight: number;
   /** Indexes of steps with results from another run, ascending. */
   readonly reused?: readonly number[];
+  /** Indexes of steps that were skipped in another run and would be skipped again, ascending. */
+  readonly skipped?: readonly number[];
 }
 
 const maxInFlight = 200;
 
 /**
- * @param reused ids of steps that have results already
+ * @param reused ids of steps that have results already; `skipped`: of those that are skipped already
  * @param dispatch decisions for the steps that leave open whether they are queued
  */
 export function planRun(
@@ -50,21 +52,27 @@ export function planRun(
   {
     compiled = compileDefinition(definition),
     reused = [],
+    skipped = [],
     dispatch = [],
   }: {
     readonly compiled?: CompiledDefinition;
     readonly reused?: readonly string[];
+    readonly skipped?: readonly string[];
     readonly dispatch?: readonly DecidedRoute[];
   } = {},
 ): RunPlan {
-  const known = new Set(reused);
   const dispatchOf = createDispatchOf(definition, dispatch);
-  const indexes = definition.steps.flatMap(({ id }, index) => (known.has(id) ? [index] : []));
   return {
     max_in_flight: maxInFlight,
     steps: compiled.steps.map((step) => planStep(definition, step, dispatchOf)),
-    ...(indexes.length === 0 ? {} : { reused: indexes }),
+    ...(reused.length === 0 ? {} : { reused: indexesOf(definition, reused) }),
+    ...(skipped.length === 0 ? {} : { skipped: indexesOf(definition, skipped) }),
   };
+}
+
+function indexesOf({ steps }: PipelineDefinition, ids: readonly string[]): number[] {
+  const known = new Set(ids);
+  return steps.flatMap(({ id }, index) => (known.has(id) ? [index] : []));
 }
 
 function planStep(

@@ -2,6 +2,7 @@
  * When a step is due (M2 of the machine): each end is propagated to its dependants, once per edge, and each is judged
  * by its `run_if`. A skipped step counts as an end and is propagated in the same way.
  */
+import type { RunIf } from '../../contracts/pipeline.ts';
 import { createMachineState, type MachineState } from './machine-state.ts';
 
 /** How an end counts for the dependants of a step. */
@@ -39,23 +40,37 @@ export function countDone(state: MachineState, step: number, how: Doneness): voi
   if (how === 'bad') state.bad[step] = (state.bad[step] ?? 0) + 1;
 }
 
+function judge({ plan, unmet, good, bad }: MachineState, step: number): 'ready' | 'skip' | 'later' {
+  const { dependencies = [], run_if } = plan.steps[step] ?? {};
+  const ends = { all: dependencies.length, good: good[step] ?? 0, bad: bad[step] ?? 0 };
+  return judgeRunIf(run_if, { ...ends, unmet: unmet[step] ?? 0 });
+}
+
+/** The dependencies of a step by their ends. The other finished ones were skipped. */
+interface DependencyEnds {
+  readonly all: number;
+  readonly unmet: number;
+  readonly good: number;
+  readonly bad: number;
+}
+
 /**
  * The first dependency that did not succeed breaks the default rule; the other rules need all dependencies to be done.
  */
-function judge({ plan, unmet, good, bad }: MachineState, step: number): 'ready' | 'skip' | 'later' {
-  const rule = plan.steps[step]?.run_if ?? 'all_succeeded';
-  const done = (plan.steps[step]?.dependencies.length ?? 0) - (unmet[step] ?? 0);
-  const isAllDone = unmet[step] === 0;
+export function judgeRunIf(
+  rule: RunIf = 'all_succeeded',
+  { all, unmet, good, bad }: DependencyEnds,
+): 'ready' | 'skip' | 'later' {
   if (rule === 'all_succeeded') {
-    if ((good[step] ?? 0) < done) return 'skip';
-    return isAllDone ? 'ready' : 'later';
+    if (good < all - unmet) return 'skip';
+    return unmet === 0 ? 'ready' : 'later';
   }
-  if (!isAllDone) return 'later';
+  if (unmet > 0) return 'later';
   switch (rule) {
     case 'any_succeeded':
-      return (good[step] ?? 0) > 0 ? 'ready' : 'skip';
+      return good > 0 ? 'ready' : 'skip';
     case 'any_failed':
-      return (bad[step] ?? 0) > 0 ? 'ready' : 'skip';
+      return bad > 0 ? 'ready' : 'skip';
     case 'all_done':
       return 'ready';
   }
@@ -67,17 +82,21 @@ export function makeReady(state: MachineState, step: number): void {
 }
 
 /**
- * A run before its first step: steps without dependencies are ready, and dependants of reused results are judged.
+ * A run before its first step: steps without dependencies are ready, and dependants of kept ends are judged.
  * @returns also the steps that are skipped from the beginning
  */
 export function openRun(plan: MachineState['plan']): { state: MachineState; skipped: number[] } {
   const state = createMachineState(plan);
-  const reused = plan.reused ?? [];
+  const { reused = [], skipped: left = [] } = plan;
   for (const step of reused) state.steps[step] = 'reused';
+  for (const step of left) state.steps[step] = 'skipped';
   for (const [step, { dependencies }] of plan.steps.entries()) {
     if (state.steps[step] === 'pending' && dependencies.length === 0) makeReady(state, step);
   }
-  const skipped = reused.flatMap((step) => propagateEnd(state, step, 'good'));
+  const skipped = [
+    ...reused.flatMap((step) => propagateEnd(state, step, 'good')),
+    ...left.flatMap((step) => propagateEnd(state, step, 'skipped')),
+  ];
   state.ready.sort((a, b) => a - b);
   state.undecided.sort((a, b) => a - b);
   return { state, skipped };

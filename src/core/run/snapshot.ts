@@ -26,8 +26,11 @@ import {
   keyOf,
   type MachineState,
   type MachineStepState,
+  packStates,
   type UnitKey,
+  type UnitState,
   type UnitWait,
+  unpackStates,
   type Wait,
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
@@ -41,7 +44,7 @@ interface FanOutSnapshot extends Pick<FanOut, 'next' | 'failed' | 'firstFailure'
 }
 
 export interface RunSnapshot {
-  /** States in order, a letter each; a number after it is the repeat count. */
+  /** States in order, as `packStates` writes them. */
   readonly steps: string;
   readonly fans: readonly FanOutSnapshot[];
   readonly waits: readonly UnitWait[];
@@ -49,36 +52,7 @@ export interface RunSnapshot {
   readonly isPaused: boolean;
 }
 
-const stateCodes: Record<MachineStepState, string> = {
-  pending: 'p',
-  deciding: 'd',
-  running: 'r',
-  escalating: 'e',
-  waiting: 'w',
-  succeeded: 's',
-  failed: 'f',
-  unknown: 'u',
-  skipped: 'k',
-  cancelled: 'c',
-  reused: 'o',
-};
-
-const states = new Map(Object.entries(stateCodes).map(([state, code]) => [code, state as MachineStepState]));
-
-function pack(list: readonly MachineStepState[]): string {
-  return list
-    .map((state) => stateCodes[state])
-    .join('')
-    .replace(/(.)\1+/g, (row, code) => `${code}${row.length}`);
-}
-
-function unpack(text: string): MachineStepState[] {
-  return [...text.matchAll(/([a-z])(\d*)/g)].flatMap(([, code = '', count]) =>
-    Array.from({ length: count === '' ? 1 : Number(count) }, () => states.get(code) ?? 'pending'),
-  );
-}
-
-/** The number of packed states, or infinite where the text is none of `pack`. */
+/** The number of packed states, or infinite where the text is none of `packStates`. */
 function countPacked(list: string): number {
   if (!/^(?:[a-z]\d{0,6})*$/.test(list)) return Number.POSITIVE_INFINITY;
   return [...list.matchAll(/[a-z](\d*)/g)].reduce(
@@ -119,12 +93,12 @@ export function snapshotShape(steps: number): Shape {
 /** @param state of a run with nothing in flight */
 export function takeSnapshot(state: MachineState): RunSnapshot {
   return {
-    steps: pack(state.steps),
+    steps: packStates(state.steps),
     fans: [...state.fans]
       .filter(([step]) => state.steps[step] === 'running' || state.steps[step] === 'pending')
       .map(([step, { states: items, next, failed, firstFailure, isStopping }]) => ({
         step,
-        items: pack(items),
+        items: packStates(items),
         next,
         failed,
         firstFailure,
@@ -142,7 +116,7 @@ export function takeSnapshot(state: MachineState): RunSnapshot {
 /** Continues where the run was, and listens to waiting units again. */
 export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
   const state = createMachineState(plan);
-  for (const [step, stepState] of unpack(snapshot.steps).entries()) state.steps[step] = stepState;
+  for (const [step, stepState] of unpackStates(snapshot.steps).entries()) state.steps[step] = stepState;
   for (const fan of snapshot.fans) reopen(state, fan);
   countDependencies(state);
   for (const step of state.steps.keys()) if (isReady(state, step)) makeReady(state, step);
@@ -155,7 +129,7 @@ export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
 }
 
 function reopen(state: MachineState, { step, items, ...rest }: FanOutSnapshot): void {
-  const list = unpack(items) as FanOut['states'][number][];
+  const list = unpackStates(items) as UnitState[];
   const open = list.filter((item) => item === 'waiting').length;
   state.fans.set(step, { states: list, running: 0, inLine: 0, open, blocked: [], ...rest });
   state.steps[step] = 'running';

@@ -48,6 +48,8 @@ export interface NewRun extends RunOrigin {
   readonly concurrency_limit?: number;
   /** It does not wait for its turn. */
   readonly is_admitted?: boolean;
+  /** The versions of its child runs that it takes from the run that it repeats, by reference. */
+  readonly versions?: Readonly<Record<string, string>>;
   /** Its parent in a trace, as `formatPlace` writes it. Absent: it starts a trace. */
   readonly trace_parent?: string;
 }
@@ -77,6 +79,7 @@ const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'started_by'>, true> =
   scheduled_at: true,
   concurrency_key: true,
   concurrency_limit: true,
+  versions: true,
   trace_parent: true,
 };
 export const newRunColumns: readonly string[] = Object.keys(given);

@@ -1,13 +1,11 @@
 /**
  * Requests of people for a run: pause, resume, cancel, a new ceiling. Each is compare-and-set on the row, with a line
  * in the run's log; afterwards Temporal is notified, which maintenance retries. `control_version` increases with each
- * of them but a cancel. A run can also be repeated: the new run copies results of the one that it repeats.
+ * of them but a cancel.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import type { RunState } from '../../contracts/run.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
-import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -141,90 +139,5 @@ export function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): 
      )
      select 1 from changed`,
     { ...key, ceilingUsd },
-  );
-}
-
-/** A run that can be repeated. */
-export interface RepeatedRun extends RunKey {
-  readonly state: RunState;
-  readonly job_id: string;
-  readonly job: JsonObject;
-  readonly pipeline: string;
-  readonly digest: string;
-  readonly definition: PipelineDefinition;
-  readonly priority: Priority;
-  /** numeric as text */
-  readonly budget_ceiling_usd: string | null;
-  readonly labels: Readonly<Record<string, string>>;
-  /** The schedule whose start was refused or missed, so that the run never began. */
-  readonly failed_start_of: string | null;
-}
-
-export function readRepeatedRun(db: Db, { project_id, run_id }: RunKey): Promise<RepeatedRun | undefined> {
-  return query<RepeatedRun>(db).first(
-    `select r.run_id, r.project_id, r.state, r.job_id, j.body as job, r.pipeline, r.digest, d.body as definition,
-       r.priority, r.budget_ceiling_usd, r.labels,
-       case when r.start_delivered_at is null and r.state = 'failed' then r.schedule_id end as failed_start_of
-     from run r join definition d using (digest) join job j using (job_id) where r.run_id = ? and r.project_id = ?`,
-    [run_id, project_id],
-  );
-}
-
-/** Prevents the deletion of the run until the transaction ends. @returns false if it no longer exists */
-export function keepRepeated(trx: Db, runId: string): Promise<boolean> {
-  return query(trx).some('select from run where run_id = ? for key share', [runId]);
-}
-
-/** Reads the state of every step that has begun, as a whole. */
-export async function readStepStates(db: Db, runId: string): Promise<ReadonlyMap<string, StepState>> {
-  const rows = await query<{ step_id: string; state: StepState }>(db).all(
-    'select step_id, state from step where run_id = ? and item = 0',
-    [runId],
-  );
-  return new Map(rows.map(({ step_id, state }) => [step_id, state]));
-}
-
-export interface MentionedMedia {
-  readonly step_id: string;
-  /** `media://…`, possibly not a valid reference. */
-  readonly reference: string;
-}
-
-/** Lists distinct strings in the results of steps and items that consist of a media reference. */
-export function listMentionedMedia(
-  db: Db,
-  runId: string,
-  stepIds: readonly string[],
-): Promise<readonly MentionedMedia[]> {
-  return query<MentionedMedia>(db).all(
-    `select distinct s.step_id, found.match[1] as reference
-     from step s cross join lateral regexp_matches(s.output::text, '"(media://[A-Za-z0-9._/-]+)"', 'g') found (match)
-     where s.run_id = ? and s.step_id = any (?) and s.output is not null order by 1, 2`,
-    [runId, [...stepIds]],
-  );
-}
-
-/** Copies steps with their items; succeeded steps are logged as reused from the run that executed them. */
-export async function copySteps(
-  trx: Db,
-  {
-    from,
-    to,
-    step_ids,
-  }: { readonly from: string; readonly to: string; readonly step_ids: readonly string[] },
-): Promise<void> {
-  await trx.raw(
-    `with copied as (
-       insert into step (run_id, step_id, item, revision, state, output, error, finished_at, items, sub_run_id,
-         reused_from)
-       select :to, s.step_id, s.item, s.revision, case s.state when 'succeeded' then 'reused' else s.state end, s.output,
-         s.error, clock_timestamp(), s.items, s.sub_run_id, coalesce(s.reused_from, s.run_id)
-       from unnest(:step_ids::text[]) with ordinality c (step_id, at)
-       join step s on s.run_id = :from and s.step_id = c.step_id order by c.at, s.item
-       returning step_id, item, reused_from
-     )
-     insert into event (run_id, type, step_id, data)
-     select :to, 'step.reused', step_id, jsonb_build_object('reused_from', reused_from) from copied where item = 0`,
-    { from, to, step_ids: [...step_ids] },
   );
 }

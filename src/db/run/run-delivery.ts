@@ -170,8 +170,16 @@ export interface DeliveryRow {
   readonly waits_its_turn: boolean;
   /** Ids of steps whose results were copied from the run that it repeats. */
   readonly reused: readonly string[];
+  /** Ids of steps that are skipped already. */
+  readonly skipped: readonly string[];
   /** Dispatch of the steps that leave it open, as decided when the run was accepted. */
   readonly dispatch: readonly DecidedRoute[];
+}
+
+/** Of a rerun; it begins with the ends that it took over. */
+function stepsInState(state: 'reused' | 'skipped'): string {
+  return `case when r.rerun_of is null then '{}' else array(
+    select s.step_id from step s where s.run_id = r.run_id and s.item = 0 and s.state = '${state}') end`;
 }
 
 export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow | undefined> {
@@ -181,8 +189,7 @@ export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow |
          r.cancel_requested_at, r.cancel_mode, r.finished_at, r.control_version,
          r.control_delivered, r.budget_version,
          not ${hasTurn} as waits_its_turn, d.body as definition,
-         case when r.rerun_of is null then '{}' else array(
-           select s.step_id from step s where s.run_id = r.run_id and s.item = 0 and s.state = 'reused') end as reused
+         ${stepsInState('reused')} as reused, ${stepsInState('skipped')} as skipped
        from run r join definition d using (digest) where r.run_id = ?`,
       [runId],
     )

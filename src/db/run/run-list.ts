@@ -15,6 +15,7 @@ import type { CancelRequest } from '../../contracts/run-control.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
+import { versionsOf } from './rerun.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
 
 /**
@@ -191,6 +192,8 @@ export interface RunDetailRow extends RunRow {
   readonly cancel_mode: CancelRequest['mode'] | null;
   readonly cancel_reason: string | null;
   readonly cancelled_by: ActorColumn | null;
+  /** The versions that aliases of child pipelines named, by reference. */
+  readonly versions: Readonly<Record<string, string>>;
 }
 
 interface ActorColumn {
@@ -209,7 +212,8 @@ export function readRun(db: Db, projectId: string, runId: string): Promise<RunDe
   return query<RunDetailRow>(db).first(
     `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job,
        ${actorOf('run.queued')} as started_by, r.cancel_requested_at, r.cancel_mode, r.cancel_reason,
-       case when r.cancel_requested_at is not null then ${actorOf('run.cancelling')} end as cancelled_by
+       case when r.cancel_requested_at is not null then ${actorOf('run.cancelling')} end as cancelled_by,
+       ${versionsOf('r')} as versions
      from run r join definition d using (digest) join job j using (job_id) ${money}
      where r.run_id = ? and r.project_id = ?`,
     [runId, projectId],

@@ -103,6 +103,8 @@ export interface RunContextRow
   readonly specs: Readonly<Record<string, string>>;
   /** Its parent in a trace; null: it starts a trace. */
   readonly trace_parent: string | null;
+  /** The run that it repeats. */
+  readonly rerun_of: string | null;
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
 }
@@ -123,7 +125,7 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
      select r.run_id, r.project_id, r.job_id, r.pipeline, r.version, r.digest, r.priority,
        least(r.budget_ceiling_usd, (select min(p.budget_ceiling_usd) from unnest(r.ancestors) above (run_id)
          cross join lateral (select * from run p where p.run_id = above.run_id offset 0) p)) as budget_ceiling_usd,
-       r.budget_version, r.depth, r.specs, r.trace_parent, d.body as definition, j.body as job
+       r.budget_version, r.depth, r.specs, r.trace_parent, r.rerun_of, d.body as definition, j.body as job
      from run r join definition d using (digest) join job j using (job_id) where r.run_id = $1`,
     values: [runId],
   });

@@ -50,6 +50,7 @@ create table run (
 
   item_counts jsonb, -- how many of its items ended in which state; null unless it succeeded and has items
   key_id text, -- the key or person that started it, whose budgets its calls are charged to; null: below another run
+  versions jsonb, -- what aliases named for it and the runs below it: version by reference; null: below another run, or none
   stalled jsonb -- why its workflow cannot make progress, and since when; null: it can
 );
 create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
@@ -113,6 +114,17 @@ create index step_to_wake_for on step (awaited_capability)
   where awaited_capability is not null; -- maintenance: capabilities that appear
 create index step_awaiting on step (awaiting, budget_scope)
   where awaiting in ('budget', 'capability'); -- raises; instances that appear. Not by state, which changes often
+`;
+
+/** Child runs of an earlier run that the steps of a rerun continue, instead of starting from their first steps. */
+export const continuedRunTable = `
+create table continued_run (
+  run_id text not null references run on delete cascade,
+  step_id text not null,
+  item int not null, -- 0: the step as a whole
+  earlier_run_id text not null, -- which may have been deleted since
+  primary key (run_id, step_id, item)
+);
 `;
 
 /**

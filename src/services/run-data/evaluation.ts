@@ -16,7 +16,7 @@ import { mentionsOf, type StepResults } from './step-results.ts';
 
 /** The sources of the values of a run's expressions. */
 export interface RunValues {
-  readonly context: RunContext;
+  readonly context: Pick<RunContext, 'run_id' | 'scope' | 'lists'>;
   readonly results: StepResults;
 }
 

@@ -25,7 +25,7 @@ import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { raiseRun } from '../money/budgets.ts';
 import { closeUnstarted, runCancels, runControls } from './delivery.ts';
-import { rerunRun } from './rerun.ts';
+import { rerunRun } from './rerun/rerun.ts';
 import { getRun, listRunsPage, readRunState } from './run-reading.ts';
 
 type ControlCtx = DeliveryCtx & Pick<ServerCtx, 'web'>;

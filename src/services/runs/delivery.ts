@@ -88,7 +88,7 @@ function controlOf({
 
 async function toInput(
   { config, temporal, consoleUrl }: DeliveryCtx,
-  { definition, reused, dispatch, ...row }: RunToStart,
+  { definition, reused, skipped, dispatch, ...row }: RunToStart,
 ): Promise<RunPipelineInput> {
   return {
     engine_version: config.ENGINE_VERSION,
@@ -96,7 +96,7 @@ async function toInput(
     project_id: row.project_id,
     pipeline: row.pipeline,
     version: row.version,
-    plan: planRun(definition, { reused, dispatch }),
+    plan: planRun(definition, { reused, skipped, dispatch }),
     timeout_ms: definition.timeout === undefined ? null : parseDuration(definition.timeout),
     heartbeat_timeout_ms: config.HEARTBEAT_TIMEOUT_MS,
     has_search_attributes: await temporal.workflows.hasSearchAttributes(),

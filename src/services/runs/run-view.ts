@@ -7,7 +7,13 @@ import { LRUCache } from 'lru-cache';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import { type Run, RunSummary } from '../../contracts/run.ts';
-import { Attempt, type RunStep, type StepDetail, StepRevision } from '../../contracts/run-step.ts';
+import {
+  Attempt,
+  type RunStep,
+  type StepDetail,
+  StepRevision,
+  type StepState,
+} from '../../contracts/run-step.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -110,12 +116,19 @@ function optionalFields({
   };
 }
 
-export function toRunStep(definition: StepDefinition, row: RunStepRow | undefined): RunStep {
+/** @param versions that aliases of child pipelines named */
+export function toRunStep(
+  definition: StepDefinition,
+  row: RunStepRow | undefined,
+  versions: RunDetailRow['versions'],
+): RunStep {
   if (row === undefined) return pendingStep(definition);
+  const pipeline_version = versions[definition.pipeline ?? ''];
   return {
     id: definition.id,
     state: row.state,
     ...kindFieldsOf(definition),
+    ...(pipeline_version === undefined ? {} : { pipeline_version }),
     ...optionalFields(row),
     attempts: row.attempts,
     revision: row.revision,
@@ -159,7 +172,7 @@ function cancelOf(row: RunDetailRow): Pick<Run, 'cancel'> {
 
 export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebPlaces): Run {
   const byId = new Map(steps.map((step) => [step.step_id, step]));
-  const show = (step: StepDefinition): RunStep => toRunStep(step, byId.get(step.id));
+  const show = (step: StepDefinition): RunStep => toRunStep(step, byId.get(step.id), row.versions);
   return {
     ...present(RunFields, { ...row, ...wireFields(row) }),
     ...(row.started_by === null ? {} : { started_by: row.started_by }),
@@ -172,13 +185,23 @@ export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebP
 
 /**
  * A run as it is at the moment of its submission.
- * @param reused ids of steps whose results were taken from another run
+ * @param kept ids of steps whose ends were taken from another run
  */
-export function newRunView(run: NewRun, definition: PipelineDefinition, reused: readonly string[] = []): Run {
-  const kept = new Set(reused);
+export function newRunView(
+  run: NewRun,
+  definition: PipelineDefinition,
+  kept: Partial<Readonly<Record<'reused' | 'skipped', readonly string[]>>> = {},
+): Run {
+  const { reused = [], skipped = [] } = kept;
+  const states = new Map<string, StepState>([
+    ...reused.map((id) => [id, 'reused'] as const),
+    ...skipped.map((id) => [id, 'skipped'] as const),
+  ]);
   const row = rowOfNew(run);
-  const show = (step: StepDefinition): RunStep =>
-    kept.has(step.id) ? { ...pendingStep(step), state: 'reused' } : pendingStep(step);
+  const show = (step: StepDefinition): RunStep => ({
+    ...pendingStep(step),
+    state: states.get(step.id) ?? 'pending',
+  });
   return {
     ...present(RunFields, { ...row, ...wireFields(row) }),
     ...(run.started_by === undefined ? {} : { started_by: { id: run.started_by } }),

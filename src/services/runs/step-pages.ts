@@ -120,7 +120,7 @@ export async function getStep(
   const isOpen = row !== undefined && run.started_at !== null;
   const input = isOpen ? await inputOf(ctx, place) : undefined;
   return {
-    ...toRunStep(definition, row),
+    ...toRunStep(definition, row, run.versions),
     run_id,
     depends_on: [...(definition.depends_on ?? [])],
     ...(dispatch === null ? {} : { dispatch: explainDispatch(dispatch) }),
@@ -149,7 +149,7 @@ export async function listItems(
     key: ({ item }) => String(item),
     item: (row) => {
       const output = outputs.get(row.item);
-      return { ...toRunStep(definition, row), ...(output === undefined ? {} : { output }) };
+      return { ...toRunStep(definition, row, run.versions), ...(output === undefined ? {} : { output }) };
     },
   });
 }

@@ -50,6 +50,7 @@ function toStart({ known, row }: PreparedRun): RunToStart {
     priority: row.priority,
     definition: known.definition,
     reused: [],
+    skipped: [],
     dispatch: row.dispatch ?? [],
     state: 'queued',
     control_version: 0,

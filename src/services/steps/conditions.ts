@@ -6,7 +6,9 @@
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
+import { type MachineStepState, packStates } from '../../core/run/machine-state.ts';
 import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
+import { listKeptItems } from '../../db/run/rerun.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import type { Ctx } from '../context.ts';
 import { evaluateInRun, type RunValues, readItems, stepOf } from '../run-data/evaluation.ts';
@@ -35,7 +37,7 @@ export async function decideSteps(
   let size = 0;
   for (const stepId of step_ids) {
     const verdict = await decide({ context, results }, stepOf(context, stepId));
-    verdicts.push(verdict);
+    verdicts.push(await withKept(db, { run_id, rerun_of: context.rerun_of, step_id: stepId }, verdict));
     size += verdict.type === 'fail' ? verdict.error.message.length : 0;
     if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
   }
@@ -50,6 +52,26 @@ async function decide(values: RunValues, step: CompiledStep): Promise<StepVerdic
     if (left !== null) return left;
   }
   return judgeItems(await readItems(values, step));
+}
+
+interface DecidedStep {
+  readonly run_id: string;
+  readonly rerun_of: string | null;
+  readonly step_id: string;
+}
+
+/** Adds the items of which a rerun has results. */
+async function withKept(
+  db: Ctx['db'],
+  { run_id, rerun_of, step_id }: DecidedStep,
+  verdict: StepVerdict,
+): Promise<StepVerdict> {
+  if (rerun_of === null || verdict.type !== 'go' || verdict.items === undefined) return verdict;
+  const rows = await listKeptItems(db, run_id, step_id);
+  if (rows.length === 0) return verdict;
+  const states: MachineStepState[] = Array.from({ length: verdict.items }, () => 'pending');
+  for (const { item, state } of rows) if (item <= states.length) states[item - 1] = state;
+  return { ...verdict, kept: packStates(states) };
 }
 
 function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {

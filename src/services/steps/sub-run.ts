@@ -16,18 +16,20 @@ import {
 } from '../../core/run/step-rules.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import type { Db } from '../../db/connect.ts';
+import { findContinued, keepVersion, readVersion } from '../../db/run/rerun.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import type { StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-progress.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../context.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
-import { type IntakeCtx, newJob, prepareRun } from '../runs/preparation.ts';
+import { newJob, prepareRun } from '../runs/preparation.ts';
+import { planContinued, type RerunPlan, type RerunPlanCtx } from '../runs/rerun/plan.ts';
+import { insertRerun, orderOf } from '../runs/rerun/rerun.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
-type StepRunCtx = IntakeCtx & Pick<Ctx, 'results'>;
+type StepRunCtx = RerunPlanCtx;
 type Execution = StepExecution | WaitingStep;
 
 export async function executeSubRun(
@@ -101,36 +103,87 @@ function isPassing({ code }: AppError): boolean {
   return code === 'unavailable' || code === 'internal';
 }
 
-async function create(ctx: IntakeCtx, order: SubRunOrder): Promise<string> {
-  const { parent, project_id, reference, depth, parentWorkflowId } = order;
+async function create(ctx: RerunPlanCtx, order: SubRunOrder): Promise<string> {
+  const { parent, project_id, depth } = order;
   const tooDeep = findDepthFault(depth);
   if (tooDeep !== null) throw new AppError(tooDeep.code, tooDeep.message);
-  const [pipeline, version] = splitReference(reference);
-  const known = await ctx.definitions.find(project_id, pipeline, { reference: version });
+  const version = await lookUpVersion(ctx, order);
+  const earlier_run_id = await findContinued(ctx.db, parent);
+  const { reference, job: input } = order;
+  const plan =
+    earlier_run_id === undefined
+      ? null
+      : await planContinued(ctx, {
+          project_id,
+          earlier_run_id,
+          reference,
+          input,
+          versions: { [reference]: version },
+        });
+  return plan === null ? startFresh(ctx, order, version) : goOn(ctx, order, plan);
+}
+
+/** The fields that a child run has from its step. */
+function termsOf({ parent, priority, depth, parentWorkflowId }: SubRunOrder) {
+  const origin = {
+    parent_run_id: parent.run_id,
+    parent_step_id: parent.step_id,
+    parent_item: parent.item,
+    parent_revision: parent.revision,
+    parent_workflow_id: parentWorkflowId,
+    depth,
+  };
+  return { priority, origin };
+}
+
+async function startFresh(ctx: RerunPlanCtx, order: SubRunOrder, version: string): Promise<string> {
+  const { project_id, reference, job } = order;
+  const [pipeline] = splitReference(reference);
+  const known = await ctx.definitions.find(project_id, pipeline, { version });
   const prepared = await prepareRun(ctx, project_id, {
+    ...termsOf(order),
     known,
     isStored: true,
-    job: newJob(order.job),
-    priority: order.priority,
+    job: newJob(job),
     labels: undefined,
     budget_ceiling_usd: ceilingOfSubRun(order, known.definition),
-    origin: {
-      parent_run_id: parent.run_id,
-      parent_step_id: parent.step_id,
-      parent_item: parent.item,
-      parent_revision: parent.revision,
-      parent_workflow_id: parentWorkflowId,
-      depth,
-    },
   });
   return (await ctx.db.transaction((trx) => insertAdmittedRun(trx, prepared, null))).run_id;
+}
+
+/** Repeats the child run that the same step of an earlier run had, where it failed. */
+async function goOn(ctx: RerunPlanCtx, order: SubRunOrder, plan: RerunPlan): Promise<string> {
+  const { versions: _above, ...asked } = orderOf(plan);
+  const prepared = await prepareRun(ctx, order.project_id, {
+    ...asked,
+    ...termsOf(order),
+    budget_ceiling_usd: ceilingOfSubRun(order, plan.known.definition),
+  });
+  return ctx.db.transaction((trx) => insertRerun(trx, prepared, { plan, mostOpen: null }));
+}
+
+/**
+ * The version that a reference names. An alias is looked up once for the run at the top and all runs below it: all
+ * items, and all steps with the same reference, get the same version.
+ */
+async function lookUpVersion(
+  { db, definitions }: RerunPlanCtx,
+  { parent: { run_id }, project_id, reference }: SubRunOrder,
+): Promise<string> {
+  const known = await readVersion(db, run_id, reference);
+  if (known !== undefined) return known;
+  const [pipeline, name] = splitReference(reference);
+  const { version } = (await definitions.find(project_id, pipeline, { reference: name })).definition;
+  if (version === name) return version;
+  await keepVersion(db, run_id, { reference, version });
+  return (await readVersion(db, run_id, reference)) ?? version;
 }
 
 /**
  * Submits the child run of a step with `pipeline`. The worker writes the row, at most one for each execution of the
  * step; a server starts it. A fault of that run is the step's failure.
  */
-export async function submitSubRun(ctx: IntakeCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
+export async function submitSubRun(ctx: RerunPlanCtx, order: SubRunOrder): Promise<SubmittedSubRun> {
   const { db } = ctx;
   const known = await findSubRun(db, order.parent);
   if (known !== undefined) return { run_id: known };

@@ -155,13 +155,51 @@ describe('a rerun', () => {
   });
 
   test('shows beforehand what would happen again, and why', async () => {
+    const failed = 'it did not succeed before: failed';
+    const kept = { reused: [], skipped: [] };
+    const child = { pipeline: 'clip', version: '2', ...kept };
     const preview: RerunPreview = {
       reused: ['cut'],
-      executed: [{ id: 'send', reason: 'it was named in from' }],
+      skipped: ['cover'],
+      executed: [
+        { id: 'clips', reason: failed, items: { all: 9, kept: 7, repeated: '3,8' } },
+        { id: 'send', reason: 'it depends on clips, which happens again' },
+      ],
+      runs: [
+        { ...child, run_id: 'run_2', place: 'clips/3', executed: [{ id: 'sub', reason: failed }] },
+        {
+          ...child,
+          run_id: 'run_3',
+          place: 'clips/3 › sub',
+          executed: [{ id: 'mix', reason: failed }],
+        },
+      ],
+      calls: { min: 1, max: 2 },
     };
-    const { asked, stdout } = await capstan(['rerun', 'run_1', '--only-failed', '--preview'], preview);
+    const { asked, stdout, stderr } = await capstan(
+      ['rerun', 'run_1', '--only-failed', '--preview'],
+      preview,
+    );
     expect(asked).toEqual(['POST /v1/runs/run_1/rerun {"only_failed":true,"preview":true}']);
-    expect(stdout).toBe('STEP           WHY\ncut   ✓ kept\nsend  ● again  it was named in from\n');
+    const rows = stdout.split('\n').map((line) => line.split(/\s{2,}/));
+    expect(rows.slice(1, -1)).toEqual([
+      ['cut', '✓ kept'],
+      ['cover', '– skipped'],
+      ['clips', '● 2 of 9 items', `${failed}; items 3,8`],
+      ['send', '● again', 'it depends on clips, which happens again'],
+      ['clips/3 › sub', '● again', failed],
+      ['clips/3 › sub › mix', '● again', failed],
+    ]);
+    expect(stderr).toBe('1 to 2 calls of capabilities\n');
+  });
+
+  test.each<[RerunPreview['calls'], string]>([
+    [{ min: 7, max: 7 }, '7 calls of capabilities\n'],
+    [{ min: 1, max: 1 }, '1 call of capabilities\n'],
+    [{ min: 2, max: null }, 'at least 2 calls of capabilities\n'],
+  ])('says how many calls that takes: %j', async (calls, said) => {
+    const preview = { reused: [], skipped: [], executed: [], runs: [], calls };
+    expect((await capstan(['rerun', 'run_1', '--only-failed', '--preview'], preview)).stderr).toBe(said);
   });
 });
 

@@ -35,7 +35,9 @@ function choose({
   job: otherJob = job,
   run = { job_id: 'job_1', version: '1' },
   ...rest
-}: Partial<Omit<Repetition, 'states' | 'compiled' | 'roots'>> & {
+}: Partial<Omit<Repetition, 'states' | 'compiled' | 'roots' | 'failedItems' | 'left'>> & {
+  failedItems?: Repetition['failedItems'];
+  left?: Repetition['left'];
   job?: JsonObject;
   run?: Repetition['roots']['run'];
   states?: Partial<Record<string, StepState | undefined>>;
@@ -50,6 +52,8 @@ function choose({
     from: null,
     onlyFailed: true,
     missing: new Map(),
+    failedItems: new Map(),
+    left: new Set(),
     states: new Map(ended.filter((entry): entry is [string, StepState] => entry[1] !== undefined)),
     ...rest,
   });
@@ -63,11 +67,11 @@ describe('a run that is repeated', () => {
   it('keeps nothing unless that is asked for', () => {
     const { reused, executed } = choose({ onlyFailed: false });
     const reason = 'every step happens again, unless from or only_failed is given';
-    expect([reused, executed]).toEqual([[], all.map((id) => ({ id, reason }))]);
+    expect([reused, executed]).toEqual([[], all.map((id) => ({ id, reason, keeps: 'none' }))]);
   });
 
   it('keeps every result when nothing differs, also of a step that was kept before', () => {
-    expect(choose({ states: { cut: 'reused' } })).toEqual({ reused: all, executed: [] });
+    expect(choose({ states: { cut: 'reused' } })).toEqual({ reused: all, skipped: [], executed: [] });
   });
 
   it('does again what is named, and all that depends on it, however far', () => {
@@ -185,5 +189,131 @@ describe('a run that is repeated', () => {
     expect(reasonsOf({ missing: new Map([['send', 'media://j/a.mp4']]) })).toEqual({
       send: 'media://j/a.mp4, which its result names, is gone',
     });
+  });
+});
+
+/** `a` and `b`, then steps that judge their ends. */
+function joining(more: Partial<Record<'alert' | 'cover' | 'mix' | 'send', Partial<StepDefinition>>> = {}) {
+  const steps: StepDefinition[] = [
+    { id: 'a', capability: 'x' },
+    { id: 'alert', capability: 'x', depends_on: ['a'], run_if: 'any_failed', ...more.alert },
+    { id: 'cover', capability: 'x', when: 'job.cover == true', ...more.cover },
+    { id: 'mix', capability: 'x', depends_on: ['alert', 'cover'], run_if: 'all_done', ...more.mix },
+    { id: 'send', capability: 'x', depends_on: ['mix'], ...more.send },
+  ];
+  return { pipeline: 'p', version: '1', steps };
+}
+
+function chooseJoining(
+  states: Partial<Record<string, StepState>>,
+  { definition = joining(), ...more }: Parameters<typeof choose>[0] = {},
+) {
+  const ended = {
+    a: 'succeeded',
+    alert: 'skipped',
+    cover: 'skipped',
+    mix: 'succeeded',
+    send: 'failed',
+  } as const;
+  const none = Object.fromEntries(all.map((id) => [id, undefined]));
+  return choose({ definition, before: definition, states: { ...none, ...ended, ...states }, ...more });
+}
+
+describe('a step that was skipped', () => {
+  it('is skipped again by the ends before it or by its condition, and what joins behind it is kept', () => {
+    expect(chooseJoining({}, { left: new Set(['cover']) })).toEqual({
+      reused: ['a', 'mix'],
+      skipped: ['alert', 'cover'],
+      executed: [{ id: 'send', reason: 'it did not succeed before: failed', keeps: 'all' }],
+    });
+  });
+
+  it('happens again when its condition is no longer false, with all behind it', () => {
+    expect(chooseJoining({}).executed.map(({ id, reason }) => [id, reason])).toEqual([
+      ['cover', 'it did not succeed before: skipped'],
+      ['mix', 'it depends on cover, which happens again'],
+      ['send', 'it did not succeed before: failed'],
+    ]);
+  });
+
+  it.each<[string, ReturnType<typeof joining>, Partial<Record<string, StepState>>]>([
+    ['something before it happens again', joining(), { a: 'failed' }],
+    ['a person or the end of the run skipped it', joining({ alert: { run_if: 'all_done' } }), {}],
+  ])('happens again when %s', (_, definition, states) => {
+    const { skipped, executed } = chooseJoining(states, { definition, left: new Set(['cover']) });
+    expect([skipped, executed.map(({ id }) => id)]).toEqual([
+      ['cover'],
+      [...Object.keys(states), 'alert', 'mix', 'send'],
+    ]);
+  });
+
+  it('skips again what depends on it by the default rule, however far', () => {
+    const definition = joining({ mix: { run_if: 'all_succeeded' }, send: { run_if: 'any_succeeded' } });
+    const states = { mix: 'skipped', send: 'skipped' } as const;
+    expect(chooseJoining(states, { definition, left: new Set(['cover']) })).toEqual({
+      reused: ['a'],
+      skipped: ['alert', 'cover', 'mix', 'send'],
+      executed: [],
+    });
+  });
+
+  it('is no reason for a tolerated failure behind it to be kept', () => {
+    const definition = joining({ mix: { on_error: 'continue' }, send: { run_if: 'all_done' } });
+    const { executed } = chooseJoining(
+      { mix: 'failed', send: 'succeeded' },
+      { definition, left: new Set(['cover']) },
+    );
+    expect(executed).toEqual([
+      { id: 'mix', reason: 'it did not succeed before: failed', keeps: 'all' },
+      { id: 'send', reason: 'it depends on mix, which happens again', keeps: 'none' },
+    ]);
+  });
+});
+
+describe('a step that happens again', () => {
+  const failedItems = new Map([['each', 2]]);
+
+  it('keeps all former work when only it failed, or some of its items', () => {
+    expect(choose({ states: { each: 'failed', tone: 'cancelled' } }).executed).toMatchObject([
+      { id: 'tone', keeps: 'all' },
+      { id: 'each', keeps: 'all' },
+      { id: 'join', keeps: 'none' },
+      { id: 'send', keeps: 'none' },
+    ]);
+    expect(choose({ failedItems }).executed).toEqual([
+      { id: 'each', reason: '2 of its items failed before', keeps: 'all' },
+    ]);
+  });
+
+  it('keeps tolerated failures when steps are named instead', () => {
+    const { reused, executed } = choose({ failedItems, from: ['send'], onlyFailed: false });
+    expect([reused.includes('each'), executed.map(({ id }) => id)]).toEqual([true, ['send']]);
+  });
+
+  it.each<[string, Parameters<typeof choose>[0]]>([
+    ['its definition', { definition: definitionOf({ each: { for_each: { items: '{{ job.clips }}' } } }) }],
+    ['a value', { job: { ...job, clips: [{ name: 'b', size: 1 }] } }],
+  ])('keeps work with equal input when %s is another one, also after a failure', (_, changed) => {
+    for (const state of ['succeeded', 'failed'] as const) {
+      const { executed } = choose({ ...changed, states: { each: state } });
+      expect(executed.find(({ id }) => id === 'each')?.keeps).toBe('equal');
+    }
+  });
+
+  it.each<[string, Parameters<typeof choose>[0]]>([
+    ['it is named', { from: ['each'], onlyFailed: true }],
+    ['all happens again', { onlyFailed: false }],
+  ])('keeps nothing when %s', (_, asked) => {
+    const { executed } = choose({ ...asked, states: { each: 'failed' } });
+    expect(executed.find(({ id }) => id === 'each')?.keeps).toBe('none');
+  });
+
+  it('does not happen because it would try in another way', () => {
+    const patient = definitionOf({
+      cut: { retry: { max: 9 }, timeout: '9s', total_timeout: '1h', description: 'd', on_error: 'continue' },
+      each: { for_each: { items: '{{ job.clips[*].name }}', tolerate: 3, max_parallel: 1 } },
+      send: { escalate: { enabled: false }, budget_ceiling_usd: 1, cache: { ttl: '1h' } },
+    });
+    expect(choose({ definition: patient }).executed).toEqual([]);
   });
 });

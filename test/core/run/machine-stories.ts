@@ -304,6 +304,55 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
     'reused reused succeeded',
   ],
   [
+    'what was skipped before is skipped from the beginning, for rules and joins alike',
+    {
+      ...given(aPlan(['a', 'n', 'm n', 'j a n', 'k n']), {
+        j: { run_if: 'all_done' },
+        k: { run_if: 'any_failed' },
+      }),
+      reused: [0],
+      skipped: [1],
+    },
+    ['j succeeded'],
+    ['m=skipped k=skipped +j', 'succeeded'],
+    'reused skipped skipped succeeded skipped',
+  ],
+  [
+    'a join that was kept behind what was skipped does not begin',
+    {
+      ...given(aPlan(['a', 'n a', 'j a n', 's j']), {
+        n: { run_if: 'any_failed' },
+        j: { run_if: 'all_done' },
+      }),
+      reused: [0, 2],
+      skipped: [1],
+    },
+    ['s succeeded'],
+    ['+s', 'succeeded'],
+    'reused skipped reused succeeded',
+  ],
+  [
+    'items that are kept do not begin, wherever they stand, and take no room',
+    given(aPlan(['a', 'b a']), { a: { decides: true, each: { max_parallel: 1 } } }),
+    ['a has 7 opok2po', 'a/2 succeeded', 'a/6 succeeded', 'b succeeded'],
+    ['(a)', '+a/2', '+a/6', 'a=succeeded +b', 'succeeded'],
+    'succeeded succeeded',
+  ],
+  [
+    'the last items may be kept, or all of them',
+    given(aPlan(['a', 'b', 'c a b']), { a: { decides: true, each: {} }, b: { decides: true, each: {} } }),
+    ['a has 3 po2', 'b has 2 o2', 'a/1 succeeded', 'c succeeded'],
+    ['(a b)', '+a/1', 'b=succeeded', 'a=succeeded +c', 'succeeded'],
+    'succeeded succeeded succeeded',
+  ],
+  [
+    'a kept item is none that failed, and counts in the whole',
+    given(aPlan(['a']), { a: { decides: true, each: { tolerate: 1 } } }),
+    ['a has 4 op2o', 'a/2 failed', 'a/3 failed'],
+    ['(a)', '+a/2 +a/3', '', 'a=failed failed (step a: 2 of 4 items failed, 1 may; first item 2: gone)'],
+    'failed',
+  ],
+  [
     'an item that ends while the run is paused leaves nothing to begin: the run ends',
     given(aPlan(['a'], 1), { a: { decides: true, each: {} } }),
     ['a has 1', 'pause', 'a/1 succeeded'],

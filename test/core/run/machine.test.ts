@@ -30,7 +30,7 @@ const told = {
   decided: { type: 'step_woken' },
 } as const;
 
-/** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b left`, `cancel`, `pause`, … */
+/** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b has 3 op2` (one is kept), `b left`, … */
 function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (text === 'cancel') return { type: 'cancel_requested' };
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
@@ -38,14 +38,15 @@ function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (text === 'resume') return { type: 'resumed' };
   if (text === 'long') return { type: 'history_grew', pressure: 'soft' };
   if (text === 'very long') return { type: 'history_grew', pressure: 'hard' };
-  const [unit = '', what = '', count] = text.split(' ');
+  const [unit = '', what = '', count, kept] = text.split(' ');
   const [id, item = 0] = unit.split('/');
   const step = plan.steps.findIndex((one) => one.id === id);
   const key = { step, item: Number(item) };
   const decided = (verdict: StepVerdict) =>
     ({ type: 'decided', steps: [step], verdicts: [verdict] }) as const;
   if (what === 'goes') return decided({ type: 'go' });
-  if (what === 'has') return decided({ type: 'go', items: Number(count) });
+  if (what === 'has')
+    return decided({ type: 'go', items: Number(count), ...(kept === undefined ? {} : { kept }) });
   if (what === 'left') return decided({ type: 'skip' });
   if (what === 'broken') return decided({ type: 'fail', error: failure });
   if (what in told) return { ...key, ...told[what as keyof typeof told] };

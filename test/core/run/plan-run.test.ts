@@ -67,5 +67,7 @@ test('a step with values needs no queue', () => {
 test('results that are there already are named by their places', () => {
   const definition = aDefinition([{}, {}, {}]);
   expect(planRun(definition, { reused: ['s2', 's0'] }).reused).toEqual([0, 2]);
-  expect(planRun(definition, { reused: [] })).not.toHaveProperty('reused');
+  expect(planRun(definition, { skipped: ['s1'] }).skipped).toEqual([1]);
+  const plan = planRun(definition, { reused: [], skipped: [] });
+  expect([Object.hasOwn(plan, 'reused'), Object.hasOwn(plan, 'skipped')]).toEqual([false, false]);
 });

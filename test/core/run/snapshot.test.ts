@@ -257,6 +257,20 @@ describe('a run that goes on from a snapshot', () => {
     expect(commands).toContainEqual({ type: 'give_up', step: 0, item: 2, wait: pause });
   });
 
+  it('keeps items with a result of an earlier run, and grows with no more than a letter for each', () => {
+    const plan = planWith(['a'], { a: { decides: true, each: { max_parallel: 1 } } });
+    const kept = 'op'.repeat(5_000);
+    const state = play(startRun(plan), [
+      { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 10_000, kept }] },
+      { type: 'history_grew', pressure: 'hard' },
+      ended(0, 'succeeded', 2),
+    ]);
+    const snapshot = takeSnapshot(state);
+    expect(snapshot.fans[0]?.items).toBe(`os${kept.slice(2)}`);
+    const carried = carry(plan, state);
+    expect(carried.commands).toEqual([{ type: 'execute', step: 0, item: 4 }]);
+  });
+
   it('begins no item of a step of which too many have failed', () => {
     const plan = planWith(['a'], { a: { decides: true, continues: true, each: { max_parallel: 2 } } });
     const state = play(startRun(plan), [

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { submitPipeline } from '../../../src/services/pipelines/pipeline-service.ts';
+import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import { type SubRunOrder, submitSubRun } from '../../../src/services/steps/sub-run.ts';
 import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -36,17 +37,22 @@ async function keyed(pipeline: string, key: string): Promise<void> {
 function submit(order: Partial<SubRunOrder> = {}) {
   const instances = [aSnapshot('only', { duration_ms: 10, success_count: 9 })];
   const fleet = { of: () => ({ instances, priorMs: 1 }) };
-  return submitSubRun(anIntakeCtx(db, { fleet, mostOpen: 1 }), {
-    parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
-    project_id: parent.project_id,
-    reference: 'below@1',
-    job: { n: 1 },
-    priority: 'interactive',
-    ceilingUsd: 5,
-    depth: 1,
-    parentWorkflowId: 'run/p/parent',
-    ...order,
-  });
+  const ctx = anIntakeCtx(db, { fleet, mostOpen: 1 });
+  const media = { exists: async () => true } as never; // no step of these tests names a file
+  return submitSubRun(
+    { ...ctx, results: createStepResults(db), media },
+    {
+      parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
+      project_id: parent.project_id,
+      reference: 'below@1',
+      job: { n: 1 },
+      priority: 'interactive',
+      ceilingUsd: 5,
+      depth: 1,
+      parentWorkflowId: 'run/p/parent',
+      ...order,
+    },
+  );
 }
 function at(item: number): Partial<SubRunOrder> {
   return {

@@ -237,7 +237,7 @@ describe('a step without money', () => {
     const subject = `budget:${project_id}:month:label:team=ads`;
     expect((await rowOf(run.run_id))?.budget_scope).toBe(subject);
     const [row] = await listRunSteps(db, run.run_id);
-    expect(toRunStep({ id: 'a', capability: 'paid' }, row)).toMatchObject({
+    expect(toRunStep({ id: 'a', capability: 'paid' }, row, {})).toMatchObject({
       awaiting: 'budget',
       budget: 'label:team=ads by month',
     });

@@ -14,7 +14,13 @@ import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { useSettled } from '../../shared/use-settled.ts';
-import { priceOfRerun, type RerunChoice, type RerunWish, toRerunRequest } from './rerun-model.ts';
+import {
+  listRepeated,
+  priceOfRerun,
+  type RerunChoice,
+  type RerunWish,
+  toRerunRequest,
+} from './rerun-model.ts';
 import type { RunDialogProps } from './use-run-change.ts';
 
 const typingMs = 400;
@@ -83,7 +89,7 @@ function StepChoice({
   return (
     <fieldset className="flex flex-col gap-1.5 text-sm">
       <legend className="sr-only">Which steps run again</legend>
-      {radio('failed', 'Failed and skipped steps')}
+      {radio('failed', 'What failed')}
       {radio('all', 'All steps')}
       {radio('from', 'From a step')}
       {choice === 'from' ? (
@@ -196,8 +202,8 @@ function Price({ run, request: { job, version = run.version }, preview }: PriceP
     enabled: definition !== undefined,
     retry: false,
   });
-  const { executed, reused } = preview;
-  const counts = `${executed.length} of ${executed.length + reused.length} steps run again`;
+  const { executed, reused, skipped } = preview;
+  const counts = `${executed.length} of ${executed.length + reused.length + skipped.length} steps run again`;
   const price = plan.data === undefined ? null : priceOfRerun(plan.data.steps, executed);
   return (
     <p className="mb-2 text-sm" role="status">
@@ -213,18 +219,20 @@ function Price({ run, request: { job, version = run.version }, preview }: PriceP
 function PreviewList({ preview }: { readonly preview: RerunPreview }): ReactElement {
   return (
     <ul className="divide-y divide-line rounded-md border border-line text-sm">
-      {preview.executed.map(({ id, reason }) => (
-        <li key={id} className="flex flex-wrap items-center justify-between gap-2 px-3 py-1.5">
-          <span className="font-medium">{id}</span>
-          <span className="text-muted">Will run: {reason}</span>
+      {listRepeated(preview).map(({ place, text }) => (
+        <li key={place} className="flex flex-wrap items-center justify-between gap-2 px-3 py-1.5">
+          <span className="font-medium">{place}</span>
+          <span className="text-muted">Will run: {text}</span>
         </li>
       ))}
-      {preview.reused.map((id) => (
-        <li key={id} className="flex items-center justify-between gap-2 px-3 py-1.5">
-          <span>{id}</span>
-          <StateMark state="reused" />
-        </li>
-      ))}
+      {(['skipped', 'reused'] as const).flatMap((state) =>
+        preview[state].map((id) => (
+          <li key={id} className="flex items-center justify-between gap-2 px-3 py-1.5">
+            <span>{id}</span>
+            <StateMark state={state} />
+          </li>
+        )),
+      )}
     </ul>
   );
 }

@@ -34,14 +34,43 @@ interface RerunPrice {
   readonly isOpen: boolean;
 }
 
+/** The share of a step's items that are repeated. */
+function shareOf(items: RerunPreview['executed'][number]['items']): number {
+  return items === undefined || items.all === 0 ? 1 : (items.all - items.kept) / items.all;
+}
+
+/** Child runs that go on are counted as if they began anew. */
 export function priceOfRerun(
   planned: readonly PlannedStepView[],
   executed: RerunPreview['executed'],
 ): RerunPrice {
   const again = new Set(executed.map(({ id }) => id));
   const steps = planned.filter(({ id, happens }) => again.has(id) && happens !== 'no');
-  const nano = steps.reduce((sum, { cost_usd }) => sum + toNanoUsd(cost_usd.expected), 0n);
+  const shares = new Map(executed.map(({ id, items }) => [id, shareOf(items)]));
+  const nano = steps.reduce(
+    (sum, { id, cost_usd }) => sum + toNanoUsd(cost_usd.expected * (shares.get(id) ?? 1)),
+    0n,
+  );
   return { expected: fromNanoUsd(nano), isOpen: steps.some(({ items }) => items === null) };
+}
+
+interface RepeatedPart {
+  /** `clips/3 › send`: step send of the child run of the third item of clips */
+  readonly place: string;
+  readonly text: string;
+}
+
+/** The steps that run again, with their items, then those of child runs that go on. */
+export function listRepeated(preview: RerunPreview): RepeatedPart[] {
+  const list = (executed: RerunPreview['executed'], above: string): RepeatedPart[] =>
+    executed.map(({ id, reason, items }) => {
+      const some = items === undefined ? '' : `${items.all - items.kept} of ${items.all} items, `;
+      return { place: `${above}${id}`, text: `${some}${reason}` };
+    });
+  return [
+    ...list(preview.executed, ''),
+    ...preview.runs.flatMap(({ place, executed }) => list(executed, `${place} › `)),
+  ];
 }
 
 export interface BudgetNeed {

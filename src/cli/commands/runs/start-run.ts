@@ -19,7 +19,7 @@ import {
 } from '../../input/arguments.ts';
 import { meansMany, type RunFilterGiven, runFilterOptions } from '../../input/run-filter.ts';
 import { prepareRun, readJob } from '../../input/run-request.ts';
-import type { Columns } from '../../render/print.ts';
+import type { Columns, Style } from '../../render/print.ts';
 import type { Shell } from '../../shell.ts';
 import { watchRun } from '../../watch/watch-run.ts';
 import { changeMany, watchMany } from './many-runs.ts';
@@ -234,16 +234,53 @@ Examples:
 });
 
 interface PreviewRow {
+  /** `clips/3 › send`: step send of the child run of the third item of clips */
   readonly id: string;
-  /** Null: the result is kept. */
-  readonly reason: string | null;
+  readonly what: 'kept' | 'skipped' | 'again';
+  /** `7 of 200 items` */
+  readonly count?: string;
+  readonly reason?: string;
 }
+
+type KeptSteps = Pick<RerunPreview, 'reused' | 'skipped' | 'executed'>;
 
 const previewTable: Columns<PreviewRow> = [
   ['STEP', 'id'],
-  ['', ({ reason }, { style }) => (reason === null ? style.dim('✓ kept') : style.cyan('● again'))],
+  ['', ({ what, count }, { style }) => showWhat[what](style, count)],
   ['WHY', 'reason', 'shrinks'],
 ];
+
+const showWhat: Record<PreviewRow['what'], (style: Style, count?: string) => string> = {
+  kept: (style) => style.dim('✓ kept'),
+  skipped: (style) => style.dim('– skipped'),
+  again: (style, count) => style.cyan(`● ${count ?? 'again'}`),
+};
+
+function listExecuted({ executed }: KeptSteps, above: string): PreviewRow[] {
+  return executed.map(({ id, reason, items }) => {
+    const row = { id: `${above}${id}`, what: 'again', reason } as const;
+    if (items === undefined) return row;
+    const { all, kept, repeated } = items;
+    const which = kept === 0 || repeated === '' ? '' : `; items ${repeated}`;
+    return { ...row, count: `${all - kept} of ${all} items`, reason: `${reason}${which}` };
+  });
+}
+
+/** Steps of the run, then those that child runs repeat. */
+function listPreview(preview: RerunPreview): PreviewRow[] {
+  return [
+    ...preview.reused.map((id) => ({ id, what: 'kept' }) as const),
+    ...preview.skipped.map((id) => ({ id, what: 'skipped' }) as const),
+    ...listExecuted(preview, ''),
+    ...preview.runs.flatMap((run) => listExecuted(run, `${run.place} › `)),
+  ];
+}
+
+function describeCalls({ min, max }: RerunPreview['calls']): string {
+  const calls = (count: number): string => `${count} ${count === 1 ? 'call' : 'calls'}`;
+  if (max === null) return `at least ${calls(min)} of capabilities`;
+  return min === max ? `${calls(max)} of capabilities` : `${min} to ${calls(max)} of capabilities`;
+}
 
 function splitIds(text: string | undefined): string[] | undefined {
   const ids = text?.split(',').map((id) => id.trim());
@@ -254,7 +291,8 @@ function splitIds(text: string | undefined): string[] | undefined {
 async function showPreview({ client, print, json }: Session, to: string, body: object): Promise<void> {
   const { value, text } = await client.post(to, RerunPreview, jsonBody({ ...body, preview: true }));
   if (json) return print.json(text);
-  print.table(previewTable, [...value.reused.map((id) => ({ id, reason: null })), ...value.executed]);
+  print.table(previewTable, listPreview(value));
+  print.remark(describeCalls(value.calls));
 }
 
 interface ManyGiven extends RunFilterGiven {
@@ -279,6 +317,7 @@ export const registerRerunCommand = procedure('rerun', {
   help: `
 Without --from and --only-failed, every step runs again. A result is kept only if its step, its dependencies and
 the values of the job that it mentions are the same. The files that it names must exist.
+With --only-failed, items of a for_each that succeeded are kept, and child runs go on where they failed.
 
 Filters choose many runs instead of one. With --idempotency-key, each of them runs again once for the key.
 
@@ -289,9 +328,11 @@ Examples:
   options: {
     ...runFilterOptions,
     '--from <ids>': 'these steps and all that depends on them happen again; others keep their results',
-    '--only-failed': 'steps that succeeded keep their results',
+    '--only-failed': 'steps and items that succeeded keep their results; child runs go on where they failed',
     '-j, --job <job>': 'another job: a file, - for stdin, or inline JSON',
     '-v, --version <version>': 'another version of the stored pipeline',
+    '--look-up-aliases':
+      'look up aliases of child pipelines again (default: the versions of the repeated run)',
     '--preview': 'only say which steps would happen again, and why',
     '-w, --watch': 'watch it to its end; exits like run --watch',
     '--timeout <duration>': parsed('watch it, but at most this long; the run continues', readDurationMs),
@@ -300,11 +341,12 @@ Examples:
       'the most that the new run may cost (default: as the run that it repeats)',
     ),
   },
-  run: async (session, { run, job, from, onlyFailed: only_failed, version, budget, ...how }) => {
+  run: async (session, { run, job, from, onlyFailed, version, lookUpAliases, budget, ...how }) => {
     const { client, print, json } = session;
     const body = {
       from: splitIds(from),
-      only_failed,
+      only_failed: onlyFailed,
+      look_up_aliases: lookUpAliases,
       job: job === undefined ? undefined : await readJob(session, { job, target: '' }),
       version,
       budget_ceiling_usd: budget,

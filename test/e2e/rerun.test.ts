@@ -1,0 +1,251 @@
+/**
+ * A rerun pays for what must happen again, and nothing else: its preview, the calls that instances get, the cost of the
+ * run and the attempts behind it are the same number.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { StepDefinition } from '../../src/contracts/pipeline.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { Run } from '../../src/contracts/run.ts';
+import type { RerunPreview, RerunRequest } from '../../src/contracts/run-control.ts';
+import type { RunStep } from '../../src/contracts/run-step.ts';
+import { answer, type Instance, startInstance } from '../support/fleet.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+
+const rate = 0.01;
+const name = 'repeated-call';
+let capstan: SharedCapstan;
+let instance: Instance;
+/** Names of calls that are refused. */
+const broken = new Set<string>();
+
+beforeAll(async () => {
+  capstan = await shareCapstan();
+  const cost_model = { type: 'per_call', rate_usd: rate };
+  instance = await startInstance(capstan, { name, cost_model, max_concurrency: 64 });
+  instance.handle = ({ input }, response) =>
+    broken.has(String(input.name))
+      ? answer(response, 422, { ok: false, error: `${input.name} is broken` })
+      : answer(response, 200, { ok: true, output: { made: input.name } });
+});
+afterAll(() => instance?.stop());
+afterEach(() => broken.clear());
+
+function call(id: string, input: JsonObject, more: Partial<StepDefinition> = {}): StepDefinition {
+  return { id, capability: name, retry: { max: 0 }, escalate: { enabled: false }, input, ...more };
+}
+
+/** Names of calls since the last look, in order. */
+function callsMade(): string[] {
+  const names = instance.execs.map(({ input }) => String(input.name)).sort();
+  instance.execs.length = 0;
+  return names;
+}
+
+async function store(pipeline: string, version: string, steps: readonly StepDefinition[]): Promise<void> {
+  const stored = await capstan.request('POST', '/v1/pipelines', { pipeline, version, steps });
+  expect(stored.status).toBe(201);
+}
+
+async function runToEnd(pipeline: string, job: JsonObject): Promise<Run> {
+  const { body } = await capstan.request<Run>('POST', '/v1/runs', { pipeline, job });
+  return capstan.ended(body.run_id);
+}
+
+interface Repeated {
+  readonly run: Run;
+  readonly preview: RerunPreview;
+  readonly calls: string[];
+}
+
+/** Repeats it, and checks that preview, calls, cost and attempts agree; all calls succeed. */
+async function repeat(before: Run, request: RerunRequest = { only_failed: true }): Promise<Repeated> {
+  const path = `/v1/runs/${before.run_id}/rerun`;
+  const { body: preview } = await capstan.request<RerunPreview>('POST', path, { ...request, preview: true });
+  instance.execs.length = 0;
+  const { body } = await capstan.request<Run>('POST', path, request);
+  const run = await capstan.ended(body.run_id);
+  const calls = callsMade();
+  const paid = Math.round(run.cost_usd / rate);
+  console.log(
+    `${run.pipeline}: preview ${preview.calls.min} to ${preview.calls.max}, calls ${calls.length}, paid ${paid}`,
+  );
+  expect([preview.calls, calls.length, run.state]).toEqual([{ min: paid, max: paid }, paid, 'succeeded']);
+  return { run, preview, calls };
+}
+
+async function itemsOf(run: Run, step: string): Promise<RunStep[]> {
+  const path = `/v1/runs/${run.run_id}/steps/${step}/items?limit=200`;
+  return (await capstan.request<{ items: RunStep[] }>('GET', path)).body.items;
+}
+
+const many = Array.from({ length: 200 }, (_, index) => `n${index + 1}`);
+const seven = ['n3', 'n17', 'n18', 'n90', 'n120', 'n199', 'n200'];
+const each = (tolerate: number) => ({ items: '{{ job.names }}', tolerate });
+
+describe('a fan-out of 200 paid items of which 7 failed', () => {
+  test.each<[string, number, string, number]>([
+    ['that failed', 0, 'failed', 0],
+    ['that was tolerated, with a join', 7, 'succeeded', 1],
+  ])('%s is repeated with 7 calls', async (_, tolerate, state, joins) => {
+    const pipeline = `fan-${tolerate}`;
+    const join = call('join', { name: 'join', all: '{{ steps.shots.output }}' });
+    const steps = [call('shots', { name: '{{ item }}' }, { for_each: each(tolerate) })];
+    await store(pipeline, '1', joins === 0 ? steps : [...steps, join]);
+    for (const one of seven) broken.add(one);
+    const first = await runToEnd(pipeline, { names: many });
+    expect([first.state, first.steps[0]?.items]).toEqual([state, { succeeded: 193, failed: 7 }]);
+    broken.clear();
+    const { run, preview, calls } = await repeat(first);
+    expect(calls).toEqual([...seven, ...(joins === 0 ? [] : ['join'])].sort());
+    expect(preview.executed[0]?.items).toEqual({ all: 200, kept: 193, repeated: '3,17-18,90,120,199-200' });
+    expect(run.steps[0]).toMatchObject({ state: 'succeeded', items: { reused: 193, succeeded: 7 } });
+    const page = await capstan.request<{ output: { made: string }[] }>(
+      'GET',
+      `/v1/runs/${run.run_id}/steps/shots?limit=200`,
+    );
+    expect(page.body.output.map(({ made }) => made)).toEqual(many);
+    // And once more: nothing is left to pay.
+    expect((await repeat(run)).calls).toEqual([]);
+  });
+});
+
+describe('a fan-out of child runs', () => {
+  test('of 10 children of which 2 failed at their second step goes on with these steps alone', async () => {
+    await store('cut-child', '1', [
+      call('cut', { name: 'cut {{ job.name }}' }),
+      call('send', { name: 'send {{ job.name }}', cut: '{{ steps.cut.output }}' }),
+    ]);
+    const child: StepDefinition = { id: 'reels', pipeline: 'cut-child@1', input: { name: '{{ item }}' } };
+    await store('cut-parent', '1', [
+      { ...child, for_each: each(2) },
+      call('join', { name: 'join', all: '{{ steps.reels.output }}' }, { run_if: 'all_done' }),
+    ]);
+    broken.add('send n4').add('send n9').add('join');
+    const first = await runToEnd('cut-parent', { names: many.slice(0, 10) });
+    expect(first.state).toBe('failed');
+    broken.delete('send n4');
+    broken.delete('join');
+    // A rerun that fails in part is repeated itself: it goes on from where each child run came to.
+    const { body } = await capstan.request<Run>('POST', `/v1/runs/${first.run_id}/rerun`, {
+      only_failed: true,
+    });
+    const second = await capstan.ended(body.run_id);
+    expect([second.state, callsMade().length > 0]).toEqual(['succeeded', true]);
+    broken.clear();
+    const { run, preview, calls } = await repeat(second);
+    expect(calls).toEqual(['join', 'send n9']);
+    expect(preview.runs).toMatchObject([
+      { place: 'reels/9', version: '1', reused: ['cut'], executed: [{ id: 'send' }] },
+    ]);
+    const items = await itemsOf(run, 'reels');
+    expect(items.map(({ state }) => state)).toEqual(
+      many.slice(0, 10).map((one) => (one === 'n9' ? 'succeeded' : 'reused')),
+    );
+    const below = await capstan.request<Run>('GET', `/v1/runs/${items[8]?.sub_run_id}`);
+    expect(below.body).toMatchObject({
+      rerun_of: preview.runs[0]?.run_id,
+      parent: { run_id: run.run_id, step_id: 'reels', item: 9 },
+      steps: [{ state: 'reused' }, { state: 'succeeded' }],
+    });
+  });
+
+  test('of child runs goes on at every depth, with their items', async () => {
+    await store('deep-leaf', '1', [call('part', { name: '{{ item }}' }, { for_each: each(0) })]);
+    await store('deep-middle', '1', [
+      call('before', { name: 'before' }),
+      { id: 'leaf', depends_on: ['before'], pipeline: 'deep-leaf@1', input: { names: '{{ job.names }}' } },
+    ]);
+    await store('deep-top', '1', [
+      { id: 'middle', pipeline: 'deep-middle@1', input: { names: '{{ job.names }}' } },
+      call('after', { name: 'after' }, { depends_on: ['middle'] }),
+    ]);
+    broken.add('n2');
+    const first = await runToEnd('deep-top', { names: many.slice(0, 3) });
+    expect(first.state).toBe('failed');
+    broken.clear();
+    expect((await repeat(first)).calls).toEqual(['after', 'n2']);
+  });
+});
+
+describe('steps that were skipped', () => {
+  test('keep what joins behind them', async () => {
+    await store('joined', '1', [
+      call('render', { name: 'render' }),
+      call('alert', { name: 'alert' }, { depends_on: ['render'], run_if: 'any_failed' }),
+      call('cover', { name: 'cover' }, { when: 'job.cover == true' }),
+      call('mix', { name: 'mix' }, { depends_on: ['render', 'alert', 'cover'], run_if: 'all_done' }),
+      call('publish', { name: 'publish' }, { depends_on: ['mix'] }),
+    ]);
+    broken.add('publish');
+    const first = await runToEnd('joined', { cover: false });
+    broken.clear();
+    const { run, preview } = await repeat(first);
+    expect([preview.reused, preview.skipped]).toEqual([
+      ['render', 'mix'],
+      ['alert', 'cover'],
+    ]);
+    expect(run.steps.map(({ state }) => state)).toEqual([
+      'reused',
+      'skipped',
+      'skipped',
+      'reused',
+      'succeeded',
+    ]);
+    // With another job the condition holds, so the join happens again.
+    expect((await repeat(first, { only_failed: true, job: { cover: true } })).calls).toEqual([
+      'cover',
+      'mix',
+      'publish',
+    ]);
+  });
+});
+
+describe('items whose list or step is another one', () => {
+  test('are kept by equal input, in any order and number', async () => {
+    await store('listed', '1', [call('shots', { name: '{{ item }}' }, { for_each: each(0) })]);
+    broken.add('n2');
+    const first = await runToEnd('listed', { names: ['n1', 'n2', 'n3', 'n4'] });
+    broken.clear();
+    const job = { names: ['n4', 'n5', 'n2', 'n1'] };
+    const { preview, calls } = await repeat(first, { only_failed: true, job });
+    expect([calls, preview.executed[0]?.items]).toEqual([['n2', 'n5'], { all: 4, kept: 2, repeated: '2-3' }]);
+    const other: StepDefinition = call('shots', { name: '{{ item }}', more: 1 }, { for_each: each(0) });
+    await store('listed', '2', [other]);
+    const changed = await repeat(first, { only_failed: true, version: '2' });
+    expect(changed.calls).toEqual(['n1', 'n2', 'n3', 'n4']);
+  });
+});
+
+describe('an alias of a child pipeline', () => {
+  test('is looked up once for a run, and kept in a rerun unless that is asked for', async () => {
+    const ofVersion = (version: string): StepDefinition[] => [
+      call('say', { name: `${version} {{ job.name }}` }),
+      { id: 'end', set: { version }, depends_on: ['say'] },
+    ];
+    await store('aliased', '1', ofVersion('1'));
+    await store('aliased', '2', ofVersion('2'));
+    const pointTo = (version: string) =>
+      capstan.request('PUT', '/v1/pipelines/aliased/aliases/production', { version });
+    await pointTo('1');
+    const child: StepDefinition = {
+      id: 'kids',
+      pipeline: 'aliased@production',
+      input: { name: '{{ item }}' },
+    };
+    await store('aliasing', '1', [{ ...child, for_each: { ...each(1), max_parallel: 1 } }]);
+    broken.add('1 n3');
+    const answerAs = instance.handle;
+    instance.handle = async (exec, response) => {
+      await pointTo('2'); // as soon as the first item has begun
+      return answerAs(exec, response);
+    };
+    const first = await runToEnd('aliasing', { names: ['n1', 'n2', 'n3'] });
+    instance.handle = answerAs;
+    expect(callsMade()).toEqual(['1 n1', '1 n2', '1 n3']);
+    expect(first.steps).toMatchObject([{ pipeline: 'aliased@production', pipeline_version: '1' }]);
+    broken.clear();
+    expect((await repeat(first)).calls).toEqual(['1 n3']);
+    const { preview, calls } = await repeat(first, { only_failed: true, look_up_aliases: true });
+    expect([calls, preview.runs.map(({ version }) => version)]).toEqual([['2 n3'], ['2']]);
+  });
+});
