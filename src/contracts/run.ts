@@ -138,6 +138,8 @@ const runFields = {
   error: Failure.optional(),
   /** The run that this one repeats. */
   rerun_of: z.string().optional(),
+  /** The newest run that repeats this one. */
+  superseded_by: z.string().optional(),
   /** The step that started this run. */
   parent: z.strictObject({ run_id: z.string(), step_id: StepId, item: z.number().int() }).optional(),
   schedule_id: z.string().optional(),
@@ -206,6 +208,10 @@ export const RunQuery = ListQuery.extend({
   until: Instant.optional(),
   order: z.enum(['newest', 'oldest']).default('newest').meta({
     description: 'oldest, with a state: the run that has been in it longest comes first',
+  }),
+  superseded: z.enum(['none', 'only', 'any']).optional().meta({
+    description:
+      'none: without runs that another run repeats; only: just those. Default any; for bulk reruns and raises none.',
   }),
   parent: z.literal('none').optional().meta({ description: 'none: only top-level runs, without child runs' }),
 }).strict();

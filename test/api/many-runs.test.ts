@@ -334,3 +334,81 @@ describe('many runs by the filters of the list', () => {
     }
   });
 });
+
+describe('runs that another run repeats', () => {
+  async function twoFailed(batch: string): Promise<string[]> {
+    const ids: string[] = [];
+    for (const n of [1, 2]) {
+      const [, { run_id }] = await submit({ pipeline: 'plain', job: { n }, labels: { batch } });
+      await finishRun(api.db, { run_id, state: 'failed', output: undefined, error: null, step_ids: ['a'] });
+      ids.push(run_id);
+    }
+    return ids;
+  }
+
+  function rerunAll(batch: string, more = '', headers: Record<string, string> = {}) {
+    const path = `/v1/runs/bulk/rerun?state=failed&label=batch%3D${batch}${more}`;
+    return readJson<RunActs>(api.call(path, { body: { only_failed: true }, headers }));
+  }
+
+  const repeatsOf = (acts: RunActs) => acts.items.map(({ run_id }) => run_id).sort();
+  const newIds = (acts: RunActs) => acts.items.map(({ new_run_id }) => new_run_id).sort();
+
+  test('are repeated once, however often and at once all that failed are', async () => {
+    const ids = await twoFailed('night');
+    const both = await Promise.all([rerunAll('night'), rerunAll('night')]);
+    const started = both.flatMap(([, { items }]) => items.filter(({ status }) => status === 202));
+    expect(started.map(({ run_id }) => run_id).sort()).toEqual(ids);
+    expect((await rerunAll('night'))[1].items).toEqual([]);
+    for (const { run_id, new_run_id } of started) {
+      const [, old] = await readJson<Run>(api.call(`/v1/runs/${run_id}`));
+      expect([old.superseded_by, old.state]).toEqual([new_run_id, 'failed']);
+    }
+    // A rerun that fails is repeated itself; those before it are not.
+    const [second = ''] = started.map(({ new_run_id }) => new_run_id ?? '');
+    await finishRun(api.db, {
+      run_id: second,
+      state: 'failed',
+      output: undefined,
+      error: null,
+      step_ids: ['a'],
+    });
+    expect(repeatsOf((await rerunAll('night'))[1])).toEqual([second]);
+  });
+
+  test('are told again by a repeated request with a key, and are left out with another key', async () => {
+    await twoFailed('keyed');
+    const key = { 'idempotency-key': 'night-1' };
+    const [, first] = await rerunAll('keyed', '', key);
+    const [, again] = await rerunAll('keyed', '', key);
+    expect([newIds(again), first.items.length]).toEqual([newIds(first), 2]);
+    expect((await rerunAll('keyed', '', { 'idempotency-key': 'night-2' }))[1].items).toEqual([]);
+  });
+
+  test('are repeated again if that is asked for, and lists and counts tell them apart', async () => {
+    const [one = '', two = ''] = await twoFailed('asked');
+    await api.call(`/v1/runs/${one}/rerun`, { body: { only_failed: true } });
+    const list = async (superseded: string): Promise<string[]> => {
+      const path = `/v1/runs?state=failed&label=batch%3Dasked&superseded=${superseded}`;
+      const [, { items }] = await readJson<{ items: Run[] }>(api.call(path));
+      return items.map(({ run_id }) => run_id).sort();
+    };
+    expect([await list('none'), await list('only'), await list('any')]).toEqual([[two], [one], [one, two]]);
+    const count = `/v1/runs/count?state=failed&label=batch%3Dasked&superseded=none`;
+    expect((await readJson<RunCount>(api.call(count)))[1].count).toBe(1);
+    expect(repeatsOf((await rerunAll('asked', '&superseded=only'))[1])).toEqual([one]);
+    expect(repeatsOf((await rerunAll('asked', '&superseded=any'))[1])).toEqual([one, two]);
+  });
+
+  test('are not raised a second time', async () => {
+    const [, { run_id }] = await submit({ pipeline: 'checked', job: { n: 1 }, labels: { batch: 'poor' } });
+    const error = { code: 'step_failed', message: 'm', details: { step_id: 'a', code: 'budget_exhausted' } };
+    await finishRun(api.db, { run_id, state: 'failed', output: undefined, error, step_ids: ['a'] });
+    const raise = () =>
+      readJson<RunActs>(
+        api.call('/v1/runs/bulk/raise?state=failed&label=batch%3Dpoor', { body: { budget_ceiling_usd: 9 } }),
+      );
+    expect(repeatsOf((await raise())[1])).toEqual([run_id]);
+    expect((await raise())[1].items).toEqual([]);
+  });
+});

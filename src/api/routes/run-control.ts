@@ -72,7 +72,7 @@ const bulkRoutes: readonly Route[] = [
     tag: 'runs',
     summary: 'Run a page of the runs that match the filters of the list again',
     description:
-      'Each run is repeated or refused separately, as by its own request, with the same body for all. Repeat the request with `next_cursor` until it is null. With an `Idempotency-Key`, each run is repeated once, however often the request is sent. At least one filter is needed; child runs are not repeated alone.',
+      'Each run is repeated or refused separately, as by its own request, with the same body for all. Repeat the request with `next_cursor` until it is null. With an `Idempotency-Key`, each run is repeated once, however often the request is sent. Runs that another run repeats already are left out, unless `superseded` is `any` or `only`. At least one filter is needed; child runs are not repeated alone.',
     scope: 'run:write',
     rate: 'start',
     opens: 'history',

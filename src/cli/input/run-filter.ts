@@ -23,6 +23,8 @@ function readTime(text: string): string {
   }
 }
 
+const supersededChoices = ['none', 'only', 'any'] as const;
+
 export const runFilterOptions = {
   '-s, --state <state>': oneOf('only runs in this state', RunState.options),
   '-p, --pipeline <name>': 'only runs of this pipeline',
@@ -30,6 +32,7 @@ export const runFilterOptions = {
   '--search <text>': 'only runs with this in their pipeline, labels or error, or at the begin of their id',
   '--since <time>': parsed('only runs created since then: 2h (ago), a day or a moment', readTime),
   '--until <time>': parsed('only runs created before then', readTime),
+  '--superseded <which>': oneOf('runs that another run repeats: none, only those, or any', supersededChoices),
 } as const;
 
 export interface RunFilterGiven {
@@ -39,11 +42,13 @@ export interface RunFilterGiven {
   readonly search?: string | undefined;
   readonly since?: string | undefined;
   readonly until?: string | undefined;
+  readonly superseded?: string | undefined;
 }
 
 /** The query of a request. */
-export function toRunFilter({ state, pipeline, label, search: q, since, until }: RunFilterGiven) {
-  return { state, pipeline, label, q, since, until };
+export function toRunFilter(given: RunFilterGiven) {
+  const { state, pipeline, label, search: q, since, until, superseded } = given;
+  return { state, pipeline, label, q, since, until, superseded };
 }
 
 /**
@@ -51,7 +56,8 @@ export function toRunFilter({ state, pipeline, label, search: q, since, until }:
  * @throws UsageError for a run beside filters
  */
 export function meansMany(given: RunFilterGiven & { readonly run?: string | undefined }): boolean {
-  const isFiltered = Object.values(toRunFilter(given)).some((value) => value !== undefined);
+  const { superseded: _all, ...filter } = toRunFilter(given);
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
   if (isFiltered && given.run !== undefined) {
     throw new UsageError(`give a run or filters, not both: ${given.run} is one run`);
   }

@@ -61,6 +61,7 @@ function describeItems(items: NonNullable<RunStep['items']>): string {
   const done = count('succeeded', 'reused', 'skipped') + failed;
   const others = {
     failed,
+    kept: count('reused'),
     waiting: count('waiting'),
     'in review': count('in_review'),
     cancelled: count('cancelled'),
@@ -193,12 +194,21 @@ function renderOutcome(run: Run, style: Style): string[] {
 }
 
 /** The origin of a run unless it is a plain start, and its dispatch decisions. */
-function renderOrigin({ parent, rerun_of, schedule_id, started_by, labels, dispatch = [] }: Run): string[] {
+function renderOrigin({
+  parent,
+  rerun_of,
+  superseded_by,
+  schedule_id,
+  started_by,
+  labels,
+  dispatch = [],
+}: Run): string[] {
   return [
     ...(parent === undefined
       ? []
       : [`part of ${parent.run_id} ${parent.step_id}${parent.item === 0 ? '' : `[${parent.item}]`}`]),
     ...(rerun_of === undefined ? [] : [`rerun of ${rerun_of}`]),
+    ...(superseded_by === undefined ? [] : [`repeated as ${superseded_by}`]),
     ...(schedule_id === undefined ? [] : [`started by ${schedule_id}`]),
     ...(started_by === undefined ? [] : [`started by ${nameOf(started_by)}`]),
     ...(Object.keys(labels).length === 0
@@ -272,8 +282,9 @@ function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): st
 }
 
 /** A short description of the step's kind. */
-function describeKind({ capability, pipeline, wait, review, set }: StepDetail): string {
+function describeKind({ capability, pipeline, pipeline_version, wait, review, set }: StepDetail): string {
   if (set !== undefined) return `set ${set}`;
+  if (pipeline_version !== undefined) return `${pipeline}, version ${pipeline_version}`;
   return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
 }
 

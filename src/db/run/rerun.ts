@@ -44,6 +44,13 @@ export function keepRepeated(trx: Db, runId: string): Promise<boolean> {
   return query(trx).some('select from run where run_id = ? for key share', [runId]);
 }
 
+/** Admits one at a time of those who repeat a run that none has repeated. @returns the newest run that repeats it */
+export async function lockSuperseded(trx: Db, runId: string): Promise<string | undefined> {
+  await trx.raw('select from run where run_id = ? for no key update', [runId]);
+  const row = await trx('run').where({ rerun_of: runId }).orderBy('run_id', 'desc').first('run_id');
+  return row?.run_id;
+}
+
 /** A step of the old run that has begun, as a whole. */
 export interface FormerStepRow {
   readonly step_id: string;

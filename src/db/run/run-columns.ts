@@ -137,6 +137,8 @@ export const shownRunColumns: readonly string[] = Object.keys(shown);
 
 export interface RunRow extends ShownColumns, RunStandingColumns {
   readonly queue: RunQueue | null;
+  /** The newest run that repeats it. */
+  readonly superseded_by: string | null;
   /** bigint as text; includes all runs below it */
   readonly cost_nano: string;
   readonly reserved_nano: string;
@@ -148,6 +150,7 @@ export function rowOfNew(run: NewRun): RunRow {
     ...run,
     budget_ceiling_usd: run.budget_ceiling_usd?.toString() ?? null,
     rerun_of: run.rerun_of ?? null,
+    superseded_by: null,
     parent_run_id: run.parent_run_id ?? null,
     parent_step_id: run.parent_step_id ?? null,
     parent_item: run.parent_item ?? null,

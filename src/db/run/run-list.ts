@@ -80,7 +80,8 @@ interface RunFilter extends Omit<RunQuery, 'cursor' | 'order'> {
 
 const columns = `${shownRunColumns.map((column) => `r.${column}`).join(', ')},
   coalesce(a.cost_nano, 0) as cost_nano, coalesce(a.reserved_nano, 0) as reserved_nano,
-  ${awaitingOfRun} as awaiting, ${followsOfRun} as follows, ${queueOfRun} as queue`;
+  ${awaitingOfRun} as awaiting, ${followsOfRun} as follows, ${queueOfRun} as queue,
+  (select n.run_id from run n where n.rerun_of = r.run_id order by n.run_id desc limit 1) as superseded_by`;
 
 /** Cost and reservations, including all runs below it. */
 const money = `left join lateral (
@@ -135,6 +136,8 @@ export async function findEndOfSearch(
 
 type RunMatch = Omit<RunFilter, 'limit' | 'order' | 'after'>;
 
+const newerRuns = 'select from run n where n.rerun_of = r.run_id';
+
 /** Restricts a query over a run `r`. */
 function addFilter(query: Knex.QueryBuilder, filter: RunMatch): void {
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
@@ -145,6 +148,8 @@ function addFilter(query: Knex.QueryBuilder, filter: RunMatch): void {
   if (filter.awaiting !== undefined) query.whereRaw(awaitsIt, { awaiting: filter.awaiting });
   if (filter.q !== undefined) query.whereRaw(mentions, { q: filter.q.replace(/[\\%_]/g, '\\$&') });
   if (filter.parent === 'none') query.whereNull('r.parent_run_id');
+  if (filter.superseded === 'none') query.whereRaw(`not exists (${newerRuns})`);
+  if (filter.superseded === 'only') query.whereRaw(`exists (${newerRuns})`);
   if (filter.since !== undefined) query.where('r.created_at', '>=', filter.since);
   if (filter.until !== undefined) query.where('r.created_at', '<', filter.until);
   if (filter.label !== undefined) {

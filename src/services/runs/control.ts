@@ -8,6 +8,7 @@ import { type Run, type RunState, type RunSummary, terminalRunStates } from '../
 import type {
   BulkRerunRequest,
   CancelRequest,
+  RerunRequest,
   RunActs,
   RunBudgetRequest,
   RunSelection,
@@ -116,26 +117,29 @@ function requireFilter(selection: RunSelection): void {
   );
 }
 
+/** @param change returns null for a run that is left out */
 async function changePage(
   ctx: ServerCtx,
   { projectId, selection, toProblem }: ManyOrder<unknown>,
-  change: (run: RunSummary) => Promise<Partial<RunAct>>,
+  change: (run: RunSummary) => Promise<Partial<RunAct> | null>,
 ): Promise<RunActs> {
   requireFilter(selection);
   const { items, next_cursor } = await listRunsPage(ctx, projectId, { ...selection, parent: 'none' });
   const limit = pLimit(changedAtOnce);
   const acts = items.map((run) =>
-    limit(async (): Promise<RunAct> => {
+    limit(async (): Promise<RunAct | null> => {
       const { run_id } = run;
       try {
-        return { status: 202, run_id, ...(await change(run)) };
+        const changed = await change(run);
+        return changed === null ? null : { status: 202, run_id, ...changed };
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         return { status: error.status, run_id, error: toProblem(error) };
       }
     }),
   );
-  return { items: await Promise.all(acts), next_cursor };
+  const done = await Promise.all(acts);
+  return { items: done.filter((act) => act !== null), next_cursor };
 }
 
 /** A run that has ended is refused with `state_conflict`. */
@@ -147,19 +151,42 @@ export function cancelRuns(ctx: ServerCtx, order: ManyOrder<CancelRequest>): Pro
   });
 }
 
+type RepeatOrder<Request> = ManyOrder<Request> & { readonly idempotency: Idempotency | null };
+
+/**
+ * Leaves out runs that another run repeats already, unless the selection names them. With an idempotency key they are
+ * listed, so that a repeated request gets the same answers.
+ */
+function selectUnrepeated<Order extends RepeatOrder<unknown>>(order: Order): Order {
+  const { selection, idempotency } = order;
+  const superseded = selection.superseded ?? (idempotency === null ? 'none' : undefined);
+  return superseded === undefined ? order : { ...order, selection: { ...selection, superseded } };
+}
+
+/** @returns null for a run that is left out */
+async function repeat(
+  ctx: ServerCtx,
+  { projectId: project_id, selection, idempotency, by }: RepeatOrder<unknown>,
+  { run: { run_id, superseded_by }, request }: { readonly run: RunSummary; readonly request: RerunRequest },
+): Promise<Partial<RunAct> | null> {
+  const onlyOnce = selection.superseded === undefined || selection.superseded === 'none';
+  try {
+    const { run } = await rerunRun(ctx, { project_id, run_id, request, idempotency, by, onlyOnce });
+    return { new_run_id: run.run_id };
+  } catch (error) {
+    const isLeft = onlyOnce && superseded_by !== undefined;
+    if (isLeft && error instanceof AppError && error.code === 'state_conflict') return null;
+    throw error;
+  }
+}
+
 /**
  * A run that has not ended is refused with `state_conflict`. New runs are newer than any page that follows, so a walk
  * over the pages repeats no run twice. Under an idempotency key, each run is repeated once for the key.
  */
-export function rerunRuns(
-  ctx: ServerCtx,
-  order: ManyOrder<BulkRerunRequest> & { readonly idempotency: Idempotency | null },
-): Promise<RunActs> {
-  const { projectId: project_id, request, idempotency, by } = order;
-  return changePage(ctx, order, async ({ run_id }) => {
-    const { run } = await rerunRun(ctx, { project_id, run_id, request, idempotency, by });
-    return { new_run_id: run.run_id };
-  });
+export function rerunRuns(ctx: ServerCtx, order: RepeatOrder<BulkRerunRequest>): Promise<RunActs> {
+  const { request } = order;
+  return changePage(ctx, selectUnrepeated(order), (run) => repeat(ctx, order, { run, request }));
 }
 
 function hasFailedForBudget({ state, error }: RunSummary): boolean {
@@ -179,19 +206,14 @@ function requireRaise({ run_id, budget_ceiling_usd: was }: RunSummary, ceilingUs
  * the results of steps that succeeded; under an idempotency key, once for the key. Others that have ended, and a lower
  * ceiling, are refused with `state_conflict`.
  */
-export function raiseRuns(
-  ctx: ServerCtx,
-  order: ManyOrder<RunBudgetRequest> & { readonly idempotency: Idempotency | null },
-): Promise<RunActs> {
-  const { projectId: project_id, idempotency, by } = order;
+export function raiseRuns(ctx: ServerCtx, order: RepeatOrder<RunBudgetRequest>): Promise<RunActs> {
+  const { projectId: project_id, by } = order;
   const { budget_ceiling_usd } = order.request;
-  return changePage(ctx, order, async (run) => {
+  return changePage(ctx, selectUnrepeated(order), async (run) => {
     const key = { project_id, run_id: run.run_id };
     requireRaise(run, budget_ceiling_usd);
     if (hasFailedForBudget(run)) {
-      const request = { only_failed: true, budget_ceiling_usd };
-      const { run: next } = await rerunRun(ctx, { ...key, request, idempotency, by });
-      return { new_run_id: next.run_id };
+      return repeat(ctx, order, { run, request: { only_failed: true, budget_ceiling_usd } });
     }
     if (terminalRunStates.has(run.state)) {
       throw refuse(key, run.state, 'only one that is open, or that failed for its budget, can be raised');

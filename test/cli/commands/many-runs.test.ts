@@ -93,6 +93,17 @@ describe('runs that filters choose', () => {
     expect([seen.stdout, seen.exitCode]).toEqual(['run_1 → run_9\n', 0]);
   });
 
+  test.each([
+    [[], 'superseded=none'],
+    [['--superseded', 'any'], 'superseded=any'],
+  ])('are counted beforehand as they would run again: %j', async (words, filter) => {
+    const { asked } = await capstan(
+      ['rerun', '--state', 'failed', ...words, '--preview'],
+      [{ count: 0, by_state: {} }],
+    );
+    expect(asked).toEqual([`GET /v1/runs/count?state=failed&${filter}&parent=none`]);
+  });
+
   test('are raised together', async () => {
     const page = { items: [{ status: 202, run_id: 'run_1', new_run_id: 'run_9' }], next_cursor: null };
     const words = ['raise', '--label', 'batch=7', '--state', 'running', '--budget', '2.5'];
@@ -117,6 +128,7 @@ describe('runs that filters choose', () => {
     [['raise', '--budget', '2'], 'choose runs by a filter such as --label'],
     [['raise', '--label', 'a=b'], '--budget'],
     [['rerun'], 'name a run, or choose runs by a filter such as --label'],
+    [['rerun', '--superseded', 'any'], 'name a run, or choose runs by a filter such as --label'],
     [['rerun', '--state', 'failed', '--from', 'cut'], '--from names steps of one run'],
     [['count', '--since', 'soon'], 'Write a duration such as 2h'],
   ])('%j is refused before anything is asked', async (words, said) => {

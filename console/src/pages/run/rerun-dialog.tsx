@@ -89,7 +89,7 @@ function StepChoice({
   return (
     <fieldset className="flex flex-col gap-1.5 text-sm">
       <legend className="sr-only">Which steps run again</legend>
-      {radio('failed', 'What failed')}
+      {radio('failed', 'Failed steps and items')}
       {radio('all', 'All steps')}
       {radio('from', 'From a step')}
       {choice === 'from' ? (

@@ -75,7 +75,8 @@ export async function changeMany(session: Session, request: ManyRequest): Promis
   const { client, print, json, shell } = session;
   const { act, given, body, idempotencyKey, isPreview = false } = request;
   if (isPreview) {
-    const { value, text } = await countRuns(session, given);
+    const chosen = act === 'cancel' ? given : { superseded: 'none', ...given };
+    const { value, text } = await countRuns(session, chosen);
     return json ? print.json(text) : showCount(value, session);
   }
   let [all, refused] = [0, 0];

@@ -317,7 +317,7 @@ export const registerRerunCommand = procedure('rerun', {
   help: `
 Without --from and --only-failed, every step runs again. A result is kept only if its step, its dependencies and
 the values of the job that it mentions are the same. The files that it names must exist.
-With --only-failed, items of a for_each that succeeded are kept, and child runs go on where they failed.
+With --only-failed, items of a for_each that succeeded are kept, and child runs continue where they failed.
 
 Filters choose many runs instead of one. With --idempotency-key, each of them runs again once for the key.
 
@@ -328,7 +328,7 @@ Examples:
   options: {
     ...runFilterOptions,
     '--from <ids>': 'these steps and all that depends on them happen again; others keep their results',
-    '--only-failed': 'steps and items that succeeded keep their results; child runs go on where they failed',
+    '--only-failed': 'steps and items that succeeded keep their results; child runs continue where they failed',
     '-j, --job <job>': 'another job: a file, - for stdin, or inline JSON',
     '-v, --version <version>': 'another version of the stored pipeline',
     '--look-up-aliases':

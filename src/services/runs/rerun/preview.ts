@@ -72,12 +72,12 @@ async function countCalls(ctx: RerunPlanCtx, plan: RerunPlan, listing: Listing):
   return calls;
 }
 
-type Outlook = 'yes' | 'no' | 'maybe';
+type Likelihood = 'yes' | 'no' | 'maybe';
 
 /** Whether steps happen, and succeed, if every call succeeds; by id. */
-function expectSteps({ compiled, reused, executed }: RerunPlan): ReadonlyMap<string, Outlook> {
+function expectSteps({ compiled, reused, executed }: RerunPlan): ReadonlyMap<string, Likelihood> {
   const works = new Map(executed.map((work) => [work.id, work]));
-  const expected = new Map<string, Outlook>(reused.map((id) => [id, 'yes']));
+  const expected = new Map<string, Likelihood>(reused.map((id) => [id, 'yes']));
   for (const index of inOrder(compiled)) {
     const { definition, dependencies } = compiled.steps[index] as CompiledStep;
     const work = works.get(definition.id);
@@ -89,7 +89,7 @@ function expectSteps({ compiled, reused, executed }: RerunPlan): ReadonlyMap<str
   return expected;
 }
 
-function expectDue(rule: RunIf = 'all_succeeded', before: readonly Outlook[]): Outlook {
+function expectDue(rule: RunIf = 'all_succeeded', before: readonly Likelihood[]): Likelihood {
   switch (rule) {
     case 'all_done':
       return 'yes';

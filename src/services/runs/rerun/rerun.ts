@@ -8,7 +8,13 @@ import type { RerunPreview, RerunRequest } from '../../../contracts/run-control.
 import type { ScheduleRequest } from '../../../contracts/schedule.ts';
 import { createNameSuggester } from '../../../core/nearest-name.ts';
 import type { Db } from '../../../db/connect.ts';
-import { keepRepeated, type RepeatedRun, readRepeatedRun, takeOver } from '../../../db/run/rerun.ts';
+import {
+  keepRepeated,
+  lockSuperseded,
+  type RepeatedRun,
+  readRepeatedRun,
+  takeOver,
+} from '../../../db/run/rerun.ts';
 import { readSchedule } from '../../../db/schedule.ts';
 import { AppError, refuseRequest } from '../../../errors/app-error.ts';
 import type { Ctx } from '../../context.ts';
@@ -32,6 +38,8 @@ export interface RerunOrder {
   readonly idempotency: Idempotency | null;
   /** Id of the submitting key or person. */
   readonly by: string;
+  /** A run that another one repeats already is refused with `state_conflict`. */
+  readonly onlyOnce?: boolean;
 }
 
 /** @throws AppError `request_invalid` for steps that the definition does not have */
@@ -120,6 +128,11 @@ export async function insertRerun(
   return to;
 }
 
+async function refuseSuperseded(trx: Db, runId: string): Promise<void> {
+  const by = await lockSuperseded(trx, runId);
+  if (by !== undefined) throw new AppError('state_conflict', `run ${runId} was repeated already, as ${by}`);
+}
+
 async function start(ctx: RerunCtx, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
   const planned = await plan(ctx, order);
   const { run_id: from, state, priority, budget_ceiling_usd: former } = planned.before;
@@ -136,6 +149,7 @@ async function start(ctx: RerunCtx, order: RerunOrder, keep: KeepAnswer): Promis
   const run = newRunView(prepared.row, planned.known.definition, planned);
   await ctx.db.transaction(async (trx) => {
     await keep(trx, 202, run);
+    if (order.onlyOnce === true) await refuseSuperseded(trx, from);
     await insertRerun(trx, prepared, { plan: planned, mostOpen: ctx.config.OPEN_RUNS_PER_PROJECT });
   });
   return run;
