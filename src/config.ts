@@ -233,9 +233,9 @@ export const ConfigSchema = z
       description:
         'Models of the levels of the ladder, as fast=model.local,top=model.claude. A level that is not named has model.fast, model.capable, model.reasoning or model.top. Set the same for servers and workers.',
     }),
-    LIVENESS_MS: integer(5_000, 20, 600_000).meta({
+    LIVENESS_MS: integer(4_000, 20, 600_000).meta({
       description:
-        'Silence of an open call after which TCP keepalive asks for its machine, 1 s or more; it counts as gone after ten unanswered probes, a second apart. Also the pause between attempts to connect; after three unanswered ones it counts as gone.',
+        'Silence of an open call after which TCP keepalive asks for its machine, 1 s or more; it counts as gone after ten unanswered probes, a second apart. Also the pause between two connects while a part of the request is not acknowledged; after three unanswered ones it counts as gone.',
     }),
     PROBE_TIMEOUT_MS: integer(5_000, 100, 60_000).meta({
       description: 'How long /health or /spec of an instance may take as a whole.',

@@ -6,7 +6,7 @@ const environment = { DATABASE_URL: 'postgres://127.0.0.1/capstan' };
 it('has the clocks of operation as settings', () => {
   expect(readConfig(environment)).toMatchObject({
     TRANSIENT_TEXTS: '',
-    LIVENESS_MS: 5_000,
+    LIVENESS_MS: 4_000,
     PROBE_TIMEOUT_MS: 5_000,
     HEADERS_TIMEOUT_MS: 10_000,
     SHUTDOWN_GRACE_MS: 25_000,

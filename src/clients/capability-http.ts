@@ -2,11 +2,9 @@
  * Makes one `POST /exec` and says what became of it. Never throws for what an instance does: every end is a
  * `CallOutcome`. An instance at work may answer nothing else and accept no connection, so only its machine is asked
  * while a call is open: by TCP keepalive on the call's own connection, which a machine that has vanished does not answer
- * and one that has restarted resets; and by connects until one is answered, since keepalive does not run before the
- * request is acknowledged.
+ * and one that has restarted resets; and, as long as a part of the request is not acknowledged, by the connects of
+ * silent-machines.ts.
  */
-
-import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
@@ -21,6 +19,7 @@ import type { TraceHeaders } from '../core/telemetry/trace-context.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
+import { createSilenceWatch, MachineSilent } from './silent-machines.ts';
 import { createToldLines, type ToldLines } from './told-lines.ts';
 
 export interface CapabilityCall {
@@ -66,10 +65,7 @@ const neverSent = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-const answerCodes = new Set(['ECONNREFUSED', 'ECONNRESET']);
-const silenceCodes = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH']);
-
-type AbortReason = 'timeout' | 'cancelled' | 'abandoned' | 'unreachable';
+type AbortReason = 'timeout' | 'cancelled' | 'abandoned';
 
 /** Reads the reason of an abort: the result is unwanted, or only this process is out of time. */
 function whyAborted(signal: CancelSignal): 'cancelled' | 'abandoned' {
@@ -77,14 +73,17 @@ function whyAborted(signal: CancelSignal): 'cancelled' | 'abandoned' {
 }
 
 export function createCapabilityClient(options: CapabilityClientOptions): CapabilityClient {
-  const agent = options.guard.createAgent({
+  const { guard, livenessIntervalMs: intervalMs } = options;
+  const silence = createSilenceWatch({ openSocket: guard.openSocket, intervalMs });
+  const agent = guard.createAgent({
     connections: 512,
     pipelining: 1,
     headersTimeout: 0,
     bodyTimeout: 0,
     connectTimeoutMs: 5_000,
     keepAliveTimeout: 1_000,
-    keepaliveDelayMs: Math.max(1_000, options.livenessIntervalMs),
+    keepaliveDelayMs: Math.max(1_000, intervalMs),
+    onConnection: silence.watch,
   });
   const takeTurn = createTurns(setImmediate);
   const targets = new LRUCache<string, Target>({ max: 1_000, memoMethod: toTarget });
@@ -94,14 +93,13 @@ export function createCapabilityClient(options: CapabilityClientOptions): Capabi
 
 /** Where the calls of an endpoint go. */
 interface Target {
-  readonly url: URL;
   readonly origin: string;
   readonly path: string;
 }
 
 function toTarget(endpoint: string): Target {
   const url = new URL(endpoint);
-  return { url, origin: url.origin, path: `${url.pathname.replace(/\/$/, '')}/exec` };
+  return { origin: url.origin, path: `${url.pathname.replace(/\/$/, '')}/exec` };
 }
 
 interface Wire {
@@ -121,7 +119,6 @@ async function exec(
   const stop = new CancelSource<AbortReason>();
   const stopListening = onCancel(call.signal, () => stop.abort(whyAborted(call.signal)));
   const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
-  const liveness = watchLiveness(target.url, options, () => stop.abort('unreachable'));
   let told = null as ToldLines | null; // most answers are one piece
   try {
     const limitBytes = limitOf(call, options);
@@ -142,7 +139,6 @@ async function exec(
   } finally {
     told?.end();
     clearTimeout(timer);
-    liveness.stop();
     stopListening();
   }
 }
@@ -183,42 +179,13 @@ function explainFailure(
       case 'cancelled':
       case 'abandoned':
         return { kind: reason };
-      case 'unreachable':
-        return { kind: 'lost', message: 'three connects to the instance were not answered' };
     }
   }
   if (error instanceof AddressRefused) return { kind: 'not_sent', message: error.message };
+  if (error instanceof MachineSilent) return { kind: 'lost', message: error.message };
   const { code, message, syscall } = error as Partial<NodeJS.ErrnoException>;
   const wasConnected = syscall === 'read' || syscall === 'write'; // a route may be lost later, with the same code
   return code !== undefined && neverSent.has(code) && !wasConnected
     ? { kind: 'not_sent', message: `no connection (${code})` }
     : { kind: 'lost', message: `the connection broke (${code ?? message ?? 'unknown'})` };
-}
-
-/**
- * Tries a TCP connect every interval until one is answered, be it accepted or refused: then the machine lives, and
- * acknowledges or resets the connection of the call. Three that are not answered mean that it has gone; one that is not
- * made, for its name or its address, means nothing.
- */
-function watchLiveness(
-  url: URL,
-  { guard, livenessIntervalMs: intervalMs }: CapabilityClientOptions,
-  onGone: () => void,
-): { stop(): void } {
-  let unanswered = 0;
-  let socket: Socket | undefined;
-  const stop = (): void => {
-    clearInterval(timer);
-    socket?.destroy();
-  };
-  const timer = setInterval(() => {
-    if (socket?.destroyed === false) return; // its name is not resolved yet
-    socket = guard.openSocket(url, intervalMs / 2).once('connect', stop);
-    socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
-      if (answerCodes.has(code)) stop();
-      else if (silenceCodes.has(code)) unanswered += 1;
-      if (unanswered === 3) onGone();
-    });
-  }, intervalMs);
-  return { stop };
 }

@@ -2,9 +2,13 @@
  * The only way to an instance: a name is resolved once per connection, every address it has is judged, and one of
  * those is connected to, so that no second answer of the name server is ever believed. Node resolves no IP literal,
  * so literals are judged on their own. Connections that are kept open cost nothing.
+ *
+ * A host that has just been silent is connected to with less patience: a machine that vanishes takes all its instances
+ * with it, and a call that tries one after the other must soon reach another machine.
  */
 import { type LookupAddress, lookup } from 'node:dns';
 import { connect, isIP, type LookupFunction, Socket } from 'node:net';
+import { LRUCache } from 'lru-cache';
 import { Agent, buildConnector, Pool } from 'undici';
 import { type AddressPolicy, toPlainAddress } from './address-policy.ts';
 
@@ -20,6 +24,8 @@ export interface GuardedAgentOptions extends Agent.Options {
   readonly connectTimeoutMs: number;
   /** Silence after which TCP keepalive begins; whole seconds. Default: 60 s. */
   readonly keepaliveDelayMs?: number;
+  /** Receives each connection that is made, before it is used. */
+  readonly onConnection?: (socket: Socket, origin: URL) => void;
 }
 
 export interface DialGuard {
@@ -30,6 +36,22 @@ export interface DialGuard {
    * not answered in this time, which begins when the name is resolved.
    */
   openSocket(url: URL, timeoutMs: number): Socket;
+}
+
+/** How a connect, or a read of a connection, fails when the machine at the other end is silent or has no route. */
+export const silenceCodes: ReadonlySet<string> = new Set([
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+]);
+
+/** How long a connect to a host may take that has been silent within the last half minute. */
+const briskConnectMs = 1_000;
+const silenceLastsMs = 30_000;
+
+function isSilence({ code = '' }: NodeJS.ErrnoException): boolean {
+  return silenceCodes.has(code) || code === 'UND_ERR_CONNECT_TIMEOUT';
 }
 
 const resolveBySystem: Resolve = (name) =>
@@ -91,30 +113,60 @@ function createAddressJudge(policy: AddressPolicy, resolve: Resolve): AddressJud
   return { judge, lookupFor };
 }
 
+interface OriginOptions extends Pick<GuardedAgentOptions, 'onConnection'> {
+  readonly timeout: number;
+  readonly keepAliveInitialDelay: number | undefined;
+}
+
+interface DialParts extends AddressJudge {
+  /** Hosts that did not answer lately. */
+  readonly silentHosts: LRUCache<string, true>;
+}
+
+function createConnector(
+  { judge, lookupFor, silentHosts }: DialParts,
+  origin: URL,
+  { timeout, onConnection, ...options }: OriginOptions,
+): buildConnector.connector {
+  const port = portOf(origin);
+  const lookup = lookupFor(port);
+  const patient = buildConnector({ ...options, timeout, lookup });
+  const brisk = buildConnector({ ...options, timeout: Math.min(timeout, briskConnectMs), lookup });
+  return (target, callback) => {
+    const { hostname } = target;
+    const isBrisk = silentHosts.has(hostname);
+    const noteSilence = (error: NodeJS.ErrnoException): void => {
+      if (isSilence(error)) silentHosts.set(hostname, true);
+    };
+    const done: buildConnector.Callback = (...end) => {
+      const [error, socket] = end;
+      if (error === null) {
+        silentHosts.delete(hostname);
+        onConnection?.(socket.once('error', noteSilence), origin);
+      } else if (!isBrisk) noteSilence(error); // else the silence would never be over
+      callback(...end);
+    };
+    const dial = () => (isBrisk ? brisk : patient)(target, done);
+    const family = isIP(hostname);
+    if (family === 0) return dial();
+    judge([{ address: hostname, family }], port).then(dial, (error: Error) => callback(error, null));
+  };
+}
+
 /** @param resolve for tests; by default as the system does, its hosts file included */
 export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard {
-  const { judge, lookupFor } = createAddressJudge(policy, resolve);
-
-  const createConnector = (origin: URL, options: buildConnector.BuildOptions): buildConnector.connector => {
-    const port = portOf(origin);
-    const dial = buildConnector({ ...options, lookup: lookupFor(port) });
-    return (target, callback) => {
-      const { hostname } = target;
-      const family = isIP(hostname);
-      if (family === 0) return dial(target, callback);
-      judge([{ address: hostname, family }], port).then(
-        () => dial(target, callback),
-        (error: Error) => callback(error, null),
-      );
-    };
+  const addresses = createAddressJudge(policy, resolve);
+  const parts = {
+    ...addresses,
+    silentHosts: new LRUCache<string, true>({ max: 1_000, ttl: silenceLastsMs }),
   };
-
   return {
-    createAgent: ({ connectTimeoutMs: timeout, keepaliveDelayMs: keepAliveInitialDelay, ...options }) =>
+    createAgent: ({ connectTimeoutMs, keepaliveDelayMs, onConnection, ...options }) =>
       new Agent({
         ...options,
         factory: (origin, poolOptions) => {
-          const connect = createConnector(new URL(origin), { timeout, keepAliveInitialDelay });
+          const timing = { timeout: connectTimeoutMs, keepAliveInitialDelay: keepaliveDelayMs };
+          const connect = createConnector(parts, new URL(origin), { ...timing, onConnection });
           return new Pool(origin, { ...poolOptions, connect });
         },
       }),
@@ -123,7 +175,7 @@ export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolv
       const host = url.hostname.replace(/^\[|\]$/g, '');
       const fault = isIP(host) === 0 ? null : policy.findFault(host, port);
       if (fault !== null) return new Socket().destroy(new AddressRefused(fault));
-      const socket = connect({ host, port, lookup: lookupFor(port) });
+      const socket = connect({ host, port, lookup: addresses.lookupFor(port) });
       const fail = () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' }));
       return socket.once('connectionAttempt', () => socket.setTimeout(timeoutMs, fail));
     },

@@ -164,7 +164,8 @@ describe('a name', () => {
     gate = new Promise((resolve) => {
       open = resolve;
     });
-    const outcome = client.call(anExec(`http://moving.test:${port}`));
+    const input = { text: 'x'.repeat(12 * 1_048_576) }; // more than is acknowledged before it is read
+    const outcome = client.call({ ...anExec(`http://moving.test:${port}`), input });
     await waitFor('five tries, one for the call', () => asked.length >= 6);
     open();
     expect(await outcome).toMatchObject({ kind: 'answered' });

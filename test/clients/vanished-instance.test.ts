@@ -3,12 +3,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type Agent, MockAgent } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createCapabilityClient } from '../../src/clients/capability-http.ts';
-import { AddressRefused, type DialGuard } from '../../src/clients/guarded-dial.ts';
+import type { DialGuard } from '../../src/clients/guarded-dial.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { aGuard } from '../support/address-policy.ts';
 import { findNamespaceObstacle, openNamespace } from '../support/network-namespace.ts';
@@ -44,10 +45,10 @@ function aClient(parts: Partial<DialGuard> = {}) {
   onTestFinished(() => client.close());
   return {
     tries,
-    call: (endpoint: string) =>
+    call: (endpoint: string, input: JsonObject = {}) =>
       client.call({
         endpoint,
-        input: {},
+        input,
         idempotencyKey: 'key',
         attempt: 1,
         timeoutMs: 600_000,
@@ -55,9 +56,9 @@ function aClient(parts: Partial<DialGuard> = {}) {
       }),
     passIntervals: async (count: number) => {
       for (let interval = 0; interval < count; interval++) {
+        await setImmediate(); // now a request is written for which there is a connection
         vi.advanceTimersByTime(livenessIntervalMs);
         await waitFor('the try to end', () => tries.every(({ destroyed }) => destroyed));
-        await setImmediate();
       }
     },
   };
@@ -70,7 +71,17 @@ function answerOk(response: ServerResponse): void {
 const answered = { kind: 'answered', body: { ok: true } };
 const lost = { kind: 'lost', message: 'three connects to the instance were not answered' };
 
-describe('an instance at work', () => {
+/** Milliseconds until the client of a connection asks by keepalive, given the server's end. */
+function timerOf({ remotePort = 0 }: Socket): number | undefined {
+  const port = remotePort.toString(16).toUpperCase().padStart(4, '0');
+  const line = new RegExp(`^ *\\d+: 0100007F:${port} \\S+ 01 \\S+ 02:(\\S+)`, 'm');
+  const [, hex] = line.exec(readFileSync('/proc/net/tcp', 'utf8')) ?? [];
+  return hex === undefined ? undefined : Number.parseInt(hex, 16) * 10; // it counts in 10 ms
+}
+
+const onLinux = describe.skipIf(process.platform !== 'linux');
+
+onLinux('an instance at work', () => {
   it('is waited for while it takes no new connections, as one that is shutting down', async () => {
     const { server, endpoint } = await aServer();
     const { call, tries, passIntervals } = aClient();
@@ -80,10 +91,10 @@ describe('an instance at work', () => {
     await passIntervals(10);
     answerOk(response);
     expect(await outcome).toEqual(answered);
-    expect(tries).toHaveLength(1);
+    expect(tries).toEqual([]);
   });
 
-  it('is given one connection more to accept, since a single thread accepts none meanwhile', async () => {
+  it('is waited for while it has no room for a connection, as one with a single thread', async () => {
     const program = `require('node:http').createServer((_, response) => {
       console.log('at work');
       require('node:fs').readSync(0, Buffer.alloc(1));
@@ -92,86 +103,103 @@ describe('an instance at work', () => {
     const child = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'pipe', 'inherit'] });
     onTestFinished(() => void child.kill());
     const port = Number(await once(child.stdout, 'data'));
-    const { call, tries, passIntervals } = aClient();
+    const { call, tries, passIntervals } = aClient({
+      openSocket: (url) => aGuard().openSocket(url, 50), // how a connect ends that is not answered
+    });
     const outcome = call(`http://127.0.0.1:${port}`);
     await once(child.stdout, 'data');
+    const fillers = Array.from({ length: 4 }, () => connect(port, '127.0.0.1').on('error', () => undefined));
+    await waitFor('its queue to be full', () => fillers.filter(({ pending }) => pending).length === 2);
     await passIntervals(10);
     child.stdin.write('.');
     expect(await outcome).toEqual(answered);
-    expect(tries).toHaveLength(1);
+    expect(tries).toEqual([]);
+    for (const filler of fillers) filler.destroy();
   });
 
-  it.skipIf(process.platform !== 'linux')(
-    'is asked by TCP keepalive after each interval of silence',
-    async () => {
-      const { server, endpoint } = await aServer();
-      const outcome = aClient().call(endpoint);
-      const [request, response] = await once(server, 'request');
-      const localPort = request.socket.remotePort.toString(16).toUpperCase().padStart(4, '0');
-      const line = new RegExp(`^ *\\d+: 0100007F:${localPort} \\S+ 01 \\S+ 02:(\\S+)`, 'm');
-      const timer = await waitFor('a keepalive timer', () =>
-        line.exec(readFileSync('/proc/net/tcp', 'utf8')),
-      );
-      answerOk(response);
-      expect(await outcome).toEqual(answered);
-      expect(Number.parseInt(`${timer[1]}`, 16) * 10).toBeLessThanOrEqual(livenessIntervalMs); // it counts in 10 ms
-    },
-  );
-});
-
-const failing = (error: Error) => () => new Socket().destroy(error);
-const failingWith = (code: string) => failing(Object.assign(new Error(code), { code }));
-const silent = failingWith('ETIMEDOUT');
-const unreachable = failingWith('EHOSTUNREACH');
-const refused = failingWith('ECONNREFUSED');
-const forbidden = failing(new AddressRefused('169.254.169.254 is a link-local address'));
-const unresolved = failingWith('ENOTFOUND');
-
-describe('a call whose instance says nothing', () => {
   it.each([
-    ['is lost after three connects in vain', [silent, silent, silent], lost],
-    ['is lost after three without a route', [unreachable, unreachable, unreachable], lost],
+    ['before its answer', (_: ServerResponse) => undefined],
     [
-      'is neither lost nor safe by a connect that was not made',
-      [forbidden, unresolved, forbidden, silent, unresolved, silent, forbidden, silent],
-      lost,
+      'within its answer',
+      (response: ServerResponse) => response.writeHead(200, ndjson).write('{"progress":0.5}\n'),
     ],
-    ['stays open once a connect is refused', [silent, silent, refused], answered],
-  ])('%s', async (_, script, end) => {
+  ])('is asked by TCP keepalive after each interval of silence, %s', async (_, begin) => {
     const { server, endpoint } = await aServer();
-    const next = script.values();
-    const { call, tries, passIntervals } = aClient({ openSocket: () => (next.next().value ?? silent)() });
-    const outcome = call(endpoint);
-    const [, response] = await once(server, 'request');
-    await passIntervals(script.length + 4);
-    answerOk(response);
-    expect(await outcome).toEqual(end);
-    expect(tries).toHaveLength(script.length);
+    const outcome = aClient().call(endpoint);
+    const [request, response] = await once(server, 'request');
+    begin(response);
+    const timer = await waitFor('a keepalive timer', () => timerOf(request.socket));
+    response.end('{"ok":true}');
+    await outcome;
+    expect(timer).toBeLessThanOrEqual(livenessIntervalMs);
   });
 });
+
+const ndjson = { 'content-type': 'application/x-ndjson' };
 
 const obstacle = findNamespaceObstacle();
-it.skipIf(obstacle !== null)(
-  `is lost when its machine has vanished before the request came${obstacle === null ? '' : `: ${obstacle}`}`,
-  async () => {
-    const namespace = openNamespace();
-    onTestFinished(() => namespace.close());
-    const listener = await namespace.listen();
-    const { server, endpoint } = await aServer((http) => http.listen(listener));
-    const { call, tries, passIntervals } = aClient({ openSocket: (url) => aGuard().openSocket(url, 50) });
-    let connections = 0;
-    server.on('connection', () => void connections++);
-    server.on('request', (_, response) => answerOk(response));
-    for (let before = 0; before < 2; before++) {
-      expect(await call(endpoint)).toEqual(answered);
-      await setImmediate(); // now its connection is free
+describe.skipIf(obstacle !== null)(
+  `a machine that vanishes${obstacle === null ? '' : `: ${obstacle}`}`,
+  () => {
+    async function aMachine() {
+      const namespace = openNamespace();
+      onTestFinished(() => namespace.close());
+      const listener = await namespace.listen();
+      const { server, endpoint } = await aServer((http) => http.listen(listener));
+      return { server, endpoint, namespace };
     }
-    expect(connections).toBe(1);
-    namespace.cutLink();
-    const outcome = call(endpoint);
-    await passIntervals(3);
-    expect(await outcome).toEqual(lost);
-    expect(tries).toHaveLength(3);
+    const brief = { openSocket: (url: URL) => aGuard().openSocket(url, 50) };
+
+    it('before the request comes is noticed after three intervals', async () => {
+      const { server, endpoint, namespace } = await aMachine();
+      const { call, tries, passIntervals } = aClient(brief);
+      let connections = 0;
+      server.on('connection', () => void connections++);
+      server.on('request', (_, response) => answerOk(response));
+      for (let before = 0; before < 2; before++) {
+        expect(await call(endpoint)).toEqual(answered);
+        await setImmediate(); // now its connection is free
+      }
+      expect(connections).toBe(1);
+      namespace.cutLink();
+      const outcome = call(endpoint);
+      await passIntervals(3);
+      expect(await outcome).toEqual(lost);
+      expect(tries).toHaveLength(3);
+    });
+
+    it.each([1, 5])(
+      'within the request is noticed after three intervals, with %i open calls',
+      async (count) => {
+        const { server, endpoint, namespace } = await aMachine();
+        const { call, tries, passIntervals } = aClient(brief);
+        let requests = 0;
+        server.on('request', () => void requests++); // and reads no further
+        const text = 'x'.repeat(12 * 1_048_576);
+        const outcomes = Array.from({ length: count }, () => call(endpoint, { text }));
+        await waitFor('all calls to come', () => requests === count);
+        await passIntervals(10); // it is at work
+        expect(tries).toHaveLength(10);
+        namespace.cutLink();
+        await passIntervals(3);
+        expect(await Promise.all(outcomes)).toEqual(Array(count).fill(lost));
+        expect(tries).toHaveLength(13);
+      },
+    );
+
+    it('is tried at all its addresses with less patience, once it has been silent', async () => {
+      const { endpoint, namespace } = await aMachine();
+      const guard = aGuard();
+      const connectWithin = (connectTimeoutMs: number, port: number) => {
+        const agent = guard.createAgent({ connectTimeoutMs });
+        onTestFinished(() => agent.destroy());
+        return agent.request({ origin: endpoint.replace(/\d+$/, `${port}`), path: '/', method: 'GET' });
+      };
+      namespace.cutLink();
+      const silence = { code: 'UND_ERR_CONNECT_TIMEOUT' };
+      await expect(connectWithin(50, 8_001)).rejects.toMatchObject(silence);
+      await expect(connectWithin(3_600_000, 8_002)).rejects.toMatchObject(silence); // and does not hang
+    });
   },
 );
 

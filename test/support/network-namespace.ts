@@ -33,6 +33,7 @@ export function openNamespace(): NetworkNamespace {
   const number = randomInt(0x4000);
   const name = `capstan-${number}`;
   const [outside, inside] = [`capstan-${number}o`, `capstan-${number}i`];
+  const mac = `02:00:00:00:${[number >> 8, number & 255].map((part) => part.toString(16).padStart(2, '0')).join(':')}`;
   const [host, address] = [1, 2].map((end) => `10.253.${number >> 6}.${((number & 63) << 2) + end}`);
   const close = (): void => {
     ip('link', 'del', outside);
@@ -40,9 +41,11 @@ export function openNamespace(): NetworkNamespace {
   };
   ip('netns', 'add', name);
   try {
-    ip('link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', name);
+    ip('link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'address', mac, 'netns', name);
     ip('addr', 'add', `${host}/30`, 'dev', outside);
     ip('link', 'set', outside, 'up');
+    // Nobody notices that a neighbour does not answer: as behind a router, and no "no route to host" after 3 s.
+    ip('neigh', 'replace', `${address}`, 'lladdr', mac, 'nud', 'permanent', 'dev', outside);
     ip('-n', name, 'addr', 'add', `${address}/30`, 'dev', inside);
     ip('-n', name, 'link', 'set', inside, 'up');
   } catch (error) {
