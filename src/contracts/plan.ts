@@ -72,7 +72,7 @@ export const PlannedStepView = z
     /** The planned dispatch, and its reason; absent for a step without calls. */
     dispatch: StepDispatch.optional(),
     cost_usd: PlannedCost,
-    /** The past duration of such calls, for all items. */
+    /** The past duration of such calls; with items, on the slots of all instances, if nothing else uses them. */
     duration_ms: z.number(),
   })
   .meta({ id: 'PlannedStep' });
@@ -84,7 +84,12 @@ export const Plan = z
     version: z.string(),
     steps: z.array(PlannedStepView),
     cost_usd: PlannedCost,
-    /** The longest chain of steps, if no call waits for an instance and none is retried. */
+    /**
+     * The expected time of the run, if nothing fails: its calls share the slots of instances, behind the calls that those
+     * have already. An unknown number of items counts as one.
+     */
+    duration_ms: z.number(),
+    /** The longest chain of steps, if no step waits for the calls of another one and none is retried. */
     critical_path: z.strictObject({ steps: z.array(StepId), duration_ms: z.number() }),
     /** Required capabilities that are not registered. */
     missing: z.array(z.string()),

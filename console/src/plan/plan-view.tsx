@@ -33,7 +33,7 @@ export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
         </span>
         <span>
           <span className="text-muted">Time:</span>{' '}
-          <strong className="figure">{formatDuration(plan.critical_path.duration_ms)}</strong>
+          <strong className="figure">{formatDuration(plan.duration_ms)}</strong>
         </span>
         <span className={plan.within_ceiling ? 'text-muted' : 'text-failed'}>
           {describeBudget(plan, definition)}

@@ -140,7 +140,13 @@ const stepTable: Columns<PlannedStepView> = [
   ['ITEMS', ({ items }) => describeItems(items), 'right'],
   ['CHOSEN', unlessSkipped(describeChosen), 'shrinks'],
   ['HOW', unlessSkipped(({ dispatch }) => dispatch?.how ?? '')],
-  ['TIME', unlessSkipped(({ duration_ms }) => formatDuration(duration_ms)), 'right'],
+  [
+    'TIME',
+    unlessSkipped(
+      ({ duration_ms, items }) => `${formatDuration(duration_ms)}${items === null ? ' per item' : ''}`,
+    ),
+    'right',
+  ],
   ['MIN', unlessSkipped(({ cost_usd }) => formatUsd(cost_usd.min)), 'right'],
   ['EXPECTED', unlessSkipped(({ cost_usd }) => formatUsd(cost_usd.expected)), 'right'],
   ['WORST', unlessSkipped(({ cost_usd }) => formatUsd(cost_usd.worst)), 'right'],
@@ -168,6 +174,12 @@ function describeCeiling(plan: Plan): string {
   return `; ${what} is above the ceiling of ${formatUsd(ceiling)}`;
 }
 
+/** Steps whose number of items is unknown. */
+function perItem({ steps }: Plan): string {
+  const open = steps.filter(({ items }) => items === null).map(({ id }) => id);
+  return open.length === 0 ? '' : `, with one item of ${open.join(' and ')}`;
+}
+
 function showPlan(plan: Plan, print: Printer): void {
   const { pipeline, version, cost_usd, critical_path, missing, findings } = plan;
   print.line(`${pipeline}@${version}`);
@@ -175,10 +187,9 @@ function showPlan(plan: Plan, print: Printer): void {
   const { min, expected, worst } = cost_usd;
   const range = `at least ${formatUsd(min)}, about ${formatUsd(expected)}, at worst ${formatUsd(worst)}`;
   print.line(`cost: ${range}${describeCeiling(plan)}`);
-  const { steps, duration_ms } = critical_path;
-  print.line(
-    `time: about ${formatDuration(duration_ms)}${steps.length === 0 ? '' : `: ${steps.join(' → ')}`}`,
-  );
+  const { steps } = critical_path;
+  const time = `time: about ${formatDuration(plan.duration_ms)}`;
+  print.line(`${time}${steps.length === 0 ? '' : `: ${steps.join(' → ')}`}${perItem(plan)}`);
   print.lines(renderDispatch(plan.steps.flatMap(dispatchOf)).map((line) => print.style.dim(line)));
   if (missing.length > 0) print.line(`no instance is registered for: ${missing.join(', ')}`);
   print.lines(findings.map((finding) => renderFinding(finding, print.style)));

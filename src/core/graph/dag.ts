@@ -5,46 +5,7 @@
  * O(V + E) altogether.
  */
 
-/** A binary min-heap of step indexes. */
-interface IndexHeap {
-  readonly push: (index: number) => void;
-  /** Removes and returns the smallest; undefined when empty. */
-  readonly pop: () => number | undefined;
-}
-
-function createIndexHeap(): IndexHeap {
-  const items: number[] = [];
-  const at = (position: number): number => items[position] ?? Number.POSITIVE_INFINITY;
-
-  const push = (index: number): void => {
-    let position = items.push(index) - 1;
-    while (position > 0) {
-      const parent = (position - 1) >> 1;
-      if (at(parent) <= index) break;
-      items[position] = at(parent);
-      position = parent;
-    }
-    items[position] = index;
-  };
-
-  const pop = (): number | undefined => {
-    const smallest = items[0];
-    const moved = items.pop();
-    if (moved === undefined || items.length === 0) return smallest;
-    let position = 0;
-    for (;;) {
-      const left = 2 * position + 1;
-      const child = at(left + 1) < at(left) ? left + 1 : left;
-      if (at(child) >= moved) break;
-      items[position] = at(child);
-      position = child;
-    }
-    items[position] = moved;
-    return smallest;
-  };
-
-  return { push, pop };
-}
+import { createHeap } from './heap.ts';
 
 export interface GraphStep {
   readonly id: string;
@@ -77,7 +38,7 @@ export function createGraph(steps: readonly GraphStep[]): Graph {
 
 function sortTopologically(predecessors: Graph['predecessors'], successors: Graph['successors']): number[] {
   const waitsFor = predecessors.map((before) => before.length);
-  const ready = createIndexHeap();
+  const ready = createHeap<number>((one, other) => one < other);
   for (const [index, count] of waitsFor.entries()) if (count === 0) ready.push(index);
   const order: number[] = [];
   for (let index = ready.pop(); index !== undefined; index = ready.pop()) {

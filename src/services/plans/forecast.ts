@@ -17,7 +17,8 @@ import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
 import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
 import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
-import type { RouteConstraints } from '../../core/routing/types.ts';
+import type { Choice, RouteConstraints } from '../../core/routing/types.ts';
+import type { CallPlace, UnitGroup, Workload } from '../../core/run/foreseen-time.ts';
 import type { FindKept } from '../cache/cache-service.ts';
 import type { Ctx } from '../context.ts';
 import type { CheckCtx } from '../pipelines/definition-facts.ts';
@@ -47,23 +48,32 @@ interface Forecast extends Pick<PlannedStepView, 'chosen' | 'reason'> {
   readonly candidates: readonly Candidate[];
   readonly cost: CostRange;
   readonly durationMs: number;
+  /** Instances that may take the call, the best first; none without a call. */
+  readonly places: readonly CallPlace[];
 }
 
 /** One execution: of a step, or of one of its items. */
 export interface UnitForecast extends Forecast {
   /** Number of calls that would take the result of an equal call; absent for none. */
   readonly cached?: number;
+  /** Of a child run. */
+  readonly within?: Workload;
   readonly findings: readonly Finding[];
 }
 
-export interface StepForecast extends UnitForecast {
+export interface StepForecast extends Omit<UnitForecast, 'places' | 'within'> {
   /** Absent without `for_each`; null = known only during the run. */
   readonly items?: number | null;
+  /** Its executions. */
+  readonly groups: readonly UnitGroup[];
 }
 
 export interface RunForecast {
   readonly steps: readonly (StepForecast & Pick<PlannedStepView, 'id' | 'happens'>)[];
   readonly cost: CostRange;
+  /** With the slots of instances, and the calls that they hold or have in line. */
+  readonly durationMs: number;
+  readonly workload: Workload;
   readonly path: CriticalPath;
   readonly findings: readonly Finding[];
 }
@@ -126,7 +136,7 @@ export interface CostRange {
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
 
 /** The forecast of an execution that makes no call or does not happen. */
-export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, findings: [] };
+export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, places: [], findings: [] };
 
 export function addCosts(one: CostRange, other: CostRange): CostRange {
   return {
@@ -207,8 +217,27 @@ function priceCall(
     candidates,
     cost: prices === null ? noCost : { least, expected, worst, limit: worst },
     durationMs: best?.instance.duration_ms ?? request.priorMs,
+    places: toPlaces(preview.choice, request),
     trouble: best === null ? findTrouble(preview, refusals) : null,
   };
+}
+
+/** Instances that count: those that are up, unless none is. Beyond those that the choice shows, all are like them. */
+function toPlaces(
+  { shown, possible }: Choice,
+  { capability, priorMs }: ChoicePreview['request'],
+): CallPlace[] {
+  const up = shown.filter(({ instance }) => instance.state === 'up');
+  const places = (up.length === 0 ? shown : up).map(({ instance }) => ({
+    instanceId: instance.instance_id,
+    slots: instance.max_concurrency,
+    ahead: instance.held + instance.reported_extra,
+    durationMs: instance.duration_ms ?? priorMs,
+  }));
+  const [first] = places;
+  const more = possible - shown.length;
+  if (first === undefined || more <= 0) return places;
+  return [...places, { ...first, instanceId: `others of ${capability}`, slots: first.slots * more }];
 }
 
 /** A call is bounded by the run's ceiling and by the rest of the day's budget. */

@@ -52,6 +52,7 @@ function showPlan(run: PlannedRun): Plan {
     version,
     steps: steps.map((step, index) => showStep(step, forecast.steps[index], dispatchOf(step))),
     cost_usd: showCost(forecast.cost),
+    duration_ms: Math.round(forecast.durationMs),
     critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
     missing: [...context.missing].sort(),
     budget_ceiling_usd: task.ceilingUsd,

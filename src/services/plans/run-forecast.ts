@@ -1,7 +1,6 @@
 /**
  * Forecasts a run without calling an instance: the run's state machine says which steps happen, the router which
- * instance would take each of them now, and the dependencies how long it takes. Calls do not wait for one another in a
- * forecast, even if several need the same instance at the same time.
+ * instance would take each of them now, and dependencies, slots and calls in line how long it takes.
  *
  * The state machine is rehearsed three times. First, everything happens that may happen. Second, nothing fails and
  * every unknown condition holds. Third, none of those conditions holds. The first rehearsal gives the worst case, the
@@ -15,8 +14,11 @@ import {
   type CompiledStep,
   compileDefinition,
 } from '../../core/definition/compile.ts';
+import { capabilityOf } from '../../core/definition/step-settings.ts';
+import { formatDuration, parseDuration } from '../../core/duration.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';
+import { type ForeseenStep, foreseeTime } from '../../core/run/foreseen-time.ts';
 import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
 import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
 import { newId } from '../ids.ts';
@@ -117,9 +119,8 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
   const rehearsal = await rehearseRun(plan, stage.conditionOf);
   const forecasts: StepForecast[] = [];
   for (const [index, step] of compiled.steps.entries()) {
-    const limit = plan.steps[index]?.each?.max_parallel ?? plan.max_in_flight;
-    const maxParallel = Math.min(limit, plan.max_in_flight);
     const { facts } = stage;
+    const maxParallel = maxParallelOf(plan, index);
     forecasts.push(
       rehearsal.may[index] === true
         ? await forecastStep(context, task, { step, pointer: `/steps/${index}`, facts, maxParallel })
@@ -132,17 +133,54 @@ export async function forecastRun(context: PlanContext, task: RunTask): Promise<
     happens: happensOf(rehearsal, index),
     cost: weighCost(forecast.cost, rehearsal, index),
   }));
+  const time = foreseeRun(plan, forecasts, rehearsal);
+  const late = findLateness(definition, time);
   return {
     steps,
     cost: steps.reduce((sum, { cost }) => addCosts(sum, cost), noCost),
-    path: findCriticalPath(
-      plan.steps.map(({ id, dependencies }, index) => {
-        const durationMs = rehearsal.usual[index] === true ? (forecasts[index]?.durationMs ?? 0) : null;
-        return { id, dependencies, durationMs };
-      }),
-    ),
-    findings: [...stage.findings, ...forecasts.flatMap(({ findings }) => findings)],
+    durationMs: time.durationMs,
+    workload: time.workload,
+    path: time.path,
+    findings: [...stage.findings, ...forecasts.flatMap(({ findings }) => findings), ...late],
   };
+}
+
+function maxParallelOf({ steps, max_in_flight }: RunPlan, index: number): number {
+  return Math.min(steps[index]?.each?.max_parallel ?? max_in_flight, max_in_flight);
+}
+
+/** The time of the usual run, of its longest chain, and of its waits for slots. */
+function foreseeRun(plan: RunPlan, forecasts: readonly StepForecast[], { usual }: Rehearsal) {
+  const steps = plan.steps.map(({ id, dependencies }, index): ForeseenStep => {
+    const groups = usual[index] === true ? (forecasts[index]?.groups ?? []) : [];
+    return { id, dependencies, groups, maxParallel: maxParallelOf(plan, index) };
+  });
+  const path = findCriticalPath(
+    plan.steps.map(({ id, dependencies }, index) => {
+      const durationMs = usual[index] === true ? (forecasts[index]?.durationMs ?? 0) : null;
+      return { id, dependencies, durationMs };
+    }),
+  );
+  const time = foreseeTime(steps);
+  return { ...time, steps, path, durationMs: Math.max(time.durationMs, path.durationMs) };
+}
+
+/** A run that cannot be expected to end in time, with the slots that it waits for longest. */
+function findLateness(
+  { timeout, steps: defined }: RunTask['definition'],
+  { durationMs, waitedMs, steps }: ReturnType<typeof foreseeRun>,
+): Finding[] {
+  if (timeout === undefined || durationMs <= parseDuration(timeout)) return [];
+  const late = `the run is expected to take about ${formatDuration(durationMs)}; its timeout is ${timeout}.`;
+  const longest = waitedMs.reduce((most, ms, at) => (ms > (waitedMs[most] ?? 0) ? at : most), 0);
+  const [group] = steps[longest]?.groups ?? [];
+  const step = defined[longest];
+  const isWaiting = (waitedMs[longest] ?? 0) > 0 && group !== undefined && step?.capability !== undefined;
+  const slots = group?.places.reduce((sum, place) => sum + place.slots, 0);
+  const advice = isWaiting
+    ? ` Most of it is waiting for the ${slots === 1 ? 'only slot' : `${slots} slots`} of ${capabilityOf(step)} (step ${step.id}): register more instances, raise their max_concurrency, or raise the timeout`
+    : ' Raise the timeout';
+  return [{ severity: 'warning', code: 'run_timeout', pointer: '/timeout', message: late + advice }];
 }
 
 /** Values that are set from values that are set: so many are followed. */
@@ -189,6 +227,7 @@ function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: Com
 function leaveOut(hasItems: boolean): StepForecast {
   return {
     ...nobody,
+    groups: [],
     reason: 'it does not happen: its condition is false, or a step that it needs does not happen',
     ...(hasItems ? { items: 0 } : {}),
   };

@@ -7,6 +7,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveCache } from '../../core/definition/step-settings.ts';
 import { references } from '../../core/expression/template.ts';
+import { foreseeTime, type UnitGroup } from '../../core/run/foreseen-time.ts';
 import { toItems } from '../../core/run/step-rules.ts';
 import {
   addCosts,
@@ -41,12 +42,12 @@ export async function forecastStep(
   task: StepTask,
 ): Promise<StepForecast> {
   const { step, pointer, facts } = task;
-  if (step.items === null) return forecastOne(context, run, task);
+  if (step.items === null) return toStepForecast(await forecastOne(context, run, task));
   const list = readList(foreseeValue(facts, step.items), `${pointer}/for_each/items`);
   if ('value' in list) return forecastItems(context, run, { ...task, list: list.value });
   const one = await forecastOne(context, run, task);
   return {
-    ...one,
+    ...toStepForecast(one),
     items: null,
     cost: { ...one.cost, least: 0n, limit: multiplyCost(one.cost, mostItems).limit },
     findings: [list, ...one.findings],
@@ -55,8 +56,7 @@ export async function forecastStep(
 
 function readList(items: PartialValue<Json>, pointer: string): { readonly value: readonly Json[] } | Finding {
   if (items.kind === 'unknown') {
-    const message =
-      'the number of items depends on what earlier steps answer; cost and time are those of one';
+    const message = 'the number of items depends on what earlier steps answer; cost and time are per item';
     return { severity: 'note', code: 'items_unknown', pointer, message };
   }
   if (items.kind === 'wrong') return { ...findingOf(items), pointer };
@@ -79,7 +79,36 @@ function dependsOnItem({ input }: CompiledStep): boolean {
   return references(input).some(({ root }) => root === 'item' || root === 'index');
 }
 
-/** Items that begin together take as long as the longest one. */
+function toStepForecast({ places, within, ...unit }: UnitForecast): StepForecast {
+  return { ...unit, groups: [groupOf({ ...unit, places, within }, 1)] };
+}
+
+function groupOf({ durationMs, places, within }: UnitForecast, count: number): UnitGroup {
+  return within === undefined ? { count, durationMs, places } : { count, durationMs, places, within };
+}
+
+/** Equal units that follow one another are one group. */
+function groupUnits(units: readonly UnitForecast[]): UnitGroup[] {
+  const groups: UnitGroup[] = [];
+  for (const unit of units) {
+    const last = groups.at(-1);
+    const isLike =
+      last?.places === unit.places && last.within === unit.within && last.durationMs === unit.durationMs;
+    if (isLike) groups[groups.length - 1] = { ...last, count: last.count + 1 };
+    else groups.push(groupOf(unit, 1));
+  }
+  return groups;
+}
+
+/** How long the step takes on slots that nothing else uses. */
+function timeAlone(groups: readonly UnitGroup[], maxParallel: number): number {
+  const unused = groups.map((group) => ({
+    ...group,
+    places: group.places.map((place) => ({ ...place, ahead: 0 })),
+  }));
+  return foreseeTime([{ id: '', dependencies: [], groups: unused, maxParallel }]).durationMs;
+}
+
 async function forecastItems(
   context: PlanContext,
   run: RunTask,
@@ -96,7 +125,7 @@ async function forecastItems(
   const rest = list.length - looked;
   const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });
   const all = other === null ? units : [...units, other];
-  const longestMs = all.reduce((most, { durationMs }) => Math.max(most, durationMs), 0);
+  const groups = [...groupUnits(units), ...(other === null ? [] : [groupOf(other, rest)])];
   const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
   const cached = units.reduce((sum, unit) => sum + (unit.cached ?? 0), rest * (other?.cached ?? 0));
   return {
@@ -106,7 +135,8 @@ async function forecastItems(
     items: list.length,
     ...(cached === 0 ? {} : { cached }),
     cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
-    durationMs: Math.ceil(list.length / task.maxParallel) * longestMs,
+    groups,
+    durationMs: timeAlone(groups, task.maxParallel),
     findings: mergeFindings(units),
   };
 }

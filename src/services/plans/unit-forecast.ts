@@ -109,7 +109,7 @@ interface PlannedSubRun {
 }
 
 function showSubRun(
-  { steps, cost, path, findings }: RunForecast,
+  { steps, cost, durationMs, workload, findings }: RunForecast,
   { definition, own, pointer }: PlannedSubRun,
 ): UnitForecast {
   const size = steps.length === 1 ? '1 step' : `${steps.length} steps`;
@@ -117,7 +117,8 @@ function showSubRun(
   return {
     ...nobody,
     cost: capCost(cost, own),
-    durationMs: path.durationMs,
+    durationMs,
+    within: workload,
     reason: `a run of ${name}: ${size}`,
     findings: findings.map(({ severity, code, pointer: at, message }) => ({
       severity,

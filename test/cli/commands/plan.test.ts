@@ -56,6 +56,7 @@ const thePlan: Plan = {
     },
   ],
   cost_usd: { min: 0.2, expected: 0.25, worst: 1.5 },
+  duration_ms: 42_000,
   critical_path: { steps: ['join', 'each'], duration_ms: 31_200 },
   findings: [
     { severity: 'warning', code: 'ceiling_exceeded', pointer: '', message: 'the worst case is 1.5 USD' },
@@ -87,12 +88,12 @@ it('shows every step, the cost and the longest chain, and exits 1 when it is exp
   expect(stdout).toBe(
     [
       'trailer@2',
-      'STEP  WHAT    HAPPENS  ITEMS  CHOSEN         HOW      TIME    MIN  EXPECTED  WORST',
-      'join  concat  yes             http://a.test  inline   1.2s  $0.20     $0.25  $1.50',
-      'each  ghost   maybe        ?  nobody         queued  30.0s     $0        $0     $0',
+      'STEP  WHAT    HAPPENS  ITEMS  CHOSEN         HOW               TIME    MIN  EXPECTED  WORST',
+      'join  concat  yes             http://a.test  inline            1.2s  $0.20     $0.25  $1.50',
+      'each  ghost   maybe        ?  nobody         queued  30.0s per item     $0        $0     $0',
       'ask   review  no',
       'cost: at least $0.20, about $0.25, at worst $1.50; the expected cost is above the ceiling of $0.22',
-      'time: about 31.2s: join → each',
+      'time: about 42.0s: join → each, with one item of each',
       'concat inline: its calls are short',
       'ghost queued: nothing is known',
       'no instance is registered for: ghost',

@@ -185,6 +185,78 @@ describe('the input of a step', () => {
   });
 });
 
+describe('the time of a run', () => {
+  const list = (length: number) => ({ job: { shots: Array.from({ length }, (_, at) => at) } });
+  const each = (capability: string, id = 'a', max_parallel?: number): StepDefinition =>
+    call(id, capability, {
+      for_each: { items: '{{ job.shots }}', max_parallel },
+      input: { n: '{{ item }}' },
+    });
+
+  beforeAll(async () => {
+    const { add } = planner.get();
+    await add('gpu');
+    await add('farm', { max_concurrency: 3 });
+    await add('farm', { max_concurrency: 5 });
+    await add('queued', { queue_depth: 7, queue_depth_at: new Date() } as never);
+  });
+
+  it.each<[string, StepDefinition[], number]>([
+    ['100 items on one slot', [each('gpu')], 100],
+    ['100 items on the slots of all instances', [each('farm')], 13],
+    ['100 items of which four may run in parallel', [each('farm', 'a', 4)], 25],
+    ['two steps that share a slot', [each('gpu'), call('b', 'gpu')], 101],
+  ])('counts %s', async (_, steps, seconds) => {
+    expect((await plan(steps, list(100))).duration_ms).toBe(seconds * 1_000);
+  });
+
+  it('counts the calls that instances have in line', async () => {
+    const seen = await plan([call('a', 'queued')]);
+    expect([seen.duration_ms, stepOf(seen, 'a').duration_ms]).toEqual([8_000, 1_000]);
+  });
+
+  it('counts the calls of child runs, which share slots too', async () => {
+    await planner.get().store('shot', [call('draw', 'gpu')]);
+    const runs: StepDefinition = {
+      id: 'a',
+      pipeline: 'shot@1',
+      for_each: { items: '{{ job.shots }}' },
+      input: { n: '{{ item }}' },
+    };
+    expect((await plan([runs], list(30))).duration_ms).toBe(30_000);
+  });
+
+  it('is that of one item where the number is not known, and says so', async () => {
+    const step = call('a', 'gpu', { for_each: { items: '{{ steps.list.output.shots }}' } });
+    const seen = await plan([call('list', 'free'), step]);
+    expect([seen.duration_ms, seen.findings.find(({ code }) => code === 'items_unknown')?.message]).toEqual([
+      3_000,
+      expect.stringContaining('per item'),
+    ]);
+  });
+
+  it.each([
+    ['1m', ['warning run_timeout']],
+    ['2m', []],
+  ])('is held against a timeout of %s', async (timeout, codes) => {
+    const seen = await plan([each('gpu')], { ...list(100), timeout });
+    expect(codesOf(seen)).toEqual(codes);
+  });
+
+  it('that is too long names the limit, the expectation and what it waits for', async () => {
+    const { findings } = await plan([each('gpu')], { ...list(100), timeout: '1m' });
+    expect(findings).toEqual([
+      {
+        severity: 'warning',
+        code: 'run_timeout',
+        pointer: '/timeout',
+        message:
+          'the run is expected to take about 1 min 40 s; its timeout is 1m. Most of it is waiting for the only slot of gpu (step a): register more instances, raise their max_concurrency, or raise the timeout',
+      },
+    ]);
+  });
+});
+
 describe('items', () => {
   const each = (items: string, over: Partial<StepDefinition> = {}) =>
     call('a', 'paid', { ...once, for_each: { items, max_parallel: 2 }, ...over });
@@ -193,7 +265,7 @@ describe('items', () => {
     const seen = await plan([each('{{ job.clips }}')], { job: { clips: [1, 2, 3] } });
     expect(stepOf(seen, 'a')).toMatchObject({
       items: 3,
-      duration_ms: 2_000,
+      duration_ms: 3_000, // on the fast one; the slow one takes 9 s
       cost_usd: { min: 0.6, expected: 0.6, worst: 0.9 },
     });
     const none = await plan([each('{{ job.clips }}')], { job: { clips: [] } });
