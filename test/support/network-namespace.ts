@@ -1,10 +1,14 @@
 /** A network namespace of Linux behind one link, which silently loses all packets when it is cut. */
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:net';
 
 export interface NetworkNamespace {
+  /** Its own. */
+  readonly address: string;
+  /** Starts a program in it, whose output can be read. */
+  run(words: readonly string[]): ChildProcess;
   /** A listener of this process on a free port in the namespace. */
   listen(): Promise<Server>;
   cutLink(): void;
@@ -53,6 +57,8 @@ export function openNamespace(): NetworkNamespace {
     throw error;
   }
   return {
+    address: `${address}`,
+    run: (words) => spawn('ip', ['netns', 'exec', name, ...words], { stdio: ['ignore', 'pipe', 'inherit'] }),
     listen: () => listenIn(name, `${address}`),
     cutLink: () => ip('-n', name, 'link', 'set', inside, 'down'),
     mendLink: () => ip('-n', name, 'link', 'set', inside, 'up'),
