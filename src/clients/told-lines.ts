@@ -65,6 +65,11 @@ function parseLine(line: Buffer): unknown {
 /** `object`: without `ok`, so it is the answer only if it is the last. `answer`: an object with `ok`. */
 type LineKind = 'told' | 'object' | 'answer' | 'other';
 
+function kindOfAnswer(value: unknown): LineKind {
+  if (!isPlainObject(value)) return 'other';
+  return Object.hasOwn(value, 'ok') ? 'answer' : 'object';
+}
+
 interface LineReader {
   /** Tells what a line says. */
   read(line: Buffer): LineKind;
@@ -94,14 +99,9 @@ function createLineReader(
       }
       const logs = isLogLine(value);
       if (logs) noteLine(value);
-      if (isProgressLine(value)) {
-        const progress = readProgress(value);
-        if (progress !== null) onProgress?.(progress);
-        return 'told';
-      }
-      if (logs) return 'told';
-      if (!isPlainObject(value)) return 'other';
-      return Object.hasOwn(value, 'ok') ? 'answer' : 'object';
+      const progress = isProgressLine(value) ? readProgress(value) : undefined;
+      if (progress) onProgress?.(progress);
+      return logs || progress !== undefined ? 'told' : kindOfAnswer(value);
     },
     drop: () => {
       dropped.beyond += 1;
@@ -127,24 +127,18 @@ function cutLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly 
   return { lines, rest: from === bytes.length ? nothing : bytes.subarray(from) };
 }
 
-/** @param mostBytes of lines that tell something */
-export function createToldLines(
-  listener: ToldListener,
-  mostBytes = mostToldBytes,
-  now = (): number => performance.now(),
-): ToldLines {
-  const reader = createLineReader(listener, now);
-  let pending: Buffer = nothing;
-  const tellsDeltas = listener.onDelta !== undefined;
-  let long: LongLine | null = null;
-  let toldBytes = 0;
-  /** An object of no known kind: the answer, unless another object follows. */
-  let unknown: Buffer = nothing;
-  const skip = (line: Buffer): Buffer => {
-    toldBytes += line.length;
-    return nothing;
-  };
+interface AnswerLines {
   /** What is kept of a line of this kind, and of one of an unknown kind before it. */
+  keep(kind: LineKind, line: Buffer): Buffer;
+  /** The same of a part of a line that is too long to be read. */
+  keepLong(part: Buffer): Buffer;
+  /** @param last what is kept of the last line */
+  end(last: Buffer): Buffer;
+}
+
+/** Holds an object of no known kind back: it is the answer, unless another object follows. */
+function createAnswerLines(skip: (line: Buffer) => Buffer): AnswerLines {
+  let unknown: Buffer = nothing;
   const keep = (kind: LineKind, line: Buffer): Buffer => {
     const before = unknown;
     unknown = nothing;
@@ -159,43 +153,54 @@ export function createToldLines(
     if (kind === 'told') return skip(line);
     return kind === 'answer' ? line : nothing;
   };
-  /** A part of a line that is too long to be read. */
-  const keepLong = (part: Buffer): Buffer => {
-    if (unknown.length === 0) return part;
-    const isObject = /^\s*\{/.test(part.toString('latin1', 0, 64));
-    return keep(isObject ? 'answer' : 'other', part);
+  return {
+    keep,
+    keepLong: (part) => {
+      if (unknown.length === 0) return part;
+      return keep(/^\s*\{/.test(part.toString('latin1', 0, 64)) ? 'answer' : 'other', part);
+    },
+    end: (last) => (unknown.length === 0 ? last : Buffer.concat([last, unknown])),
   };
+}
+
+/** @param mostBytes of lines that tell something */
+export function createToldLines(
+  listener: ToldListener,
+  mostBytes = mostToldBytes,
+  now = (): number => performance.now(),
+): ToldLines {
+  const reader = createLineReader(listener, now);
+  let pending: Buffer = nothing;
+  const tellsDeltas = listener.onDelta !== undefined;
+  let long: LongLine | null = null;
+  let toldBytes = 0;
+  const answer = createAnswerLines((line) => {
+    toldBytes += line.length;
+    return nothing;
+  });
   const endLine = (line: Buffer): Buffer => {
     long ??= judgeLength(line, tellsDeltas);
-    const isLong = long === 'answer';
-    const kind = long === null ? reader.read(line) : long === 'answer' ? 'other' : 'told';
-    if (long === 'log') reader.drop();
+    const length = long;
     long = null;
-    return isLong ? keepLong(line) : keep(kind, line);
+    if (length === 'answer') return answer.keepLong(line);
+    if (length === 'log') reader.drop();
+    return answer.keep(length === null ? reader.read(line) : 'told', line);
   };
-  /** What has come of a line that goes on. */
-  const holdLine = (part: Buffer): Buffer => {
+  const holdUnended = (part: Buffer): Buffer => {
     long ??= judgeLength(part, tellsDeltas);
     pending = long === null ? part : nothing;
     if (long === 'log' || long === 'delta') toldBytes += part.length;
-    return long === 'answer' ? keepLong(part) : nothing;
+    return long === 'answer' ? answer.keepLong(part) : nothing;
   };
   return {
     take: (chunk) => {
       const { lines, rest } = cutLines(pending.length === 0 ? chunk : Buffer.concat([pending, chunk]));
-      const kept: Buffer[] = [];
-      for (const line of lines) {
-        const left = endLine(line);
-        if (left.length > 0) kept.push(left);
-      }
-      kept.push(holdLine(rest));
+      const kept = lines.map(endLine).filter((line) => line.length > 0);
+      kept.push(holdUnended(rest));
       if (toldBytes > mostBytes) return null;
       return kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept);
     },
-    rest: () => {
-      const last = endLine(pending);
-      return unknown.length === 0 ? last : Buffer.concat([last, unknown]);
-    },
+    rest: () => answer.end(endLine(pending)),
     end: reader.end,
   };
 }
