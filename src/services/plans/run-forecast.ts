@@ -18,7 +18,7 @@ import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { formatDuration, parseDuration } from '../../core/duration.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';
-import { type ForeseenStep, foreseeTime } from '../../core/run/foreseen-time.ts';
+import { type ForeseenStep, foreseeTime } from '../../core/graph/foreseen-time.ts';
 import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
 import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
 import { newId } from '../ids.ts';

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveCache } from '../../core/definition/step-settings.ts';
 import { references } from '../../core/expression/template.ts';
-import { foreseeTime, type UnitGroup } from '../../core/run/foreseen-time.ts';
+import { foreseeTime, type UnitGroup } from '../../core/graph/foreseen-time.ts';
 import { toItems } from '../../core/run/step-rules.ts';
 import {
   addCosts,

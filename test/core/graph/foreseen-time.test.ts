@@ -5,7 +5,7 @@ import {
   type ForeseenStep,
   foreseeTime,
   type UnitGroup,
-} from '../../../src/core/run/foreseen-time.ts';
+} from '../../../src/core/graph/foreseen-time.ts';
 
 function aPlace(over: Partial<CallPlace> = {}): CallPlace {
   return { instanceId: 'gpu', slots: 1, ahead: 0, durationMs: 1_000, ...over };

@@ -7,8 +7,8 @@
  * - V2: calls that instances hold already, or have in line, go before all of the run, each for a whole duration.
  * - V3: calls within child runs are known as sums of time only: no run takes less than such a sum over its slots.
  */
-import { createGraph } from '../graph/dag.ts';
-import { createHeap, type Heap } from '../graph/heap.ts';
+import { createGraph } from './dag.ts';
+import { createHeap, type Heap } from './heap.ts';
 
 /** An instance that may take a call. */
 export interface CallPlace {
