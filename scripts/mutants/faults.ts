@@ -172,8 +172,8 @@ const runs: readonly Fault[] = [
   {
     name: 'a closed run is closed again',
     file: 'src/db/run/run.ts',
-    find: 'where run_id = $1 and finished_at is null returning run_id, cancel_mode',
-    put: 'where run_id = $1 returning run_id, cancel_mode',
+    find: 'where run_id = $1 and finished_at is null\n     and not ($7',
+    put: 'where run_id = $1\n     and not ($7',
     tests: ['test/db/run/run.test.ts'],
   },
   {
