@@ -6,6 +6,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import type { RunOutcome } from './run/machine.ts';
 import type { RunPlan } from './run/plan.ts';
 import type { RunSnapshot } from './run/snapshot.ts';
+import type { TimeLeft } from './run/time-limit.ts';
 
 export interface RunPipelineInput {
   readonly engine_version: number;
@@ -33,10 +34,8 @@ export interface RunPipelineInput {
 }
 
 /** The state that one history of a run passes to the next. */
-export interface WorkflowSnapshot {
+export interface WorkflowSnapshot extends TimeLeft {
   readonly machine: RunSnapshot;
-  /** Deadline of the run in Unix milliseconds; null = no limit. */
-  readonly deadline_ms: number | null;
   readonly control: ControlSignal;
   /** Units with a wake that arrived before their wait. */
   readonly early_wakes: readonly string[];
@@ -52,6 +51,8 @@ export interface ControlSignal {
   readonly paused: boolean;
   /** Version of the last change of the run's ceiling. */
   readonly budget_version: number;
+  /** How long the run was paused in earlier pauses. Absent: it was not. */
+  readonly paused_ms?: number;
 }
 
 /** How long after the step's time Temporal gives up an activity whose end no worker has reported. */
@@ -86,19 +87,23 @@ export type LadderEnd =
       readonly review_id: string;
       readonly due_at: string;
       readonly error: Failure;
-    };
+    }
+  /** The run of its step is paused; it goes on from there. */
+  | { readonly type: 'end'; readonly outcome: 'held'; readonly from: LadderPoint };
+
+export type LadderPoint = Pick<LadderPosition, 'transition' | 'command'>;
 
 /** The position of a ladder. */
 export interface LadderPosition {
   readonly escalation_id: string;
   readonly transition: number;
   readonly command: LadderStage;
+  /** The run of its step is paused: the transition was not made. */
+  readonly is_held?: true;
 }
 
 /** The point to resume from: a position on the ladder, or a finished review. */
-export type LadderResumption =
-  | Pick<LadderPosition, 'transition' | 'command'>
-  | { readonly review_id: string };
+export type LadderResumption = LadderPoint | { readonly review_id: string };
 
 export interface EscalateInput {
   readonly engine_version: number;

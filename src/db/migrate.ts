@@ -26,6 +26,7 @@ import { watchSchedules } from './migrations/0011-watch-schedules.ts';
 import { continueRuns } from './migrations/0012-continue-runs.ts';
 import { queueCalls } from './migrations/0014-queue-calls.ts';
 import { markStalledRuns } from './migrations/0015-mark-stalled-runs.ts';
+import { timePauses } from './migrations/0018-time-pauses.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -52,6 +53,7 @@ const migrations: readonly Migration[] = [
   continueRuns,
   queueCalls,
   markStalledRuns,
+  timePauses,
 ];
 
 /** In the order of application. */

@@ -27,7 +27,7 @@ import type { SchemaFinding } from '../core/repair/candidate.ts';
 import { decidedInput } from '../core/review-actions.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { type CallExecution, even, executeCall } from './execute-call.ts';
-import { type ClimbingStep, isCancelled, type LocalRun, type UnitRecord } from './local-run.ts';
+import { type ClimbingStep, isCancelled, isPaused, type LocalRun, type UnitRecord } from './local-run.ts';
 import { type DecidedReview, isOver, type MockReview, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
 import { cancelledEnd, endUnit, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
@@ -88,6 +88,7 @@ async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   const { time } = run.world;
   const endsAt = time.now() + ladderMs;
   while (!run.climbing.aborted) {
+    if (isPaused(run)) return heldByPause(run);
     const isInTime = time.now() < endsAt;
     const made = isInTime
       ? await makeTransition(portsOf(run, climbing), climbing.ladder)
@@ -103,6 +104,12 @@ async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
     if (delayMs > 0) await time.sleep(delayMs, run.climbing);
   }
   return cancelledEnd;
+}
+
+/** The wait is over at once, and the machine resumes the ladder after the pause (M9). */
+function heldByPause({ world }: LocalRun): UnitWaiting {
+  const until = world.time.now();
+  return { state: 'waiting', wait: { awaiting: 'retry', until, ladder: true, ref: null } };
 }
 
 function portsOf(run: LocalRun, climbing: ClimbingStep): LadderPorts {

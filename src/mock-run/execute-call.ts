@@ -21,7 +21,7 @@ import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance, RouteConstraints } from '../core/routing/types.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
 import { toQueueTimeout, waitForCapabilityOf } from '../core/run/step-rules.ts';
-import type { LocalRun, UnitRecord } from './local-run.ts';
+import { isPaused, type LocalRun, pausedMsOf, type UnitRecord } from './local-run.ts';
 import type { MockAnswer } from './mock-fleet.ts';
 import { cancelledEnd, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
 
@@ -48,11 +48,12 @@ export async function executeCall(
   if (missing !== null) return missing;
   const settings = resolveStepSettings(run.definition, step.definition);
   const ports = createMockCallPorts(run);
-  let endsAt = time.now() + (unit.leftMs ?? settings.totalTimeoutMs);
+  const passedMs = (): number => time.now() - pausedMsOf(run); // the time of a step stops in a pause
+  let endsAt = passedMs() + (unit.leftMs ?? settings.totalTimeoutMs);
   delete unit.leftMs;
   for (;;) {
     unit.rounds = (unit.rounds ?? 0) + 1;
-    const remainingMs = Math.max(0, endsAt - time.now());
+    const remainingMs = Math.max(0, endsAt - passedMs());
     const { priority, budget } = run;
     const route = routeOfStep(step.definition, settings, {
       priority,
@@ -61,16 +62,18 @@ export async function executeCall(
     });
     const { retry } = settings;
     const pace = { round: unit.rounds, retry, resendsWithinMs: remainingMs, mayStand: mayWait };
-    const end = await driveCall(ports, { unit, input, route, signal: stop, ...pace });
+    const isHeld = async () => isPaused(run);
+    const end = await driveCall(ports, { unit, input, route, signal: stop, isHeld, ...pace });
     if (end.kind !== 'retry') return toExecution(end);
     endsAt += end.waitedMs;
-    const leftMs = endsAt - time.now();
+    const leftMs = endsAt - passedMs();
     if (end.isFull && mayWait) return waitForSlot(run, unit, { route, settings, leftMs });
-    if (!hasTimeFor(end.delayMs, leftMs)) {
+    const inStepMs = isPaused(run) ? 0 : end.delayMs;
+    if (!hasTimeFor(inStepMs, leftMs)) {
       return { state: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
     }
     moveUnit(run, unit, { state: 'retrying', data: { error: { ...end.error } } });
-    if (mayWait) return waitForAttempt(run, unit, { delayMs: end.delayMs, leftMs });
+    if (mayWait) return waitForAttempt(run, unit, { delayMs: end.delayMs, leftMs: leftMs - inStepMs });
     await time.sleep(end.delayMs, stop);
     if (stop.aborted) return cancelledEnd;
   }
@@ -82,7 +85,7 @@ function waitForAttempt(
   unit: UnitRecord,
   { delayMs, leftMs }: { readonly delayMs: number; readonly leftMs: number },
 ): UnitWaiting {
-  unit.leftMs = leftMs - delayMs;
+  unit.leftMs = leftMs;
   return { state: 'waiting', wait: { awaiting: 'retry', until: time.now() + delayMs, ref: null } };
 }
 

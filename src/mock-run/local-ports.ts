@@ -9,6 +9,7 @@ import { parseDuration } from '../core/duration.ts';
 import { summarizeFindings } from '../core/json/values.ts';
 import { endOfQuestion } from '../core/ladder/human-review.ts';
 import type { RunPorts, Unit, UnitEnd, UnitResult } from '../core/run/drive.ts';
+import type { Wait } from '../core/run/machine-state.ts';
 import {
   ceilingOfSubRun,
   findDepthFault,
@@ -52,7 +53,7 @@ export function createLocalPorts(run: LocalRun, continueAsNew: RunPorts['continu
     decide: async (steps) => steps.map(({ id }) => decideStep(run, id)),
     executeStep: (unit) => guard(run, executeUnit(run, unit)),
     escalateStep: (unit) => guard(run, climbUnit(run, unitOf(run, nameOf(unit)))),
-    resumeStep: (unit, { ladder }) => guard(run, resumeUnit(run, unit, ladder === true)),
+    resumeStep: (unit, wait) => guard(run, resumeUnit(run, unit, wait)),
     giveUpStep: (unit) => guard(run, giveUpUnit(run, unit)),
     listen: (unit, wait) => listenForUnit(run, nameOf(unit), wait),
     record: (changes) => {
@@ -94,8 +95,10 @@ async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
   return settleUnit(run, unit, kind === 'run' ? executeSubRun(run, unit, input) : askPerson(run, unit));
 }
 
-function resumeUnit(run: LocalRun, planned: Unit, isLadder: boolean): Promise<UnitResult> {
-  return isLadder ? followReview(run, unitOf(run, nameOf(planned))) : executeUnit(run, planned);
+function resumeUnit(run: LocalRun, planned: Unit, { ladder, awaiting }: Wait): Promise<UnitResult> {
+  if (ladder !== true) return executeUnit(run, planned);
+  const unit = unitOf(run, nameOf(planned));
+  return awaiting === 'retry' ? climbUnit(run, unit) : followReview(run, unit);
 }
 
 async function giveUpUnit(run: LocalRun, planned: Unit): Promise<UnitEnd> {

@@ -13,6 +13,7 @@ import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { MemberOfLine } from '../core/routing/memory-lines.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
 import type { RunPlan } from '../core/run/plan.ts';
+import type { TimeLimit } from '../core/run/time-limit.ts';
 import type { MockFleet } from './mock-fleet.ts';
 import type { MockReview, MockReviewer } from './mock-reviewer.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -76,8 +77,17 @@ export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'pri
   readonly events: LocalEvent[];
   /** Null until it begins. */
   driven: DrivenRun | null;
+  /** Null until it begins. */
+  limit: TimeLimit | null;
+  readonly pauses: LocalPauses;
   /** Null while it is running. */
   ended: EndedRun | null;
+}
+
+/** The time that a run was paused, without the current pause, which began at `since`. */
+interface LocalPauses {
+  since: number | null;
+  totalMs: number;
 }
 
 /** Steps that wait for budget: one review for all of them. */
@@ -171,6 +181,28 @@ export function stepOf({ compiled }: LocalRun, id: string): CompiledStep {
 /** A user has cancelled the run. */
 export function isCancelled({ driven }: LocalRun): boolean {
   return driven?.state.phase === 'cancelling';
+}
+
+export function pauseRun(run: LocalRun): void {
+  run.pauses.since ??= run.world.time.now();
+  run.limit?.pause();
+  run.driven?.send({ type: 'paused' });
+}
+
+export function resumeRun(run: LocalRun): void {
+  run.pauses.totalMs = pausedMsOf(run);
+  run.pauses.since = null;
+  run.driven?.send({ type: 'resumed' });
+  run.limit?.resume();
+}
+
+export function isPaused({ driven }: LocalRun): boolean {
+  return driven?.state.isPaused === true;
+}
+
+/** The time that the run was paused so far. */
+export function pausedMsOf({ pauses: { since, totalMs }, world }: LocalRun): number {
+  return totalMs + (since === null ? 0 : world.time.now() - since);
 }
 
 // The budget of a run: each call reserves its maximum cost and settles its actual cost, in its run and in those above

@@ -11,7 +11,15 @@ import { isEqual } from '../core/expression/compare.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
 import { ceilingOfRun, priorityOfRun } from '../core/run/step-rules.ts';
-import type { LocalEvent, LocalOutcome, LocalRun, LocalStep, World } from './local-run.ts';
+import {
+  type LocalEvent,
+  type LocalOutcome,
+  type LocalRun,
+  type LocalStep,
+  pauseRun,
+  resumeRun,
+  type World,
+} from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
 import { createMockReviewer } from './mock-reviewer.ts';
 import { type Expectation, type Mocks, showBriefly } from './mocks.ts';
@@ -106,10 +114,10 @@ function control(run: LocalRun, { control: entries = [] }: Mocks): void {
           return run.driven?.send({ type: 'cancel_requested' });
         case 'pause':
           logEvent(run, { type: 'run.paused' });
-          return run.driven?.send({ type: 'paused' });
+          return pauseRun(run);
         case 'resume':
           logEvent(run, { type: 'run.resumed' });
-          return run.driven?.send({ type: 'resumed' });
+          return resumeRun(run);
         case 'raise':
           logEvent(run, { type: 'run.budget_raised', data: { budget_ceiling_usd } });
           return run.budget.raise(budget_ceiling_usd);

@@ -8,6 +8,7 @@ import { summarizeFindings } from '../core/json/values.ts';
 import { driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import { planRun } from '../core/run/plan.ts';
 import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
+import { limitTime, outOfRunTime, type TimeLimit, timeOf } from '../core/run/time-limit.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import { noteRaise } from './call-unit.ts';
 import { createLocalPorts } from './local-ports.ts';
@@ -25,7 +26,7 @@ export function startRun(world: World, order: LocalOrder): LocalRun {
     const continueAsNew = (): void => void Promise.resolve().then(() => restart(run, ports));
     const ports = createLocalPorts(run, continueAsNew);
     logEvent(run, { type: 'run.started' });
-    limitTime(run);
+    run.limit = limitRun(run);
     drive(run, ports);
   } else close(run, { outcome: 'refused', error });
   return run;
@@ -59,6 +60,8 @@ function openRun(
     units: new Map(),
     events: [],
     driven: null,
+    limit: null,
+    pauses: { since: null, totalMs: 0 },
     ended: null,
   };
 }
@@ -104,14 +107,17 @@ function writeEnd(run: LocalRun, { outcome, error }: EndedRun): void {
   logEvent(run, { type: `run.${outcome}`, data: error === null ? {} : { error: { ...error } } });
 }
 
-/** Ends the run at its deadline. */
-function limitTime(run: LocalRun): void {
+/** Ends the run when its time is over, which stands in a pause. */
+function limitRun(run: LocalRun): TimeLimit {
   const { time } = run.world;
   const { timeout } = run.definition;
-  if (timeout === undefined) return;
-  const ms = parseDuration(timeout);
-  const error = { code: 'run_timeout', message: `the run did not end within ${ms} ms` };
-  time.at(time.now() + ms, () => run.driven?.send({ type: 'timed_out', error }));
+  const timeoutMs = timeout === undefined ? null : parseDuration(timeout);
+  const ports = { nowMs: time.now, arm: (ms: number, fire: () => void) => time.at(time.now() + ms, fire) };
+  return limitTime(ports, {
+    from: timeOf(timeoutMs, time.now()),
+    isPaused: false,
+    over: () => run.driven?.send({ type: 'timed_out', error: outOfRunTime(timeoutMs) }),
+  });
 }
 
 /** Why a run does not start, where the API would refuse it. */

@@ -17,6 +17,7 @@ import { findLadderFault, isLadderPosition } from '../core/received/workflow-mes
 import type {
   EscalateInput,
   LadderEnd,
+  LadderPoint,
   LadderPosition,
   LadderResumption,
   LadderStage,
@@ -30,8 +31,6 @@ const { stopEscalation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '60 seconds',
   retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
 });
-
-type LadderPoint = Pick<LadderPosition, 'transition' | 'command'>;
 
 interface LadderRun {
   readonly input: EscalateInput;
@@ -90,7 +89,11 @@ async function makeTransitions(ladder: LadderRun, from: LadderResumption): Promi
   for (;;) {
     const { transition, command } = ladder.place;
     if (command.type === 'end') return command;
-    enter(ladder, await makeTransition(ladder, transition, command));
+    const place = await makeTransition(ladder, transition, command);
+    enter(ladder, place);
+    if (place.is_held === true) {
+      return { type: 'end', outcome: 'held', from: { transition: place.transition, command: place.command } };
+    }
   }
 }
 

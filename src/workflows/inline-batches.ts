@@ -108,7 +108,7 @@ class BatchLine implements InlineBatches {
     this.#isScheduled = false;
     const batch = this.#waiting;
     this.#waiting = [];
-    if (isAlone(run.state, this.#open)) await inTurn(() => this.#execute(batch));
+    if (isAlone(run.state, this.#open) && !run.state.isPaused) await inTurn(() => this.#execute(batch));
     else for (const { tell } of batch) tell('left');
   }
 

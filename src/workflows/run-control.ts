@@ -64,7 +64,7 @@ export function createLocalTurns(): LocalTurns {
 export interface RunControl {
   /** The state of the run's row, as last notified. */
   current(): ControlSignal;
-  /** Calls `pause` on every later pause and resumption. */
+  /** Calls `pause` on every later pause and resumption, in the order of the followers. */
   follow(pause: (isPaused: boolean) => void): void;
 }
 
@@ -74,19 +74,17 @@ export interface RunControl {
 export function createRunControl(input: RunPipelineInput): RunControl {
   let known: ControlSignal = input.snapshot?.control ??
     input.control ?? { version: 0, paused: false, budget_version: 0 };
-  let notify: (isPaused: boolean) => void = () => undefined;
+  const followers: ((isPaused: boolean) => void)[] = [];
   const read = (value: unknown): ControlSignal | null => readControl(value, known.version);
   handleSignal('control', read, (signal) => {
     const isChanged = signal.paused !== known.paused;
     known = signal;
     if (!isChanged) return;
     announcePhase(input, signal.paused ? 'paused' : 'running');
-    notify(signal.paused);
+    for (const follow of followers) follow(signal.paused);
   });
   return {
     current: () => known,
-    follow: (pause) => {
-      notify = pause;
-    },
+    follow: (pause) => void followers.push(pause),
   };
 }

@@ -21,6 +21,14 @@ import type { StepVerdict } from '../core/run/machine.ts';
 import type { HistoryPressure } from '../core/run/machine-state.ts';
 import type { PlannedStep } from '../core/run/plan.ts';
 import { takeSnapshot } from '../core/run/snapshot.ts';
+import {
+  limitTime,
+  outOfRunTime,
+  type TimeLeft,
+  type TimeLimit,
+  type TimePorts,
+  timeOf,
+} from '../core/run/time-limit.ts';
 import { listUnits, toSummary } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
@@ -76,16 +84,17 @@ const closing = {
 
 export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineResult> {
   requireInput(input, findRunFault);
-  const deadlineMs = deadlineOf(input);
+  const time = timeLeftOf(input);
   const begun = beginRun(input);
   const { run, recorder } = begun;
   CancellationScope.current().cancelRequested.catch(() => run.send({ type: 'cancel_requested' }));
-  const limit = limitTime(input, deadlineMs, run);
+  const limit = limitRun(input, time, begun);
   await Promise.race([run.ended, begun.isLong]);
-  limit.cancel();
+  const left = limit.left();
+  limit.stop();
   await recorder.afterRecords(async () => undefined);
   // A command may have ended the run while ends were being stored.
-  if (run.state.phase === 'running') return goOn(input, begun, deadlineMs);
+  if (run.state.phase === 'running') return goOn(input, begun, left);
   const end = await run.ended;
   return CancellationScope.nonCancellable(() => closeRun(input, begun, end));
 }
@@ -159,11 +168,11 @@ function createPorts(
 function goOn(
   input: RunPipelineInput,
   { run, work, control }: BegunWorkflow,
-  deadline_ms: number | null,
+  left: TimeLeft,
 ): Promise<never> {
   const snapshot = {
     machine: takeSnapshot(run.state),
-    deadline_ms,
+    ...left,
     control: control.current(),
     ...work.waits.snapshot(),
     has_waited: work.hasWaited(),
@@ -203,26 +212,30 @@ async function closeRun(
   }
 }
 
-function deadlineOf({ snapshot, timeout_ms }: RunPipelineInput): number | null {
-  if (snapshot !== undefined) return snapshot.deadline_ms;
-  return timeout_ms === null ? null : Date.now() + timeout_ms;
+function timeLeftOf({ snapshot, timeout_ms }: RunPipelineInput): TimeLeft {
+  return snapshot ?? timeOf(timeout_ms, Date.now());
 }
 
-/** Ends the run at its deadline. */
-function limitTime(
+/** Ends the run when its time is over, which stands in a pause. */
+function limitRun(
   { timeout_ms }: RunPipelineInput,
-  deadlineMs: number | null,
-  run: DrivenRun,
-): CancellationScope {
-  const scope = new CancellationScope();
-  if (deadlineMs !== null) {
-    const error = { code: 'run_timeout', message: `the run did not end within ${timeout_ms} ms` };
-    scope
-      .run(() => sleep(Math.max(1, deadlineMs - Date.now()), { summary: 'the time limit of the run' }))
-      .then(
-        () => run.send({ type: 'timed_out', error }),
-        () => undefined,
-      );
-  }
-  return scope;
+  from: TimeLeft,
+  { run, control }: BegunWorkflow,
+): TimeLimit {
+  const limit = limitTime(timerPorts, {
+    from,
+    isPaused: control.current().paused,
+    over: () => run.send({ type: 'timed_out', error: outOfRunTime(timeout_ms) }),
+  });
+  control.follow((isPaused) => (isPaused ? limit.pause() : limit.resume()));
+  return limit;
 }
+
+const timerPorts: TimePorts = {
+  nowMs: () => Date.now(),
+  arm: (ms, fire) => {
+    const scope = new CancellationScope();
+    scope.run(() => sleep(ms, { summary: 'the time limit of the run' })).then(fire, () => undefined);
+    return () => scope.cancel();
+  },
+};

@@ -19,6 +19,7 @@ import type { Wait } from '../core/run/machine-state.ts';
 import { ladderWorkflowId, summarizeUnit } from '../core/workflow-names.ts';
 import type {
   LadderEnd,
+  LadderPoint,
   LadderPosition,
   LadderResumption,
   RunPipelineInput,
@@ -56,7 +57,7 @@ export interface StepEscalations {
   /** Begins the ladder of a unit with a real failure, whose escalation exists. */
   begin(unit: Unit, place: LadderPosition, error: Failure): void;
   climb(unit: Unit): Promise<UnitEnd | UnitWaiting>;
-  /** Resumes after the unit's review. */
+  /** Resumes after the unit's review, or after a pause of the run. */
   resume(unit: Unit, wait: Wait): Promise<UnitEnd | UnitWaiting>;
   giveUp(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
   /** Asks every ladder to end soon. */
@@ -84,9 +85,9 @@ export function createStepEscalations(dependencies: StepEscalationDependencies):
         : climb(dependencies, escalation);
     },
     resume: (unit, { ref }) => {
-      const { escalation_id, rounds, review_id } = ref as unknown as WaitingLadder;
+      const { escalation_id, rounds, ...where } = ref as unknown as WaitingLadder;
       dependencies.remark(unit, null);
-      const from = { review_id };
+      const from = 'from' in where ? where.from : where;
       return climb(dependencies, { unit, escalation_id, rounds, from, error: keptFailure });
     },
     stop: () => dependencies.climbing.cancel(),
@@ -124,6 +125,11 @@ function takeEnd(
       const ref = { escalation_id, rounds, review_id };
       const until = Date.parse(due_at) + expiryGraceMs;
       return Promise.resolve({ state: 'waiting', wait: { awaiting: 'review', until, ladder: true, ref } });
+    }
+    case 'held': {
+      const ref = { escalation_id, rounds, from: { ...end.from } } as unknown as Wait['ref'];
+      const wait = { awaiting: 'retry', until: Date.now(), ladder: true, ref } as const;
+      return Promise.resolve({ state: 'waiting', wait });
     }
     case 'succeeded':
     case 'skipped':
@@ -172,10 +178,9 @@ async function endUnit(
   return ended;
 }
 
-/** The data that a ladder's wait carries. */
-interface WaitingLadder extends Pick<UnitEscalation, 'escalation_id' | 'rounds'> {
-  readonly review_id: string;
-}
+/** The data that a ladder's wait carries: the review that it waits for, or where a pause has held it. */
+type WaitingLadder = Pick<UnitEscalation, 'escalation_id' | 'rounds'> &
+  ({ readonly review_id: string } | { readonly from: LadderPoint });
 
 function startLadder(
   input: RunPipelineInput,

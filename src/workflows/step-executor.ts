@@ -29,7 +29,7 @@ import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
 import { type LadderPosition, type RunPipelineInput, reportMs } from '../core/workflow-payloads.ts';
 import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
-import type { LocalTurns } from './run-control.ts';
+import type { LocalTurns, RunControl } from './run-control.ts';
 import type { StepNote } from './web-ui.ts';
 
 /** The ladder that has begun for the failure, from the details of the activity's error. */
@@ -77,8 +77,8 @@ export interface StepExecutorDependencies {
   readonly input: RunPipelineInput;
   readonly run: DrivenRun;
   readonly recorder: ProgressRecorder;
-  /** Version of the last change of the run's ceiling; 0 = unchanged since the start. */
-  readonly budgetVersion: () => number;
+  /** The state of the run's row, as last notified. */
+  readonly control: RunControl['current'];
   /** Runs an activity in the scope of all running units, once everything recorded is stored. */
   readonly inScope: <Result>(work: () => Promise<Result>) => Promise<Result>;
   readonly course: RunCourse;
@@ -94,9 +94,10 @@ export interface StepExecutorDependencies {
 export type StepExecutor = (unit: Unit, waited?: Wait) => Promise<UnitResult>;
 
 export function createStepExecutor(dependencies: StepExecutorDependencies): StepExecutor {
-  const { input, run, course, budgetVersion, inScope, inTurn } = dependencies;
+  const { input, run, course, control, inScope, inTurn } = dependencies;
   const { run_id } = input;
   const inBatchTurn: LocalTurns = (work) => inScope(() => inTurn(work));
+  const budgetVersion = () => control().budget_version;
   const batches = createInlineBatches({ run_id, run, course, budgetVersion, inTurn: inBatchTurn });
 
   const queue = (unit: Unit, how: QueuedStep, why?: string): Promise<UnitResult> =>
@@ -105,7 +106,8 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
     if (typeof end === 'object') {
       return 'waiting' in end ? toWaits(end.waiting) : succeed(dependencies, unit, end);
     }
-    return end === 'left' ? queue(unit, {}) : queue(unit, ...begunBefore);
+    if (end === 'again') return queue(unit, ...begunBefore);
+    return run.state.isPaused ? heldInPause() : queue(unit, {});
   };
 
   return (unit, waited) => {
@@ -133,6 +135,11 @@ function resumedAfter(wait: Wait): readonly [QueuedStep, string] {
   return [{ resumed: true, ...left }, `after its wait for ${describeAwaited(wait)}`];
 }
 
+/** A unit that is to begin in a pause waits for its end (M9). */
+function heldInPause(): UnitWaiting {
+  return { state: 'waiting', wait: { awaiting: 'retry', until: Date.now(), ref: null } };
+}
+
 interface NamedUnit {
   readonly unit: Unit;
   readonly summary: string;
@@ -149,14 +156,15 @@ function executeQueued(
   how: QueuedStep,
 ): Promise<UnitResult> {
   const { unit } = named;
-  const { input, budgetVersion } = dependencies;
-  const version = budgetVersion();
+  const { input, control } = dependencies;
+  const { budget_version, paused_ms = 0 } = control();
   const { left_ms = unit.step.total_timeout_ms, ...state } = how;
   const request: StepActivityRequest = {
     run_id: input.run_id,
     revision: 0,
     ...toAskedUnit(unit),
-    ...(version === 0 ? {} : { budget_version: version }),
+    ...(budget_version === 0 ? {} : { budget_version }),
+    ...(paused_ms === 0 ? {} : { paused_ms }),
     ...state,
   };
   return queuedActivity(

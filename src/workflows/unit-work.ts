@@ -106,7 +106,7 @@ function createExecutor(
     recorder,
     inTurn,
     inScope: (work) => recorder.afterRecords(() => running.run(work)),
-    budgetVersion: () => control.current().budget_version,
+    control: control.current,
     done: progress.note,
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
     escalated: (unit, place, error) => {

@@ -264,5 +264,7 @@ function describeEnd(end: Extract<LadderStage, { type: 'end' }>): string {
       return `${end.outcome} (${end.error.code})`;
     case 'review':
       return `in_review, due ${end.due_at}, ${end.review_id}`;
+    case 'held':
+      return `held by the pause of its run, before: ${describeCommand(end.from.command)}`;
   }
 }

@@ -695,6 +695,8 @@ create table run (
   key_id text,
   versions jsonb,
   stalled jsonb,
+  paused_at timestamp with time zone,
+  paused_ms bigint not null default 0,
   constraint run_cancel_mode_check CHECK ((cancel_mode = ANY (ARRAY['graceful'::text, 'terminate'::text]))),
   constraint run_digest_fkey FOREIGN KEY (digest) REFERENCES definition(digest),
   constraint run_job_id_fkey FOREIGN KEY (job_id) REFERENCES job(job_id),

@@ -61,6 +61,8 @@ export type StepOf =
       /** Default: 20 000. */
       readonly remainingMs?: number;
       readonly signal?: CancelSource;
+      /** Default: now. */
+      readonly askedAtMs?: number;
       /** Default: the step comes from the queue. */
       readonly batch?: UnitInBatch | undefined;
     } & Partial<StepRequest>);
@@ -139,8 +141,15 @@ export function useSteps(settings: Readonly<Record<string, string>> = {}): StepW
         decide: (request) => decideSteps(ctx, request),
         execute: ({ run_id }, step) => {
           const asked = typeof step === 'string' ? { step_id: step } : step;
-          const { round = 1, remainingMs = 20_000, signal = new CancelSource(), batch, ...request } = asked;
-          const control = { round, remainingMs, signal, ...(batch === undefined ? {} : { batch }) };
+          const { round = 1, remainingMs = 20_000, signal = new CancelSource(), batch, ...more } = asked;
+          const { askedAtMs = Date.now(), ...request } = more;
+          const control = {
+            round,
+            remainingMs,
+            signal,
+            askedAtMs,
+            ...(batch === undefined ? {} : { batch }),
+          };
           return executeStep(ctx, { run_id, revision: 0, ...request }, control);
         },
       };

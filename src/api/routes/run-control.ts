@@ -136,8 +136,8 @@ export const runControlRoutes: readonly Route[] = [
       cancelRun(ctx, { project_id: caller.project_id, run_id: params.id }, { ...body, by: caller.key_id }),
   }),
   holdRun('pause', {
-    summary: 'Pause a run: it starts no new steps',
-    description: 'Running steps finish. A repeated request changes nothing.',
+    summary: 'Pause a run: it starts no step and no retry',
+    description: 'Open calls finish, no timeout of run or step passes. A repeated request changes nothing.',
   }),
   holdRun('resume', { summary: 'Resume a paused run' }),
   route('POST /v1/runs/{id}/rerun', {

@@ -13,6 +13,7 @@
  *   statement. It is sent once the answer is accepted; otherwise its claim is released.
  * - C8: once a part of the result has been passed on, the call goes to no other instance: what was passed on and what
  *   another instance would answer are not one result.
+ * - C9: while its owner holds it, a call that has begun tries no other instance: it is returned as `retry`.
  */
 
 import type { Decision } from '../../contracts/decision.ts';
@@ -71,6 +72,7 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   let waitedMs = 0;
   let last: MadeAttempt | null = null;
   while (last === null || (goesOn(request, last, tried.size) && ports.nowMs() < deadline)) {
+    if (last !== null && (await request.isHeld?.()) === true) break;
     const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
     const claimed = await ports.claim(target, tried);
     waitedMs += claimed.waitedMs ?? 0;

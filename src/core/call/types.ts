@@ -22,6 +22,8 @@ export interface RoutedCall {
   readonly signal: CancelSignal;
   /** C8: whether a part of the result has been passed on. Default: none is. */
   readonly hasPassedOn?: () => boolean;
+  /** C9: whether the owner holds further attempts now. Default: it never does. */
+  readonly isHeld?: (() => Promise<boolean>) | undefined;
   /** The call's position in a batch where calls follow from others (C7). Default: not in a batch. */
   readonly batch?: CallInBatch | undefined;
 }

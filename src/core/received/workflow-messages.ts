@@ -45,14 +45,20 @@ import {
  */
 const farthest = 10_000;
 
-const controlShape = fields<ControlSignal>({ version: count, paused: flag, budget_version: count });
+const controlShape = fields<ControlSignal>({
+  version: count,
+  paused: flag,
+  budget_version: count,
+  paused_ms: optional(count),
+});
 
 /** @param known the version that the run has @returns null also where it changes nothing */
 export function readControl(value: unknown, known: number): ControlSignal | null {
   if (!hasShape(controlShape, value)) return null;
-  const { version, paused, budget_version } = value as ControlSignal;
+  const { version, paused, budget_version, paused_ms } = value as ControlSignal;
   const isNext = version > known && version - known <= farthest && budget_version <= version;
-  return isNext ? { version, paused, budget_version } : null;
+  if (!isNext) return null;
+  return { version, paused, budget_version, ...(paused_ms === undefined ? {} : { paused_ms }) };
 }
 
 const reviewId = /^rev_[\w-]{1,60}$/;
@@ -104,6 +110,7 @@ function carriedShape(steps: number): Shape {
   return fields<WorkflowSnapshot>({
     machine: snapshotShape(steps),
     deadline_ms: nullable(number),
+    left_ms: optional(number),
     control: controlShape,
     early_wakes: listOf(text),
     seen_versions: recordOf(count),
@@ -166,6 +173,7 @@ const stage = choiceOf('type', {
     failed: fields({ error: failure }),
     cancelled: fields({ error: failure }),
     review: fields({ review_id: text, due_at: instant, error: failure }),
+    held: (value, at) => fields({ from: place })(value, at),
   } satisfies Record<LadderEnd['outcome'], Shape>),
 } satisfies Record<LadderStage['type'], Shape>);
 
@@ -190,7 +198,12 @@ export const findScheduledFault: FindFault = (input) =>
 
 // Results of activities, which somebody may complete by hand.
 
-const position = fields<LadderPosition>({ escalation_id: text, transition: count, command: stage });
+const position = fields<LadderPosition>({
+  escalation_id: text,
+  transition: count,
+  command: stage,
+  is_held: optional(flag),
+});
 
 export function isLadderPosition(result: unknown): result is LadderPosition {
   return hasShape(position, result);

@@ -14,11 +14,11 @@ export interface RunKey {
   readonly run_id: string;
 }
 
-/** Starts no new steps. @returns false if it is neither queued nor running */
+/** Begins nothing new. @returns false if it is neither queued nor running */
 export function pauseRun(db: Db, key: RunKey): Promise<boolean> {
   return query(db).some(
     `with changed as (
-       update run set state = 'paused', control_version = control_version + 1
+       update run set state = 'paused', control_version = control_version + 1, paused_at = clock_timestamp()
        where run_id = :run_id and project_id = :project_id and state in ('queued', 'running') returning run_id
      ), logged as (
        insert into event (run_id, type) select run_id, 'run.paused' from changed
@@ -28,19 +28,48 @@ export function pauseRun(db: Db, key: RunKey): Promise<boolean> {
   );
 }
 
-/** Restores the earlier state, or `running` if the run began during the pause. @returns false if it is not paused */
+/**
+ * Restores the earlier state, or `running` if the run began during the pause. Steps that wait for an instance wait
+ * longer by the time of the pause. @returns false if it is not paused
+ */
 export function resumeRun(db: Db, key: RunKey): Promise<boolean> {
   return query(db).some(
-    `with changed as (
-       update run set state = case when started_at is null then 'queued' else 'running' end,
-         control_version = control_version + 1
-       where run_id = :run_id and project_id = :project_id and state = 'paused' returning run_id
+    `with held as materialized (
+       select run_id, paused_at, clock_timestamp() as now from run
+       where run_id = :run_id and project_id = :project_id and state = 'paused' for update
+     ), changed as (
+       update run r set state = case when started_at is null then 'queued' else 'running' end,
+         control_version = control_version + 1, paused_at = null, paused_ms = ${pausedMs('h.now')}
+       from held h where r.run_id = h.run_id returning r.run_id
+     ), extended as (
+       update step s set wait_until = wait_until + (h.now - greatest(h.paused_at, s.wait_since))
+       from held h where s.run_id = h.run_id and s.state = 'waiting' and s.awaiting = 'capability'
+         and s.wait_until is not null
      ), logged as (
        insert into event (run_id, type) select run_id, 'run.resumed' from changed
      )
      select 1 from changed`,
     { ...key },
   );
+}
+
+function pausedMs(now: string): string {
+  return `(r.paused_ms + coalesce(extract(epoch from ${now} - r.paused_at) * 1000, 0))::bigint`;
+}
+
+export interface RunPause {
+  readonly is_paused: boolean;
+  /** How long the run was paused so far, in all its pauses. */
+  readonly paused_ms: number;
+}
+
+export async function readPause(db: Db, runId: string): Promise<RunPause> {
+  const row = await query<RunPause>(db, 'read_pause').first(
+    `select r.state = 'paused' as is_paused, ${pausedMs('clock_timestamp()')}::float8 as paused_ms
+     from run r where r.run_id = ?`,
+    [runId],
+  );
+  return row ?? { is_paused: false, paused_ms: 0 };
 }
 
 interface CancelOrder {

@@ -166,6 +166,8 @@ export interface DeliveryRow {
   readonly control_version: number;
   readonly control_delivered: number;
   readonly budget_version: number;
+  /** How long it was paused, without a pause that goes on. */
+  readonly paused_ms: number;
   /** Earlier runs with its concurrency key come first. */
   readonly waits_its_turn: boolean;
   /** Ids of steps whose results were copied from the run that it repeats. */
@@ -187,7 +189,7 @@ export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow |
     .raw<{ rows: DeliveryRow[] }>(
       `select r.run_id, r.project_id, r.pipeline, r.version, r.priority, r.state, r.dispatch, r.start_delivered_at,
          r.cancel_requested_at, r.cancel_mode, r.finished_at, r.control_version,
-         r.control_delivered, r.budget_version,
+         r.control_delivered, r.budget_version, r.paused_ms::float8 as paused_ms,
          not ${hasTurn} as waits_its_turn, d.body as definition,
          ${stepsInState('reused')} as reused, ${stepsInState('skipped')} as skipped
        from run r join definition d using (digest) where r.run_id = ?`,

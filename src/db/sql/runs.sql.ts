@@ -51,7 +51,10 @@ create table run (
   item_counts jsonb, -- how many of its items ended in which state; null unless it succeeded and has items
   key_id text, -- the key or person that started it, whose budgets its calls are charged to; null: below another run
   versions jsonb, -- what aliases named for it and the runs below it: version by reference; null: below another run, or none
-  stalled jsonb -- why its workflow cannot make progress, and since when; null: it can
+  stalled jsonb, -- why its workflow cannot make progress, and since when; null: it can
+
+  paused_at timestamptz, -- null: it is not paused
+  paused_ms bigint not null default 0 -- how long it was paused before
 );
 create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
 create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is

@@ -102,6 +102,7 @@ async function waitAndSearch(
   const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
   while (performance.now() < deadline && !signal.aborted) {
+    if ((await target.isHeld?.()) === true) return null; // C9
     search.forgetMoment();
     const end = await searchOnce(ctx, { target, search }, waitQueue.count(route.capability) - 1);
     if (!isHopeful(end, tried)) return end;

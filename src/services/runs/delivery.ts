@@ -76,14 +76,18 @@ export type RunToStart = Omit<
   | 'finished_at'
   | 'control_delivered'
   | 'waits_its_turn'
->;
+  | 'paused_ms'
+> &
+  Partial<Pick<DeliveryRow, 'paused_ms'>>;
 
 function controlOf({
   control_version: version,
   state,
   budget_version,
-}: Pick<RunToStart, 'control_version' | 'state' | 'budget_version'>): ControlSignal {
-  return { version, paused: state === 'paused', budget_version };
+  paused_ms = 0,
+}: Pick<RunToStart, 'control_version' | 'state' | 'budget_version' | 'paused_ms'>): ControlSignal {
+  const control = { version, paused: state === 'paused', budget_version };
+  return paused_ms === 0 ? control : { ...control, paused_ms };
 }
 
 async function toInput(

@@ -18,6 +18,7 @@ import { resolveStepSettings, routeOfStep, type StepSettings } from '../../core/
 import { readDelta } from '../../core/model-protocols/model-answer.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
+import { readPause } from '../../db/run/run-control.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { holdStep, insertProgressNote } from '../../db/step/step-progress.ts';
 import type { Ctx } from '../context.ts';
@@ -161,6 +162,19 @@ export interface StepWork<Waited> {
   readonly inLine?: { readonly isCalled: boolean };
   /** Lets a call that did not end wait instead of failing or being retried; null = it does not wait. */
   readonly wait: (stop: CallStop) => Promise<Waited | null>;
+  /** Reads the pauses of the run, after a failure. Default: a ladder makes the call, which a pause holds itself. */
+  readonly pause?: () => Promise<StepPause<Waited>>;
+}
+
+/** The pauses of a run, as an execution of one of its steps sees them. */
+export interface StepPause<Waited> {
+  /** How much of the time since the step was requested the run was paused. */
+  readonly passedMs: number;
+  /**
+   * Lets a step that has this time left wait for its next attempt, which is due after the delay; null: the run was not
+   * paused since the step was requested.
+   */
+  hold(remainingMs: number, delayMs: number): Waited | null;
 }
 
 /** Why a call did not end, and when it may be made again. */
@@ -194,7 +208,8 @@ export async function callForStep<Waited = never>(
   if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
   const progress = createCallProgressLog(db, key, control.onProgress);
   const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
-  const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note };
+  const isHeld = async () => (await readPause(db, key.run_id)).is_paused;
+  const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note, isHeld };
   const call = toCall(work, settings, { control, told });
   const end = await ctx.callCapability(call).finally(progress.stop);
   // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
@@ -254,19 +269,25 @@ interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull'> {
   readonly round: number;
 }
 
-/** Retries later, as long as there is time; in a batch always, since the queue continues with the step (B8). */
+/**
+ * Retries later, as long as there is time; in a batch always, since the queue continues with the step (B8). If the run
+ * was paused since the step was requested, it waits instead: Temporal's own retries know of no pause.
+ */
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
   { error, delayMs, isFull, waitedMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
-  const leftMs = time.remainingMs;
+  const pause = time.isInBatch || isFull ? undefined : await work.pause?.();
+  const leftMs = time.remainingMs + (pause?.passedMs ?? 0);
+  const held = pause?.hold(time.remainingMs, delayMs) ?? null;
+  if (held !== null && hasTimeFor(0, leftMs)) return held; // no time of the step passes while it waits
   const needsTimer = (time.isInBatch || waitedMs > 0) && delayMs > 0 && hasTimeFor(delayMs, leftMs);
   const waited = await work.wait({ error, delayMs, isFull, needsTimer, leftMs, round: time.round });
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
   if (time.isInBatch) return later;
-  if (hasTimeFor(delayMs, time.remainingMs)) {
+  if (hasTimeFor(delayMs, leftMs)) {
     await showRefusal(db, work.key, error);
     return later;
   }
@@ -291,11 +312,11 @@ export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string 
 
 interface StepCallControl {
   readonly control: StepControl;
-  readonly told: Pick<CallRequest, 'onProgress' | 'openLog' | 'onDelta'>;
+  readonly told: Pick<CallRequest, 'onProgress' | 'openLog' | 'onDelta' | 'isHeld'>;
 }
 
 function toCall(
-  work: Omit<StepWork<never>, 'wait'>,
+  work: Omit<StepWork<never>, 'wait' | 'pause'>,
   settings: StepSettings,
   { control, told }: StepCallControl,
 ): CallRequest {

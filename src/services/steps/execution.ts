@@ -21,6 +21,7 @@ import type { LadderPosition } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readBudgetVersion } from '../../db/run/run.ts';
+import { readPause } from '../../db/run/run-control.ts';
 import { readStep, type StandingStep, storeValues } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -49,7 +50,7 @@ import {
   type WaitingStep,
 } from './step-end.ts';
 import { executeSubRun } from './sub-run.ts';
-import { endSlotWait, executePause, waitForCall, waitForRest } from './waits.ts';
+import { endSlotWait, executePause, holdIfPaused, readStepPause, waitForCall, waitForRest } from './waits.ts';
 
 export interface StepRequest {
   readonly run_id: string;
@@ -68,6 +69,8 @@ export interface StepRequest {
   readonly rounds?: number;
   /** The number of the last change of the run's ceiling that its workflow has received. */
   readonly budget_version?: number;
+  /** How long its run was paused before the request. Default: it was not. */
+  readonly paused_ms?: number;
 }
 
 /** A failure that a corrected input may cure. */
@@ -155,6 +158,10 @@ async function executeUnit(
   if (standing !== undefined && standing.state !== 'waiting') return readEnd(db, unit.key);
   switch (unit.step.kind) {
     case 'run':
+      if (standing?.sub_run_id == null) {
+        const held = await holdIfPaused(db, request, control); // a child run is begun like an attempt
+        if (held !== null) return held;
+      }
       return executeSubRun(ctx, unit, standing);
     case 'wait':
       return executePause(db, unit, standing);
@@ -197,8 +204,7 @@ async function executeCall(
   if (standing !== undefined) control.onStanding?.(standing);
   const ended = standing === undefined ? null : endOf(standing);
   if (ended !== null) return ended; // before the choice: there may be no instance for it any more
-  const { batch } = control;
-  const known = batch === undefined ? results : withAnswers(results, batch.answers);
+  const known = control.batch === undefined ? results : withAnswers(results, control.batch.answers);
   const resolved = await resolveCallInput(ctx, { unit, results: known });
   if ('error' in resolved) {
     return (await isOfStored(control)) ? failStep(db, key, resolved.error) : readEnd(db, key);
@@ -212,9 +218,12 @@ async function executeCall(
     const inLine = standing?.awaiting === 'slot' ? await endSlotWait(ctx, unit, standing) : uncalled;
     if ('failed' in inLine) return failStep(db, key, inLine.failed);
     const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
-    const work = { ...unit, input, secrets, holds, wait, inLine, beginsStep: !mayHaveBegun };
-    const call = (remainingMs: number) =>
-      callForStep<StepExecution | WaitingStep>(ctx, work, { ...control, remainingMs });
+    const pause = () => readStepPause(db, request, control);
+    const work = { ...unit, input, secrets, holds, wait, pause, inLine, beginsStep: !mayHaveBegun };
+    const call = async (remainingMs: number): Promise<StepExecution | WaitingStep> => {
+      const left = { ...control, remainingMs };
+      return (await holdIfPaused(db, request, left)) ?? callForStep(ctx, work, left);
+    };
     const end = await ctx.resultCache.throughCache(work, control, call);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
@@ -252,9 +261,17 @@ export async function executeRevision(
   if ('error' in resolved) return { kind: 'failed', error: resolved.error };
   const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
   if (known !== undefined) return { kind: 'failed', error: known };
+  if ((await readPause(db, run_id)).is_paused) return heldRevision;
   const open = { holds: () => true, wait: () => Promise.resolve(null), beginsStep: false };
   return callForStep<never>(ctx, { context, step, key, ...resolved, ...open }, control);
 }
+
+/** The transition of the ladder is repeated, and held. */
+const heldRevision: StepExecution = {
+  kind: 'retry',
+  delayMs: 1,
+  error: { code: 'unavailable', message: 'the run is paused' },
+};
 
 /** A worker that was killed after the failure was stored left the step open; the call is not sent again. */
 function findHeldFailure(

@@ -1,5 +1,5 @@
 /**
- * The waits of a step: for budget, for a capability, for a free slot, for a time.
+ * The waits of a step: for budget, for a capability, for a free slot, for a time, for the end of a pause.
  *
  * Time alone does not help a call that no instance took. Without budget, the step waits until the limit is raised or a
  * new window begins, and one review per budget is opened. Without an instance, it waits as long as its author allows. A
@@ -24,13 +24,15 @@ import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { isRegistered } from '../../db/instance/capability-name.ts';
 import { hasRoomFor } from '../../db/money/budget.ts';
+import { readPause } from '../../db/run/run-control.ts';
 import { queueCall, readQueuedCall } from '../../db/step/call-line.ts';
 import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { answerStep, isUnderWay, keepWaiting } from '../../db/step/step-progress.ts';
 import type { WorkerCtx } from '../context.ts';
 import { budgetScopeOf, openReview } from '../reviews/opening.ts';
 import type { StepUnit } from '../run-data/evaluation.ts';
-import { type CallStop, callKeyOf, type StepWork } from './call.ts';
+import { type CallStop, callKeyOf, type StepControl, type StepPause, type StepWork } from './call.ts';
+import type { StepRequest } from './execution.ts';
 import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
 
 type Waited = StepExecution | WaitingStep;
@@ -218,6 +220,51 @@ export async function waitForRest(
   const delayMs = Math.max(1, Math.ceil(wait_left_ms));
   const error = { code: 'unavailable', message: `the wait ends in ${delayMs} ms` };
   return { kind: 'retry', error, delayMs };
+}
+
+/** The workflow begins no step in a pause, so a first attempt that is made at once does not ask for one. */
+const atOnceAfterMs = 1_000;
+
+type AskedInPause = Pick<StepRequest, 'run_id' | 'again' | 'paused_ms'>;
+
+/** Whether the run may have been paused since the step was requested. */
+function mayBePaused(
+  { again = false }: AskedInPause,
+  { round, askedAtMs = Date.now() }: Pick<StepControl, 'round' | 'askedAtMs'>,
+): boolean {
+  return again || round > 1 || Date.now() - askedAtMs > atOnceAfterMs;
+}
+
+/**
+ * Reads how long the run was paused since the step was requested. A held step waits for its next attempt, with the time
+ * that it had left when the pause began: the machine resumes it after the pause (M9).
+ */
+export async function readStepPause(
+  db: Db,
+  { run_id, paused_ms: before = 0 }: AskedInPause,
+  { askedAtMs = 0, round }: Pick<StepControl, 'askedAtMs' | 'round'>,
+): Promise<StepPause<WaitingStep>> {
+  const { is_paused, paused_ms } = await readPause(db, run_id);
+  const passedMs = Math.min(Math.max(0, paused_ms - before), Date.now() - askedAtMs);
+  const hold = (remainingMs: number, delayMs: number): WaitingStep => ({
+    kind: 'waiting',
+    awaiting: 'retry',
+    until: new Date(Date.now() + delayMs),
+    ref: null,
+    leftMs: remainingMs + passedMs,
+    rounds: round,
+  });
+  return { passedMs, hold: is_paused || passedMs > 0 ? hold : () => null };
+}
+
+/** Before an attempt. @returns null when it may begin */
+export async function holdIfPaused(
+  db: Db,
+  request: AskedInPause,
+  control: Pick<StepControl, 'round' | 'askedAtMs' | 'remainingMs'>,
+): Promise<WaitingStep | null> {
+  if (!mayBePaused(request, control)) return null;
+  return (await readStepPause(db, request, control)).hold(control.remainingMs, 0);
 }
 
 /** A step that only waits. The database's clock decides its end. */

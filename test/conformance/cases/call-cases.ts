@@ -34,6 +34,16 @@ const versions = {
     },
   },
 };
+const slowlyFails = {
+  replies: [{ times: 1, delay: '600ms', error: { status: 500, message: 'broken' } }, {}],
+};
+/** During the first call, until then. */
+function paused(at: string, action: 'resume' | 'cancel') {
+  return [
+    { at: '200ms', action: 'pause' as const },
+    { at, action },
+  ];
+}
 /** The first is preferred, and does not answer it. */
 function deafFirst(reply: object) {
   const instances = [{}, { cost_model: { type: 'per_call' as const, rate_usd: 0.01 } }];
@@ -325,5 +335,35 @@ export const callCases: readonly ConformanceCase[] = [
     'if no instance is registered in time, the step fails',
     step({ wait_for_capability: '200ms' }),
     { script: { capabilities: { x: { instances: [] } } }, expected: failed('no_instance', 0) },
+  ),
+  unhappy(
+    'retry.max',
+    'while the run is paused, no retry begins, on no instance',
+    step({ retry: { max: 3, initial: '100ms' } }),
+    {
+      script: {
+        capabilities: { x: { instances: [{}, {}], ...slowlyFails } },
+        control: paused('2500ms', 'cancel'),
+      },
+      expected: { outcome: 'cancelled', steps: { a: 'cancelled' }, calls: { x: 1 } },
+    },
+  ),
+  happy(
+    'retry.max',
+    'a retry that a pause has held follows after the resume',
+    step({ retry: { max: 1, initial: '100ms' } }),
+    {
+      script: { capabilities: { x: slowlyFails }, control: paused('2s', 'resume') },
+      expected: twice,
+    },
+  ),
+  happy(
+    'step.total_timeout',
+    'the time of a step does not pass while its run is paused',
+    step({ retry: { max: 1, initial: '100ms' }, total_timeout: '8s' }),
+    {
+      script: { capabilities: { x: slowlyFails }, control: paused('9s', 'resume') },
+      expected: twice,
+    },
   ),
 ];

@@ -233,6 +233,27 @@ const interrupted: readonly ConformanceCase[] = [
       expected: { outcome: 'failed', error: 'run_timeout', steps: { asks: 'cancelled', waits: 'cancelled' } },
     },
   ),
+  happy(
+    'pipeline.timeout',
+    'the time of a run does not pass while it is paused',
+    {
+      steps: [
+        { id: 'a', capability: 'x' },
+        { id: 'b', capability: 'x', depends_on: ['a'] },
+      ],
+      timeout: '3s',
+    },
+    {
+      script: {
+        capabilities: { x: { replies: [{ times: 1, delay: '600ms' }, {}] } },
+        control: [
+          { at: '200ms', action: 'pause' },
+          { at: '4500ms', action: 'resume' },
+        ],
+      },
+      expected: { outcome: 'succeeded', steps: { a: 'succeeded', b: 'succeeded' } },
+    },
+  ),
   unhappy(
     'pipeline.steps',
     'a paused run may be cancelled',

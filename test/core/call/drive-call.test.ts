@@ -195,6 +195,26 @@ it('C5: hands back what time may cure, spaced by its round when nothing was coun
   expect(await Promise.all(delays)).toEqual([500, 800, 1_280]);
 });
 
+it('C9: begins no further attempt while its owner holds it, and asks only after a failure', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyTurns, fc.integer({ min: 0, max: 3 }), async (turns, heldFrom) => {
+      const [free, stage] = [aStage(turns), aStage(turns)];
+      const freely = await driveCall(free.ports, aCall());
+      let asked = 0;
+      const isHeld = async () => {
+        asked += 1;
+        expect(stage.sent).toHaveLength(asked);
+        return asked > heldFrom;
+      };
+      const end = await driveCall(stage.ports, aCall({ isHeld }));
+      const isCut = free.asked.length > heldFrom + 1;
+      expect(stage.asked.length).toBe(isCut ? heldFrom + 1 : free.asked.length);
+      if (isCut) expect(end).toMatchObject({ kind: 'retry' });
+      else expect(end).toEqual(freely);
+    }),
+  );
+});
+
 it('C5: says for good what no time cures', async () => {
   const error = { code: 'ceiling_too_low', message: 'the cheapest costs more' } as const;
   const after = { ...nobody, error, isFinal: true };

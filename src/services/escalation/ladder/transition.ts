@@ -16,6 +16,7 @@ import { isHeld } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
+import { readPause } from '../../../db/run/run-control.ts';
 import { listTransitionRevisions } from '../../../db/step/step-revision.ts';
 import type { WorkerCtx } from '../../context.ts';
 import { callKeyOf } from '../../steps/call.ts';
@@ -75,7 +76,7 @@ interface StoredLadderPorts {
 }
 
 function ladderPortsOf(ctx: WorkerCtx, { row, ladder, now, signal }: TransitionSource): StoredLadderPorts {
-  const call = callOf(row, ladder, signal);
+  const call: ModelCall = { ...callOf(row, ladder, signal), isHeld: () => isPaused(ctx.db, row) };
   let known: EscalatedTask | null = null;
   const readTask = async (): Promise<EscalatedTask> => {
     known ??= await readStepTask(ctx, row);
@@ -170,6 +171,11 @@ async function listCallKeys(db: Db, row: EscalationRow): Promise<readonly string
   return [modelKeyOf(row), ...revisions.map((revision) => callKeyOf({ ...step, revision }))];
 }
 
+/** A ladder of a paused run makes no transition, and begins no call within one. */
+async function isPaused(db: Db, { run_id }: EscalationRow): Promise<boolean> {
+  return run_id !== null && (await readPause(db, run_id)).is_paused;
+}
+
 export interface AdvanceRequest {
   readonly escalation_id: string;
   /** The expected transition: the number of stored ones before it. */
@@ -202,6 +208,7 @@ async function advance(
     row = await requireEscalation(db, escalation_id);
   }
   if (row.transition !== transition || row.state !== 'running') return readPosition(db, row);
+  if (await isPaused(db, row)) return { ...(await readPosition(db, row)), is_held: true };
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
   const { ports, readTask } = ladderPortsOf(ctx, source);
   const made = await withinStep(ctx, row, () => makeTransition(ports, source.ladder));

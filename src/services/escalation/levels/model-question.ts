@@ -30,6 +30,8 @@ export interface ModelCall {
   /** 1 for the owner's first attempt. */
   readonly round: number;
   readonly signal: CancelSignal;
+  /** Whether the run of the ladder's step is paused. Default: the ladder has no run. */
+  readonly isHeld?: (() => Promise<boolean>) | undefined;
 }
 
 interface ModelQuestion {
@@ -43,7 +45,7 @@ export type ModelEnd =
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   /** The level has no instance. */
   | { readonly kind: 'unavailable' }
-  /** The caller has disconnected, or another process makes the call. */
+  /** The caller has disconnected, another process makes the call, or the run is paused. */
   | { readonly kind: 'interrupted' };
 
 /** The ladder decides about retries, so earlier attempts of the same key never use up a count. */
@@ -71,6 +73,7 @@ export async function askModel(
 ): Promise<ModelEnd> {
   const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), level);
   if (capability === null || !hasModel(ctx, level)) return { kind: 'unavailable' };
+  if ((await call.isHeld?.()) === true) return { kind: 'interrupted' };
   const end = await ctx.callCapability({
     projectId: call.projectId,
     key: call.key,
@@ -81,6 +84,7 @@ export async function askModel(
     retry,
     round: call.round,
     signal: call.signal,
+    isHeld: call.isHeld,
     maxWaitMs: longestWaitMs,
     input: { messages, response_schema: answerSchemas[kind] } as unknown as JsonObject,
     route: {
