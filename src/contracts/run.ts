@@ -124,6 +124,31 @@ const RunCancel = z.strictObject({
   requested_at: Instant,
 });
 
+/** What a paused run still does, and what waits for the resume. */
+export const RunPause = z
+  .strictObject({
+    since: Instant,
+    /** Calls that are open on an instance, and finish; oldest first, at most 100. */
+    open_calls: z.array(
+      z.strictObject({
+        step_id: StepId,
+        /** Absent for a step without items. */
+        item: z.number().int().optional(),
+        capability: z.string(),
+        endpoint: z.string(),
+        started_at: Instant,
+      }),
+    ),
+    /** The number of all open calls. */
+    open_call_count: z.number().int(),
+    /** Child runs that have not ended and are not paused themselves; at most 100. */
+    open_child_runs: z.array(z.string()),
+    /** Steps that have not ended, wait for nothing else and have no open call. */
+    held_steps: z.number().int(),
+  })
+  .meta({ id: 'RunPause' });
+export type RunPause = z.infer<typeof RunPause>;
+
 const runFields = {
   run_id: z.string(),
   job_id: z.string(),
@@ -170,6 +195,8 @@ export const Run = z
     /** The actor of the start; absent when a step or a schedule started the run. */
     started_by: Actor.optional(),
     cancel: RunCancel.optional(),
+    /** Present while the run is paused. */
+    pause: RunPause.optional(),
     output: Json.optional(),
     /**
      * The dispatch of steps whose definition leaves it open, decided at the start of the run; absent without such

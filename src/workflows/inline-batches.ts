@@ -109,7 +109,11 @@ class BatchLine implements InlineBatches {
     const batch = this.#waiting;
     this.#waiting = [];
     if (isAlone(run.state, this.#open) && !run.state.isPaused) await inTurn(() => this.#execute(batch));
-    else for (const { tell } of batch) tell('left');
+    else this.#leave(batch);
+  }
+
+  #leave(batch: readonly Waiting[]): void {
+    for (const { tell } of batch) tell('left');
   }
 
   #isBehind(): boolean {
@@ -125,6 +129,7 @@ class BatchLine implements InlineBatches {
       // B14
       await sleep(1, { summary: 'listens for signals between short steps' }).catch(() => undefined);
       this.#stretchMs = 0;
+      if (this.#dependencies.run.state.isPaused) return this.#leave(batch);
     }
     const { endOf, followers, took_ms } = await executeBatch(this.#dependencies, batch);
     this.#stretchMs += took_ms;

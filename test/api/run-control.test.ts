@@ -7,7 +7,7 @@ import type { Run } from '../../src/contracts/run.ts';
 import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { finishRun, insertRuns, openRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
-import { anInstance } from '../support/factories.ts';
+import { aClaim, anInstance, claimAttempt } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';
 import { isWoken, waitForBudget } from '../support/waiting.ts';
 
@@ -98,9 +98,55 @@ describe('pause and resume', () => {
     await waitFor('the resume', async () => (await toldOf(run)).length === 2);
     expect(await toldOf(run)).toEqual([
       ['control', { ...control, version: 1, paused: true }],
-      ['control', { ...control, version: 2 }],
+      ['control', { ...control, version: 2, paused_ms: expect.any(Number) }],
     ]);
     expect(await eventsOf(run)).toEqual(['run.queued', 'run.paused', 'run.resumed']);
+  });
+
+  test('a pause says which calls still finish, and how many steps wait for the resume', async () => {
+    const definition = {
+      pipeline: 'open',
+      version: '1',
+      steps: [
+        { id: 'a', capability: 'x' },
+        { id: 'items', capability: 'x', for_each: { items: [1, 2, 3] } },
+        { id: 'b', capability: 'x', depends_on: ['a'] },
+        { id: 'w', wait: '1h' },
+      ],
+    };
+    const [, run] = await readJson<Run>(api.call('/v1/runs', { body: { definition, job: {} } }));
+    await begin(run);
+    expect(await read(run)).not.toHaveProperty('pause');
+    const { project_id } = await api.db('run').where({ run_id: run.run_id }).first('project_id');
+    const endpoints: string[] = [];
+    for (const [step_id, item] of [
+      ['a', 0],
+      ['items', 2],
+    ] as const) {
+      const key = `${run.run_id}.${step_id}.${item}.0`;
+      const step = { run_id: run.run_id, step_id, item, revision: 0 };
+      const instance = await anInstance(api.db, { name: 'x' });
+      endpoints.push(instance.endpoint);
+      await claimAttempt(api.db, aClaim({ ...run, project_id }, instance, { capability: 'x', key, step }));
+    }
+    const [status, paused] = await post(run, 'pause');
+    const call = { capability: 'x', started_at: expect.any(String) };
+    expect([status, paused.pause]).toEqual([
+      202,
+      {
+        since: expect.any(String),
+        open_calls: [
+          { ...call, step_id: 'a', endpoint: endpoints[0] },
+          { ...call, step_id: 'items', item: 2, endpoint: endpoints[1] },
+        ],
+        open_call_count: 2,
+        open_child_runs: [],
+        held_steps: 2,
+      },
+    ]);
+    expect((await read(run)).pause).toEqual(paused.pause);
+    const [, resumed] = await post(run, 'resume');
+    expect(resumed).not.toHaveProperty('pause');
   });
 
   test('a run that had begun runs on', async () => {

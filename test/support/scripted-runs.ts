@@ -27,6 +27,8 @@ export interface ScriptedCall {
   readonly item?: number;
   readonly resumed?: true;
   readonly again?: true;
+  readonly left_ms?: number;
+  readonly paused_ms?: number;
 }
 
 /** The ends in the order of the units. */

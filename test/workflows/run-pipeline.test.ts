@@ -216,6 +216,79 @@ describe('a pause', () => {
     expect(await run.ended()).toBe('succeeded');
     expect(idsOf(run.recorded.calls)).toEqual(['a', 'b']);
   });
+
+  /** Names of the timers that the run has started so far. */
+  const timersOf = async ({ handle }: ScriptedRun): Promise<number> => {
+    const { events } = await handle.fetchHistory();
+    return (events ?? []).filter((event) => event.timerStartedEventAttributes != null).length;
+  };
+
+  test('stops the time limit of the run, whose rest counts after the resume', async () => {
+    const control = { version: 1, paused: true, budget_version: 0 };
+    const run = await runs.start(
+      given(aPlan(['a'])),
+      { execute: () => waitsFor('review', null, { review_id: 'rev_1' }) },
+      { control, timeout_ms: 300 },
+    );
+    await waitFor('its first task', async () => {
+      const { events } = await run.handle.fetchHistory();
+      return (events ?? []).some((event) => event.workflowTaskCompletedEventAttributes != null);
+    });
+    expect(await timersOf(run)).toBe(0);
+    await run.handle.signal('control', { ...control, version: 2, paused: false });
+    expect(await run.ended()).toBe('failed');
+    expect(run.recorded.closing?.error).toMatchObject({ code: 'run_timeout' });
+    expect(await timersOf(run)).toBe(1);
+    await runs.replay(run);
+  });
+
+  test('holds a step before its next attempt, which has the time that it had left', async () => {
+    const control = { version: 1, paused: true, budget_version: 0 };
+    let holdRun: () => Promise<void> = async () => undefined;
+    const run = await runs.start(given(aPlan(['a', 'b a'])), {
+      execute: async ({ step_id, resumed }) => {
+        if (step_id === 'b' || resumed !== undefined) return succeeded;
+        await holdRun();
+        return { waiting: { awaiting: 'retry', until: new Date().toISOString(), left_ms: 1_234 } };
+      },
+    });
+    holdRun = () => run.handle.signal('control', control);
+    await waitFor('its wait to be over', async () => {
+      const { events } = await run.handle.fetchHistory();
+      return (events ?? []).some((event) => event.timerFiredEventAttributes != null);
+    });
+    expect(idsOf(run.recorded.calls)).toEqual(['a']);
+    await run.handle.signal('control', { ...control, version: 2, paused: false, paused_ms: 70 });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls.slice(1)).toMatchObject([
+      { step_id: 'a', resumed: true, left_ms: 1_234, paused_ms: 70 },
+      { step_id: 'b', paused_ms: 70 },
+    ]);
+    await runs.replay(run);
+  });
+
+  test('holds short steps that a batch has not begun', async () => {
+    const control = { version: 1, paused: true, budget_version: 0 };
+    let holdRun: () => Promise<void> = async () => undefined;
+    const plan = given(aPlan(['a', 'b']), { a: { inline: true }, b: { inline: true } });
+    const run = await runs.start(plan, {
+      execute: () => succeeded,
+      executeInline: async ({ units }) => {
+        await holdRun();
+        return { ends: units.map(({ step_id }) => (step_id === 'a' ? succeeded : 'left')), took_ms: 600 };
+      },
+    });
+    holdRun = () => run.handle.signal('control', control);
+    await waitFor('the step that is left to wait', async () => {
+      const { events } = await run.handle.fetchHistory();
+      return (events ?? []).filter((event) => event.timerFiredEventAttributes != null).length === 2;
+    });
+    expect([run.recorded.batches.length, run.recorded.calls]).toEqual([1, []]);
+    await run.handle.signal('control', { ...control, version: 2, paused: false });
+    expect(await run.ended()).toBe('succeeded');
+    expect(run.recorded.calls).toMatchObject([{ step_id: 'b', resumed: true }]);
+    await runs.replay(run);
+  });
 });
 
 describe('what a local activity cannot do', () => {

@@ -294,8 +294,12 @@ function waitingChild(steps: readonly ConditionStep[], wait: Awaiting): RunCondi
 }
 
 function pausedRun(run: ConditionRun): RunCondition {
-  const active = sumOf(countsOf(run), ['running', 'retrying']);
-  return condition('paused', active === 0 ? '' : `${plural(active, 'running step')} will finish`);
+  const { running = 0, retrying = 0 } = countsOf(run);
+  const said = [
+    ...(running === 0 ? [] : [`open calls of ${plural(running, 'running step')} will finish`]),
+    ...(retrying === 0 ? [] : [`${plural(retrying, 'step')} will retry after the resume`]),
+  ];
+  return condition('paused', said.join('; '));
 }
 
 function runningRun({ steps = [] }: ConditionRun, counts: StateCounts): RunCondition {

@@ -57,19 +57,53 @@ function pausedMs(now: string): string {
   return `(r.paused_ms + coalesce(extract(epoch from ${now} - r.paused_at) * 1000, 0))::bigint`;
 }
 
-export interface RunPause {
+export interface PauseOfRun {
   readonly is_paused: boolean;
   /** How long the run was paused so far, in all its pauses. */
   readonly paused_ms: number;
 }
 
-export async function readPause(db: Db, runId: string): Promise<RunPause> {
-  const row = await query<RunPause>(db, 'read_pause').first(
+export async function readPause(db: Db, runId: string): Promise<PauseOfRun> {
+  const row = await query<PauseOfRun>(db, 'read_pause').first(
     `select r.state = 'paused' as is_paused, ${pausedMs('clock_timestamp()')}::float8 as paused_ms
      from run r where r.run_id = ?`,
     [runId],
   );
   return row ?? { is_paused: false, paused_ms: 0 };
+}
+
+export interface OpenCallRow {
+  readonly step_id: string;
+  /** 0 = the step as a whole. */
+  readonly item: number;
+  readonly capability: string;
+  readonly endpoint: string;
+  readonly started_at: Date;
+  /** The number of all open calls of the run. */
+  readonly open: number;
+}
+
+/** Lists open calls of a run's steps and of their ladders, oldest first. */
+export function listOpenCalls(db: Db, runId: string, limit: number): Promise<readonly OpenCallRow[]> {
+  return query<OpenCallRow>(db).all(
+    `select coalesce(a.step_id, e.step_id) as step_id, coalesce(a.item, e.item, 0) as item, a.capability, a.endpoint,
+       a.started_at, count(*) over ()::int as open
+     from attempt a
+     left join escalation e on a.step_id is null and e.escalation_id = split_part(a.key, '.', 1)
+     where a.run_id = ? and a.state in ('reserved', 'dispatched') and coalesce(a.step_id, e.step_id) is not null
+     order by a.started_at, a.attempt_id limit ?`,
+    [runId, limit],
+  );
+}
+
+/** Lists child runs that go on, oldest first. */
+export async function listOpenChildRuns(db: Db, runId: string, limit: number): Promise<readonly string[]> {
+  const rows = await query<{ run_id: string }>(db).all(
+    `select run_id from run where parent_run_id = ? and finished_at is null and state <> 'paused'
+     order by run_id limit ?`,
+    [runId, limit],
+  );
+  return rows.map(({ run_id }) => run_id);
 }
 
 interface CancelOrder {

@@ -199,6 +199,7 @@ export interface RunDetailRow extends RunRow {
   readonly cancelled_by: ActorColumn | null;
   /** The versions that aliases of child pipelines named, by reference. */
   readonly versions: Readonly<Record<string, string>>;
+  readonly paused_at: Date | null;
 }
 
 interface ActorColumn {
@@ -216,7 +217,7 @@ function actorOf(type: EventType): string {
 export function readRun(db: Db, projectId: string, runId: string): Promise<RunDetailRow | undefined> {
   return query<RunDetailRow>(db).first(
     `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job,
-       ${actorOf('run.queued')} as started_by, r.cancel_requested_at, r.cancel_mode, r.cancel_reason,
+       ${actorOf('run.queued')} as started_by, r.cancel_requested_at, r.cancel_mode, r.cancel_reason, r.paused_at,
        case when r.cancel_requested_at is not null then ${actorOf('run.cancelling')} end as cancelled_by,
        ${versionsOf('r')} as versions
      from run r join definition d using (digest) join job j using (job_id) ${money}

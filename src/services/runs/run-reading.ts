@@ -3,16 +3,18 @@ import pLimit from 'p-limit';
 import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
 import {
   type Run,
+  type RunPause,
   type RunQuery,
   type RunState,
   type RunSummary,
   terminalRunStates,
 } from '../../contracts/run.ts';
 import type { RunCount, RunCountQuery } from '../../contracts/run-control.ts';
+import type { StepState } from '../../contracts/run-step.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
-import type { RunKey } from '../../db/run/run-control.ts';
+import { listOpenCalls, listOpenChildRuns, type RunKey } from '../../db/run/run-control.ts';
 import { countRuns, findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { AppError } from '../../errors/app-error.ts';
@@ -39,7 +41,33 @@ export async function readRunState(ctx: Pick<ServerCtx, 'db'>, key: RunKey): Pro
 
 /** @throws AppError `not_found` */
 export async function getRun(ctx: Pick<ServerCtx, 'db' | 'web'>, key: RunKey): Promise<Run> {
-  return toRun(await requireRun(ctx, key), await listRunSteps(ctx.db, key.run_id), ctx.web);
+  const row = await requireRun(ctx, key);
+  const run = toRun(row, await listRunSteps(ctx.db, key.run_id), ctx.web);
+  if (row.state !== 'paused' || row.paused_at === null) return run;
+  return { ...run, pause: await readPauseOf(ctx.db, run, row.paused_at) };
+}
+
+/** Open calls and child runs that are listed. */
+const mostListed = 100;
+/** A step in one of these states goes on by itself, unless its run is paused. */
+const held: ReadonlySet<StepState> = new Set(['pending', 'ready', 'running', 'retrying']);
+
+async function readPauseOf(db: Db, { run_id, steps }: Run, since: Date): Promise<RunPause> {
+  const calls = await listOpenCalls(db, run_id, mostListed);
+  const calling = new Set(calls.map(({ step_id }) => step_id));
+  return {
+    since: since.toISOString(),
+    open_calls: calls.map(({ step_id, item, capability, endpoint, started_at }) => ({
+      step_id,
+      ...(item === 0 ? {} : { item }),
+      capability,
+      endpoint,
+      started_at: started_at.toISOString(),
+    })),
+    open_call_count: calls[0]?.open ?? 0,
+    open_child_runs: [...(await listOpenChildRuns(db, run_id, mostListed))],
+    held_steps: steps.filter(({ id, state }) => held.has(state) && !calling.has(id)).length,
+  };
 }
 
 /** Newest first. A page of a search may be short or empty without being the last. */

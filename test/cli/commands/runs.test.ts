@@ -72,6 +72,41 @@ describe('what is done to a run', () => {
     expect([asked, stdout]).toEqual([[request], printed]);
   });
 
+  const call = (item: number) => ({
+    step_id: 'render',
+    ...(item === 0 ? {} : { item }),
+    capability: 'gpu',
+    endpoint: `http://gpu-${item}`,
+    started_at: '2026-01-01T00:00:00.000Z',
+  });
+  test.each([
+    [[], [], 2, ['no call is open', '2 steps wait for the resume']],
+    [[0], [], 0, ['still finishes: render on http://gpu-0', '0 steps wait for the resume']],
+    [
+      [1, 2, 3, 4, 5, 6, 7],
+      ['run_2'],
+      1,
+      [
+        'still finishes: render item 1 on http://gpu-1, render item 2 on http://gpu-2, render item 3 on http://gpu-3, render item 4 on http://gpu-4, render item 5 on http://gpu-5 and 2 more',
+        'child runs go on; pause each by itself: run_2',
+        '1 step waits for the resume',
+      ],
+    ],
+  ])(
+    'pause says what still finishes: items %j, child runs %j',
+    async (items, children, held_steps, lines) => {
+      const pause = {
+        since: '2026-01-01T00:00:00.000Z',
+        open_calls: items.map(call),
+        open_call_count: items.length,
+        open_child_runs: children,
+        held_steps,
+      };
+      const { stdout } = await capstan(['pause', 'run_1'], { ...run, pause });
+      expect(stdout).toBe(['‖ paused  run_1', ...lines, ''].join('\n'));
+    },
+  );
+
   test('a cancel is graceful unless it says terminate', async () => {
     const graceful = await capstan(['cancel', 'run_1', '-r', 'enough'], run);
     expect(graceful.asked[0]).toBe('POST /v1/runs/run_1/cancel {"reason":"enough","mode":"graceful"}');

@@ -170,9 +170,9 @@ describe('a run that has not ended', () => {
       'Waiting for an instance: mix',
     ],
     [
-      'is paused, and what runs will finish',
+      'is paused, and open calls will finish',
       { state: 'paused', steps: [{ id: 'mix', state: 'running' }] },
-      'Paused: 1 running step will finish',
+      'Paused: open calls of 1 running step will finish',
     ],
     [
       'tries again',
@@ -232,9 +232,9 @@ describe('a run that has not ended', () => {
     ],
     ['stops, and waits for nothing', { state: 'cancelling', step_counts: { pending: 1 } }, 'Cancelling'],
     [
-      'is paused, and a step that tries again will finish',
+      'is paused, and a step that tries again does so after the resume',
       { state: 'paused', step_counts: { retrying: 1 } },
-      'Paused: 1 running step will finish',
+      'Paused: 1 step will retry after the resume',
     ],
     ['is paused, and nothing runs', { state: 'paused', steps: [done] }, 'Paused'],
     ['runs, and has no step yet', {}, 'Running'],

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { SkillCreated } from '../../../src/contracts/skill.ts';
 import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
+import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';
 import { consultOthers } from '../../../src/services/escalation/ladder/learning.ts';
 import type { Advanced } from '../../../src/services/escalation/ladder/stored-ladder.ts';
 import { readLadder, requireEscalation } from '../../../src/services/escalation/ladder/stored-ladder.ts';
@@ -133,6 +134,38 @@ test.each([
     .pluck<{ request: { priority: string } }[]>('inputs');
   expect(attempts.length).toBeGreaterThan(1);
   expect(new Set(attempts.map(({ request }) => request.priority))).toEqual(new Set(['interactive']));
+});
+
+test('a ladder of a paused run makes no transition and asks no model; after the resume it goes on', async () => {
+  needsTheSecondAdvisor();
+  const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const { db } = world.api;
+  const run = { project_id: project, run_id };
+  const asked = world.provider.requests.length;
+  await pauseRun(db, run);
+  expect(await world.advance(place)).toEqual({ ...place, is_held: true });
+  expect(world.provider.requests.length).toBe(asked);
+  await resumeRun(db, run);
+  expect((await world.climb(place)).command).toMatchObject({ type: 'end', outcome: 'succeeded' });
+});
+
+test('a pause within a transition stops it before its next call, and it is made again', async () => {
+  const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
+  const { db } = world.api;
+  const run = { project_id: project, run_id };
+  world.answer(async ({ kind }) => {
+    await pauseRun(db, run);
+    return kind === 'advise' ? advice('round the rate down to even') : halve;
+  });
+  let last = await world.advance(place);
+  const sent = world.capability.execs.length;
+  for (let n = 0; n < 3 && last.delay_ms === undefined && last.is_held !== true; n++)
+    last = await world.advance(last);
+  expect(await world.advance(last)).toMatchObject({ is_held: true });
+  expect(world.capability.execs.length).toBe(sent);
+  await resumeRun(db, run);
+  world.answer(({ kind }) => (kind === 'advise' ? advice('round the rate down to even') : halve));
+  expect((await world.climb(last)).command).toMatchObject({ type: 'end', outcome: 'succeeded' });
 });
 
 test('a transition that is told again happens once: one skill, one charge, one line', async () => {

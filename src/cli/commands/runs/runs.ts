@@ -162,15 +162,38 @@ function stopCommand(act: 'pause' | 'resume', about: string): Register {
     args: runArgument,
     call: async ({ client }, { run }) =>
       client.post(path`/v1/runs/${await resolveRunId(client, run)}/${act}`, Run, jsonBody({})),
-    show: showState,
+    show: act === 'pause' ? showPaused : showState,
   });
+}
+
+/** Open calls and child runs that are named. */
+const mostNamed = 5;
+
+function showPaused({ run_id, state, pause }: Run, { print }: Session): void {
+  print.line(`${formatState(state, print.style)}  ${run_id}`);
+  if (pause === undefined) return;
+  const { open_calls, open_call_count: count, open_child_runs: children, held_steps: steps } = pause;
+  const calls = open_calls
+    .slice(0, mostNamed)
+    .map(
+      ({ step_id, item, endpoint }) =>
+        `${step_id}${item === undefined ? '' : ` item ${item}`} on ${endpoint}`,
+    );
+  const more = count > calls.length ? ` and ${count - calls.length} more` : '';
+  print.line(count === 0 ? 'no call is open' : `still finishes: ${calls.join(', ')}${more}`);
+  if (children.length > 0)
+    print.line(`child runs go on; pause each by itself: ${children.slice(0, mostNamed).join(', ')}`);
+  print.line(steps === 1 ? '1 step waits for the resume' : `${steps} steps wait for the resume`);
 }
 
 function showState({ state, run_id }: Run, { print }: Session): void {
   print.line(`${formatState(state, print.style)}  ${run_id}`);
 }
 
-export const registerPauseCommand = stopCommand('pause', 'start nothing new in a run; running calls finish');
+export const registerPauseCommand = stopCommand(
+  'pause',
+  'start nothing new in a run, no retry either; say which open calls finish',
+);
 
 export const registerResumeCommand = stopCommand('resume', 'resume a paused run');
 
