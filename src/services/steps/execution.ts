@@ -38,6 +38,7 @@ import {
   isOfStored,
   type StepCallCtx,
   type StepControl,
+  type StepWork,
 } from './call.ts';
 import { waitForHolder } from './in-flight-steps.ts';
 import { executeReview } from './review.ts';
@@ -220,10 +221,8 @@ async function executeCall(
     const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
     const pause = () => readStepPause(db, request, control);
     const work = { ...unit, input, secrets, holds, wait, pause, inLine, beginsStep: !mayHaveBegun };
-    const call = async (remainingMs: number): Promise<StepExecution | WaitingStep> => {
-      const left = { ...control, remainingMs };
-      return (await holdIfPaused(db, request, left)) ?? callForStep(ctx, work, left);
-    };
+    const call = (remainingMs: number) =>
+      callUnlessPaused(ctx, work, { request, control: { ...control, remainingMs } });
     const end = await ctx.resultCache.throughCache(work, control, call);
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
@@ -232,6 +231,14 @@ async function executeCall(
   }
   const place = await ctx.openForStep(ctx, describeFailure(context, step, { ...key, input, failure }));
   return { kind: 'escalated', error: failure, place };
+}
+
+async function callUnlessPaused(
+  ctx: WorkerCtx,
+  work: StepWork<StepExecution | WaitingStep>,
+  { request, control }: AskedStep,
+): Promise<StepExecution | WaitingStep> {
+  return (await holdIfPaused(ctx.db, request, control)) ?? callForStep(ctx, work, control);
 }
 
 export type RevisionCtx = StepCallCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;
