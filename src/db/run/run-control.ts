@@ -43,7 +43,7 @@ export function resumeRun(db: Db, key: RunKey): Promise<boolean> {
        from held h where r.run_id = h.run_id returning r.run_id
      ), extended as (
        update step s set wait_until = wait_until + (h.now - greatest(h.paused_at, s.wait_since))
-       from held h where s.run_id = h.run_id and s.state = 'waiting' and s.awaiting = 'capability'
+       from held h where s.run_id = h.run_id and s.state = 'waiting' and s.awaiting in ('capability', 'slot')
          and s.wait_until is not null
      ), logged as (
        insert into event (run_id, type) select run_id, 'run.resumed' from changed

@@ -1,5 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
+import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';
 import { callNext, readLines } from '../../../src/db/step/call-line.ts';
 import { aRun, type RunOverrides } from '../../support/factories.ts';
 import { echo, type Handler } from '../../support/fleet.ts';
@@ -118,13 +119,23 @@ it.concurrent('runs take turns; within a run the oldest goes first, and a higher
   expect(called).toEqual(['urgent 0', 'large 1', 'small 1', 'large 2', 'large 3']);
 });
 
-it.concurrent('a paused run keeps its place and is not called', async () => {
+it.concurrent('a paused run keeps its place, is not called, and no queue_timeout runs on', async () => {
   await aFullInstance('pausing');
-  const [run, other] = await runsOf('pausing', 2);
+  const [run, other] = await runsOf('pausing', 2, { queue_timeout: '1h' });
   for (const one of [run, other]) await world.newWorker().execute(one as never, 'a');
-  await db('run').where({ run_id: run?.run_id }).update({ state: 'paused' });
+  const key = { run_id: run?.run_id ?? '', project_id: run?.project_id ?? '' };
+  expect(await pauseRun(db, key)).toBe(true);
   expect(await callNext(db, 'pausing', 5)).toBe(1);
-  await db('run').where({ run_id: run?.run_id }).update({ state: 'running' });
+  const before = await db('step').where({ run_id: key.run_id }).first('wait_until');
+  await db('run')
+    .where({ run_id: key.run_id })
+    .update({ paused_at: db.raw(`clock_timestamp() - interval '1 h'`) });
+  await db('step')
+    .where({ run_id: key.run_id })
+    .update({ wait_since: db.raw(`clock_timestamp() - interval '2 h'`) });
+  expect(await resumeRun(db, key)).toBe(true);
+  const after = await db('step').where({ run_id: key.run_id }).first('wait_until');
+  expect(after?.wait_until.getTime() - before?.wait_until.getTime()).toBeGreaterThanOrEqual(3_600_000);
   expect(await callNext(db, 'pausing', 5)).toBe(1);
 });
 
