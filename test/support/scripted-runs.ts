@@ -27,7 +27,6 @@ export interface ScriptedCall {
   readonly item?: number;
   readonly resumed?: true;
   readonly again?: true;
-  readonly left_ms?: number;
   readonly paused_ms?: number;
 }
 

@@ -6,6 +6,7 @@ import type { InlineEnd } from '../../src/activities/step-activities.ts';
 import type { Awaiting } from '../../src/contracts/run-step.ts';
 import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
 import { runWorkflowId } from '../../src/core/workflow-names.ts';
+import { reportMs } from '../../src/core/workflow-payloads.ts';
 import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
 import { isLong } from '../support/long.ts';
 import {
@@ -261,9 +262,15 @@ describe('a pause', () => {
     await run.handle.signal('control', { ...control, version: 2, paused: false, paused_ms: 70 });
     expect(await run.ended()).toBe('succeeded');
     expect(run.recorded.calls.slice(1)).toMatchObject([
-      { step_id: 'a', resumed: true, left_ms: 1_234, paused_ms: 70 },
+      { step_id: 'a', resumed: true, paused_ms: 70 },
       { step_id: 'b', paused_ms: 70 },
     ]);
+    const { events } = await run.handle.fetchHistory();
+    const times = (events ?? []).flatMap(
+      ({ activityTaskScheduledEventAttributes: asked }) => asked?.scheduleToCloseTimeout ?? [],
+    );
+    const toMs = ({ seconds, nanos }: (typeof times)[number]) => Number(seconds) * 1_000 + (nanos ?? 0) / 1e6;
+    expect(times.map(toMs)[1]).toBe(1_234 + reportMs);
     await runs.replay(run);
   });
 
