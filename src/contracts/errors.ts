@@ -177,7 +177,11 @@ export const errorTable = {
   input_invalid: row(422, false, "The step's input does not match the capability's input schema."),
   input_rejected: row(422, false, 'The capability refused the input or failed to process it (HTTP 4xx).'),
   output_invalid: row(502, false, "The capability's answer does not match its own output schema."),
-  output_too_large: row(422, false, 'The output is larger than 16 MiB. Write large data to the media store.'),
+  output_too_large: row(
+    422,
+    false,
+    'The output, or the list of outputs that an expression reads as a whole, is larger than 16 MiB. Write large data to the media store.',
+  ),
   step_timeout: row(504, false, 'The step did not succeed within its total timeout.'),
   queue_timeout: row(
     504,

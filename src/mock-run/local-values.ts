@@ -3,7 +3,10 @@ import type { Json } from '../contracts/primitives.ts';
 import { evaluateCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
 import type { ExpressionScope, StepScope } from '../core/expression/evaluation.ts';
+import { countBytes } from '../core/expression/language.ts';
+import { chooseReferences, referTo } from '../core/expression/large-outputs.ts';
 import { type CompiledTemplate, referencedSteps } from '../core/expression/template.ts';
+import { writeJson } from '../core/json/text.ts';
 import { fromNanoUsd } from '../core/money/nano-usd.ts';
 import type { StepVerdict } from '../core/run/machine.ts';
 import {
@@ -82,5 +85,13 @@ export function evaluateOutput(run: LocalRun): Evaluated<Json> {
   }
   const last = listLastSteps(run.compiled);
   const known = scopeOfSteps(run, last);
-  return { value: Object.fromEntries(last.map((id) => [id, known[id]?.output ?? null])) };
+  const parts = last.map((name) => ({ name, bytes: countBytes(writeJson(known[name]?.output ?? null)) }));
+  const referred = chooseReferences(parts);
+  const outputs = parts.map(({ name, bytes }) => [
+    name,
+    referred.has(name)
+      ? referTo({ bytes, run_id: run.scope.run.id, step: name })
+      : (known[name]?.output ?? null),
+  ]);
+  return { value: Object.fromEntries(outputs) };
 }

@@ -37,6 +37,34 @@ describe('virtual time', () => {
   });
 });
 
+describe('an output that is too large', () => {
+  const fan: StepDefinition = { ...a, for_each: { items: Array.from({ length: 20 }, (_, at) => at) } };
+  const mocks = {
+    capabilities: { x: { replies: [{ output: { name: 'n', blob: 'x'.repeat(1_000_000) } }] } },
+  };
+
+  it('names the step by reference where no output was asked for', async () => {
+    const last = { id: 'last', set: { n: '{{ 1 }}' } };
+    const { outcome, output } = await run([fan, last], mocks);
+    const bytes = expect.any(Number);
+    const href = expect.stringMatching(/^\/v1\/runs\/.+\/steps\/a$/);
+    expect([outcome, output]).toEqual([
+      'succeeded',
+      { a: { $too_large: { step: 'a', bytes, href } }, last: { n: 1 } },
+    ]);
+  });
+
+  it('is read for its length and members', async () => {
+    const output = {
+      n: '{{ steps.a.output | length }}',
+      name: '{{ steps.a.output[3].name }}',
+      all: '{{ steps.a.output[*].name | join("") }}',
+    };
+    const ended = await runLocally(pipeline([fan], { output }), {}, mocks);
+    expect(ended).toMatchObject({ outcome: 'succeeded', output: { n: 20, name: 'n', all: 'n'.repeat(20) } });
+  });
+});
+
 describe('routing', () => {
   const prices = [0.3, 0.1, 0.2].map((rate_usd) => ({ cost_model: { type: 'per_call', rate_usd } as const }));
 

@@ -87,10 +87,11 @@ export function evaluationError(
 export function spend(evaluation: Evaluation, amount: number): void {
   evaluation.budget.left -= amount;
   if (evaluation.budget.left >= 0) return;
-  throw evaluationError(
-    evaluation,
-    `the expressions build or compare more than ${expressionLimits.built} characters`,
-  );
+  throw new ExpressionError({
+    pointer: evaluation.pointer,
+    message: `the expressions build or compare more than ${expressionLimits.built} characters`,
+    isTooLarge: true,
+  });
 }
 
 export function spendItems(evaluation: Evaluation, count: number): void {

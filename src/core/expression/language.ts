@@ -147,10 +147,18 @@ export class ExpressionError extends Error {
   override readonly name = 'ExpressionError';
   readonly pointer: string;
   readonly suggestion: string | undefined;
+  /** The value would be too large. */
+  readonly isTooLarge: boolean;
 
-  constructor(fault: { pointer: string; message: string; suggestion?: string | undefined }) {
+  constructor(fault: {
+    pointer: string;
+    message: string;
+    suggestion?: string | undefined;
+    isTooLarge?: boolean;
+  }) {
     super(fault.message);
     this.pointer = fault.pointer;
     this.suggestion = fault.suggestion;
+    this.isTooLarge = fault.isTooLarge ?? false;
   }
 }

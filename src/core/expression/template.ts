@@ -185,7 +185,7 @@ export interface Reference {
 /** Every path of a pipeline definition's template, in the order of the text. */
 export function references(template: CompiledTemplate): Reference[] {
   const found: Reference[] = [];
-  visitNode(template.root, (path, optional, pointer) => {
+  visitNode(template.root, (path, { optional, pointer }) => {
     if (!isRootName(path.root)) return;
     found.push({ root: path.root, segments: path.segments, optional, pointer, offset: path.offset });
   });
@@ -210,7 +210,15 @@ export function referencedSteps(template: CompiledTemplate): string[] {
   return [...ids];
 }
 
-type VisitPath = (path: Path, optional: boolean, pointer: string) => void;
+/** Visits every path of a template, with the filter that it goes through first. */
+export function visitPaths(
+  template: CompiledTemplate,
+  visit: (path: Path, filter: FilterCall | undefined) => void,
+): void {
+  visitNode(template.root, (path, { filter }) => visit(path, filter));
+}
+
+type VisitPath = (path: Path, place: VisitPlace & { readonly pointer: string }) => void;
 
 function visitNode(node: TemplateNode, visit: VisitPath): void {
   switch (node.kind) {
@@ -223,59 +231,82 @@ function visitNode(node: TemplateNode, visit: VisitPath): void {
       for (const [, value] of node.entries) visitNode(value, visit);
       return;
     case 'expression':
-      visitExpression(node.expression, false, (path, optional) => visit(path, optional, node.pointer));
+      visitExpression(node.expression, certain, (path, place) =>
+        visit(path, { ...place, pointer: node.pointer }),
+      );
       return;
     case 'text':
       for (const part of node.parts) {
         if (typeof part === 'string') continue;
-        visitExpression(part, false, (path, optional) => visit(path, optional, node.pointer));
+        visitExpression(part, certain, (path, place) => visit(path, { ...place, pointer: node.pointer }));
       }
   }
 }
 
-type VisitInExpression = (path: Path, optional: boolean) => void;
+type VisitInExpression = (path: Path, place: VisitPlace) => void;
 
 /** Whether a filter covers a missing value, as `??` does. */
 export function hasDefault(filters: readonly FilterCall[]): boolean {
   return filters.some(({ name }) => name === 'default');
 }
 
-function visitExpression(expression: Expression, optional: boolean, visit: VisitInExpression): void {
+interface VisitPlace {
+  readonly optional: boolean;
+  /** The filter that the value of the expression goes through, other than `default`. */
+  readonly filter?: FilterCall | undefined;
+}
+
+const certain: VisitPlace = { optional: false };
+
+function visitExpression(expression: Expression, place: VisitPlace, visit: VisitInExpression): void {
+  const { optional, filter } = place;
   switch (expression.kind) {
     case 'literal':
       return;
     case 'path':
-      visit(expression, optional);
+      visit(expression, place);
       return;
     case 'list':
     case 'object':
-      for (const part of partsOf(expression)) visitExpression(part, optional, visit);
+      for (const part of partsOf(expression)) visitExpression(part, { optional }, visit);
       return;
     case 'filtered':
-      visitExpression(expression.of, optional || hasDefault(expression.filters), visit);
-      for (const { name, values = [] } of expression.filters) {
-        for (const value of values) visitExpression(value, optional && name === 'default', visit);
-      }
+      visitFiltered(expression, place, visit);
       return;
     case 'otherwise':
       for (const [index, alternative] of expression.alternatives.entries()) {
-        visitExpression(alternative, optional || index < expression.alternatives.length - 1, visit);
+        const isCovered = optional || index < expression.alternatives.length - 1;
+        visitExpression(alternative, { optional: isCovered, filter }, visit);
       }
       return;
     case 'not':
-      visitExpression(expression.of, false, visit);
+      visitExpression(expression.of, certain, visit);
       return;
     case 'all':
     case 'any':
-      for (const operand of expression.of) visitExpression(operand, false, visit);
+      for (const operand of expression.of) visitExpression(operand, certain, visit);
       return;
     case 'sum':
     case 'product':
-      visitExpression(expression.first, optional, visit);
-      for (const { right } of expression.rest) visitExpression(right, optional, visit);
+      visitExpression(expression.first, { optional }, visit);
+      for (const { right } of expression.rest) visitExpression(right, { optional }, visit);
       return;
     case 'comparison':
-      visitExpression(expression.first, false, visit);
-      for (const { right } of expression.rest) visitExpression(right, false, visit);
+      visitExpression(expression.first, certain, visit);
+      for (const { right } of expression.rest) visitExpression(right, certain, visit);
+  }
+}
+
+type Filtered = Extract<Expression, { kind: 'filtered' }>;
+
+function visitFiltered(
+  { of, filters }: Filtered,
+  { optional, filter }: VisitPlace,
+  visit: VisitInExpression,
+): void {
+  const first = filters.find(({ name }) => name !== 'default') ?? filter;
+  visitExpression(of, { optional: optional || hasDefault(filters), filter: first }, visit);
+  for (const { name, values = [] } of filters) {
+    for (const value of values) visitExpression(value, { optional: optional && name === 'default' }, visit);
   }
 }

@@ -65,14 +65,14 @@ export function listItemResults(
   );
 }
 
-/** Size of stored outputs as JSON text, in bytes, without reading them; the outputs of all items are summed. */
+/** Size of stored outputs as JSON text, in bytes, without reading them; at most so much for a list of items. */
 export async function listOutputBytes(
   db: Db,
   runId: string,
   stepIds: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const rows = await query<{ step_id: string; bytes: string }>(db).all(
-    `select step_id, coalesce(sum(octet_length(output::text)), 0) as bytes from step
+    `select step_id, coalesce(sum(octet_length(output::text)), 0) + 5 * coalesce(max(items), 0) as bytes from step
      where run_id = ? and step_id = any (?) group by step_id`,
     [runId, [...stepIds]],
   );
@@ -282,6 +282,24 @@ export async function readItemOutputs(
     [run_id, step_id, [...items], largestBytes],
   );
   return new Map(rows.map(({ item, output }) => [item, output]));
+}
+
+/** Size of the outputs of some items as JSON text, in bytes. */
+export async function sumItemBytes(
+  db: Db,
+  {
+    run_id,
+    step_id,
+    items,
+  }: { readonly run_id: string; readonly step_id: string; readonly items: readonly number[] },
+): Promise<number> {
+  if (items.length === 0) return 0;
+  const { bytes } = await query<{ bytes: string }>(db).one(
+    `select coalesce(sum(octet_length(output::text)), 0) as bytes from step
+     where run_id = ? and step_id = ? and item = any (?::int[])`,
+    [run_id, step_id, [...items]],
+  );
+  return Number(bytes);
 }
 
 // The outputs of a step's items as one list, in pages.

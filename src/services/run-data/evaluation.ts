@@ -2,17 +2,19 @@
  * Values of a run's expressions, including the inputs of its steps: from the job, the stored results and, for an item,
  * its list. An expression that cannot be evaluated is a failure of the step, never of the process.
  */
+import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { findListedStep, mentionItem, mentionsOf } from '../../core/expression/large-outputs.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
-import { type Evaluated, evaluateSafely, readList } from '../../core/run/step-rules.ts';
+import { type Evaluated, evaluateSafely, readList, toItems } from '../../core/run/step-rules.ts';
 import { findSecretPlaces, type SecretPlace } from '../../core/secrets/secret-places.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from './run-context.ts';
-import { mentionsOf, type StepResults } from './step-results.ts';
+import type { StepResults } from './step-results.ts';
 
 /** The sources of the values of a run's expressions. */
 export interface RunValues {
@@ -32,15 +34,40 @@ export async function evaluateInRun<Value>(
   return evaluateSafely(() => evaluate(template, { steps, ...context.scope, ...own }));
 }
 
-/** Reads the list of a step's `for_each`; null for a step without. */
+/** Reads the list of a step's `for_each`; null for a step without. @param wanted the item to read; default: any */
 export async function readItems(
   values: RunValues,
   { definition, items }: CompiledStep,
+  wanted?: number,
 ): Promise<Evaluated<readonly Json[] | null>> {
   if (items === null) return { value: null };
-  return values.context.lists.of(definition.id, async () =>
+  const list = await values.context.lists.of(definition.id, async () =>
     readList(await evaluateInRun(values, items, evaluateTemplate)),
   );
+  return isTooLarge(list) ? readListPart(values, { items, whole: list, wanted }) : list;
+}
+
+function isTooLarge(list: Evaluated<unknown>): list is { readonly error: Failure } {
+  return 'error' in list && list.error.code === ('output_too_large' satisfies ErrorCode);
+}
+
+interface ListPart {
+  readonly items: CompiledTemplate;
+  /** Why the list cannot be read as a whole. */
+  readonly whole: { readonly error: Failure };
+  /** Default: no item. */
+  readonly wanted: number | undefined;
+}
+
+/** O2 for items that are the output of a step: the list has its length, and one item. */
+async function readListPart(
+  { context, results }: RunValues,
+  { items, whole, wanted }: ListPart,
+): Promise<Evaluated<readonly Json[]>> {
+  const stepId = findListedStep(items);
+  if (stepId === null) return whole;
+  const { steps, failure } = await results.scopeOf(context.run_id, [mentionItem(stepId, wanted)]);
+  return failure === null ? toItems(steps[stepId]?.output ?? null) : { error: failure };
 }
 
 // One step of a run, or one item of it, and the input that the definition gives it.
@@ -88,7 +115,7 @@ async function readItem(
   values: RunValues,
   { step, item }: { readonly step: CompiledStep; readonly item: number },
 ): Promise<Evaluated<Pick<ExpressionScope, 'item' | 'index'>>> {
-  const items = await readItems(values, step);
+  const items = await readItems(values, step, item);
   if ('error' in items) return items;
   const own = items.value?.[item - 1];
   if (own !== undefined) return { value: { item: own, index: item - 1 } };

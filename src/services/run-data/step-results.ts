@@ -8,17 +8,24 @@ import { LRUCache } from 'lru-cache';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
-import { type CompiledTemplate, references } from '../../core/expression/template.ts';
+import {
+  keepFields,
+  type ListNeeds,
+  largestOutput,
+  type StepMention,
+} from '../../core/expression/large-outputs.ts';
+import { writeJson } from '../../core/json/text.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Db } from '../../db/connect.ts';
-import { listItemResults, listOutputBytes, listStepResults, type StepResultRow } from '../../db/step/step.ts';
-
-/** A step that expressions mention. */
-interface StepMention {
-  readonly step_id: string;
-  /** Not only its state, error or cost. */
-  readonly reads_output: boolean;
-}
+import {
+  listItemOutputs,
+  listItemResults,
+  listOutputBytes,
+  listStepResults,
+  readItemOutputs,
+  type StepResultRow,
+  sumItemBytes,
+} from '../../db/step/step.ts';
 
 interface MentionedSteps {
   /** The root `steps` of expressions, with the requested steps. */
@@ -35,27 +42,18 @@ interface StepAnswer {
 export interface StepResults {
   scopeOf(runId: string, mentions: readonly StepMention[]): Promise<MentionedSteps>;
   remember(runId: string, stepId: string, answer: StepAnswer): void;
-  /** Total size of the outputs of some steps, including those of their items, as JSON text in bytes. */
-  bytesOf(runId: string, stepIds: readonly string[]): Promise<number>;
+  /** Sizes of the outputs of some steps, including those of their items, as JSON text in bytes. */
+  sizesOf(runId: string, stepIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
 }
 
 const cacheBytes = 64 * 1_048_576;
 /** For the open runs. */
 const mostKept = 10_000;
 const largestKept = 262_144;
-/** The limit of the output of a run, and of all items of a step together, bytes. */
-export const largestOutput = 16 * 1_048_576;
-
-/** Lists each step once. */
-export function mentionsOf(template: CompiledTemplate): StepMention[] {
-  const reads = new Map<string, boolean>();
-  for (const { root, segments } of references(template)) {
-    const [step, field] = segments;
-    if (root !== 'steps' || typeof step !== 'string') continue;
-    reads.set(step, reads.get(step) === true || field === undefined || field === 'output');
-  }
-  return [...reads].map(([step_id, reads_output]) => ({ step_id, reads_output }));
-}
+/** The most bytes of a list that are read item by item, for fields of its items. */
+const largestScan = 128 * 1_048_576;
+/** Bytes of one such reading. */
+const scanPage = 4 * 1_048_576;
 
 const succeeded: ReadonlySet<StepState> = new Set(['succeeded', 'reused']);
 const failed: ReadonlySet<StepState> = new Set(['failed', 'unknown', 'skipped', 'cancelled']);
@@ -72,7 +70,7 @@ function toScope(row: StepResultRow): StepScope {
 function tooLarge(stepId: string, bytes: number): Failure {
   return {
     code: 'output_too_large',
-    message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed`,
+    message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed, unless only their length, single items or fields of them are read`,
   };
 }
 
@@ -82,6 +80,7 @@ interface ListResult {
   readonly output: Json[];
   /** Bytes of the output as JSON text. */
   readonly bytes: number;
+  readonly needs: ListNeeds;
 }
 
 interface ListResults {
@@ -89,24 +88,81 @@ interface ListResults {
   readonly failure: Failure | null;
 }
 
+/** A step with items, and what is read of it. */
+interface ListRow {
+  readonly row: StepResultRow;
+  readonly needs: ListNeeds;
+}
+
 /** Combines the outputs of items. An item without one has null: it failed and was tolerated, or was skipped. */
-async function readLists(db: Db, runId: string, rows: readonly StepResultRow[]): Promise<ListResults> {
+async function readLists(db: Db, runId: string, rows: readonly ListRow[]): Promise<ListResults> {
   if (rows.length === 0) return { lists: [], failure: null };
-  const ids = rows.map(({ step_id }) => step_id);
-  const stored = await listOutputBytes(db, runId, ids);
-  const lists = rows.map((row) => {
+  const stored = await listOutputBytes(
+    db,
+    runId,
+    rows.map(({ row }) => row.step_id),
+  );
+  const lists = rows.map(({ row, needs }): ListResult => {
     const items = row.items ?? 0;
-    const bytes = (stored.get(row.step_id) ?? 0) + 5 * items;
-    return { row, output: Array<Json>(items).fill(null), bytes };
+    const bytes = stored.get(row.step_id) ?? 0;
+    return { row, output: Array<Json>(items).fill(null), bytes, needs };
   });
-  const large = lists.find(({ bytes }) => bytes > largestOutput);
-  if (large !== undefined) return { lists: [], failure: tooLarge(large.row.step_id, large.bytes) };
-  const outputs = new Map(lists.map(({ row, output }) => [row.step_id, output]));
-  for (const { step_id, item, output } of await listItemResults(db, runId, ids)) {
+  const small = lists.filter(({ bytes }) => bytes <= largestOutput);
+  for (const list of lists) {
+    const failure = list.bytes <= largestOutput ? null : await readPart(db, runId, list);
+    if (failure !== null) return { lists: [], failure };
+  }
+  const outputs = new Map(small.map(({ row, output }) => [row.step_id, output]));
+  const items = small.length === 0 ? [] : await listItemResults(db, runId, [...outputs.keys()]);
+  for (const { step_id, item, output } of items) {
     const list = outputs.get(step_id);
     if (list !== undefined && item <= list.length) list[item - 1] = output;
   }
   return { lists, failure: null };
+}
+
+/** O2: fills in the needed parts of a list that is too large as a whole. @returns why they are too large as well */
+async function readPart(
+  db: Db,
+  run_id: string,
+  { row, output, bytes, needs }: ListResult,
+): Promise<Failure | null> {
+  const { step_id } = row;
+  if (needs.isWhole || (needs.fields.length > 0 && bytes > largestScan)) return tooLarge(step_id, bytes);
+  const items = [...needs.items].map((item) => (item === 'last' ? output.length : item));
+  let read = await sumItemBytes(db, { run_id, step_id, items });
+  if (read > largestOutput) return tooLarge(step_id, read);
+  if (needs.fields.length > 0) {
+    const kept = await readFields(db, { run_id, step_id, output, fields: needs.fields });
+    if (kept + read > largestOutput) return tooLarge(step_id, kept + read);
+    read += kept;
+  }
+  const wanted = await readItemOutputs(db, { run_id, step_id, items }, largestOutput);
+  for (const [item, value] of wanted) if (item <= output.length) output[item - 1] = value;
+  return null;
+}
+
+interface FieldReading extends Pick<ListResult, 'output'> {
+  readonly run_id: string;
+  readonly step_id: string;
+  readonly fields: ListNeeds['fields'];
+}
+
+/** Reads all items, some at a time, and keeps only fields of them. @returns their size, or more than is allowed */
+async function readFields(db: Db, { run_id, step_id, output, fields }: FieldReading): Promise<number> {
+  let kept = 0;
+  for (let after = 0; after < output.length && kept <= largestOutput; ) {
+    const page = { run_id, step_id, after, limit: output.length - after, bytes: scanPage };
+    const rows = (await listItemOutputs(db, page)).filter(({ is_on_page }) => is_on_page);
+    for (const { item, output: value } of rows) {
+      const part = keepFields(value, fields);
+      kept += writeJson(part).length;
+      if (item <= output.length) output[item - 1] = part;
+      after = item;
+    }
+    if (rows.length === 0) break;
+  }
+  return kept;
 }
 
 /** Reads results from the database into `steps`. @returns the steps with items, which cost the most to read */
@@ -118,10 +174,13 @@ async function readInto(
   const ids = mentions.map(({ step_id }) => step_id);
   const rows = await listStepResults(db, runId, ids);
   for (const row of rows) steps[row.step_id] = toScope(row);
-  const read = new Set(mentions.flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : [])));
-  const withItems = rows.filter(
-    ({ step_id, items, state }) => items !== null && read.has(step_id) && !failed.has(state),
+  const read = new Map(
+    mentions.flatMap((one) => (one.reads_output ? [[one.step_id, one.needs] as const] : [])),
   );
+  const withItems = rows.flatMap((row): ListRow[] => {
+    const needs = read.get(row.step_id);
+    return needs === undefined || row.items === null || failed.has(row.state) ? [] : [{ row, needs }];
+  });
   const answer = await readLists(db, runId, withItems);
   for (const { row, output } of answer.lists) steps[row.step_id] = { ...toScope(row), output };
   return answer;
@@ -167,11 +226,16 @@ export function createStepResults(db: Db): StepResults {
       }
       return { steps, failure };
     },
-    bytesOf: async (runId, stepIds) => {
-      const sizes = stepIds.map((stepId) => kept.get(runId, stepId)?.size ?? null);
-      const missing = stepIds.filter((_, index) => sizes[index] === null);
-      const stored = missing.length === 0 ? [] : (await listOutputBytes(db, runId, missing)).values();
-      return [...sizes, ...stored].reduce<number>((sum, size) => sum + (size ?? 0), 0);
+    sizesOf: async (runId, stepIds) => {
+      const known = stepIds.flatMap((stepId) => {
+        const size = kept.get(runId, stepId)?.size;
+        return size === undefined ? [] : [[stepId, size] as const];
+      });
+      const sizes = new Map(known);
+      const missing = stepIds.filter((stepId) => !sizes.has(stepId));
+      const stored = missing.length === 0 ? [] : await listOutputBytes(db, runId, missing);
+      for (const [stepId, size] of stored) sizes.set(stepId, size);
+      return sizes;
     },
     remember: (runId, stepId, { output, costUsd }) => {
       const bytes = Buffer.byteLength(JSON.stringify(output));

@@ -4,9 +4,20 @@
  */
 
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
-import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import {
+  chooseReferences,
+  evaluatePart,
+  largestOutput,
+  mentionsOf,
+  mentionWhole,
+  partsOfOutput,
+  referTo,
+  tooLargeValue,
+} from '../../core/expression/large-outputs.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { writeJson } from '../../core/json/text.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
 import { listLastSteps } from '../../core/run/step-rules.ts';
 import type { Telemetry } from '../../core/telemetry/telemetry.ts';
@@ -19,7 +30,6 @@ import { requestCancelOfChildren } from '../../db/run/run-control.ts';
 import type { Ctx } from '../context.ts';
 import { evaluateInRun } from '../run-data/evaluation.ts';
 import type { RunContext } from '../run-data/run-context.ts';
-import { largestOutput, mentionsOf } from '../run-data/step-results.ts';
 import { endRunSpan } from '../telemetry/run-spans.ts';
 
 export interface RunClosing {
@@ -101,44 +111,99 @@ interface RunResult {
 /** The most bytes of all results that an output mentions: they are in memory together. */
 const largestSources = 128 * 1_048_576;
 
-function tooLarge(what: string, bytes: number, limit: number): RunResult {
-  return {
-    error: {
-      code: 'output_too_large',
-      message: `${what} takes ${bytes} bytes; at most ${limit} are allowed`,
-    },
-  };
-}
-
 /** The definition's `output`, otherwise the outputs of the steps that no other step depends on, by id. */
 async function evaluateOutput(ctx: CloseCtx, context: RunContext): Promise<RunResult> {
   const { output } = context.compiled;
-  const sources =
-    output === null
-      ? listLastSteps(context.compiled)
-      : mentionsOf(output).flatMap(({ step_id, reads_output }) => (reads_output ? [step_id] : []));
-  const bytes = await ctx.results.bytesOf(context.run_id, sources);
-  const limit = output === null ? largestOutput : largestSources;
-  if (bytes > limit) return tooLarge(`what the output of the run is made of`, bytes, limit);
-  if (output === null) return gatherOutputs(ctx, context, sources);
-  const evaluated = await evaluateInRun({ context, results: ctx.results }, output, evaluateTemplate);
-  if ('error' in evaluated) {
-    const { code, message } = evaluated.error;
-    return { error: { code, message: `output: ${message}` } };
-  }
-  const size = Buffer.byteLength(JSON.stringify(evaluated.value));
-  return size > largestOutput ? tooLarge('the output of the run', size, largestOutput) : evaluated;
+  if (output === null) return gatherOutputs(ctx, context);
+  const { value, error } = await evaluateSized(ctx, context, output);
+  const result =
+    value === tooLargeValue
+      ? await evaluateParts(ctx, context, output)
+      : { ...(value === undefined ? {} : { value }), ...(error === undefined ? {} : { error }) };
+  if (result.error === undefined) return result;
+  const { code, message } = result.error;
+  return { error: { code, message: `output: ${message}` } };
 }
 
-async function gatherOutputs(
-  { results }: CloseCtx,
-  { run_id }: RunContext,
-  stepIds: readonly string[],
-): Promise<RunResult> {
-  const mentions = stepIds.map((step_id) => ({ step_id, reads_output: true }));
-  const { steps, failure } = await results.scopeOf(run_id, mentions);
+async function gatherOutputs({ results }: CloseCtx, { run_id, compiled }: RunContext): Promise<RunResult> {
+  const stepIds = listLastSteps(compiled);
+  const sizes = await results.sizesOf(run_id, stepIds);
+  const parts = stepIds.map((name) => ({ name, bytes: sizes.get(name) ?? 0 }));
+  const referred = chooseReferences(parts);
+  const read = stepIds.filter((id) => !referred.has(id));
+  const { steps, failure } = await results.scopeOf(run_id, mentionWhole(read));
   if (failure !== null) return { error: failure };
-  return { value: Object.fromEntries(stepIds.map((id) => [id, steps[id]?.output ?? null])) };
+  const outputs = parts.map(({ name, bytes }) => [
+    name,
+    referred.has(name) ? referTo({ bytes, run_id, step: name }) : (steps[name]?.output ?? null),
+  ]);
+  return { value: Object.fromEntries(outputs) };
+}
+
+interface SizedValue {
+  readonly value?: Json | typeof tooLargeValue;
+  readonly error?: Failure;
+  readonly bytes: number;
+  /** The step that most of it comes from. */
+  readonly step: string | null;
+}
+
+/** Evaluates an output, or a part of it, unless it is too large. */
+async function evaluateSized(
+  { results }: CloseCtx,
+  context: RunContext,
+  template: CompiledTemplate,
+): Promise<SizedValue> {
+  const read = mentionsOf(template).filter(({ reads_output }) => reads_output);
+  const sizes = await results.sizesOf(
+    context.run_id,
+    read.map(({ step_id }) => step_id),
+  );
+  const [largest] = [...sizes].sort(([, a], [, b]) => b - a);
+  const sources = { bytes: sum(sizes.values()), step: largest?.[0] ?? null };
+  const inMemory = sum([...sizes.values()].map((bytes) => Math.min(bytes, largestOutput)));
+  if (inMemory > largestSources) return { ...sources, value: tooLargeValue };
+  const evaluated = await evaluateInRun({ context, results }, template, evaluatePart);
+  if ('error' in evaluated) {
+    const isTooLarge = evaluated.error.code === 'output_too_large';
+    return isTooLarge ? { ...sources, value: tooLargeValue } : { ...sources, ...evaluated };
+  }
+  const { value } = evaluated;
+  if (value === tooLargeValue) return { ...sources, value };
+  const bytes = Buffer.byteLength(writeJson(value));
+  return { ...sources, bytes, value: bytes > largestOutput ? tooLargeValue : value };
+}
+
+function sum(numbers: Iterable<number>): number {
+  let all = 0;
+  for (const number of numbers) all += number;
+  return all;
+}
+
+/** O1 for an output that is too large as a whole: those of its parts that are too large are given by reference. */
+async function evaluateParts(
+  ctx: CloseCtx,
+  context: RunContext,
+  output: CompiledTemplate,
+): Promise<RunResult> {
+  const { run_id } = context;
+  const parts = new Map<string, SizedValue>();
+  for (const [name, template] of partsOfOutput(output)) {
+    const part = await evaluateSized(ctx, context, template);
+    if (part.error !== undefined) return { error: part.error };
+    parts.set(name, part);
+    const kept = [...parts].flatMap(([key, { value, bytes }]) =>
+      value === tooLargeValue ? [] : [{ name: key, bytes }],
+    );
+    for (const key of chooseReferences(kept))
+      parts.set(key, { ...(parts.get(key) as SizedValue), value: tooLargeValue });
+  }
+  const shown = [...parts].map(([name, { value, bytes, step }]) => [
+    name,
+    value === tooLargeValue ? referTo({ bytes, run_id, step }) : (value ?? null),
+  ]);
+  const value: JsonObject = Object.fromEntries(shown);
+  return { value: output.root.kind === 'object' ? value : (value[''] ?? null) };
 }
 
 // Closes a run whose workflow will not: it was ended from outside, or never started. Its open work ends with it; its

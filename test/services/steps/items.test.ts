@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../src/contracts/primitives.ts';
+import { mentionWhole } from '../../../src/core/expression/large-outputs.ts';
 import { listEvents } from '../../../src/db/run/event.ts';
 import { listItemResults, listRunSteps, listStepItems } from '../../../src/db/step/step.ts';
 import { recordChanges } from '../../../src/db/step/step-progress.ts';
@@ -152,6 +153,66 @@ async function aMixedFan(state = 'succeeded') {
   return run;
 }
 
+describe('a list of outputs that is too large as a whole', () => {
+  /** `fan` with twenty items of 1 MB has ended. */
+  async function aLargeFan(after: StepDefinition[]) {
+    const run = await aFanRun([1], {}, after);
+    await db('step').insert({ run_id: run.run_id, step_id: 'fan', item: 0, state: 'succeeded', items: 20 });
+    await db.raw(
+      `insert into step (run_id, step_id, item, state, output)
+       select ?, 'fan', i, 'succeeded', json_build_object('name', 'n' || i, 'blob', repeat('x', 1000000))
+       from generate_series(1, 20) i`,
+      [run.run_id],
+    );
+    return run;
+  }
+
+  it('is the list of a for_each, each item with its own value', async () => {
+    await world.register({ name: 'paint' });
+    const run = await aLargeFan([
+      {
+        id: 'next',
+        capability: 'paint',
+        for_each: { items: '{{ steps.fan.output }}' },
+        input: { of: '{{ item.name }}', at: '{{ index }}' },
+      },
+    ]);
+    const worker = world.newWorker();
+    expect(await worker.decide({ run_id: run.run_id, step_ids: ['next'] })).toEqual([
+      { type: 'go', items: 20 },
+    ]);
+    expect(await worker.execute(run, { step_id: 'next', item: 7 })).toMatchObject({
+      output: { of: 'n7', at: 6 },
+    });
+    expect(await worker.execute(run, { step_id: 'next', item: 21 })).toMatchObject({
+      error: { message: 'step next has no item 21' },
+    });
+  });
+
+  it('gives conditions its length, and inputs its members', async () => {
+    await world.register({ name: 'paint' });
+    const input = {
+      n: '{{ steps.fan.output | length }}',
+      all: '{{ steps.fan.output[*].name | slice(0, 2) }}',
+    };
+    const run = await aLargeFan([
+      { id: 'small', capability: 'paint', when: '(steps.fan.output | length) < 20' },
+      { id: 'next', capability: 'paint', input },
+      { id: 'whole', capability: 'paint', input: { all: '{{ steps.fan.output | reverse | first }}' } },
+    ]);
+    const worker = world.newWorker();
+    const [decided] = await worker.decide({ run_id: run.run_id, step_ids: ['small'] });
+    expect(decided).toEqual({ type: 'skip' });
+    expect(await worker.execute(run, 'next')).toMatchObject({ output: { n: 20, all: ['n1', 'n2'] } });
+    expect(await worker.execute(run, 'whole')).toMatchObject({
+      error: {
+        code: 'output_too_large',
+        message: expect.stringMatching(/step fan take 200\d+ bytes; at most 16777216/),
+      },
+    });
+  });
+});
+
 describe('the output of a step with for_each', () => {
   it('is the list of its items in their order, null where one has failed', async () => {
     const run = await aMixedFan();
@@ -164,7 +225,7 @@ describe('the output of a step with for_each', () => {
     const run = await aMixedFan('running');
     const results = createStepResults(db);
     const read = async () => {
-      const { steps } = await results.scopeOf(run.run_id, [{ step_id: 'fan', reads_output: true }]);
+      const { steps } = await results.scopeOf(run.run_id, mentionWhole(['fan']));
       return steps.fan?.output;
     };
     expect(await read()).toEqual(['one', null, { n: 3 }]);
