@@ -11,7 +11,7 @@ import { major, valid } from 'semver';
 import { parseMediaReference } from '../contracts/media.ts';
 import type { CachePolicy } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { canonicalJson, extendPointer } from './json/values.ts';
+import { canonicalJson, extendPointer, isPlainObject } from './json/values.ts';
 import { mentionsMedia, outputPathKey } from './media.ts';
 
 /** The boundary within which equal calls share a result. */
@@ -86,7 +86,7 @@ function withoutFiles(value: Json, pointer: string, places: MediaPlaces): Json {
   if (Array.isArray(value)) {
     return value.map((child, index) => withoutFiles(child as Json, extendPointer(pointer, index), places));
   }
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isPlainObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, child]) => [
       key,
@@ -233,7 +233,7 @@ export function relocate({ output, places, files }: KeptResult, asked: MediaPlac
 function rename(value: Json, placeOf: (reference: string) => string): Json {
   if (typeof value === 'string') return parseMediaReference(value) === null ? value : placeOf(value);
   if (Array.isArray(value)) return value.map((child) => rename(child as Json, placeOf));
-  if (typeof value !== 'object' || value === null) return value;
+  if (!isPlainObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, child]) => [key, rename(child as Json, placeOf)]),
   );

@@ -5,6 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { isPlainObject } from '../core/json/values.ts';
 import { findMediaJobs, type MediaMention } from '../core/media.ts';
 import type { Db } from '../db/connect.ts';
 import { listOwnedJobs } from '../db/run/job.ts';
@@ -79,7 +80,7 @@ export function bindJobMedia(job: JsonObject, jobId: string): JsonObject {
 function bind(value: Json, jobId: string): Json {
   if (typeof value === 'string') return bindText(value, jobId);
   if (Array.isArray(value)) return value.map((item) => bind(item as Json, jobId));
-  if (value === null || typeof value !== 'object') return value;
+  if (!isPlainObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [bindText(key, jobId), bind(item as Json, jobId)]),
   );

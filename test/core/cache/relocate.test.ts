@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { parseExactJson, writeExactJson } from '../../../src/contracts/exact-json.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { findMediaPlaces, listOutputFiles, type MediaPlaces, relocate } from '../../../src/core/cache.ts';
 
@@ -36,6 +37,12 @@ it('what stands below a path goes with it; what was not asked for stays where it
     copies: [{ from: { reference: 'media://a/out/1', sha256: 'one' }, to: 'media://b/parts/1' }],
     kept: [{ reference: 'media://c/log', sha256: 'log' }],
   });
+});
+
+it('numbers that no double keeps stay as they are', () => {
+  const output = parseExactJson('{"id":7615917337495251231,"path":"media://a/out.mp4"}') as JsonObject;
+  const moved = relocate({ output, places: placesOf(made), files: {} }, placesOf(asked));
+  expect(writeExactJson(moved.output)).toBe('{"id":7615917337495251231,"path":"media://b/reel.mp4"}');
 });
 
 it('a file that was written over is the one that was written', () => {

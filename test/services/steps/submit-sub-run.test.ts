@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { parseExactJson } from '../../../src/contracts/exact-json.ts';
+import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { submitPipeline } from '../../../src/services/pipelines/pipeline-service.ts';
 import { createStepResults } from '../../../src/services/run-data/step-results.ts';
 import { type SubRunOrder, submitSubRun } from '../../../src/services/steps/sub-run.ts';
@@ -124,5 +126,15 @@ describe('a step that starts a run', () => {
       error: { code, message: expect.stringMatching(/^(below|nothing)@/) },
     });
     expect(await db('run').where({ parent_item: 9 })).toEqual([]);
+  });
+
+  it('gives it a job with numbers as an instance has written them', async () => {
+    const job = parseExactJson('{"n":7615917337495251231,"of":[{"at":1700000000.123456789}]}') as JsonObject;
+    await submit({ ...at(99), job });
+    const { rows } = await db.raw(
+      `select j.body::text from run r join job j using (job_id) where r.parent_run_id = ? and r.parent_item = 99`,
+      [parent.run_id],
+    );
+    expect(rows).toEqual([{ body: '{"n":7615917337495251231,"of":[{"at":1700000000.123456789}]}' }]);
   });
 });
