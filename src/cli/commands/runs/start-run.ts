@@ -328,7 +328,8 @@ Examples:
   options: {
     ...runFilterOptions,
     '--from <ids>': 'these steps and all that depends on them happen again; others keep their results',
-    '--only-failed': 'steps and items that succeeded keep their results; child runs continue where they failed',
+    '--only-failed':
+      'steps and items that succeeded keep their results; child runs continue where they failed',
     '-j, --job <job>': 'another job: a file, - for stdin, or inline JSON',
     '-v, --version <version>': 'another version of the stored pipeline',
     '--look-up-aliases':
