@@ -6,7 +6,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import type { RunOutcome } from './run/machine.ts';
 import type { RunPlan } from './run/plan.ts';
 import type { RunSnapshot } from './run/snapshot.ts';
-import type { TimeLeft } from './run/time-limit.ts';
+import type { TimeLeft } from './time-limit.ts';
 
 export interface RunPipelineInput {
   readonly engine_version: number;

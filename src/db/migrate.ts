@@ -24,9 +24,8 @@ import { drainInstances } from './migrations/0009-drain-instances.ts';
 import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
 import { watchSchedules } from './migrations/0011-watch-schedules.ts';
 import { continueRuns } from './migrations/0012-continue-runs.ts';
-import { queueCalls } from './migrations/0014-queue-calls.ts';
-import { markStalledRuns } from './migrations/0015-mark-stalled-runs.ts';
-import { timePauses } from './migrations/0018-time-pauses.ts';
+import { queueCalls } from './migrations/0013-queue-calls.ts';
+import { watchRuns } from './migrations/0014-watch-runs.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -52,8 +51,7 @@ const migrations: readonly Migration[] = [
   watchSchedules,
   continueRuns,
   queueCalls,
-  markStalledRuns,
-  timePauses,
+  watchRuns,
 ];
 
 /** In the order of application. */

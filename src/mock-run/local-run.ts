@@ -13,7 +13,7 @@ import { lowestCeiling } from '../core/routing/estimate.ts';
 import type { MemberOfLine } from '../core/routing/memory-lines.ts';
 import type { DrivenRun, RunPorts } from '../core/run/drive.ts';
 import type { RunPlan } from '../core/run/plan.ts';
-import type { TimeLimit } from '../core/run/time-limit.ts';
+import type { TimeLimit } from '../core/time-limit.ts';
 import type { MockFleet } from './mock-fleet.ts';
 import type { MockReview, MockReviewer } from './mock-reviewer.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -8,7 +8,7 @@ import { summarizeFindings } from '../core/json/values.ts';
 import { driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
 import { planRun } from '../core/run/plan.ts';
 import { type RunSnapshot, takeSnapshot } from '../core/run/snapshot.ts';
-import { limitTime, outOfRunTime, type TimeLimit, timeOf } from '../core/run/time-limit.ts';
+import { limitTime, outOfRunTime, type TimeLimit, timeOf } from '../core/time-limit.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import { noteRaise } from './call-unit.ts';
 import { createLocalPorts } from './local-ports.ts';

@@ -28,7 +28,7 @@ import {
   type TimeLimit,
   type TimePorts,
   timeOf,
-} from '../core/run/time-limit.ts';
+} from '../core/time-limit.ts';
 import { listUnits, toSummary } from '../core/workflow-names.ts';
 import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';

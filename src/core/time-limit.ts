@@ -2,7 +2,7 @@
  * The time that a run has for its end. It stands while the run is paused, and goes on after it, in any number of
  * pauses and histories. Engine and mock runs bring their clocks as ports.
  */
-import type { Failure } from '../../contracts/primitives.ts';
+import type { Failure } from '../contracts/primitives.ts';
 
 export interface TimePorts {
   /** Unix milliseconds. */

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { changeTables } from './gentle-steps.ts';
 
 export const queueCalls = {
-  name: '0014-queue-calls',
+  name: '0013-queue-calls',
   isPiecewise: true,
   up: (db: Knex): Promise<void> =>
     changeTables(db, [

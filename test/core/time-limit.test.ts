@@ -1,7 +1,7 @@
 /** The time of a run stands in a pause, whatever the pauses and histories. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { limitTime, type TimeLeft, type TimeLimit, timeOf } from '../../../src/core/run/time-limit.ts';
+import { limitTime, type TimeLeft, type TimeLimit, timeOf } from '../../src/core/time-limit.ts';
 
 /** A clock whose timers fire when it is moved past them. */
 function aClock() {
