@@ -17,7 +17,9 @@ function readDecimal(written: string): Decimal {
   const [, whole = '', fraction = '', power = '0'] =
     /^[-+]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]+))?$/.exec(written) ?? [];
   const all = `${whole}${fraction}`.replace(/^0+/, '');
-  const digits = all.replace(/0+$/, '');
+  let end = all.length;
+  while (all[end - 1] === '0') end -= 1;
+  const digits = all.slice(0, end);
   return { digits, exponent: Number(power) - fraction.length + all.length - digits.length };
 }
 

@@ -5,9 +5,12 @@ import { durationExamples, durationPattern, durationUnitMs as unitMs } from '../
 export function readDuration(text: string): number | undefined {
   if (!durationPattern.test(text)) return undefined;
   let ms = 0;
-  // The units of ISO 8601 are those of the other form in upper case.
-  for (const [, amount, unit = ''] of text.matchAll(/([\d.]+) ?([a-z]+|[A-Z])/g))
-    ms += Number(amount) * unitMs[unit.toLowerCase() as keyof typeof unitMs];
+  let amount = 0;
+  // The units of ISO 8601 are those of the other form in upper case; its P and T have no amount before them.
+  for (const part of text.match(/[\d.]+|[a-z]+|[A-Z]/g) ?? []) {
+    if (/[\d.]/.test(part)) amount = Number(part);
+    else if (part !== 'P' && part !== 'T') ms += amount * unitMs[part.toLowerCase() as keyof typeof unitMs];
+  }
   return Math.round(ms);
 }
 

@@ -143,11 +143,19 @@ export function readShapeIssue(issue: ShapeIssue, root: SourceNode, text: string
   const { node, exact } = findSource(root, pointer);
   if (!exact)
     return [{ code: 'key_missing', pointer, message: `${JSON.stringify(issue.path.at(-1))} is required` }];
-  const finding = readValueIssue(issue, { pointer, node, text });
-  if (typeof node.value !== 'string' || !node.value.includes(delimiters.open)) return [finding];
+  return [readValueIssue(issue, { pointer, node, text })];
+}
+
+/** As `readShapeIssue`; names a key of a definition that was given an expression and takes none. */
+export function readDefinitionIssue(issue: ShapeIssue, root: SourceNode, text: string): ShapeFinding[] {
+  const findings = readShapeIssue(issue, root, text);
   const key = issue.path.findLast((part) => typeof part === 'string');
-  if (key === undefined || templateKeys.has(key)) return [finding];
-  return [{ ...finding, message: `${refuseExpression(key)}; ${finding.message}` }];
+  if (key === undefined || templateKeys.has(key)) return findings;
+  return findings.map((finding) => {
+    const { node, exact } = findSource(root, finding.pointer);
+    const isGiven = exact && typeof node.value === 'string' && node.value.includes(delimiters.open);
+    return isGiven ? { ...finding, message: `${refuseExpression(key)}; ${finding.message}` } : finding;
+  });
 }
 
 /** The keys whose strings are templates. */

@@ -10,7 +10,7 @@ import { checkDefinition, checkKeys } from '../core/definition/checks/check-defi
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../core/definition/compile.ts';
 import { extendPointer, isList, isPlainObject } from '../core/json/values.ts';
-import { createFindingPlacer, readShapeIssue, type UnplacedFinding } from './findings.ts';
+import { createFindingPlacer, readDefinitionIssue, type UnplacedFinding } from './findings.ts';
 import { readJson } from './source/read-json.ts';
 import { readYaml } from './source/read-yaml.ts';
 import { detectFormat, type SourceNode, type SourceReading } from './source/source-node.ts';
@@ -195,7 +195,7 @@ function readShape(root: SourceNode, text: string): ShapeReading {
   }
   const { issues } = parsed.error;
   const findings = issues
-    .flatMap((issue) => readShapeIssue(issue, root, text))
+    .flatMap((issue) => readDefinitionIssue(issue, root, text))
     .map((finding): UnplacedFinding => ({ severity: 'error', ...finding }));
   const salvaged = salvageDefinition(root.value, issues);
   if (salvaged === null) return { definition: null, findings, isSound: false, isOfTheAuthor: () => true };

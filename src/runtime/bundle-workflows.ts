@@ -28,10 +28,11 @@ function findWorkflowFile(name: string): string {
 /** @returns the code of the bundle, whose modules are loaded once for all workflows of a sandbox */
 export async function bundleWorkflows(logger: Logger = new DefaultLogger('ERROR')): Promise<string> {
   const entry = findWorkflowFile('index');
+  const payloadConverterPath = findWorkflowFile('payload-converter');
   const { code } = await bundleWorkflowCode({
     workflowsPath: entry,
-    preloadModules: [entry],
-    payloadConverterPath: findWorkflowFile('payload-converter'),
+    preloadModules: [entry, payloadConverterPath],
+    payloadConverterPath,
     logger,
   });
   return code;

@@ -67,11 +67,11 @@ function readWorkflow({ workflow }: ComfyuiPart, { folder, compile }: WrapHost):
     if (parsed.success) return parsed.data;
     const isOfEditor = Array.isArray(Reflect.get(Object(value), 'nodes'));
     return refuse(
-      isOfEditor ? `${workflow} is a workflow of the editor` : `${workflow} is no workflow in the API format`,
+      isOfEditor ? 'the file is a workflow of the editor' : 'the file is no workflow in the API format',
       'export it with File → Export (API)',
     );
   } catch (error) {
-    return refuse(`${workflow} cannot be read: ${error instanceof Error ? error.message : error}`);
+    return refuse(`the file cannot be read: ${error instanceof Error ? error.message : error}`);
   }
 }
 

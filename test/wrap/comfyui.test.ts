@@ -200,6 +200,6 @@ it('refuses nodes and inputs that the workflow does not have, and a workflow of 
   const home = await aFolder();
   await writeFile(join(home, 'comfyui-workflow.json'), '{"nodes": [], "links": []}');
   expect(linesOf(findingsOf(aWorkflow(), {}, home))).toEqual([
-    '8 workflow_invalid: comfyui-workflow.json is a workflow of the editor',
+    '8 workflow_invalid: the file is a workflow of the editor',
   ]);
 });

@@ -117,10 +117,17 @@ export function toNearest<Value>(value: Value): Value {
   return (holdsExact(value) ? replaceExact(value) : value) as Value;
 }
 
+/** Without recursion: a value may be nested more deeply than the stack allows. */
 export function holdsExact(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (value instanceof ExactNumber) return true;
-  return Array.isArray(value) ? value.some(holdsExact) : Object.values(value).some(holdsExact);
+  const open: unknown[] = [value];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    if (one instanceof ExactNumber) return true;
+    if (typeof one !== 'object' || one === null) continue;
+    for (const inner of Array.isArray(one) ? one : Object.values(one)) {
+      if (typeof inner === 'object' && inner !== null) open.push(inner);
+    }
+  }
+  return false;
 }
 
 function replaceExact(value: unknown): unknown {

@@ -46,11 +46,21 @@ const maxMembers = 32;
 const maxState = 512;
 const longMember = 128;
 
+/** Without spaces and tabs around it. */
+function trimBlanks(text: string): string {
+  const isBlank = (at: number): boolean => text[at] === ' ' || text[at] === '\t';
+  let from = 0;
+  let to = text.length;
+  while (isBlank(from)) from += 1;
+  while (to > from && isBlank(to - 1)) to -= 1;
+  return text.slice(from, to);
+}
+
 /** Several headers are joined with commas. @returns the state as it is passed on; empty if any part is invalid */
 function readState(text: string): string {
   const members = text
     .split(',')
-    .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, ''))
+    .map(trimBlanks)
     .filter((part) => part !== '');
   if (members.length > maxMembers) return '';
   const byKey = new Map<string, string>();

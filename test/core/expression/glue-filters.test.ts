@@ -202,7 +202,7 @@ describe('filters of texts and numbers', () => {
     ['job.t | round', 'round takes a number, not a string'],
     ['1 | round(16)', 'round takes 0 to 15 digits, not a number'],
     ['job.t | add_duration("x")', 'add_duration takes a moment such as'],
-    ['"2026-01-01" | add_duration("1w")', 'add_duration takes a duration such as "1d" or "-30m"'],
+    ['"2026-01-01" | add_duration("1y")', 'add_duration takes a duration such as "1d" or "-30m"'],
     ['"2026-02-30" | timestamp', 'timestamp takes a moment such as'],
     ['1e17 | timestamp', 'the moment is not in the years 0001 to 9999'],
   ])('%s fails: %s', (expression, message) => {
