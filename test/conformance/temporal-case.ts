@@ -15,7 +15,20 @@ type Step = LocalResult['steps'][number];
 
 /** What `findDifferences` looks at. */
 export type SeenRun = Pick<LocalResult, 'outcome' | 'error' | 'output' | 'steps' | 'calls'> &
-  Pick<CaseFleet, 'arrivals'>;
+  Pick<CaseFleet, 'arrivals'> & {
+    /** Between the end of an attempt and the beginning of the next one, by the database's clock, ms. */
+    readonly pauses: readonly number[];
+  };
+
+async function readPauses({ db }: CaseHost, runId: string): Promise<number[]> {
+  const attempts = await db('attempt')
+    .where({ run_id: runId })
+    .orderBy('number')
+    .select('started_at', 'finished_at');
+  return attempts
+    .slice(1)
+    .map(({ started_at }, at) => started_at.getTime() - (attempts[at]?.finished_at?.getTime() ?? 0));
+}
 
 /** Cases run at the same time, so each has capabilities of its own. */
 function renameCapabilities(
@@ -90,6 +103,7 @@ export async function playCase(host: CaseHost, one: ConformanceCase, suffix: str
       steps: steps.flat(),
       calls: fleet.calls(),
       arrivals: fleet.arrivals,
+      pauses: await readPauses(host, run_id),
     };
   } finally {
     stop.abort();

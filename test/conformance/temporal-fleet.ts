@@ -20,8 +20,8 @@ export interface CaseHost {
 export interface CaseFleet {
   /** Calls received so far, by the name that the case uses. */
   calls(): Record<string, number>;
-  /** When each call came, and at which instance of its capability, from 1. */
-  readonly arrivals: readonly { readonly atMs: number; readonly instance: number }[];
+  /** At which instance of its capability each call came, from 1. */
+  readonly arrivals: readonly number[];
   readonly moments: ControlMoments;
   stop(): Promise<void>;
 }
@@ -99,7 +99,7 @@ export async function startFleet(
   const moments = createMoments(one);
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
-  const arrivals: { readonly atMs: number; readonly instance: number }[] = [];
+  const arrivals: number[] = [];
 
   const startOne = async (capability: string, mock: MockCapability, position: number): Promise<void> => {
     const { version, tags, cost_model, max_concurrency, input } = mock;
@@ -114,7 +114,7 @@ export async function startFleet(
     });
     const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
     instance.handle = async (exec, response) => {
-      arrivals.push({ atMs: performance.now(), instance: position });
+      arrivals.push(position);
       const step_id = await stepOf(db, instance, exec);
       const given = give({ input: exec.input as JsonObject, step_id, instance: position });
       return respond(response, given, moments);
