@@ -76,14 +76,14 @@ describe('an instance whose spec holds a hostile schema', () => {
       const warm = await register({ type: 'object', minProperties: 1 }, 'warm');
       await waitFor('the thread is up', async () => (await bench.read(warm.url)).spec_digest !== null);
       const vettingMs = countThreadMs();
-      const heavy = await register(aHeavySchema(220), 'heavy');
+      const heavy = await register(aHeavySchema(440), 'heavy');
       await waitFor('a verdict', async () => {
         const { state, spec_digest } = await bench.read(heavy.url);
         return state === 'quarantined' || spec_digest !== null;
       });
       const spentMs = vettingMs();
       const compilingMs = countThreadMs();
-      createSchemaCompiler().compile(aHeavySchema(220));
+      createSchemaCompiler().compile(aHeavySchema(440));
       expect(spentMs).toBeLessThan(compilingMs() / 2);
     },
   );
