@@ -216,6 +216,107 @@ describe('items whose list or step is another one', () => {
   });
 });
 
+describe('a fan-out over the output of a fan-out that failed in part', () => {
+  const ten = many.slice(0, 10);
+  const made = { items: '{{ steps.shots.output }}', tolerate: 10 };
+
+  test('is paid only for the items whose element is another one, and so are those behind it', async () => {
+    await store('listed-chain', '1', [
+      call(
+        'reels',
+        { name: 'reel {{ item.made }}' },
+        { for_each: { ...made, items: '{{ steps.cuts.output }}' } },
+      ),
+      call('cuts', { name: 'cut {{ item.made ?? "none" }}', at: '{{ index }}' }, { for_each: made }),
+      call('shots', { name: '{{ item }}' }, { for_each: each(3) }),
+      call('join', { name: 'join', all: '{{ steps.reels.output }}' }),
+    ]);
+    for (const one of ['n2', 'n7', 'cut n5', 'reel cut n9']) broken.add(one);
+    const first = await runToEnd('listed-chain', { names: ten });
+    expect([first.state, callsMade().length]).toEqual(['succeeded', 30]);
+    broken.clear();
+    broken.add('n7');
+    // What fails again is repeated once more; what ended is kept.
+    const { body } = await capstan.request<Run>('POST', `/v1/runs/${first.run_id}/rerun`, {
+      only_failed: true,
+    });
+    const second = await capstan.ended(body.run_id);
+    const again = ['cut n2', 'cut n5', 'cut none', 'n2', 'n7'];
+    const reels = ['reel cut n2', 'reel cut n5', 'reel cut n9', 'reel cut none'];
+    expect(callsMade()).toEqual([...again, 'join', ...reels].sort());
+    broken.clear();
+    const { run, preview, calls } = await repeat(second);
+    expect(calls).toEqual(['cut n7', 'join', 'n7', 'reel cut n7']);
+    expect(preview.executed.map(({ id, items }) => [id, items?.repeated])).toEqual([
+      ['reels', '7'],
+      ['cuts', '7'],
+      ['shots', '7'],
+      ['join', undefined],
+    ]);
+    const reelsOf = (await itemsOf(run, 'reels')).map(({ state }) => state);
+    expect(reelsOf).toEqual(ten.map((one) => (one === 'n7' ? 'succeeded' : 'reused')));
+  });
+
+  test('that was never reached keeps nothing, and keeps its part when a rerun does not reach it', async () => {
+    await store('listed-late', '1', [
+      call('shots', { name: '{{ item }}' }, { for_each: each(1) }),
+      call('cuts', { name: 'cut {{ item.made ?? "none" }}' }, { for_each: made }),
+    ]);
+    broken.add('n1');
+    const first = await runToEnd('listed-late', { names: ten });
+    expect(first.state).toBe('succeeded');
+    await store('listed-late', '2', [
+      call('shots', { name: '{{ item }}' }, { for_each: each(0) }),
+      call('cuts', { name: 'cut {{ item.made ?? "none" }}' }, { for_each: made }),
+    ]);
+    const { body } = await capstan.request<Run>('POST', `/v1/runs/${first.run_id}/rerun`, {
+      only_failed: true,
+      version: '2',
+    });
+    const second = await capstan.ended(body.run_id);
+    expect(second.state).toBe('failed');
+    broken.clear();
+    expect((await repeat(second)).calls).toEqual(['cut n1', 'n1']);
+    // Of another job, elements move to other places, and their items with them.
+    const job = { names: ['n10', 'x', 'n2'] };
+    const { preview, calls } = await repeat(first, { only_failed: true, job });
+    expect(calls).toEqual(['cut x', 'x']);
+    expect(preview.executed.map(({ items }) => items?.repeated)).toEqual(['2', '2']);
+  });
+
+  test('of child runs goes on where the child runs of kept elements failed', async () => {
+    await store('listed-child', '1', [
+      call('cut', { name: 'cut {{ job.name }}' }),
+      call('send', { name: 'send {{ job.name }}', cut: '{{ steps.cut.output }}' }),
+    ]);
+    const child: StepDefinition = {
+      id: 'reels',
+      pipeline: 'listed-child@1',
+      input: { name: '{{ item.made }}' },
+    };
+    await store('listed-parent', '1', [
+      call('shots', { name: '{{ item }}' }, { for_each: each(1) }),
+      { ...child, for_each: made },
+    ]);
+    broken.add('n3').add('send n4');
+    const first = await runToEnd('listed-parent', { names: ten });
+    expect(first.state).toBe('succeeded');
+    broken.clear();
+    const path = `/v1/runs/${first.run_id}/rerun`;
+    const asked = { only_failed: true };
+    const { body: preview } = await capstan.request<RerunPreview>('POST', path, { ...asked, preview: true });
+    expect(preview.executed.map(({ id, items }) => [id, items?.repeated])).toEqual([
+      ['shots', '3'],
+      ['reels', '3-4'],
+    ]);
+    expect(preview.calls).toEqual({ min: 2, max: null });
+    callsMade();
+    const { body } = await capstan.request<Run>('POST', path, asked);
+    expect((await capstan.ended(body.run_id)).state).toBe('succeeded');
+    expect(callsMade()).toEqual(['cut n3', 'n3', 'send n3', 'send n4']);
+  });
+});
+
 describe('an alias of a child pipeline', () => {
   test('is looked up once for a run, and kept in a rerun unless that is asked for', async () => {
     const ofVersion = (version: string): StepDefinition[] => [

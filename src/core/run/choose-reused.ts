@@ -6,14 +6,15 @@
  *
  * A step that was skipped, and would be skipped again, is kept as skipped: the steps behind it see the same end. A step
  * that happens again although nothing before it does keeps a part of its work: items with results, and child runs,
- * which go on where they failed (kept-items.ts).
+ * which go on where they failed (kept-items.ts). So does a step whose items are the output of such a step.
  */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import type { CompiledDefinition, CompiledStep } from '../definition/compile.ts';
 import { formatPath, type Segment } from '../expression/ast.ts';
-import { references } from '../expression/template.ts';
+import { findListedStep } from '../expression/large-outputs.ts';
+import { referencedSteps, references } from '../expression/template.ts';
 import { canonicalJson } from '../json/values.ts';
 import { judgeRunIf } from './readiness.ts';
 
@@ -46,9 +47,10 @@ export interface Repetition {
 
 /**
  * How much of its former work a step keeps that happens again. all: the same items; equal: those with an equal input,
- * because the step or a value that it refers to is another one; none: nothing.
+ * because the step or a value that it refers to is another one; listed: those whose place in the output of another
+ * step, which is their list, is kept; none: nothing.
  */
-export type KeptPart = 'all' | 'equal' | 'none';
+export type KeptPart = 'all' | 'equal' | 'listed' | 'none';
 
 export interface ExecutedStep {
   readonly id: string;
@@ -125,10 +127,29 @@ function chooseStep(repetition: Repetition, step: CompiledStep, { changed, choic
   const own = explain(repetition, id) ?? changed ?? describeMissing(repetition, id);
   if (executed !== -1) {
     const first = compiled.steps[step.dependencies[executed] as number]?.definition.id;
-    return again(own ?? `it depends on ${first}, which happens again`);
+    const reason = own ?? `it depends on ${first}, which happens again`;
+    return { reason, keeps: changed === undefined && isListed(step, compiled, ends) ? 'listed' : 'none' };
   }
   if (own === undefined) return 'reused';
   return { reason: own, keeps: changed === undefined ? 'all' : 'equal' };
+}
+
+/**
+ * Whether its list is the output of a step that keeps a part of its work, and nothing else that happens again shapes
+ * its items.
+ * @param ends of its dependencies
+ */
+function isListed(
+  { items, input, dependencies }: CompiledStep,
+  { indexOf }: CompiledDefinition,
+  ends: readonly (StepChoice | undefined)[],
+): boolean {
+  const listed = items === null ? null : findListedStep(items);
+  if (listed === null) return false;
+  const isExecuted = (id: string): boolean =>
+    typeof ends[dependencies.indexOf(indexOf.get(id) ?? -1)] === 'object';
+  const keepParts = ends.every((end) => typeof end !== 'object' || end.keeps !== 'none');
+  return keepParts && isExecuted(listed) && !referencedSteps(input).some(isExecuted);
 }
 
 function again(reason: string): Omit<ExecutedStep, 'id'> {

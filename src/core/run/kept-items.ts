@@ -45,3 +45,19 @@ function addTo(lists: Map<string, number[]>, input: string, item: number): void 
   if (list === undefined) lists.set(input, [item]);
   else list.push(item);
 }
+
+/** An item of the new run with the one of the old run whose work it keeps. */
+export interface ItemPair {
+  readonly item: number;
+  readonly former: number;
+}
+
+/**
+ * The places of items whose list is the output of another step, by former item: equal elements give equal inputs.
+ * @param listed what that step keeps
+ * @param countsItems an input has `index`, so only an item at the same place has an equal one
+ */
+export function placeListed(listed: readonly ItemPair[], countsItems: boolean): ReadonlyMap<number, number> {
+  const usable = listed.filter(({ item, former }) => !countsItems || item === former);
+  return new Map(usable.map(({ item, former }) => [former, item]));
+}

@@ -308,6 +308,58 @@ describe('a step that happens again', () => {
     expect(executed.find(({ id }) => id === 'each')?.keeps).toBe('none');
   });
 
+  const over = (id: string, more: Partial<StepDefinition> = {}): StepDefinition => ({
+    id,
+    capability: 'x',
+    for_each: { items: `{{ steps.${id === 'b' ? 'a' : 'b'}.output }}` },
+    input: { n: '{{ item }}', style: '{{ job.style ?? "" }}' },
+    ...more,
+  });
+  const keepsOf = (b: Partial<StepDefinition>, asked: Parameters<typeof choose>[0] = {}) => {
+    const list = { items: '{{ job.clips[*].name }}' };
+    const steps = [
+      over('c'),
+      over('b', b),
+      { id: 'plain', capability: 'x' },
+      over('a', { for_each: list, input: {} }),
+      over('other', { for_each: list, input: {} }),
+    ];
+    const definition = { pipeline: 'p', version: '1', steps };
+    const { executed } = choose({
+      definition,
+      before: definition,
+      failedItems: new Map([['a', 1]]),
+      states: Object.fromEntries(steps.map(({ id }) => [id, 'succeeded'])),
+      ...asked,
+    });
+    return Object.fromEntries(executed.map(({ id, keeps }) => [id, keeps]));
+  };
+
+  it.each<[string, Partial<StepDefinition>]>([
+    ['reads its own item', {}],
+    ['reads another step that is kept', { input: { n: '{{ item.x }}', all: '{{ steps.plain.output }}' } }],
+    ['counts its items', { input: { n: '{{ item }} {{ index }}' } }],
+    ['has a condition on that list', { when: 'steps.a.output | length > 0' }],
+  ])('keeps, also behind others, the items of a list whose elements are kept when it %s', (_, b) => {
+    expect(keepsOf(b)).toEqual({ a: 'all', b: 'listed', c: 'listed' });
+  });
+
+  it.each<[string, Partial<StepDefinition>, Parameters<typeof choose>[0]]>([
+    ['reads the whole list, too', { input: { n: '{{ item }}', of: '{{ steps.a.output | length }}' } }, {}],
+    ['reads the cost of that step', { input: { cost: '{{ steps.a.cost_usd }}' } }, {}],
+    ['takes another list made of it', { for_each: { items: '{{ steps.a.output | reverse }}' } }, {}],
+    ['reads another value of the job', {}, { job: { ...job, style: 'new' } }],
+    ['is behind a step that keeps nothing', { depends_on: ['plain'] }, { from: ['plain'] }],
+    ['is named itself', {}, { from: ['b'] }],
+  ])('keeps none of them when it %s', (_, b, asked) => {
+    expect(keepsOf(b, asked)).toMatchObject({ a: 'all', b: 'none', c: 'none' });
+  });
+
+  it('keeps none of them when that step keeps nothing, and all of them when it is kept', () => {
+    expect(keepsOf({}, { from: ['a'] })).toEqual({ a: 'none', b: 'none', c: 'none' });
+    expect(keepsOf({}, { failedItems: new Map([['b', 1]]) })).toEqual({ b: 'all', c: 'listed' });
+  });
+
   it('does not happen because it would try in another way', () => {
     const patient = definitionOf({
       cut: { retry: { max: 9 }, timeout: '9s', total_timeout: '1h', description: 'd', on_error: 'continue' },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { StepState } from '../../../src/contracts/run-step.ts';
-import { type FormerItem, isKeptItem, pairItems } from '../../../src/core/run/kept-items.ts';
+import { type FormerItem, isKeptItem, pairItems, placeListed } from '../../../src/core/run/kept-items.ts';
 import { runs } from '../../support/runs.ts';
 
 /** `a+ b- c+`: inputs of items in order, with a result or without. */
@@ -60,5 +60,26 @@ describe('items of a repeated step', () => {
       ),
       { numRuns: runs(100) },
     );
+  });
+});
+
+describe('items whose list is the output of another step', () => {
+  const pairs = [
+    { item: 1, former: 1 },
+    { item: 2, former: 4 },
+  ];
+
+  it.each<[string, boolean, [number, number][]]>([
+    [
+      'go where their elements go',
+      false,
+      [
+        [1, 1],
+        [4, 2],
+      ],
+    ],
+    ['stay at their places when they are counted', true, [[1, 1]]],
+  ])('%s', (_, countsItems, places) => {
+    expect([...placeListed(pairs, countsItems)]).toEqual(places);
   });
 });

@@ -12,15 +12,18 @@ import {
   compileDefinition,
 } from '../../../core/definition/compile.ts';
 import { evaluateCondition } from '../../../core/expression/condition.ts';
+import { findListedStep, mentionsOf } from '../../../core/expression/large-outputs.ts';
+import { references } from '../../../core/expression/template.ts';
 import { canonicalJson } from '../../../core/json/values.ts';
 import { findMediaJobs, type MediaMention } from '../../../core/media.ts';
 import {
   chooseReused,
   type ExecutedStep,
+  inOrder,
   type Repetition,
   type ReuseChoice,
 } from '../../../core/run/choose-reused.ts';
-import { isKeptItem, pairItems } from '../../../core/run/kept-items.ts';
+import { type ItemPair, isKeptItem, pairItems, placeListed } from '../../../core/run/kept-items.ts';
 import { splitReference } from '../../../core/run/step-rules.ts';
 import {
   countFailedItems,
@@ -58,7 +61,7 @@ export interface RepeatedWork extends ExecutedStep {
   readonly isWanted: boolean | null;
   /** Number of its items; null: it has none, or they are known only when it runs. */
   readonly total: number | null;
-  readonly kept: readonly { readonly item: number; readonly former: number }[];
+  readonly kept: readonly ItemPair[];
   /** Child runs that go on; item 0 = the step as a whole. */
   readonly continued: readonly { readonly item: number; readonly earlier_run_id: string }[];
 }
@@ -103,8 +106,7 @@ export async function planRerun(
   const firstMissing = [...missing].map(([id, items]) => [id, [...items.values()][0] ?? ''] as const);
   const choice = missing.size === 0 ? first : chooseReused({ ...repetition, missing: new Map(firstMissing) });
   const units = await readUnits(ctx, before, choice);
-  const executed: RepeatedWork[] = [];
-  for (const step of choice.executed) executed.push(await planWork(runs, step, { units, missing }));
+  const executed = await planWorks(runs, choice, { units, missing });
   const kept = new Set(choice.reused);
   for (const work of executed) for (const { former } of work.kept) kept.add(nameOf(work.id, former));
   const references = mentioned.filter(
@@ -249,11 +251,32 @@ interface FormerWork {
   readonly missing: MissingFiles;
 }
 
-async function planWork(runs: TwoRuns, executed: ExecutedStep, work: FormerWork): Promise<RepeatedWork> {
+/** Plans each step after those before it, whose items may be its own. */
+async function planWorks(
+  runs: TwoRuns,
+  { executed }: ReuseChoice,
+  work: FormerWork,
+): Promise<readonly RepeatedWork[]> {
+  const { compiled } = runs.next;
+  const choices = new Map(executed.map((choice) => [choice.id, choice]));
+  const planned = new Map<string, RepeatedWork>();
+  for (const index of inOrder(compiled)) {
+    const choice = choices.get(compiled.steps[index]?.definition.id ?? '');
+    if (choice !== undefined) planned.set(choice.id, await planWork(runs, choice, { ...work, planned }));
+  }
+  return executed.flatMap(({ id }) => planned.get(id) ?? []);
+}
+
+interface WorkBefore extends FormerWork {
+  /** The steps before it that happen again. */
+  readonly planned: ReadonlyMap<string, RepeatedWork>;
+}
+
+async function planWork(runs: TwoRuns, executed: ExecutedStep, work: WorkBefore): Promise<RepeatedWork> {
   const { next } = runs;
   const { id, keeps } = executed;
   const step = next.compiled.steps[next.compiled.indexOf.get(id) ?? -1] as CompiledStep;
-  const isWanted = step.when === null ? true : keeps === 'none' ? null : !(await isLeft(next.values, step));
+  const isWanted = keeps === 'none' && step.when !== null ? null : await foreseeWhen(next, step, work);
   const nothing: RepeatedWork = { ...executed, step, isWanted, total: null, kept: [], continued: [] };
   if (keeps === 'none' || isWanted === false) return nothing;
   const gone = work.missing.get(id);
@@ -262,9 +285,21 @@ async function planWork(runs: TwoRuns, executed: ExecutedStep, work: FormerWork)
   );
   if (step.items === null) return { ...nothing, continued: listContinued(step, rows, undefined) };
   const items = rows.filter(({ item }) => item > 0);
+  if (keeps === 'listed') return { ...nothing, ...keepListed(step, items, work) };
   const total = await countItems(runs, step, keeps);
   if (keeps === 'all') return { ...nothing, total, ...keepSame(step, items) };
   return total === null ? nothing : { ...nothing, total, ...(await keepEqual(runs, step, { items, total })) };
+}
+
+/** @returns whether its condition holds; null if that is not known yet */
+async function foreseeWhen(
+  { values }: RunSide,
+  step: CompiledStep,
+  { planned }: Pick<WorkBefore, 'planned'>,
+): Promise<boolean | null> {
+  if (step.when === null) return true;
+  const isOpen = mentionsOf(step.when).some(({ step_id }) => planned.has(step_id));
+  return isOpen ? null : !(await isLeft(values, step));
 }
 
 /** @returns null if that is not known yet */
@@ -278,15 +313,33 @@ async function countItems({ next, steps }: TwoRuns, step: CompiledStep, keeps: E
 type Pairs = Pick<RepeatedWork, 'kept' | 'continued'>;
 
 function keepSame(step: CompiledStep, rows: readonly FormerUnitRow[]): Pairs {
-  const kept = rows.filter(isKeptItem).map(({ item }) => ({ item, former: item }));
-  return {
-    kept,
-    continued: listContinued(
-      step,
-      rows.filter((row) => !isKeptItem(row)),
-      undefined,
-    ),
-  };
+  return keepPlaced(step, rows, new Map(rows.map(({ item }) => [item, item])));
+}
+
+/** Keeps the items whose element is kept of the step whose output is their list. */
+function keepListed(
+  step: CompiledStep,
+  rows: readonly FormerUnitRow[],
+  { planned }: Pick<WorkBefore, 'planned'>,
+): Pairs & Pick<RepeatedWork, 'total'> {
+  const listed = planned.get(step.items === null ? '' : (findListedStep(step.items) ?? ''));
+  if (listed === undefined) return { total: null, kept: [], continued: [] };
+  const countsItems = references(step.input).some(({ root }) => root === 'index');
+  return { total: listed.total, ...keepPlaced(step, rows, placeListed(listed.kept, countsItems)) };
+}
+
+/** @param placeOf the new item of a former one; none: it has no work to keep */
+function keepPlaced(
+  step: CompiledStep,
+  rows: readonly FormerUnitRow[],
+  placeOf: ReadonlyMap<number, number>,
+): Pairs {
+  const kept = rows.filter(isKeptItem).flatMap(({ item: former }) => {
+    const item = placeOf.get(former);
+    return item === undefined ? [] : [{ item, former }];
+  });
+  const others = rows.filter((row) => !isKeptItem(row));
+  return { kept, continued: listContinued(step, others, placeOf) };
 }
 
 /** @param placeOf the new item of a former one; undefined: the same */
@@ -322,14 +375,9 @@ async function keepEqual(
     pairs.flatMap((one, index) => (one === undefined ? [] : [[one, index + 1] as const])),
   );
   const callsSame = targetOf(before) === targetOf(step);
-  const kept = rows
-    .filter((row) => callsSame && isKeptItem(row))
-    .flatMap(({ item: one }) => {
-      const item = placeOf.get(one);
-      return item === undefined ? [] : [{ item, former: one }];
-    });
-  const others = rows.filter((row) => !callsSame || !isKeptItem(row));
-  return { kept, continued: listContinued(step, others, placeOf) };
+  return callsSame
+    ? keepPlaced(step, rows, placeOf)
+    : { kept: [], continued: listContinued(step, rows, placeOf) };
 }
 
 /** @returns equal texts for equal inputs; undefined: it cannot be evaluated */
