@@ -88,13 +88,18 @@ export type LadderEnd =
       readonly due_at: string;
       readonly error: Failure;
     }
-  /** The run of its step is paused; it goes on from there. */
-  | { readonly type: 'end'; readonly outcome: 'held'; readonly from: LadderPoint };
+  /** It goes on from there after the pause of its step's run, or when its call in line for a slot is called. */
+  | ({ readonly type: 'end'; readonly outcome: 'held'; readonly from: LadderPoint } & HeldInLine);
+
+interface HeldInLine {
+  /** Its corrected call stands in line for a free slot, until this time at the latest; null = without limit. */
+  readonly in_line?: { readonly until: number | null };
+}
 
 export type LadderPoint = Pick<LadderPosition, 'transition' | 'command'>;
 
 /** The position of a ladder. */
-export interface LadderPosition {
+export interface LadderPosition extends HeldInLine {
   readonly escalation_id: string;
   readonly transition: number;
   readonly command: LadderStage;

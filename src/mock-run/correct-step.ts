@@ -5,7 +5,6 @@
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
 import { summarizeFindings } from '../core/json/values.ts';
-import { classOfCorrection } from '../core/ladder/classify-failure.ts';
 import { type CorrectionTask, proposeCorrections } from '../core/ladder/correction.ts';
 import {
   interruptLadder,
@@ -18,6 +17,7 @@ import { maskError } from '../core/ladder/error-text.ts';
 import {
   type CorrectionPorts,
   type ExecutionEnd,
+  failedCorrection,
   interruptionMs,
 } from '../core/ladder/execute-correction.ts';
 import { followDecision, followStop, reviewKindOf, undecidedFailure } from '../core/ladder/human-review.ts';
@@ -26,6 +26,7 @@ import { ladderMs, reviewDueMs } from '../core/ladder/levels.ts';
 import type { SchemaFinding } from '../core/repair/candidate.ts';
 import { decidedInput } from '../core/review-actions.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
+import type { Wait } from '../core/run/machine-state.ts';
 import { type CallExecution, even, executeCall } from './execute-call.ts';
 import { type ClimbingStep, isCancelled, isPaused, type LocalRun, type UnitRecord } from './local-run.ts';
 import { type DecidedReview, isOver, type MockReview, requireAction } from './mock-reviewer.ts';
@@ -88,11 +89,12 @@ async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   const { time } = run.world;
   const endsAt = time.now() + ladderMs;
   while (!run.climbing.aborted) {
-    if (isPaused(run)) return heldByPause(run);
+    if (isPaused(run)) return held({ awaiting: 'retry', until: time.now() });
     const isInTime = time.now() < endsAt;
     const made = isInTime
       ? await makeTransition(portsOf(run, climbing), climbing.ladder)
       : interruptLadder(climbing.ladder, 'timed_out');
+    if ('in_line' in made) return held({ awaiting: 'slot', until: made.in_line.until });
     let delayMs = 'delay_ms' in made ? made.delay_ms : 0;
     if ('next' in made) {
       climbing.ladder = made.next;
@@ -106,10 +108,9 @@ async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   return cancelledEnd;
 }
 
-/** The wait is over at once, and the machine resumes the ladder after the pause (M9). */
-function heldByPause({ world }: LocalRun): UnitWaiting {
-  const until = world.time.now();
-  return { state: 'waiting', wait: { awaiting: 'retry', until, ladder: true, ref: null } };
+/** In a pause, the wait is over at once, and the machine resumes the ladder after the pause (M9). */
+function held(wait: Pick<Wait, 'awaiting' | 'until'>): UnitWaiting {
+  return { state: 'waiting', wait: { ...wait, ladder: true, ref: null } };
 }
 
 function portsOf(run: LocalRun, climbing: ClimbingStep): LadderPorts {
@@ -133,15 +134,17 @@ function portsOf(run: LocalRun, climbing: ClimbingStep): LadderPorts {
   };
 }
 
-/** Executes the step with a corrected input; earlier failures no longer count. */
+/** Executes the step with a corrected input; failures of earlier inputs no longer count. */
 async function executeRevision(
   run: LocalRun,
   { unit, step }: ClimbingStep,
   input: JsonObject,
 ): Promise<CallExecution> {
-  unit.counted = 0;
-  unit.failedOn.clear();
-  moveUnit(run, unit, { state: 'retrying' });
+  if (unit.queued === undefined) {
+    unit.counted = 0;
+    unit.failedOn.clear();
+    moveUnit(run, unit, { state: 'retrying' });
+  }
   const done = await executeCall(run, unit, { step, input, stop: run.climbing, mayWait: false });
   if (done.state === 'succeeded') unit.output = done.output;
   return done;
@@ -149,18 +152,19 @@ async function executeRevision(
 
 const outOfMoney: Failure = { code: 'budget_exhausted', message: 'the budget of the run is used up' };
 
-/** A correction never waits: without an instance it is retried, without budget it fails. */
+/** A correction waits for a slot alone: without an instance it is retried, without budget it fails. */
 function toExecutionEnd({ world }: LocalRun, done: CallExecution): ExecutionEnd {
   switch (done.state) {
     case 'succeeded':
       return { kind: 'succeeded' };
     case 'failed':
     case 'unknown':
-      return { kind: 'failed', class: classOfCorrection(done.error), error: done.error };
+      return failedCorrection(done.error);
     case 'cancelled':
       return { kind: 'interrupted', delayMs: interruptionMs };
     case 'waiting': {
       const { awaiting, until } = done.wait;
+      if (awaiting === 'slot') return { kind: 'in_line', until };
       if (awaiting === 'budget') return { kind: 'failed', class: 'budget', error: outOfMoney };
       const delayMs = (until ?? 0) - world.time.now();
       return { kind: 'interrupted', delayMs: Math.max(interruptionMs, delayMs) };

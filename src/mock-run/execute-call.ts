@@ -34,7 +34,7 @@ interface UnitCall {
   readonly step: CompiledStep;
   readonly input: JsonObject;
   readonly stop: CancelSignal;
-  /** Whether it may end in a wait for a slot or for its next attempt; a ladder waits itself. */
+  /** Whether it may end in a wait for its next attempt; a ladder waits for that itself. */
   readonly mayWait: boolean;
 }
 
@@ -61,13 +61,13 @@ export async function executeCall(
       remainingMs,
     });
     const { retry } = settings;
-    const pace = { round: unit.rounds, retry, resendsWithinMs: remainingMs, mayStand: mayWait };
+    const pace = { round: unit.rounds, retry, resendsWithinMs: remainingMs };
     const isHeld = async () => isPaused(run);
     const end = await driveCall(ports, { unit, input, route, signal: stop, isHeld, ...pace });
     if (end.kind !== 'retry') return toExecution(end);
     endsAt += end.waitedMs;
     const leftMs = endsAt - passedMs();
-    if (end.isFull && mayWait) return waitForSlot(run, unit, { route, settings, leftMs });
+    if (end.isFull) return waitForSlot(run, unit, { route, settings, leftMs });
     const inStepMs = isPaused(run) ? 0 : end.delayMs;
     if (!hasTimeFor(inStepMs, leftMs)) {
       return { state: 'failed', error: outOfTime(end.error, settings.totalTimeoutMs) };
@@ -159,8 +159,6 @@ function toExecution(end: Exclude<CallEnd, { kind: 'retry' }>): CallExecution {
 
 interface MockedCall extends RoutedCall {
   readonly unit: UnitRecord;
-  /** N4: it stands in line when no slot is free. */
-  readonly mayStand: boolean;
   readonly input: JsonObject;
 }
 
@@ -202,7 +200,7 @@ async function claim(
   tried: ReadonlySet<string>,
 ): Promise<ClaimEnd<ClaimedCall>> {
   const { time, fleet, seed } = run.world;
-  const { route, signal, unit, mayStand } = call;
+  const { route, signal, unit } = call;
   const beganAt = time.now();
   const deadline = beganAt + longestWaitMs;
   const ports = {
@@ -218,7 +216,7 @@ async function claim(
   };
   const search = new ClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
   search.noteFailures(unit.failedOn);
-  const mustStand = mayStand && unit.queued?.isCalled !== true && fleet.lines.ahead(route) > 0; // N4
+  const mustStand = unit.queued?.isCalled !== true && fleet.lines.ahead(route) > 0; // N4
   for (;;) {
     search.forgetMoment();
     const end = mustStand
@@ -226,7 +224,7 @@ async function claim(
       : await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
     if (end.kind === 'claimed') return { ...end, waitedMs: time.now() - beganAt };
     const isFull = end.choice.best !== null;
-    const isHopeful = isWorthWaiting(end.choice, tried) && !(isFull && mayStand);
+    const isHopeful = isWorthWaiting(end.choice, tried) && !isFull;
     if (!isHopeful || signal.aborted || time.now() >= deadline) {
       return { kind: 'none', ...explainMiss('', end, search), waitedMs: isFull ? time.now() - beganAt : 0 };
     }

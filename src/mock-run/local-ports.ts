@@ -98,7 +98,7 @@ async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
 function resumeUnit(run: LocalRun, planned: Unit, { ladder, awaiting }: Wait): Promise<UnitResult> {
   if (ladder !== true) return executeUnit(run, planned);
   const unit = unitOf(run, nameOf(planned));
-  return awaiting === 'retry' ? climbUnit(run, unit) : followReview(run, unit);
+  return awaiting === 'review' ? followReview(run, unit) : climbUnit(run, unit);
 }
 
 async function giveUpUnit(run: LocalRun, planned: Unit): Promise<UnitEnd> {

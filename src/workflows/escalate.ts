@@ -91,9 +91,10 @@ async function makeTransitions(ladder: LadderRun, from: LadderResumption): Promi
     if (command.type === 'end') return command;
     const place = await makeTransition(ladder, transition, command);
     enter(ladder, place);
-    if (place.is_held === true) {
-      return { type: 'end', outcome: 'held', from: { transition: place.transition, command: place.command } };
-    }
+    const { in_line } = place;
+    if (place.is_held !== true && in_line === undefined) continue;
+    const from = { transition: place.transition, command: place.command };
+    return { type: 'end', outcome: 'held', from, ...(in_line === undefined ? {} : { in_line }) };
   }
 }
 

@@ -57,7 +57,7 @@ export interface StepEscalations {
   /** Begins the ladder of a unit with a real failure, whose escalation exists. */
   begin(unit: Unit, place: LadderPosition, error: Failure): void;
   climb(unit: Unit): Promise<UnitEnd | UnitWaiting>;
-  /** Resumes after the unit's review, or after a pause of the run. */
+  /** Resumes after the unit's review, after a pause of the run, or when its call in line is called. */
   resume(unit: Unit, wait: Wait): Promise<UnitEnd | UnitWaiting>;
   giveUp(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
   /** Asks every ladder to end soon. */
@@ -128,8 +128,11 @@ function takeEnd(
     }
     case 'held': {
       const ref = { escalation_id, rounds, from: { ...end.from } } as unknown as Wait['ref'];
-      const wait = { awaiting: 'retry', until: Date.now(), ladder: true, ref } as const;
-      return Promise.resolve({ state: 'waiting', wait });
+      const wait =
+        end.in_line === undefined
+          ? ({ awaiting: 'retry', until: Date.now() } as const)
+          : ({ awaiting: 'slot', until: end.in_line.until } as const);
+      return Promise.resolve({ state: 'waiting', wait: { ...wait, ladder: true, ref } });
     }
     case 'succeeded':
     case 'skipped':
@@ -178,7 +181,7 @@ async function endUnit(
   return ended;
 }
 
-/** The data that a ladder's wait carries: the review that it waits for, or where a pause has held it. */
+/** The data that a ladder's wait carries: the review that it waits for, or where a pause or a line holds it. */
 type WaitingLadder = Pick<UnitEscalation, 'escalation_id' | 'rounds'> &
   ({ readonly review_id: string } | { readonly from: LadderPoint });
 

@@ -265,6 +265,6 @@ function describeEnd(end: Extract<LadderStage, { type: 'end' }>): string {
     case 'review':
       return `in_review, due ${end.due_at}, ${end.review_id}`;
     case 'held':
-      return `held by the pause of its run, before: ${describeCommand(end.from.command)}`;
+      return `held by ${end.in_line === undefined ? 'the pause of its run' : 'the line for a free slot'}, before: ${describeCommand(end.from.command)}`;
   }
 }

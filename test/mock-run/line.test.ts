@@ -133,6 +133,69 @@ describe('waiting for a slot counts against no timeout of the step', () => {
   });
 });
 
+/** Its input needs a number; the steps give it texts, which level 0 corrects. */
+function strictGpu(slots: number): Mocks {
+  const input = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+  return {
+    capabilities: {
+      gpu: { max_concurrency: slots, duration: '60s', input, replies: [{ delay: '60s' }] },
+    },
+  };
+}
+
+function corrections(items: number, settings: object = {}): PipelineDefinition {
+  const texts = Array.from({ length: items }, (_, at) => String(at));
+  return renders(items, { for_each: { items: texts }, escalate: { repair: 'apply' }, ...settings });
+}
+
+describe('a call with a corrected input waits as any other', () => {
+  test.each<[number, number]>([
+    [60, 1],
+    [200, 3],
+  ])('%d corrected renders of a minute on %d slots outlast their ladders', async (items, slots) => {
+    const { outcome, calls } = await runLocally(corrections(items), {}, strictGpu(slots));
+    expect({ outcome, calls }).toEqual({ outcome: 'succeeded', calls: { gpu: items } });
+  });
+
+  test('it has its turn: two equal runs share a slot evenly, whichever of them is corrected', async () => {
+    const [first, second] = await runTogether(strictGpu(1), [
+      [0, corrections(20)],
+      [5.5, renders(10)],
+    ]);
+    expect([first?.outcome, second?.outcome]).toEqual(['succeeded', 'succeeded']);
+    expect(second?.minutes).toBeGreaterThanOrEqual(19);
+    expect(second?.minutes).toBeLessThanOrEqual(21.5);
+  });
+
+  test('queue_timeout bounds it, and nobody is asked', async () => {
+    const settings = {
+      queue_timeout: '90s',
+      for_each: { items: ['0', '1', '2', '3', '4'], tolerate: 5 },
+    };
+    const { outcome, steps, calls } = await runLocally(corrections(5, settings), {}, strictGpu(1));
+    const failed = steps.filter(({ state }) => state === 'failed');
+    expect({ outcome, calls, codes: failed.map(({ error }) => error?.code) }).toEqual({
+      outcome: 'succeeded',
+      calls: { gpu: 2 },
+      codes: ['queue_timeout', 'queue_timeout', 'queue_timeout'],
+    });
+  });
+
+  test('a pause holds it, and stops its queue_timeout', async () => {
+    const mocks: Mocks = {
+      ...strictGpu(1),
+      control: [
+        { at: '30s', action: 'pause' },
+        { at: '5h', action: 'resume' },
+      ],
+    };
+    const { outcome, calls, events } = await runLocally(corrections(2, { queue_timeout: '1h' }), {}, mocks);
+    expect({ outcome, calls }).toEqual({ outcome: 'succeeded', calls: { gpu: 2 } });
+    const routed = events.filter(({ type }) => type === 'step.routed').map(({ at_ms }) => at_ms);
+    expect(routed).toEqual([0, 5 * 60 * minuteMs]);
+  });
+});
+
 describe('runs take turns in the line', () => {
   test.each<[number, number]>([
     [100, 1],

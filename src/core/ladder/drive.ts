@@ -8,12 +8,16 @@
  * L11 An input that has failed is not executed again, unless a person decides so.
  * L12 A person's input is executed before anything else; if it fails, a review is opened again. An input that only the
  *     budget prevented from running is executed when there is budget.
+ * L13 A correction whose call stands in line for a free slot is repeated when it is called, and then sent unchanged. If
+ *     no slot comes within the step's `queue_timeout`, the step fails, as with its own call.
  */
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { backoffMs, defaultRetry } from '../call/retry.ts';
 import { type FailureClass, refusalOf } from './classify-failure.ts';
 import {
   type CorrectionPorts,
+  type ExecutionDelay,
+  type ExecutionEnd,
   endExecution,
   executeCorrection,
   executeDecided,
@@ -66,13 +70,19 @@ export interface Later {
   readonly delay_ms: number;
 }
 
+/** A correction's call stands in line for a free slot; repeat the transition when it is called. */
+export interface InLine {
+  /** At this time in any case, Unix ms; null = never. */
+  readonly in_line: { readonly until: number | null };
+}
+
 /** The meaning of a transition for the caller that waits for the ladder. */
 export type LadderOutcome =
   | { readonly kind: 'goes_on' }
   /** `teaches`: the lesson may become a skill. */
   | { readonly kind: 'succeeded'; readonly lesson: Lesson | null; readonly teaches: boolean }
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly error: string | null }
-  /** Ended by a person. */
+  /** Ended by a person, or by the step's `queue_timeout`. */
   | {
       readonly kind: 'ended';
       readonly state: 'succeeded' | 'failed' | 'cancelled';
@@ -88,7 +98,10 @@ export interface LadderTransition {
   readonly execution?: LevelExecution;
 }
 
-export async function makeTransition(ports: LadderPorts, ladder: Ladder): Promise<LadderTransition | Later> {
+/** A transition, or when to repeat it. */
+export type MadeTransition = LadderTransition | Later | InLine;
+
+export async function makeTransition(ports: LadderPorts, ladder: Ladder): Promise<MadeTransition> {
   const { command, decided } = ladder;
   if (decided !== null && ports.work.kind === 'step') {
     return runDecided(ports, { ladder, decided, correction: await ports.work.correction() });
@@ -129,12 +142,13 @@ async function execute(
   ports: LadderPorts,
   ladder: Ladder,
   { level }: ExecuteCommand,
-): Promise<LadderTransition | Later> {
+): Promise<MadeTransition> {
   const { work } = ports;
   const execution =
     work.kind === 'job' ? await work.execute(level) : await executeCorrection(await work.correction(), level);
   const { end, skills } = execution;
-  if (end.kind === 'interrupted') return { delay_ms: end.delayMs };
+  if (isDelayed(end)) return toDelay(end);
+  if (end.kind === 'too_late') return endLate(ladder, execution, end.error);
   const seen = level === 0 ? skills.map(({ skill }) => skill.id) : [];
   const next = {
     ...applyEvent(withFailures(ladder, execution, ports), toLadderEvent(end, ports)),
@@ -142,6 +156,20 @@ async function execute(
   };
   const event = { kind: 'executed', level, outcome: end.kind, ...decidersOf(execution) };
   return { next, execution, event, outcome: outcomeOf(next, execution) };
+}
+
+function isDelayed(end: ExecutionEnd): end is ExecutionDelay {
+  return end.kind === 'interrupted' || end.kind === 'in_line';
+}
+
+function toDelay(end: ExecutionDelay): Later | InLine {
+  return end.kind === 'in_line' ? { in_line: { until: end.until } } : { delay_ms: end.delayMs };
+}
+
+/** L13 */
+function endLate(next: Ladder, execution: LevelExecution, error: Failure): LadderTransition {
+  const event = { kind: 'executed', level: execution.level, outcome: execution.end.kind };
+  return { next, execution, event, outcome: { kind: 'ended', state: 'failed', error } };
 }
 
 /** The decisions that the correction followed, if its skill was made from decisions. */
@@ -196,10 +224,11 @@ interface DecidedRun {
 async function runDecided(
   ports: LadderPorts,
   { ladder, decided: { input, review_id, remember }, correction }: DecidedRun,
-): Promise<LadderTransition | Later> {
+): Promise<MadeTransition> {
   const end = await executeDecided(correction, { input, source: `review:${review_id}` });
-  if (end.kind === 'interrupted') return { delay_ms: end.delayMs };
+  if (isDelayed(end)) return toDelay(end);
   const execution = endExecution(humanLevel, end, { input });
+  if (end.kind === 'too_late') return endLate({ ...ladder, decided: null }, execution, end.error);
   const event = { kind: 'executed', level: humanLevel, outcome: end.kind, review_id };
   if (end.kind !== 'failed') {
     const outcome: LadderOutcome = { kind: 'succeeded', lesson: null, teaches: remember };

@@ -5,10 +5,11 @@
  *
  * Also holds how one execution at a level ended, in the ladder's terms, and the skills that took part.
  */
+import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json } from '../../contracts/primitives.ts';
 import { isEqual } from '../expression/compare.ts';
 import type { RankedSkill } from '../skills/match.ts';
-import { type FailureClass, refusalOf } from './classify-failure.ts';
+import { classOfCorrection, type FailureClass, refusalOf } from './classify-failure.ts';
 import {
   type CorrectedInput,
   type CorrectionTask,
@@ -165,8 +166,22 @@ export type ExecutionEnd =
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   /** The level has no instance. */
   | { readonly kind: 'unavailable' }
-  /** Not done; repeat after the delay. */
-  | { readonly kind: 'interrupted'; readonly delayMs: number };
+  /** No slot came within the `queue_timeout` of the step, which fails: no other input would have found one. */
+  | { readonly kind: 'too_late'; readonly error: Failure }
+  | ExecutionDelay;
+
+/** Not done. */
+export type ExecutionDelay =
+  /** Repeat after the delay. */
+  | { readonly kind: 'interrupted'; readonly delayMs: number }
+  /** The call stands in line for a free slot: repeat when it is called, or at that time (Unix ms; null = never). */
+  | { readonly kind: 'in_line'; readonly until: number | null };
+
+/** The end of an execution whose corrected call has failed. */
+export function failedCorrection(error: Failure): ExecutionEnd {
+  const isLate = error.code === ('queue_timeout' satisfies ErrorCode);
+  return isLate ? { kind: 'too_late', error } : { kind: 'failed', class: classOfCorrection(error), error };
+}
 
 export interface LevelExecution {
   readonly end: ExecutionEnd;
@@ -195,7 +210,7 @@ export function endExecution(
 
 /** The machine's event for an end. */
 export function toLadderEvent(
-  end: Exclude<ExecutionEnd, { kind: 'interrupted' }>,
+  end: Exclude<ExecutionEnd, ExecutionDelay | { kind: 'too_late' }>,
   context: ErrorContext,
 ): LadderEvent {
   switch (end.kind) {

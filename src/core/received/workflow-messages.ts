@@ -164,6 +164,8 @@ const instant = allow('a time', (value) => typeof value === 'string' && Number.i
 const failure = fields<Pick<Failure, 'code' | 'message'>>({ code: text, message: text });
 const level = fields<{ readonly level: number }>({ level: count });
 
+const inLine = fields<NonNullable<LadderPosition['in_line']>>({ until: nullable(count) });
+
 const stage = choiceOf('type', {
   execute: level,
   advise: level,
@@ -173,7 +175,7 @@ const stage = choiceOf('type', {
     failed: fields({ error: failure }),
     cancelled: fields({ error: failure }),
     review: fields({ review_id: text, due_at: instant, error: failure }),
-    held: (value, at) => fields({ from: place })(value, at),
+    held: (value, at) => fields({ from: place, in_line: optional(inLine) })(value, at),
   } satisfies Record<LadderEnd['outcome'], Shape>),
 } satisfies Record<LadderStage['type'], Shape>);
 
@@ -203,6 +205,7 @@ const position = fields<LadderPosition>({
   transition: count,
   command: stage,
   is_held: optional(flag),
+  in_line: optional(inLine),
 });
 
 export function isLadderPosition(result: unknown): result is LadderPosition {

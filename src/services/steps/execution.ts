@@ -51,7 +51,16 @@ import {
   type WaitingStep,
 } from './step-end.ts';
 import { executeSubRun } from './sub-run.ts';
-import { endSlotWait, executePause, holdIfPaused, readStepPause, waitForCall, waitForRest } from './waits.ts';
+import {
+  endSlotWait,
+  executePause,
+  holdIfPaused,
+  type LineCtx,
+  readStepPause,
+  waitForCall,
+  waitForRest,
+  waitForSlot,
+} from './waits.ts';
 
 export interface StepRequest {
   readonly run_id: string;
@@ -190,8 +199,6 @@ async function setValues(
     : readEnd(db, key);
 }
 
-const uncalled = { isCalled: false };
-
 async function executeCall(
   ctx: WorkerCtx,
   unit: StepUnit,
@@ -216,7 +223,7 @@ async function executeCall(
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
   if (failure === null) {
-    const inLine = standing?.awaiting === 'slot' ? await endSlotWait(ctx, unit, standing) : uncalled;
+    const inLine = await endSlotWait(ctx, unit, standing);
     if ('failed' in inLine) return failStep(db, key, inLine.failed);
     const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
     const pause = () => readStepPause(db, request, control);
@@ -241,7 +248,7 @@ async function callUnlessPaused(
   return (await holdIfPaused(ctx.db, request, control)) ?? callForStep(ctx, work, control);
 }
 
-export type RevisionCtx = StepCallCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;
+export type RevisionCtx = StepCallCtx & LineCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;
 
 interface RevisionRequest extends StepKey {
   /** 0 = the definition's own input once more. */
@@ -251,26 +258,31 @@ interface RevisionRequest extends StepKey {
 /**
  * Executes a corrected input of a step. Any failure, or a cancel, leaves the step open: its ladder or its run continues
  * with it. A corrected input that was refused, or got a wrong answer, is not sent again: a repeated request gets the
- * same failure.
+ * same failure. Without a free slot, it waits in line like the step's own call.
  */
 export async function executeRevision(
   ctx: RevisionCtx,
   { run_id, step_id, item, revision }: RevisionRequest,
   control: StepControl,
-): Promise<StepExecution> {
+): Promise<StepExecution | WaitingStep> {
   const { db, contexts, results } = ctx;
   // The ladder may continue because the ceiling was raised.
   const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
   const step = stepOf(context, step_id);
   const key: StepKey = { run_id, step_id, item, revision };
+  const unit: StepUnit = { context, step, key };
   const corrected = revision === 0 ? undefined : await readRevisionInput(db, key);
-  const resolved = await resolveCallInput(ctx, { unit: { context, step, key }, results }, corrected);
+  const resolved = await resolveCallInput(ctx, { unit, results }, corrected);
   if ('error' in resolved) return { kind: 'failed', error: resolved.error };
   const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
   if (known !== undefined) return { kind: 'failed', error: known };
   if ((await readPause(db, run_id)).is_paused) return heldRevision;
-  const open = { holds: () => true, wait: () => Promise.resolve(null), beginsStep: false };
-  return callForStep<never>(ctx, { context, step, key, ...resolved, ...open }, control);
+  const inLine = await endSlotWait(ctx, unit, await readStep(db, key));
+  if ('failed' in inLine) return { kind: 'failed', error: inLine.failed };
+  const wait = async (stop: CallStop) => (stop.isFull ? waitForSlot(ctx, unit, stop) : null);
+  const open = { holds: () => true, wait, inLine, beginsStep: false };
+  const end = await callForStep(ctx, { ...unit, ...resolved, ...open }, control);
+  return end.kind === 'waiting' ? waitForRest(db, key, end, control.remainingMs) : end;
 }
 
 /** The transition of the ladder is repeated, and held. */

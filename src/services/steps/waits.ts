@@ -72,7 +72,7 @@ export type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
 /** By how often it was called in vain. */
 const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));
 
-async function waitForSlot(
+export async function waitForSlot(
   { db, fleet }: LineCtx,
   { context, step, key }: Work,
   { error, leftMs }: CallStop,
@@ -105,12 +105,17 @@ async function waitForSlot(
 /** How a step that waited for a slot goes on. */
 export type SlotTurn = { readonly isCalled: boolean } | { readonly failed: Failure };
 
-/** @returns whether its call may take a slot now, or why the step fails: its `queue_timeout` is over */
+/**
+ * @param standing the step's row, if the step may have waited
+ * @returns whether its call may take a slot now, or why the step fails: its `queue_timeout` is over
+ */
 export async function endSlotWait(
   { db, fleet }: LineCtx,
   { context, step, key }: Work,
-  { wait_left_ms }: StandingStep,
+  standing: StandingStep | undefined,
 ): Promise<SlotTurn> {
+  if (standing?.awaiting !== 'slot') return { isCalled: false };
+  const { wait_left_ms } = standing;
   const queued = await readQueuedCall(db, key);
   if (queued === undefined || queued.is_called || (wait_left_ms ?? 1) > 0) {
     return { isCalled: queued?.is_called === true };

@@ -7,6 +7,7 @@ import {
   onceMore,
   refused,
   succeeded,
+  takesNumber,
   unhappy,
 } from '../case.ts';
 
@@ -229,6 +230,23 @@ export const callCases: readonly ConformanceCase[] = [
     step({ for_each: { items: [1, 2], tolerate: 1 }, queue_timeout: '3s' }),
     {
       script: { capabilities: { x: { max_concurrency: 1, replies: [{ delay: '15s' }] } } },
+      expected: { ...succeeded, calls: { x: 1 } },
+    },
+  ),
+  unhappy(
+    'step.queue_timeout',
+    'if no slot becomes free in time for a corrected input, the step fails without that call',
+    step({
+      for_each: { items: '{{ job.texts }}', tolerate: 1 },
+      input: { n: '{{ item }}' },
+      queue_timeout: '3s',
+      escalate: { repair: 'apply' },
+    }),
+    {
+      job: { texts: ['1', '2'] },
+      script: {
+        capabilities: { x: { ...takesNumber, max_concurrency: 1, replies: [{ delay: '15s' }] } },
+      },
       expected: { ...succeeded, calls: { x: 1 } },
     },
   ),

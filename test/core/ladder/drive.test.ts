@@ -9,7 +9,11 @@ import {
   transientDelayMs,
 } from '../../../src/core/ladder/drive.ts';
 import type { CorrectionAnswer } from '../../../src/core/ladder/execute-correction.ts';
-import { type ExecutionEnd, endExecution } from '../../../src/core/ladder/execute-correction.ts';
+import {
+  type ExecutionEnd,
+  endExecution,
+  failedCorrection,
+} from '../../../src/core/ladder/execute-correction.ts';
 import { applyEvent, type Ladder, newLadder, restartLadder } from '../../../src/core/ladder/ladder.ts';
 import { applyLadder } from '../../../src/core/ladder/machine.ts';
 import type { RankedSkill } from '../../../src/core/skills/match.ts';
@@ -36,7 +40,7 @@ async function drive(ports: FakePorts, from: Ladder): Promise<LadderTransition> 
   let ladder = from;
   for (let count = 0; count < 200; count++) {
     const made = await makeTransition(ports, ladder);
-    if ('delay_ms' in made) continue;
+    if (!('next' in made)) continue;
     ports.failed.push(...ports.stored.map(({ input }) => input));
     ports.stored = [];
     if (made.outcome.kind !== 'goes_on') return made;
@@ -388,6 +392,31 @@ describe('what a person decided', () => {
   it('is begun again after an interruption', async () => {
     const ports = createFakePorts({ run: () => ({ kind: 'interrupted', delayMs: 300 }) });
     expect(await makeTransition(ports, decide(aFailedStep(), { rate: 9_000 }))).toEqual({ delay_ms: 300 });
+  });
+});
+
+const late = { code: 'queue_timeout', message: 'waited 1 h' };
+
+describe.each([
+  ['of a repair', () => aFailedStep()],
+  ['of a person', () => decide(aFailedStep(), { rate: 9_000 })],
+])('a call %s without a free slot (L13)', (_, from) => {
+  const task = { original: { rate: '44100' } };
+
+  it.each([null, 1_700_000_000_000])(
+    'waits in line until %s, and the ladder stays where it is',
+    async (until) => {
+      const ports = createFakePorts({ task, run: () => ({ kind: 'in_line', until }) });
+      expect(await makeTransition(ports, from())).toEqual({ in_line: { until } });
+    },
+  );
+
+  it('ends its step after queue_timeout: no model and no person is asked, and nothing is learnt', async () => {
+    const ports = createFakePorts({ task, run: () => failedCorrection(late) });
+    const { next, outcome, execution } = await drive(ports, from());
+    expect(outcome).toEqual({ kind: 'ended', state: 'failed', error: late });
+    expect([next.decided, next.history.length, next.advice.length]).toEqual([null, 1, 0]);
+    expect(execution?.end.kind).toBe('too_late');
   });
 });
 

@@ -212,7 +212,7 @@ async function advance(
   const source = { row, ladder: readLadder(row), now: await readUnixTime(db), signal };
   const { ports, readTask } = ladderPortsOf(ctx, source);
   const made = await withinStep(ctx, row, () => makeTransition(ports, source.ladder));
-  if ('delay_ms' in made) return { ...(await readPosition(db, row)), ...made };
+  if (!('next' in made)) return { ...(await readPosition(db, row)), ...made };
   const task = readTask();
   const { signals, spec } = task ?? { signals: row.signals, spec: null };
   try {

@@ -7,13 +7,13 @@
 import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
-import { classOfCorrection } from '../../../core/ladder/classify-failure.ts';
 import {
   type AskedCorrection,
   type CorrectionAnswer,
   type CorrectionPorts,
   type ExecutionEnd,
   endExecution,
+  failedCorrection,
   interruptionMs,
   type LevelExecution,
   type NumberedCorrection,
@@ -27,7 +27,7 @@ import { listTransitionRevisions, storeStepRevision } from '../../../db/step/ste
 import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { Ctx, WorkerCtx } from '../../context.ts';
 import { executeRevision } from '../../steps/execution.ts';
-import type { StepExecution } from '../../steps/step-end.ts';
+import type { StepExecution, WaitingStep } from '../../steps/step-end.ts';
 import type { EscalatedTask } from '../ladder/escalated-task.ts';
 import {
   given,
@@ -168,13 +168,15 @@ async function runCorrection(
   return { input: stored.input, source: stored.source, end: toExecutionEnd(done) };
 }
 
-function toExecutionEnd(done: StepExecution): ExecutionEnd {
+function toExecutionEnd(done: StepExecution | WaitingStep): ExecutionEnd {
   switch (done.kind) {
     case 'succeeded':
       return { kind: 'succeeded' };
     case 'failed':
     case 'unknown':
-      return { kind: 'failed', class: classOfCorrection(done.error), error: done.error };
+      return failedCorrection(done.error);
+    case 'waiting':
+      return { kind: 'in_line', until: done.until?.getTime() ?? null };
     case 'retry':
       return { kind: 'interrupted', delayMs: done.delayMs };
     case 'skipped':

@@ -246,6 +246,8 @@ function answer(ctx: AdviseCtx, call: ExecuteCall, execution: LevelExecution): P
       return answerFailure(ctx, call, { execution, failure: end.error });
     case 'unavailable':
       return answerHuman(ctx, call, { why: 'no model is there' });
+    case 'in_line': // only the calls of steps stand in line
+    case 'too_late':
     case 'interrupted':
       throw toCallError({ kind: 'interrupted' });
     case 'failed':
