@@ -14,6 +14,9 @@ import { type CompiledTemplate, visitPaths } from './template.ts';
 /** The limit of the output of a run, and of what an expression reads of the items of a step, bytes. */
 export const largestOutput = 16 * 1_048_576;
 
+/** The most bytes of the items of a step that are read one after the other, for fields of them. */
+export const largestScan = 128 * 1_048_576;
+
 /** A part of a run's output. */
 export interface SizedPart {
   readonly name: string;

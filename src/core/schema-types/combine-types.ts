@@ -39,8 +39,17 @@ export function unionOf(types: readonly ValueType[]): ValueType {
     isInteger: of(kinds.number).every(({ isInteger }) => isInteger),
     numbers: uniteValues(of(kinds.number).map(({ numbers }) => numbers)),
     strings: uniteValues(of(kinds.string).map(({ strings }) => strings)),
+    length: uniteLengths(of(kinds.string).map(({ length }) => length)),
     list: uniteLists(of(kinds.list).map(({ list }) => list)),
     object: uniteObjects(of(kinds.object).map(({ object }) => object)),
+  };
+}
+
+function uniteLengths(lengths: readonly ValueType['length'][]): ValueType['length'] {
+  if (lengths.length === 0) return anyType.length;
+  return {
+    least: Math.min(...lengths.map(({ least }) => least)),
+    most: Math.max(...lengths.map(({ most }) => most)),
   };
 }
 
@@ -118,6 +127,10 @@ export function intersectionOf(types: readonly ValueType[]): ValueType {
     isInteger,
     numbers: isInteger && numbers !== null ? new Set([...numbers].filter(Number.isInteger)) : numbers,
     strings: intersectValues(limiting.map(({ strings }) => strings)),
+    length: {
+      least: Math.max(...limiting.map(({ length }) => length.least)),
+      most: Math.min(...limiting.map(({ length }) => length.most)),
+    },
     list: intersectLists(limiting.map(({ list }) => list)),
     object: intersectObjects(limiting.map(({ object }) => object)),
   };

@@ -1,6 +1,6 @@
 /**
  * The type of the values that a JSON Schema accepts (2020-12, and 07 as far as it differs). Constraints that a type
- * cannot express (patterns, bounds, `not`, conditions) are left out, which only makes it wider.
+ * cannot express (patterns, bounds of numbers, `not`, conditions) are left out, which only makes it wider.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
@@ -120,10 +120,12 @@ function readOwn(schema: JsonObject, read: ReadSchema, resolve: ResolveRef): Val
   const list = readList(schema, read);
   const object = readObject(schema, read, resolve);
   const isInteger = allowed !== null && !allowed.names.has('number');
-  if (allowed === null && list === null && object === null) return anyType;
+  const length = readLength(schema);
+  if (allowed === null && length === null && list === null && object === null) return anyType;
   return aType({
     kinds: allowed?.kinds ?? anyType.kinds,
     isInteger,
+    length: length ?? anyType.length,
     list: list ?? anyType.list,
     object: object ?? anyType.object,
   });
@@ -148,6 +150,15 @@ function readKinds({
   if (nullable === true) names.add('null'); // ajv knows it, as OpenAPI does
   const allowed = [...names].reduce<number>((all, name) => all | (kindsOf[String(name)] ?? 0), 0);
   return { kinds: allowed, names };
+}
+
+function readLength({ minLength, maxLength }: JsonObject): ValueType['length'] | null {
+  if (minLength === undefined && maxLength === undefined) return null;
+  const { least, most } = anyType.length;
+  return {
+    least: typeof minLength === 'number' ? minLength : least,
+    most: typeof maxLength === 'number' ? maxLength : most,
+  };
 }
 
 function readList(schema: JsonObject, read: ReadSchema): ListType | null {

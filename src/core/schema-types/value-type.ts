@@ -23,6 +23,8 @@ export interface ValueType {
   /** All its numbers, where they can be listed. */
   readonly numbers: ReadonlySet<number> | null;
   readonly strings: ReadonlySet<string> | null;
+  /** Bounds of the number of characters of its strings. */
+  readonly length: { readonly least: number; readonly most: number };
   readonly list: ListType;
   readonly object: ObjectType;
 }
@@ -87,6 +89,7 @@ export const anyType: ValueType = {
   isInteger: false,
   numbers: null,
   strings: null,
+  length: { least: 0, most: Number.POSITIVE_INFINITY },
   list: anyList,
   object: anyObject,
 };

@@ -285,6 +285,35 @@ export async function readItemOutputs(
 }
 
 /** Size of the outputs of some items as JSON text, in bytes. */
+/** What an item of a step took in its newest run, on average. */
+export interface FormerItemsRow {
+  readonly step_id: string;
+  readonly run_id: string;
+  readonly bytes: number;
+}
+
+/** Reads the first outputs of items in the last runs of a pipeline, among the newest of the project. */
+export async function listFormerItemBytes(
+  db: Db,
+  { project_id, pipeline }: { readonly project_id: string; readonly pipeline: string },
+  stepIds: readonly string[],
+): Promise<ReadonlyMap<string, FormerItemsRow>> {
+  const rows = await query<FormerItemsRow>(db).all(
+    `select s.step_id, s.run_id, avg(octet_length(s.output::text))::float8 as bytes
+     from (
+       select run_id from (
+         select run_id, pipeline from run where project_id = ? order by run_id collate "C" desc limit 1000
+       ) newest where pipeline = ? order by run_id collate "C" desc limit 5
+     ) r
+     cross join unnest(?::text[]) w (step_id) cross join lateral (
+       select * from step where run_id = r.run_id and step_id = w.step_id and item > 0 and output is not null
+       order by item limit 20
+     ) s group by s.run_id, s.step_id order by s.run_id collate "C"`,
+    [project_id, pipeline, [...stepIds]],
+  );
+  return new Map(rows.map((row) => [row.step_id, row]));
+}
+
 export async function sumItemBytes(
   db: Db,
   {

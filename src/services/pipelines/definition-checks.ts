@@ -6,7 +6,10 @@ import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Finding } from '../../contracts/pipeline-answers.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { checkDefinition } from '../../core/definition/checks/check-definition.ts';
-import type { DefinitionFinding } from '../../core/definition/checks/finding.ts';
+import { listReadSteps } from '../../core/definition/checks/check-lists.ts';
+import type { DefinitionFacts, DefinitionFinding } from '../../core/definition/checks/finding.ts';
+import { analyseDefinition } from '../../core/definition/compile.ts';
+import { listFormerItemBytes } from '../../db/step/step.ts';
 import { vetOwnSchemas } from '../../definitions/input-forms.ts';
 import { refuseFindings } from '../../definitions/submission.ts';
 import { type CheckCtx, type CheckedDefinition, gatherFacts } from './definition-facts.ts';
@@ -47,14 +50,23 @@ export async function requireSoundBeside(
   }
 }
 
-/** Checks it against the current state; missing capabilities are warnings. */
+/**
+ * Checks it against the current state; missing capabilities are warnings. The sizes of lists are judged by the job and
+ * by earlier runs.
+ */
 export async function checkForPlan(
   ctx: CheckCtx,
   projectId: string,
-  subject: CheckedDefinition,
+  { job, ...subject }: CheckedDefinition & Pick<DefinitionFacts, 'job'>,
 ): Promise<readonly Finding[]> {
+  const { definition } = subject;
   const facts = await (await gatherFacts(ctx, projectId, subject)).read();
-  return checkDefinition(subject.definition, facts).map(toFinding);
+  const analysed = analyseDefinition(definition);
+  const read = listReadSteps(analysed.templates);
+  const run = { project_id: projectId, pipeline: definition.pipeline };
+  const former = read.length === 0 ? undefined : await listFormerItemBytes(ctx.db, run, read);
+  const itemBytesOf = (stepId: string) => former?.get(stepId);
+  return checkDefinition(definition, { ...facts, job, itemBytesOf }, analysed).map(toFinding);
 }
 
 /** @throws AppError `definition_invalid` with all errors when it cannot run now */

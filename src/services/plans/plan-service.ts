@@ -4,7 +4,7 @@
  */
 
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
-import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
@@ -148,7 +148,7 @@ async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Prom
   const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
   const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), beside };
   const forecast = await forecastRun(context, task);
-  const checks = await readChecks(context, known.definition);
+  const checks = await readChecks(context, task);
   const dispatch = decideDispatch(ctx, known.openRoutes);
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
@@ -180,11 +180,11 @@ async function openPlan(
 /** A run does not start while one of its capabilities is missing and no step waits for it. */
 async function readChecks(
   { ctx, projectId, registered, beside }: PlanContext,
-  definition: PipelineDefinition,
+  { definition, job }: Pick<RunTask, 'definition' | 'job'>,
 ): Promise<Finding[]> {
   const stops = checkRunnable(definition, registered);
   const pointers = new Set(stops.map(({ pointer }) => pointer));
-  const checks = await checkForPlan(ctx, projectId, { definition, beside });
+  const checks = await checkForPlan(ctx, projectId, { definition, beside, job: job ?? undefined });
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
 }
 

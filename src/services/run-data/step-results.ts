@@ -12,6 +12,7 @@ import {
   keepFields,
   type ListNeeds,
   largestOutput,
+  largestScan,
   type StepMention,
 } from '../../core/expression/large-outputs.ts';
 import { writeJson } from '../../core/json/text.ts';
@@ -50,8 +51,6 @@ const cacheBytes = 64 * 1_048_576;
 /** For the open runs. */
 const mostKept = 10_000;
 const largestKept = 262_144;
-/** The most bytes of a list that are read item by item, for fields of its items. */
-const largestScan = 128 * 1_048_576;
 /** Bytes of one such reading. */
 const scanPage = 4 * 1_048_576;
 
@@ -70,7 +69,7 @@ function toScope(row: StepResultRow): StepScope {
 function tooLarge(stepId: string, bytes: number): Failure {
   return {
     code: 'output_too_large',
-    message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed, unless only their length, single items or fields of them are read`,
+    message: `the outputs of all items of step ${stepId} take ${bytes} bytes; at most ${largestOutput} are allowed. Read only their length (steps.${stepId}.output | length), single items ([0]) or fields of them ([*].name), or let each return a media:// reference`,
   };
 }
 

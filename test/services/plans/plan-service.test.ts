@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { Plan } from '../../../src/contracts/plan.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aRun } from '../../support/factories.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { stepOf, usePlanner } from './a-planner.ts';
 
@@ -454,4 +455,57 @@ it('is soon made for a thousand steps, each with a choice of twenty instances', 
   const seen = await plan(steps);
   expect(spentMs()).toBeLessThan(5_000);
   expect(seen.critical_path.steps).toHaveLength(1_000);
+});
+
+describe('a list that an expression needs whole', () => {
+  const steps = [
+    call('say', 'free', { for_each: { items: '{{ job.names }}' }, input: { name: '{{ item }}' } }),
+    call('cut', 'free', { for_each: { items: '{{ steps.say.output }}' }, input: { said: '{{ item }}' } }),
+    call('join', 'free', {
+      input: { all: '{{ steps.say.output | reverse }}', cut: '{{ steps.cut.output }}' },
+    }),
+  ];
+  const limitsOf = async (names: number, pipeline: string) => {
+    const job = { names: Array.from({ length: names }, (_, index) => index) };
+    const { findings } = await plan(steps, { job, pipeline });
+    return findings
+      .filter(({ code }) => code === 'list_limit')
+      .map(({ severity, pointer, message }) => [severity, pointer, message]);
+  };
+
+  it('is found by the number of items in the job, also of a list that is made of it', async () => {
+    expect(await limitsOf(300, 'unknown')).toEqual([]);
+    expect(await limitsOf(2_000, 'unknown')).toMatchObject([
+      ['note', '/steps/2/input/all', expect.stringContaining('2,000 items may take 8,388 bytes each')],
+      ['note', '/steps/2/input/cut', expect.stringContaining('steps.cut.output')],
+    ]);
+  });
+
+  it('is found by the sizes of its items in the last run that had any', async () => {
+    const { projectId: project_id } = planner.get();
+    const definition = { pipeline: 'learnt' };
+    const bytesOf = async (bytes: number | null) => {
+      const { run_id } = await aRun(db, { project_id, definition });
+      const items =
+        bytes === null ? [] : [1, 2].map((item) => ({ item, output: JSON.stringify('x'.repeat(bytes - 2)) }));
+      for (const item of items)
+        await db('step').insert({ run_id, step_id: 'say', state: 'succeeded', ...item });
+      return run_id;
+    };
+    await bytesOf(100);
+    const run_id = await bytesOf(90_000);
+    await bytesOf(null);
+    expect(await limitsOf(180, 'learnt')).toEqual([]);
+    expect(await limitsOf(300, 'learnt')).toEqual([
+      [
+        'warning',
+        '/steps/2/input/all',
+        `300 items take 27,000,300 bytes if they are like those of ${run_id}, 90,000 bytes each; at most 16,777,216 may be read as a whole (steps.say.output); else the step fails`,
+      ],
+    ]);
+    await bytesOf(100);
+    expect(await limitsOf(5_000, 'learnt')).toMatchObject([
+      ['note', '/steps/2/input/cut', expect.stringMatching(/5,000/)],
+    ]);
+  });
 });

@@ -11,7 +11,7 @@ import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { TemplateReading } from '../../expression/template.ts';
 import { findSchemaFault } from '../../foreign-schema.ts';
 import type { Graph } from '../../graph/dag.ts';
-import { describeType, intersectionOf, itemTypeOf } from '../../schema-types/combine-types.ts';
+import { describeType, intersectionOf, itemTypeOf, typeOfValue } from '../../schema-types/combine-types.ts';
 import { listNotEnforced, type UnenforcedKeyword } from '../../schema-types/not-enforced.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { type TemplateTypes, typeOfNode, typeTemplate } from '../../schema-types/template-type.ts';
@@ -28,6 +28,7 @@ import {
 } from '../../schema-types/value-type.ts';
 import type { DefinitionTemplates, StepTemplates } from '../compile.ts';
 import { checkInput, consumerOf, producedBy, withGaps } from './check-input.ts';
+import { checkLists } from './check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
 import { findLacks, needsAll, type StepLacks, startOf, type TypeScope } from './type-scope.ts';
 
@@ -71,8 +72,25 @@ export function checkTypes(typed: TypedDefinition): DefinitionFinding[] {
   };
   for (const index of graph.order) checkStep(index, checking);
   checkRest(templates, checking);
+  findings.push(...checkLists({ ...typed, outputs: outputsOfJob(checking) }));
   if (checking.effort.left < 0 || checking.work.left < 0) findings.push(cutShort);
   return findings;
+}
+
+/** The outputs of a run of a known job, which has lists of known lengths. */
+function outputsOfJob(checking: Checking): Checking['outputs'] {
+  const { facts, graph } = checking;
+  if (facts.job === undefined) return checking.outputs;
+  const ofJob: Checking = {
+    ...checking,
+    job: typeOfValue(facts.job),
+    outputs: new Map(),
+    effort: { left: allEffort },
+    work: { left: 0 },
+    report: () => undefined,
+  };
+  for (const index of graph.order) checkStep(index, ofJob);
+  return ofJob.outputs;
 }
 
 const cutShort: DefinitionFinding = {

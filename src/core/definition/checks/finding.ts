@@ -30,6 +30,7 @@ export const findingCodes = [
   'key_not_template',
   'kind_missing',
   'kind_several',
+  'list_limit',
   'name_forbidden',
   'operand_invalid',
   'path_invalid',
@@ -96,8 +97,19 @@ export interface DefinitionFacts {
   readonly pipelineOf?: (reference: string) => PipelineForm | undefined;
   /** The secrets of the project, by name; undefined skips the check. */
   readonly secrets?: ReadonlyMap<string, Pick<SecretReceivers, 'capabilities'>> | undefined;
+  /** The job of the run that is planned; undefined: any. */
+  readonly job?: JsonObject | undefined;
+  /** What an item of a step with `for_each` took before, on average; undefined: nothing is known. */
+  readonly itemBytesOf?: ((stepId: string) => FormerItems | undefined) | undefined;
   /** The fault of a schema in the definition, beyond what core/registry finds; null = none. */
   readonly schemaFaultOf?: (schema: JsonObject) => string | null;
+}
+
+/** Items of a step in an earlier run. */
+export interface FormerItems {
+  readonly run_id: string;
+  /** Of one item as JSON text, on average. */
+  readonly bytes: number;
 }
 
 /** A fault of a value, at a pointer. */
