@@ -10,6 +10,7 @@ import type { RerunPreview, RerunRequest } from '../../src/contracts/run-control
 import type { RunStep } from '../../src/contracts/run-step.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
+import { waitFor } from '../support/wait.ts';
 
 const rate = 0.01;
 const name = 'repeated-call';
@@ -17,18 +18,27 @@ let capstan: SharedCapstan;
 let instance: Instance;
 /** Names of calls that are refused. */
 const broken = new Set<string>();
+/** Calls are refused when this many others have their answers: a step that fails cancels what it has not called yet. */
+let answersFirst = 0;
 
 beforeAll(async () => {
   capstan = await shareCapstan();
   const cost_model = { type: 'per_call', rate_usd: rate };
   instance = await startInstance(capstan, { name, cost_model, max_concurrency: 64 });
-  instance.handle = ({ input }, response) =>
-    broken.has(String(input.name))
-      ? answer(response, 422, { ok: false, error: `${input.name} is broken` })
-      : answer(response, 200, { ok: true, output: { made: input.name } });
+  const countAnswers = (): number => instance.execs.filter(({ answered }) => answered).length;
+  instance.handle = async ({ input }, response) => {
+    if (!broken.has(String(input.name))) {
+      return answer(response, 200, { ok: true, output: { made: input.name } });
+    }
+    await waitFor('the answers of the others', () => countAnswers() >= answersFirst);
+    answer(response, 422, { ok: false, error: `${input.name} is broken` });
+  };
 });
 afterAll(() => instance?.stop());
-afterEach(() => broken.clear());
+afterEach(() => {
+  broken.clear();
+  answersFirst = 0;
+});
 
 function call(id: string, input: JsonObject, more: Partial<StepDefinition> = {}): StepDefinition {
   return { id, capability: name, retry: { max: 0 }, escalate: { enabled: false }, input, ...more };
@@ -92,7 +102,10 @@ describe('a fan-out of 200 paid items of which 7 failed', () => {
     const steps = [call('shots', { name: '{{ item }}' }, { for_each: each(tolerate) })];
     await store(pipeline, '1', joins === 0 ? steps : [...steps, join]);
     for (const one of seven) broken.add(one);
+    instance.execs.length = 0;
+    answersFirst = many.length - seven.length;
     const first = await runToEnd(pipeline, { names: many });
+    answersFirst = 0;
     expect([first.state, first.steps[0]?.items]).toEqual([state, { succeeded: 193, failed: 7 }]);
     broken.clear();
     const { run, preview, calls } = await repeat(first);
