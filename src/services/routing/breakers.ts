@@ -3,6 +3,7 @@
  * trial through per window, and the process that made the trial closes or reopens it. Deliveries report their evidence
  * about the instance here (reportInstance).
  */
+import { createHash } from 'node:crypto';
 import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
@@ -17,7 +18,7 @@ import {
 import type { Ctx } from '../context.ts';
 import { reportRefused } from '../registry/examination.ts';
 import type { VetVerdict } from '../registry/probing.ts';
-import type { Claimed, RoutingCtx } from './routed-call.ts';
+import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 interface CallReport {
   readonly ok: boolean;
@@ -31,7 +32,7 @@ interface CallReport {
 }
 
 interface RefusalForNow {
-  /** The run of the call, or the call itself if it has none. */
+  /** The run of the call; for a call without one, its project and input, so that a poll is the same caller each time. */
   readonly caller: string;
   readonly retryAfterMs: number | null;
 }
@@ -154,12 +155,26 @@ export function createHalfOpenProbes({ vet, breakers, logger }: ProbeParts): Hal
 
 // Evidence from a delivery about its instance: whether it is there, works, and how fast.
 
+function callerOf({ request: { projectId, input }, claimed: { claim } }: MadeCall): string {
+  if (claim.run_id !== null) return claim.run_id;
+  return createHash('sha256')
+    .update(JSON.stringify([projectId, input]))
+    .digest('hex');
+}
+
+/** A call, and what it has claimed. */
+interface MadeCall {
+  readonly request: CallRequest;
+  readonly claimed: Claimed;
+}
+
 /** Reports the end of a call in the background: the call does not wait for it. */
 export function reportInstance(
   ctx: RoutingCtx,
-  { instance, claim, isTrial, timeoutMs }: Claimed,
+  call: MadeCall,
   { outcome, verdict, durationMs, amount }: Delivery,
 ): void {
+  const { instance, isTrial, timeoutMs } = call.claimed;
   const { kind } = outcome;
   const { fleet, speed, breakers, logger } = ctx;
   const { instance_id } = instance;
@@ -176,9 +191,7 @@ export function reportInstance(
   }
   if (verdict.says) {
     const refusal =
-      outcome.kind === 'overloaded'
-        ? { caller: claim.run_id ?? claim.key, retryAfterMs: outcome.retryAfterMs }
-        : null;
+      outcome.kind === 'overloaded' ? { caller: callerOf(call), retryAfterMs: outcome.retryAfterMs } : null;
     const isRefused = kind === 'not_sent';
     breakers.record(instance_id, { ok: !verdict.trips, isRefused, isTrial, weight, refusal });
   }

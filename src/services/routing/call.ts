@@ -111,7 +111,7 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
       const call = { request, claimed };
       observeAttemptEnd(ctx, call, ending);
       const isAccepted = await settleCall(ctx, call, ending);
-      reportInstance(ctx, claimed, ending.delivery);
+      reportInstance(ctx, call, ending.delivery);
       if (ending.delivery.amount > claimed.reserved) await reportOverrun(ctx, claimed, ending.delivery);
       return isAccepted;
     },

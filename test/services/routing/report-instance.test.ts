@@ -2,15 +2,21 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { judgeOutcome } from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
+import { newId } from '../../../src/services/ids.ts';
 import { reportInstance } from '../../../src/services/routing/breakers.ts';
-import type { Claimed } from '../../../src/services/routing/routed-call.ts';
+import type { CallRequest, Claimed } from '../../../src/services/routing/routed-call.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
+
+interface Called extends Partial<Pick<CallRequest, 'projectId' | 'input'>> {
+  readonly duration_ms?: number | null;
+  readonly run_id?: string | null;
+}
 
 /** What speed and breaker are told of a call with this time, to an instance with this average. */
 function reportsOf(
   outcome: CallOutcome,
   timeoutMs: number,
-  { duration_ms = null, run_id = null }: { duration_ms?: number | null; run_id?: string | null } = {},
+  { duration_ms = null, run_id = null, ...of }: Called = {},
 ) {
   const told: unknown[] = [];
   const ports = {
@@ -20,11 +26,13 @@ function reportsOf(
     breakers: { record: (_: string, report: object) => void told.push(['breaker', report]) },
     logger: pino({ level: 'silent' }),
   };
-  const claim = { run_id, key: 'call_1' };
+  const claim = { run_id, key: newId('call') };
   const claimed = { instance: anInstance('a', { duration_ms }), claim, isTrial: false, timeoutMs };
+  const request = { projectId: 'prj_1', input: {}, ...of };
   const verdict = judgeOutcome(outcome, { countedBefore: 0, retryMax: 3 });
   const delivery = { outcome, verdict, durationMs: timeoutMs, counted: 1, amount: 0n, certainty: 'exact' };
-  reportInstance(ports as never, claimed as unknown as Claimed, delivery as never);
+  const made = { request: request as unknown as CallRequest, claimed: claimed as unknown as Claimed };
+  reportInstance(ports as never, made, delivery as never);
   return told;
 }
 
@@ -39,19 +47,37 @@ it.each([
   ]);
 });
 
-it.each([
-  ['run_1', 'run_1'],
-  [null, 'call_1'],
-])(
-  'a refusal for now of run %s is one of the caller %s, with the time that it asks for',
-  (run_id, caller) => {
-    const outcome = { kind: 'overloaded', status: 503, retryAfterMs: 2_000 } as const;
-    const report = { ok: false, isRefused: false, isTrial: false, weight: 1 };
-    expect(reportsOf(outcome, 1_000, { run_id })).toEqual([
-      ['breaker', { ...report, refusal: { caller, retryAfterMs: 2_000 } }],
-    ]);
-  },
-);
+const busy = { kind: 'overloaded', status: 503, retryAfterMs: 2_000 } as const;
+
+/** As whose refusal the refusal of a call counts. */
+function callerOf(of: Called): string {
+  const [told] = reportsOf(busy, 1_000, of) as [[string, { readonly refusal: { readonly caller: string } }]];
+  return told[1].refusal.caller;
+}
+
+it('a refusal for now tells the time that it asks for, and is one of the run of the call', () => {
+  expect(reportsOf(busy, 1_000, { run_id: 'run_1' })).toEqual([
+    [
+      'breaker',
+      {
+        ok: false,
+        isRefused: false,
+        isTrial: false,
+        weight: 1,
+        refusal: { caller: 'run_1', retryAfterMs: 2_000 },
+      },
+    ],
+  ]);
+  expect(callerOf({ run_id: 'run_1', input: { ticket: 2 } })).toBe('run_1');
+});
+
+it('a direct call that asks the same again is the same caller; another question or project is another', () => {
+  const of = { projectId: 'prj_1', input: { ticket: 't-7' } };
+  const asked = callerOf(of);
+  expect(callerOf({ ...of, input: { ticket: 't-7' } })).toBe(asked);
+  const others: Called[] = [{ input: { ticket: 't-8' } }, { input: {} }, { projectId: 'prj_2' }];
+  for (const other of others) expect(callerOf({ ...of, ...other })).not.toBe(asked);
+});
 
 it('an answer 409 shows an instance that works', () => {
   const report = { ok: true, isRefused: false, isTrial: false, weight: 1, refusal: null };

@@ -91,6 +91,11 @@ function RunFacts({ run }: { readonly run: Run }): ReactElement {
           Compare with original
         </Link>
       )}
+      {run.superseded_by === undefined ? null : (
+        <Link to="/runs/$runId" params={{ runId: run.superseded_by }} className={linkClass}>
+          Repeated as …{run.superseded_by.slice(-8)}
+        </Link>
+      )}
       {run.parent === undefined ? null : (
         <Link
           to="/runs/$runId"
