@@ -1,6 +1,6 @@
 /** The terms of a call of a model: how long it may take, what it may cost, what it did cost. */
 import type { CostModel } from '../../src/contracts/capability.ts';
-import { tokenEstimate } from '../../src/core/expression/language.ts';
+import { mediaPartTokens } from '../../src/core/expression/language.ts';
 import type { ModelSettings } from './configuration.ts';
 import { explainProviderError, modelFailure } from './faults.ts';
 
@@ -9,21 +9,27 @@ function pricesOf(settings: ModelSettings) {
   return input === undefined || output === undefined || input + output === 0 ? null : { input, output };
 }
 
+/** Tokens of what the model, or its provider, adds to a question with tools or with a schema. */
+const added = { schema: 40, tools: 600 } as const;
+
 /**
  * The most that a call may cost by its input, as an expression of Capstan; none without prices. The filter `tokens`
- * counts an image as `tokenEstimate.mediaPart`, so a provider that counts more raises the price of a token.
+ * counts an image as `mediaPartTokens`, so a provider that counts more raises the price of a token. Schemas of callers
+ * count as text, since they may have any keys.
  */
 function worstCaseOf(settings: ModelSettings): Pick<CostModel, 'worst_case'> {
   const prices = pricesOf(settings);
   if (prices === null) return {};
   const { MODEL_IMAGE_TOKENS, MODEL_MAX_OUTPUT_TOKENS, MODEL_CAPABILITY } = settings;
-  const imageFactor = Math.max(1, MODEL_IMAGE_TOKENS / tokenEstimate.mediaPart);
-  const question = `(input | tokens) * ${usdPerToken(prices.input * imageFactor)}`;
-  const mostOutput = `(input.max_output_tokens ?? ${MODEL_MAX_OUTPUT_TOKENS})`;
-  const answer = MODEL_CAPABILITY.startsWith('embed.')
-    ? ''
-    : ` + ${mostOutput} * ${usdPerToken(prices.output)}`;
-  return { worst_case: `{{ ${question}${answer} }}` };
+  const perToken = usdPerToken(prices.input * Math.max(1, MODEL_IMAGE_TOKENS / mediaPartTokens));
+  if (MODEL_CAPABILITY.startsWith('embed.')) {
+    return { worst_case: `{{ (input.texts | tokens) * ${perToken} }}` };
+  }
+  const schema = `((input.response_schema | json | tokens) + ${added.schema} ?? 0)`;
+  const tools = `((input.tools | json | tokens) + ${added.tools} ?? 0)`;
+  const question = `((input.messages | tokens) + ${schema} + ${tools}) * ${perToken}`;
+  const answer = `(input.max_output_tokens ?? ${MODEL_MAX_OUTPUT_TOKENS}) * ${usdPerToken(prices.output)}`;
+  return { worst_case: `{{ (input.n ?? 1) * (${question} + ${answer}) }}` };
 }
 
 function usdPerToken(usdPerMtok: number): number {

@@ -84,7 +84,7 @@ describe('routing', () => {
   it('reserves what the input may cost, and charges what is reported', async () => {
     const worst_case = '{{ (input.text | tokens) * 0.01 }}';
     const cost_model = { type: 'per_call', rate_usd: 1, worst_case } as const;
-    const text = 'x'.repeat(10); // 0.05 USD
+    const text = 'x'.repeat(5); // 0.05 USD
     const price = async (replies: Mocks['capabilities'], budget_ceiling_usd: number) => {
       const steps = [{ ...a, input: { text } }];
       const { cost_usd, outcome } = await runLocally(

@@ -23,9 +23,9 @@ import {
 import {
   type AnyRootName,
   countBytes,
+  mediaPartTokens,
   rootNames,
   skillRootNames,
-  tokenEstimate,
   tokenPatterns,
   wrapRootNames,
 } from './language.ts';
@@ -117,41 +117,48 @@ function baseName(input: FilterInput): Outcome {
 
 /** The type of a message's part that is not text, in the forms of OpenAI and of others. */
 const mediaPart = /^(?:input_)?(?:image|audio|video|file|document)(?:_url)?$/;
+const imagePart = /^(?:input_)?image(?:_url)?$/;
+/** Keys of an image's address or content, which a model does not read as text. */
+const imageKeys: ReadonlySet<string> = new Set(['url', 'data', 'image_url']);
 
-/** Lists and objects count with their keys and signs, as JSON text without escapes. */
+/**
+ * An upper bound: a token of a model's text has at least one byte. English has about four to a token; base64, rare
+ * signs and some scripts have one or two. Lists and objects count with their keys and signs, as JSON text without
+ * escapes.
+ */
 function estimateTokens({ value, evaluation }: FilterInput): Outcome {
   if (typeof value === 'string') {
     spend(evaluation, value.length);
-    return found(Math.ceil(countBytes(value) / tokenEstimate.bytesPerToken));
+    return found(countBytes(value));
   }
   let bytes = 0;
   let mediaParts = 0;
-  const left: Json[] = [value];
-  while (left.length > 0) {
-    const part = left.pop() ?? null;
+  const left: { readonly part: Json; readonly isImage: boolean }[] = [{ part: value, isImage: false }];
+  for (let next = left.pop(); next !== undefined; next = left.pop()) {
+    const { part } = next;
     if (isList(part)) {
       spendItems(evaluation, part.length);
       bytes += 2 + part.length;
-      for (const item of part) left.push(item);
+      for (const item of part) left.push({ part: item, isImage: false });
     } else if (isPlainObject(part)) {
       const keys = Object.keys(part);
       spendItems(evaluation, keys.length);
-      if (typeof part.type === 'string' && mediaPart.test(part.type)) {
-        mediaParts++;
-        continue;
-      }
+      const type = typeof part.type === 'string' ? part.type : '';
+      const isImage = next.isImage || imagePart.test(type);
+      if (mediaPart.test(type)) mediaParts++;
       bytes += 2 + 4 * keys.length;
       for (const key of keys) {
         spend(evaluation, key.length);
         bytes += countBytes(key);
-        left.push(part[key] ?? null);
+        const item = part[key] ?? null;
+        if (!isImage || !imageKeys.has(key) || typeof item !== 'string') left.push({ part: item, isImage });
       }
     } else if (typeof part === 'string') {
       spend(evaluation, part.length);
       bytes += 2 + countBytes(part);
     } else bytes += String(toScalar(part, evaluation)).length;
   }
-  return found(Math.ceil(bytes / tokenEstimate.bytesPerToken) + mediaParts * tokenEstimate.mediaPart);
+  return found(bytes + mediaParts * mediaPartTokens);
 }
 
 export const filters = {
@@ -182,7 +189,7 @@ export const filters = {
   basename: { argument: 'none', summary: 'the part of a path after the last /', apply: baseName },
   tokens: {
     argument: 'none',
-    summary: `an upper estimate of a model's tokens: half the bytes, and ${tokenEstimate.mediaPart} for each part that is an image, audio, video, file or document`,
+    summary: `the most tokens that a model counts: the bytes, without the content of images, and ${mediaPartTokens} for each part that is an image, audio, video, file or document`,
     apply: estimateTokens,
   },
   default: {

@@ -54,8 +54,9 @@ export function isRootName(name: string): name is RootName {
 export const skillRootNames = ['input', 'match'] as const;
 export type SkillRootName = (typeof skillRootNames)[number];
 
-/** The filter `tokens` estimates too much on purpose: a text has about four bytes to a token. */
-export const tokenEstimate = { bytesPerToken: 2, mediaPart: 4_096 } as const;
+/** What the filter `tokens` counts for a part that is no text, beside its bytes. */
+export const mediaPartTokens = 4_096;
+
 /** Roots of paths in the file of a wrapped capability: the call, and the answers of the other side. */
 export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] as const;
 

@@ -93,32 +93,43 @@ describe('the filter tokens', () => {
   const count = (value: Json) => evaluateIn('{{ job.v | tokens }}', aJob({ v: value }));
 
   it.each<[name: string, value: Json, tokens: number]>([
-    ['half the bytes of a text, rounded up', 'hello', 3],
-    ['bytes, not characters', 'é😀', 3],
-    ['the JSON text of a list', [{ role: 'user', content: 'hi' }], 17],
+    ['the bytes of a text', 'hello', 5],
+    ['bytes, not characters', 'é😀', 6],
+    ['the JSON text of a list', [{ role: 'user', content: 'hi' }], 34],
     [
       'a constant for an image, whatever its size',
       [{ type: 'image_url', image_url: { url: 'x'.repeat(50_000) } }],
-      4_098,
+      4_096 + 46,
+    ],
+    [
+      'an image in the form of Anthropic alike',
+      { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'x'.repeat(50_000) } },
+      4_096 + 78,
+    ],
+    ['the words beside an image', { type: 'image', alt: 'x'.repeat(9_000) }, 4_096 + 9_000 + 26],
+    [
+      'the content of a file or a sound too',
+      { type: 'file', file: { data: 'x'.repeat(5_000) } },
+      4_096 + 5_000 + 36,
     ],
     [
       'a constant for each part that is no text',
       [{ type: 'input_audio' }, { type: 'file' }, { type: 'image' }],
-      12_291,
+      3 * 4_096 + 61,
     ],
-    ['the whole of a part with another type', [{ type: 'text', text: 'x'.repeat(1_000) }], 515],
-    ['a null', null, 2],
+    ['the whole of a part with another type', [{ type: 'text', text: 'x'.repeat(1_000) }], 1_029],
+    ['a null', null, 4],
   ])('counts %s', (_, value, tokens) => {
     expect(count(value)).toBe(tokens);
   });
 
-  it('counts at least half the bytes of the JSON text', () => {
+  it('counts at least the bytes of the JSON text', () => {
     const plain = fc.string().filter((text) => JSON.stringify(text).length === text.length + 2);
     const value = fc.jsonValue({ maxDepth: 4 }).filter((one) => !/\\|"type"/.test(JSON.stringify(one)));
     fc.assert(
       fc.property(fc.oneof(plain, value), (one) => {
         const bytes = Buffer.byteLength(typeof one === 'string' ? one : JSON.stringify(one));
-        expect(count(one as Json)).toBeGreaterThanOrEqual(Math.ceil(bytes / 2));
+        expect(count(one as Json)).toBeGreaterThanOrEqual(bytes);
       }),
       { numRuns: runs(200) },
     );
@@ -127,7 +138,7 @@ describe('the filter tokens', () => {
   it('counts the bytes that UTF-8 has', () => {
     fc.assert(
       fc.property(anyText(), (text) => {
-        expect(count(text)).toBe(Math.ceil(Buffer.byteLength(text) / 2));
+        expect(count(text)).toBe(Buffer.byteLength(text));
       }),
       { numRuns: runs(200) },
     );

@@ -55,7 +55,7 @@ export const filterExamples: Record<FilterName, Example> = {
   last: { template: '{{ job.tags | last }}', value: 'sun' },
   join: { template: '{{ job.tags | join(", ") }}', value: 'sea, sun' },
   basename: { template: '{{ job.clips[0].path | basename }}', value: 'a.mp4' },
-  tokens: { template: '{{ job.title | tokens }}', value: 4 },
+  tokens: { template: '{{ job.title | tokens }}', value: 7 },
   default: { template: '{{ job.subtitle | default("none") }}', value: 'none' },
   map: { template: '{{ job.clips | map("ms") }}', value: [2000, 3000] },
   where: {
