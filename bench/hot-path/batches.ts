@@ -64,11 +64,11 @@ function aClaim(project_id: string, instance_id: string): Claim {
     instance_id,
     run_id: null,
     must_be_idle: false,
-    is_prefetch: false,
     cost_type: 'per_call',
     rate_usd: 0.000_1,
     lease_ms: 30_000,
     reserved_nano: price,
+    risk_nano: 0n,
     inputs: {},
     decision: {
       decision_id: randomUUID(),

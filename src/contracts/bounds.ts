@@ -28,6 +28,9 @@ export const queueDepthMs = 90_000;
 /** An instance that is down for longer is hidden and no longer probed; a heartbeat restores it. */
 export const evictedAfterMs = 900_000;
 
+/** Three calls of a project that cost more than their worst case within this time: it does not count for as long. */
+export const overrunSpanMs = 3_600_000;
+
 /** How long a browser stays signed in. */
 export const sessionHours = 12;
 

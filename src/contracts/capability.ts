@@ -172,14 +172,7 @@ export const Breaker = z
   .meta({ id: 'Breaker' });
 export type Breaker = z.infer<typeof Breaker>;
 
-const Overruns = z
-  .strictObject({
-    total: z.number().int(),
-    last_at: Instant,
-    /** Until then the price by the rate is reserved, after three overruns within an hour; null: it is not. */
-    rate_reserved_until: Instant.nullable(),
-  })
-  .meta({ id: 'Overruns' });
+const Overruns = z.strictObject({ total: z.number().int(), last_at: Instant }).meta({ id: 'Overruns' });
 
 /** A person's decision that an instance gets no new calls. Heartbeats and registrations do not end it. */
 const Drain = z

@@ -26,6 +26,7 @@ import { watchSchedules } from './migrations/0011-watch-schedules.ts';
 import { continueRuns } from './migrations/0012-continue-runs.ts';
 import { queueCalls } from './migrations/0013-queue-calls.ts';
 import { watchRuns } from './migrations/0014-watch-runs.ts';
+import { reserveDeclaredPrices } from './migrations/0015-reserve-declared-prices.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -52,6 +53,7 @@ const migrations: readonly Migration[] = [
   continueRuns,
   queueCalls,
   watchRuns,
+  reserveDeclaredPrices,
 ];
 
 /** In the order of application. */

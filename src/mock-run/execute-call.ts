@@ -16,7 +16,7 @@ import {
   type StepSettings,
 } from '../core/definition/step-settings.ts';
 import { createCostOfInput } from '../core/routing/call-bound.ts';
-import { declaredNano, enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
+import { enforcedTimeout, reservationOf } from '../core/routing/estimate.ts';
 import { explainChoice } from '../core/routing/explain.ts';
 import type { RankedInstance, RouteConstraints } from '../core/routing/types.ts';
 import type { UnitEnd, UnitWaiting } from '../core/run/drive.ts';
@@ -176,8 +176,8 @@ function createMockCallPorts(run: LocalRun): CallPorts<MockedCall, ClaimedCall> 
       const outcome = await deliver(run, { call, claimed }, signal);
       return { outcome, durationMs: world.time.now() - beganAt };
     },
-    settle: async ({ unit }, { instance, reserved }, { delivery: { amount, counted, verdict } }) => {
-      budget.settle(reserved, amount);
+    settle: async ({ unit }, { instance, reserved, risk }, { delivery: { amount, counted, verdict } }) => {
+      budget.settle(reserved + risk, amount);
       world.fleet.release(instance.instance_id);
       unit.costNano += amount;
       unit.counted = counted;
@@ -242,8 +242,8 @@ function take(
   const { held, max_concurrency } = best.instance;
   if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };
   const timeoutMs = enforcedTimeout(instance, request);
-  const reserved = reservationOf(instance, request, best.costUsd);
-  const shortage = budget.reserve(reserved);
+  const { reserved, risk } = reservationOf(instance, request, best.costUsd);
+  const shortage = budget.reserve(reserved, risk);
   if (shortage !== null) return { kind: 'over_budget', shortage };
   world.fleet.take(instance.instance_id);
   if (unit.queued !== undefined) world.fleet.lines.leave(unit.queued);
@@ -258,7 +258,7 @@ function take(
     counted: unit.counted,
     timeoutMs,
     reserved,
-    declared: declaredNano(instance, request),
+    risk,
     decision: explainChoice('', request, choice, true),
   };
 }

@@ -209,8 +209,8 @@ export function pausedMsOf({ pauses: { since, totalMs }, world }: LocalRun): num
 // it.
 
 export interface RunBudget {
-  /** @returns the shortage; null = reserved */
-  reserve(nano: bigint): Shortage | null;
+  /** Reserves both if there is room for the worst case (B1). @returns the shortage; null = reserved */
+  reserve(worst: bigint, risk: bigint): Shortage | null;
   settle(reserved: bigint, amount: bigint): void;
   /** @param ceilingUsd null = none */
   raise(ceilingUsd: number | null): void;
@@ -231,14 +231,14 @@ export function createRunBudget(ceilingUsd: number | null, above: RunBudget | nu
   let isOwnScarce = true;
   const listeners: (() => void)[] = [];
   const budget: RunBudget = {
-    reserve: (nano) => {
+    reserve: (worst, risk) => {
       const limit = ceiling === null ? null : toNanoUsd(ceiling);
-      isOwnScarce = !hasRoomFor({ limit, spent, reserved }, nano);
+      isOwnScarce = !hasRoomFor({ limit, spent, reserved }, worst);
       if (limit !== null && isOwnScarce) {
         return { scope: 'run', runId: null, limit, spent, reserved, resetsAt: null };
       }
-      const refusal = above?.reserve(nano) ?? null;
-      if (refusal === null) reserved += nano;
+      const refusal = above?.reserve(worst, risk) ?? null;
+      if (refusal === null) reserved += worst + risk;
       return refusal;
     },
     settle: (held, amount) => {

@@ -42,7 +42,7 @@ import { createSpeedRecorder } from '../services/registry/speed-recorder.ts';
 import { vetInstance } from '../services/registry/vetting.ts';
 import { createAttemptWriter } from '../services/routing/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../services/routing/breakers.ts';
-import { createCallRouter } from '../services/routing/call.ts';
+import { createCallCapability } from '../services/routing/call.ts';
 import { createWaitQueue } from '../services/routing/claim.ts';
 import type { Claimed, RoutingCtx } from '../services/routing/routed-call.ts';
 import { createSlotLeases } from '../services/routing/slot-leases.ts';
@@ -183,8 +183,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     checked: createCheckedDefinitions(),
     media,
   };
-  const calls = createCallRouter(parts);
-  const ctx: Ctx = { ...parts, callCapability: calls.callCapability };
+  const ctx: Ctx = { ...parts, callCapability: createCallCapability(parts) };
   return {
     ctx,
     directMedia,
@@ -192,7 +191,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     /** From now on, calls that end wait for the database for some seconds at most. */
     finish: attemptWriter.finish,
     close: async (): Promise<void> => {
-      await Promise.all([calls.close(), parts.slotLeases.close()]);
+      await parts.slotLeases.close();
       await closeRouting(routing);
       await registering.close();
       await db.destroy();

@@ -93,7 +93,7 @@ describe('a message', () => {
     });
     expect(response.headers.get('x-capstan-cost-usd')).toBe('0.002');
     const decision = await api.call(`/v1/decisions/${response.headers.get('x-capstan-decision')}`);
-    expect(await decision.json()).toMatchObject({ capability: 'model.claude-large', reserved_usd: 0.000172 });
+    expect(await decision.json()).toMatchObject({ capability: 'model.claude-large', reserved_usd: 0.000175 });
     expect(lastBody()).toMatchObject({
       messages: [{ role: 'system', content: 'Be brief.' }, ...hi],
       temperature: 0,
@@ -282,14 +282,14 @@ describe('an error', () => {
 
   test('of money is a refusal before anything is spent', async () => {
     const before = provider.requests.length;
-    const { headers } = await aLimitedProject(api, 0.05);
+    const { headers } = await aLimitedProject(api, 0.0001);
     const poor = await errorOf({ stream: true }, {}, clientOf(headers));
     expect([poor?.status, poor?.type, poor?.error]).toMatchObject([
       402,
       'billing_error',
       { error: { code: 'budget_exhausted' } },
     ]);
-    const low = await errorOf({}, { 'X-Capstan-Ceiling-Usd': '0.01' });
+    const low = await errorOf({}, { 'X-Capstan-Ceiling-Usd': '0.0001' });
     expect(low?.error).toMatchObject({ error: { type: 'billing_error', code: 'ceiling_too_low' } });
     expect(provider.requests.length).toBe(before);
   });

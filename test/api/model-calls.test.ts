@@ -50,7 +50,7 @@ test('a call reserves what its input may cost, costs what its tokens cost, and a
   provider.answer(() => ({ text: 'x', usage: [1_000, 500] }));
   expect((await ask('model.top')).body).toMatchObject({
     output: { text: 'x', cost_usd: 0.002 },
-    routing: { reserved_usd: 0.008_216, settled_usd: 0.002 },
+    routing: { reserved_usd: 0.008_225, settled_usd: 0.002 },
   });
   provider.answer(() => ({ text: 'x', usage: [1_000_000, 500] }));
   expect((await ask('model.top')).body.routing).toMatchObject({ settled_usd: 0.1 });

@@ -73,9 +73,9 @@ test('a call of ten tokens under a ceiling of 0.05 USD goes where the rate is 0.
   const ceiling = { budget_ceiling_usd: 0.05 };
   const { status, body } = await exec('model.small', input, ceiling);
   expect([status, body.routing?.chosen]).toEqual([200, endpoint]);
-  expect(body.routing).toMatchObject({ reserved_usd: 0.000_24, settled_usd: 0.0002 });
-  expect(body.routing?.candidates).toMatchObject([{ worst_case_usd: 0.000_24 }]);
-  expect(body.routing?.reason).toContain('this input costs at most 0.00024 USD');
+  expect(body.routing).toMatchObject({ reserved_usd: 0.000_33, settled_usd: 0.0002 });
+  expect(body.routing?.candidates).toMatchObject([{ worst_case_usd: 0.000_33 }]);
+  expect(body.routing?.reason).toContain('this input costs at most 0.00033 USD');
 
   const large = await exec('model.small', ask('a long answer', 10_000), ceiling);
   expect([large.status, large.body.code]).toEqual([402, 'ceiling_too_low']);
@@ -89,7 +89,7 @@ test('each of many calls in a row reserves what its own input may cost', async (
   await aModel('model.row', costing(0.0001));
   for (let n = 1; n <= 12; n++) {
     const { body } = await exec('model.row', ask('x', n * 100));
-    expect(body.routing?.reserved_usd).toBeCloseTo(0.000_051 + n * 0.0015, 9);
+    expect(body.routing?.reserved_usd).toBeCloseTo(0.000_099 + n * 0.0015, 9);
   }
   await settled('model.row');
   expect(await api.db('attempt').where({ capability: 'model.row', state: 'released' })).toEqual([]);
@@ -112,10 +112,10 @@ test('a plan uses the worst case of an input that it knows', async () => {
   expect(status).toBe(200);
   const costs = plan.steps.map(({ cost_usd }) => [cost_usd.min, cost_usd.worst]);
   expect(costs).toEqual([
-    [0, 0.015_051],
+    [0, 0.015_102],
     [0, 0.2],
   ]);
-  expect(plan.steps[0]?.candidates).toMatchObject([{ worst_case_usd: 0.015_051 }]);
+  expect(plan.steps[0]?.candidates).toMatchObject([{ worst_case_usd: 0.015_102 }]);
 });
 
 test('an input for which the expression fails reserves the rate, and the decision gives the reason', async () => {
@@ -166,34 +166,34 @@ test('of many calls none costs more than it reserved, and reservations are at mo
   expect(await findViolations(api.db, [])).toEqual([]);
 });
 
-test('calls at once share a budget that one call at its rate would use up', async () => {
+test('calls at once share a budget as far as it has room for the price of each by its rate', async () => {
   const arrived: (() => void)[] = [];
   let opened = false;
   await aModel('model.shared', async (_, response) => {
     if (!opened) await new Promise<void>((resolve) => arrived.push(resolve));
     answer(response, 200, { ok: true, output: { cost_usd: 0.015 } });
   });
-  const { headers, projectId } = await aLimitedProject(api, 0.2);
-  const input = ask('x', 1_000); // 0.015051 USD
+  const { headers, projectId } = await aLimitedProject(api, 0.65);
+  const input = ask('x', 1_000); // 0.015 USD and some, and 0.2 by the rate
   const calls = Array.from({ length: 20 }, () => exec('model.shared', input, {}, headers));
-  await waitFor('all money to be reserved', async () => arrived.length === 13);
+  await waitFor('all money to be reserved', async () => arrived.length === 4);
   opened = true;
   for (const open of arrived) open();
   const ended = await Promise.all(calls);
   const served = ended.filter(({ status }) => status === 200).length;
-  expect(served).toBe(13);
+  expect(served).toBe(4);
   expect(new Set(ended.map(({ status }) => status))).toEqual(new Set([200, 429]));
   expect(await listBreaches(api.db)).toEqual([]);
   const spent = await waitFor('all ends to be written', async () => {
     const row = await api.db('budget').where('scope', `project:${projectId}`).first();
     return row?.reserved_nano === '0' ? row.spent_nano : undefined;
   });
-  expect(spent).toBe('195000000');
+  expect(spent).toBe('60000000');
 });
 
 describe('a call that costs more than its worst case', () => {
-  const small = ask('x', 100); // 0.001551 USD
-  const worstUsd = 0.001_551;
+  const small = ask('x', 100); // 0.001599 USD
+  const worstUsd = 0.001_599;
 
   async function overrunsOf(name: string) {
     const [
@@ -203,6 +203,17 @@ describe('a call that costs more than its worst case', () => {
       },
     ] = await readJson<CapabilityDetail>(api.call(`/v1/capabilities/${name}`));
     return one?.overruns;
+  }
+
+  /** Makes these of the last three overruns an hour older. */
+  async function moveOverruns(name: string, places: readonly string[]): Promise<void> {
+    for (const place of places) {
+      await api.db.raw(
+        `update instance set overran = jsonb_set(overran, array[:project, :place],
+           to_jsonb((overran -> :project ->> :place::int)::float8 - 3600000)) where name = :name`,
+        { name, place, project: api.projectId },
+      );
+    }
   }
 
   test('is charged in full up to the rate, and the ledger shows the overrun', async () => {
@@ -219,12 +230,12 @@ describe('a call that costs more than its worst case', () => {
     );
     expect(items.map(({ amount_usd, overrun_usd }) => [amount_usd, overrun_usd])).toEqual([
       [0.001, undefined],
-      [0.2, 0.198_449],
-      [0.1, 0.098_449],
+      [0.2, 0.198_401],
+      [0.1, 0.098_401],
     ]);
     const csv = await (await api.call('/v1/ledger?capability=model.over&kind=settle&format=csv')).text();
-    expect(csv).toMatch(/,0\.1,exact,.*,0\.098449\r\n/);
-    expect(await overrunsOf('model.over')).toMatchObject({ total: 2, rate_reserved_until: null });
+    expect(csv).toMatch(/,0\.1,exact,.*,0\.098401\r\n/);
+    expect(await overrunsOf('model.over')).toMatchObject({ total: 2 });
     expect(await findViolations(api.db, [])).toEqual([]);
   });
 
@@ -269,20 +280,14 @@ describe('a call that costs more than its worst case', () => {
       .where('scope', `project:${projectId}`)
       .select('spent_nano', 'reserved_nano');
     expect(rows).toEqual([{ spent_nano: '150000000', reserved_nano: '0' }]);
-    const breaches = await api.db('breach').where('what', 'not like', `budget %${projectId}%`).select('what');
-    expect(breaches).toEqual([]);
-    await api.db('breach').delete();
+    expect(await listBreaches(api.db)).toEqual([]);
   });
 
   test('costs its instance the privilege at the third in an hour, until the hour is over', async () => {
     await aModel('model.trust', costing(0.1));
     const ceiling = { budget_ceiling_usd: 0.05 };
     for (let n = 0; n < 3; n++) expect((await exec('model.trust', small, ceiling)).status).toBe(200);
-    const overruns = await overrunsOf('model.trust');
-    expect(overruns?.total).toBe(3);
-    expect(Date.parse(overruns?.rate_reserved_until ?? '') - Date.parse(overruns?.last_at ?? '')).toBe(
-      3_600_000,
-    );
+    expect((await overrunsOf('model.trust'))?.total).toBe(3);
     expect((await exec('model.trust', small, ceiling)).status).toBe(402);
     const { body } = await exec('model.trust', small);
     expect(body.routing).toMatchObject({ reserved_usd: 0.2, settled_usd: 0.1 });
@@ -291,22 +296,76 @@ describe('a call that costs more than its worst case', () => {
     );
     expect((await overrunsOf('model.trust'))?.total).toBe(3);
 
-    await api.db.raw(`update instance set overran_at = array(select t - interval '1 hour' from unnest(overran_at) t)
-      where name = 'model.trust'`);
+    await moveOverruns('model.trust', ['0', '1', '2']);
     await waitFor(
       'the hour to be over',
       async () => (await exec('model.trust', small, ceiling)).status === 200,
     );
-    expect(await overrunsOf('model.trust')).toMatchObject({ total: 4, rate_reserved_until: null });
+    expect((await overrunsOf('model.trust'))?.total).toBe(4);
   });
 
   test('counts only together with others of the same hour', async () => {
     await aModel('model.rare', costing(0.1));
     for (let n = 0; n < 2; n++) await exec('model.rare', small);
-    await api.db.raw(
-      `update instance set overran_at[2] = now() - interval '61 minutes' where name = 'model.rare'`,
-    );
+    await moveOverruns('model.rare', ['1']);
     await exec('model.rare', small);
-    expect(await overrunsOf('model.rare')).toMatchObject({ total: 3, rate_reserved_until: null });
+    expect(await overrunsOf('model.rare')).toMatchObject({ total: 3 });
+    expect((await exec('model.rare', small)).body.routing).toMatchObject({ reserved_usd: worstUsd });
+  });
+
+  test('costs it nothing with other projects', async () => {
+    await aModel('model.others', costing(0.1));
+    const [one, other] = [await aLimitedProject(api, 10), await aLimitedProject(api, 10)];
+    const ceiling = { budget_ceiling_usd: 0.05 };
+    for (let n = 0; n < 3; n++) await exec('model.others', small, ceiling, one.headers);
+    expect((await exec('model.others', small, ceiling, one.headers)).status).toBe(402);
+    const { status, body } = await exec('model.others', small, ceiling, other.headers);
+    expect([status, body.routing?.reserved_usd]).toEqual([200, worstUsd]);
+    const { rows } = await api.db.raw(
+      `select overran -> ? ->> 2 as third, overran -> ? ->> 0 as last
+      from instance where name = 'model.others'`,
+      [one.projectId, other.projectId],
+    );
+    expect(rows).toEqual([{ third: expect.stringMatching(/^\d+$/), last: expect.stringMatching(/^\d+$/) }]);
+  });
+
+  test.each<[name: string, calls: number, terms: Parameters<typeof aModel>[2], cost: number]>([
+    [
+      'per-call',
+      60,
+      { cost_model: { ...cost_model, rate_usd: 1, worst_case: '{{ 0.000001 }}' }, settle: 'reported' },
+      1,
+    ],
+    [
+      'half',
+      25,
+      { cost_model: { ...cost_model, rate_usd: 0.8, worst_case: '{{ 0.4 }}' }, settle: 'reported' },
+      0.8,
+    ],
+  ])('at once with others exceeds a limit by one of them at most (%s)', async (name, calls, terms, cost) => {
+    const held: (() => void)[] = [];
+    await aModel(
+      `model.wave-${name}`,
+      async (_, response) => {
+        await new Promise<void>((resolve) => held.push(resolve));
+        answer(response, 200, { ok: true, output: { cost_usd: cost } });
+      },
+      terms,
+    );
+    const { headers, projectId } = await aLimitedProject(api, 2);
+    const ended = Array.from({ length: calls }, () => exec(`model.wave-${name}`, {}, {}, headers));
+    let refused = 0;
+    for (const call of ended)
+      void call.then(({ status }) => {
+        refused += status === 200 ? 0 : 1;
+      });
+    await waitFor('each call to be at the instance or refused', async () => held.length + refused === calls);
+    for (const open of held) open();
+    await Promise.all(ended);
+    await settled(`model.wave-${name}`);
+    const { spent_nano } = await api.db('budget').where('scope', `project:${projectId}`).first('spent_nano');
+    expect(Number(spent_nano) / 1e9).toBeGreaterThanOrEqual(2 - cost);
+    expect(Number(spent_nano) / 1e9).toBeLessThanOrEqual(2 + cost);
+    expect(await listBreaches(api.db)).toEqual([]);
   });
 });

@@ -54,7 +54,6 @@ create type claim_request as (
   capability text,
   instance_id text,
   must_be_idle boolean,
-  is_prefetch boolean,
   cost_type text,
   rate_usd numeric,
   lease_ms integer,
@@ -62,7 +61,8 @@ create type claim_request as (
   decision json,
   inputs json,
   scopes text[],
-  budgets text[]
+  budgets text[],
+  risk_nano bigint
 );
 
 create table advice_answer (
@@ -129,10 +129,12 @@ create table attempt (
   finished_at timestamp with time zone,
   scopes text[],
   budgets text[],
+  risk_nano bigint not null default 0,
   constraint attempt_ambiguity_check CHECK ((ambiguity = ANY ('{not_sent,rejected,overloaded,ambiguous,answered}'::text[]))),
   constraint attempt_certainty_check CHECK ((certainty = ANY ('{exact,estimated}'::text[]))),
   constraint attempt_pkey PRIMARY KEY (attempt_id),
   constraint attempt_reserved_nano_check CHECK ((reserved_nano >= 0)),
+  constraint attempt_risk_nano_check CHECK ((risk_nano >= 0)),
   constraint attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(run_id) ON DELETE CASCADE,
   constraint attempt_settled_nano_check CHECK ((settled_nano >= 0)),
   constraint attempt_state_check CHECK ((state = ANY ('{reserved,dispatched,settled,released,lost,cached}'::text[])))
@@ -396,7 +398,6 @@ create table instance (
   worst_case text,
   expected_cost text,
   overruns integer not null default 0,
-  overran_at timestamp with time zone[] not null default '{}'::timestamp with time zone[],
   drained_by text,
   drained_at timestamp with time zone,
   drain_reason text,
@@ -404,6 +405,7 @@ create table instance (
   warm_up jsonb,
   warm_due_at timestamp with time zone,
   warm_error text,
+  overran jsonb not null default '{}'::jsonb,
   constraint instance_check CHECK (((cost_type <> 'free'::text) OR (rate_usd = (0)::numeric))),
   constraint instance_cost_type_check CHECK ((cost_type = ANY (ARRAY['per_second'::text, 'per_call'::text, 'free'::text]))),
   constraint instance_max_concurrency_check CHECK ((max_concurrency > 0)),
@@ -978,7 +980,7 @@ AS $function$
   from unnest(p_budgets) b (name)
 $function$;
 
-CREATE OR REPLACE FUNCTION public.apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[], p_wanted bigint[], p_is_lone boolean)
+CREATE OR REPLACE FUNCTION public.apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[], p_wanted bigint[], p_risk bigint)
  RETURNS jsonb
  LANGUAGE plpgsql
 AS $function$
@@ -1005,7 +1007,8 @@ begin
     cross join lateral (
       select * from budget b where b.scope = m.scope and b.window_start = m.window_start for update) b
   ), refused as materialized (
-    select l.* from locked l where l.wanted > 0 and l.spent + l.reserved + l.wanted > l.limit_nano
+    select l.* from locked l
+    where l.wanted > 0 and l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) > l.limit_nano
     order by l.limit_nano - l.spent - l.reserved limit 1
   ), changed as (
     update budget b set spent_nano = l.spent,
@@ -1013,10 +1016,10 @@ begin
       reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
       reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * l.soft then v_now end),
       reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
-        or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
+        or (r.scope is not null and l.spent + l.wanted - p_risk > l.limit_nano) then v_now end)
     from locked l left join refused r on true
     where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
-      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
+      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_risk is not null)
   )
   select r.* into v_refused from refused r;
   if v_refused.scope is not null then -- apart: to prepare these expressions would take time in every call
@@ -1039,7 +1042,7 @@ begin
     select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
         'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
       || case when mark.percent = 100 and v_refusal is not null
-        then jsonb_build_object('refused_usd', m.wanted / 1000000000.0) else '{}' end
+        then jsonb_build_object('refused_usd', (m.wanted - coalesce(p_risk, 0)) / 1000000000.0) else '{}' end
     from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
     cross join lateral (
       select * from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0) b
@@ -1089,7 +1092,7 @@ CREATE OR REPLACE FUNCTION public.budget_demand(p_claims claim_request[], p_now 
  LANGUAGE sql
  STABLE
 AS $function$
-  select s.scope, s.window_start, sum(c.reserved_nano)::bigint
+  select s.scope, s.window_start, sum(c.reserved_nano + coalesce(c.risk_nano, 0))::bigint
   from unnest(p_claims) c join project p using (project_id)
   cross join lateral all_budget_scopes(c.project_id, c.capability, c.run_id,
     (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, c.budgets) s
@@ -1138,7 +1141,7 @@ begin
             cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
             union all
             select x.project_id, x.capability, x.run_id, (p_now at time zone p.timezone)::date,
-              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano
+              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano + coalesce(x.risk_nano, 0)
             from unnest(p_claims) x join project p using (project_id) where x.reserved_nano > 0
           ) m group by 1, 2, 3, 4, 5, 6) k
         cross join lateral all_budget_scopes(k.project_id, k.capability, k.run_id, k.day, k.utc_day, k.budgets) s
@@ -1146,7 +1149,8 @@ begin
   if v_scopes is null then
     return null;
   end if;
-  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted, coalesce(cardinality(p_claims), 0) = 1);
+  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted,
+    case when cardinality(p_claims) = 1 then coalesce(p_claims[1].risk_nano, 0) end);
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.claim_one_by_one(p_claims claim_request[], p_now timestamp with time zone, p_is_reserved boolean)
@@ -1243,7 +1247,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -1263,12 +1267,14 @@ begin
     where outcomes[x.ordinality] = 'claimed'
   )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
-    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window)
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window,
+    risk_nano)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
     clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
     p_now, x.scopes, x.budgets, case when x.reserved_nano > 0
-      then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
+      then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end,
+    coalesce(x.risk_nano, 0)
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 
   if p_is_paid then
@@ -1445,16 +1451,6 @@ AS $function$
     from attempt a where a.key = p_key and a.has_failed group by a.instance_id) f
 $function$;
 
-CREATE OR REPLACE FUNCTION public.is_tight(p_claim claim_request, p_now timestamp with time zone)
- RETURNS boolean
- LANGUAGE sql
-AS $function$
-  select p_claim.reserved_nano > 0 and exists (
-    select 1 from budget_demand(array[p_claim], p_now) d
-    join budget b on b.scope = d.scope and b.window_start = d.window_start
-    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
-$function$;
-
 CREATE OR REPLACE FUNCTION public.keep_answers(p_ends attempt_end[], p_outputs json[])
  RETURNS void
  LANGUAGE sql
@@ -1537,7 +1533,8 @@ CREATE OR REPLACE FUNCTION public.lose_attempts(p_attempt_ids text[])
 AS $function$
 declare
   v_ids text[];
-  v_held bigint[];
+  v_back bigint[];
+  v_spent bigint[];
 begin
   with lost as (
     update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true, has_failed = true,
@@ -1551,10 +1548,11 @@ begin
     select attempt_id, 'settle', project_id, capability, settled_nano, 'estimated', budget_window
     from lost where reserved_nano > 0
   )
-  select array_agg(attempt_id), array_agg(reserved_nano) into v_ids, v_held from lost;
-  perform charge_budgets(m.ids, m.back, m.held, '{}', clock_timestamp()) from (
-    select array_agg(id) as ids, array_agg(-held) as back, array_agg(held) as held
-    from unnest(v_ids, v_held) t (id, held) where held > 0) m where m.ids is not null;
+  select array_agg(attempt_id), array_agg(-reserved_nano - risk_nano), array_agg(reserved_nano)
+    into v_ids, v_back, v_spent from lost;
+  perform charge_budgets(m.ids, m.back, m.spent, '{}', clock_timestamp()) from (
+    select array_agg(t.id) as ids, array_agg(t.back) as back, array_agg(t.spent) as spent
+    from unnest(v_ids, v_back, v_spent) t (id, back, spent) where t.spent > 0) m where m.ids is not null;
   return coalesce(cardinality(v_ids), 0);
 end $function$;
 
@@ -1564,7 +1562,7 @@ CREATE OR REPLACE FUNCTION public.move_budgets(p_scopes text[], p_windows date[]
 AS $function$
 begin
   perform apply_budgets(p_scopes, p_windows, p_reserved, p_spent, array_fill(0::bigint, array[cardinality(p_scopes)]),
-    false);
+    null);
 end $function$;
 
 CREATE OR REPLACE FUNCTION public.name_of_budget(p_scope text)
@@ -1887,7 +1885,7 @@ declare
   v_changed int;
 begin
   with ending as (
-    select e.*, a.state as was, a.reserved_nano, a.project_id, a.capability, a.budget_window,
+    select e.*, a.state as was, a.reserved_nano, a.risk_nano, a.project_id, a.capability, a.budget_window,
       e.settled_nano - case when a.state = 'lost' then a.settled_nano else 0 end as cost
     from (select * from unnest(p_ends) e order by e.attempt_id) e
     cross join lateral (
@@ -1914,7 +1912,7 @@ begin
   )
   select array_agg(e.attempt_id) filter (where e.was <> 'lost'),
       array_agg(e.attempt_id) filter (where e.reserved_nano > 0),
-      array_agg(case when e.was = 'lost' then 0 else -e.reserved_nano end) filter (where e.reserved_nano > 0),
+      array_agg(case when e.was = 'lost' then 0 else -e.reserved_nano - e.risk_nano end) filter (where e.reserved_nano > 0),
       array_agg(e.cost) filter (where e.reserved_nano > 0), count(*)
     into v_ended, charged, back, spent, v_changed from ending e;
 

@@ -28,10 +28,11 @@ const claimsArray =
 
 function toRequests(claims: readonly Claim[]): string {
   return toJsonb(
-    claims.map(({ step, reserved_nano, ...claim }) => ({
+    claims.map(({ step, reserved_nano, risk_nano, ...claim }) => ({
       ...claim,
       ...step,
       reserved_nano: `${reserved_nano}`,
+      risk_nano: `${risk_nano}`,
     })),
   );
 }

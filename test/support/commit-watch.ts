@@ -12,7 +12,8 @@ begin
   insert into breach (what)
     select format('budget %s: spent %s + reserved %s > limit %s', scope, spent_nano, reserved_nano, limit_nano)
     from budget where scope = new.scope and window_start = new.window_start
-      and spent_nano + reserved_nano > limit_nano;
+      and spent_nano + reserved_nano > limit_nano
+      and spent_nano + reserved_nano > limit_nano + (select max(risk_nano) from attempt); -- B1
   return null;
 end $$;
 create constraint trigger watch_budget after insert or update on budget deferrable initially deferred

@@ -122,11 +122,11 @@ export function aClaim(
     begins_step: false,
     known_failures: [instance.instance_id],
     must_be_idle: false,
-    is_prefetch: false,
     cost_type: instance.cost_type,
     rate_usd: Number(instance.rate_usd),
     lease_ms: 30_000,
     reserved_nano: 0n,
+    risk_nano: 0n,
     decision: {
       decision_id: newId('decision'),
       chosen: instance.endpoint,

@@ -34,7 +34,7 @@ const driftingBudgets = `
     select l.below, r.run_id, r.parent_run_id from line l join run r on r.run_id = l.parent_run_id
   ), charged as (
     select s.scope, s.window_start, sum(coalesce(a.settled_nano, 0)) as spent,
-      sum(case when a.state in ('reserved', 'dispatched') then a.reserved_nano else 0 end) as reserved
+      sum(case when a.state in ('reserved', 'dispatched') then a.reserved_nano + a.risk_nano else 0 end) as reserved
     from attempt a cross join lateral (values
       ('global', (a.started_at at time zone 'UTC')::date),
       ('project:' || a.project_id, a.budget_window),

@@ -10,12 +10,10 @@ export function describePrice({ cost_model: { type, rate_usd, worst_case } }: In
 }
 
 /** Null without a call that cost more than its declared worst case. */
-export function describeOverruns({ overruns }: Instance, now: number): string | null {
+export function describeOverruns({ overruns }: Instance): string | null {
   if (overruns === undefined) return null;
-  const { total, rate_reserved_until: until } = overruns;
-  const words = `${total} ${total === 1 ? 'call' : 'calls'} cost more than the declared worst case`;
-  const left = until === null ? 0 : Date.parse(until) - now;
-  return left > 0 ? `${words}; its rate is reserved for ${formatDuration(left)}` : words;
+  const { total } = overruns;
+  return `${total} ${total === 1 ? 'call' : 'calls'} cost more than the declared worst case`;
 }
 
 export function describeSpeed({ duration_ms }: Instance): string {

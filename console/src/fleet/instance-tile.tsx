@@ -19,7 +19,7 @@ const mostDots = 24;
 export function InstanceTile({ instance }: { readonly instance: Instance }): ReactElement {
   const now = useNow();
   const wrong = whatIsWrong(instance, now);
-  const overruns = describeOverruns(instance, now);
+  const overruns = describeOverruns(instance);
   const left = heartbeatLeft(instance, now);
   // Older calls have less weight.
   const { succeeded, failed } = instance.recent_calls;

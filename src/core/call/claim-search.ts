@@ -67,17 +67,18 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly shortage: Shortage | null;
   /** Null: the input is not known. */
   readonly costOf: CostOfInput | null;
+  readonly projectId: string | null;
 }
 
 function chooseNow(
   fleet: FleetNow,
   { findDue, waiting }: ChoiceFacts,
-  { seed, route, shortage, ruledOut, busy, failedBefore, costOf }: Learnt,
+  { seed, route, shortage, ruledOut, busy, failedBefore, costOf, projectId }: Learnt,
 ): { request: RouteRequest; choice: Choice } {
   const known = fleet.of(route.capability);
   const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
-  const bounds = boundsOf(known, costOf, nowMs);
+  const bounds = boundsOf(known, costOf, { projectId, nowMs });
   const request: RouteRequest = {
     capability: route.capability,
     versionRange: route.versionRange,
@@ -109,6 +110,8 @@ interface NewSearch {
   readonly tried: Iterable<string>;
   /** Default: the input is not known, so no cost depends on it. */
   readonly costOf?: CostOfInput | null;
+  /** Default: a run outside of Capstan. */
+  readonly projectId?: string;
 }
 
 /** What one call has learnt about instances. A class: an object with an accessor has a hidden class of its own. */
@@ -120,16 +123,18 @@ export class ClaimSearch {
   shortage: Shortage | null = null;
   readonly #route: RouteConstraints;
   readonly #costOf: CostOfInput | null;
+  readonly #projectId: string | null;
   readonly #ruledOut: Map<string, RuledOut>;
   readonly #hasPaused: boolean;
   readonly #failedBefore = new Map<string, number>();
   readonly #busy = new Set<string>();
   readonly #vetted = new Set<string>();
 
-  constructor({ seed, route, tried, costOf = null }: NewSearch) {
+  constructor({ seed, route, tried, costOf = null, projectId }: NewSearch) {
     this.seed = seed;
     this.#route = route;
     this.#costOf = costOf;
+    this.#projectId = projectId ?? null;
     this.#ruledOut = new Map([...tried].map((id) => [id, 'already_tried']));
     this.#hasPaused = this.#ruledOut.size === 0;
   }
@@ -144,6 +149,7 @@ export class ClaimSearch {
       busy: this.#busy,
       failedBefore: this.#failedBefore,
       costOf: this.#costOf,
+      projectId: this.#projectId,
     });
   }
 

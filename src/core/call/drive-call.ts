@@ -152,10 +152,10 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
   const verdict = judgeOutcome(outcome, before);
-  const { instance, reserved, declared } = claimed;
+  const { instance, reserved, risk } = claimed;
   const reports = instance.settle === 'reported' && outcome.kind === 'answered';
   const reportedUsd = reports ? (outcome.body.cost_usd ?? null) : null;
-  const facts = { durationMs, reserved, declared, reportedUsd };
+  const facts = { durationMs, reserved, risk, reportedUsd };
   const { amount, certainty } = settle(instance, verdict.settlement, facts);
   const counted = claimed.counted + (verdict.counted ? 1 : 0);
   return { outcome, verdict, durationMs, counted, amount, certainty };

@@ -47,10 +47,10 @@ export interface ClaimedCall {
   /** Counted failures of the key before this attempt. */
   readonly counted: number;
   readonly timeoutMs: number;
-  /** Nano-USD. */
+  /** Its worst case, nano-USD. */
   readonly reserved: bigint;
-  /** The price by the rate, where a worst case by the input has lowered the reservation. */
-  readonly declared?: bigint | undefined;
+  /** What it may cost beyond that, nano-USD (B1). */
+  readonly risk: bigint;
   readonly decision: Decision;
 }
 

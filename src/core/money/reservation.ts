@@ -1,9 +1,11 @@
 /**
  * The reservation of a call before it is made, and its cost at the end. Rates are snapshots of the claim.
  *
- * The rule of a budget, in nano-USD: a call is admitted while spent plus reserved stays within the limit. The router
- * uses it to rule out calls that cannot fit. The claim checks again in the database, under a lock, and that check
- * decides. Only an overrun takes spent above the limit, by its own amount.
+ * B1, the rule of a budget, in nano-USD: a call is admitted if its worst case fits into the limit beside spent and
+ * reserved. While it is open, its budgets reserve all that it may cost: the worst case, and the risk that this is too
+ * low. So the worst cases of all calls in flight may be wrong, and spent exceeds the limit by the risk of one call at
+ * most. The router uses the rule to rule out calls that cannot fit. The claim checks again in the database, under a
+ * lock, and that check decides.
  */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
@@ -43,21 +45,20 @@ export type Settlement =
 interface CallFacts {
   readonly durationMs: number;
   readonly reserved: bigint;
-  /** The price by the rate, where a worst case by the input has lowered the reservation. */
-  readonly declared?: bigint | undefined;
+  readonly risk: bigint;
   /** The cost that the instance reports; anything but a number of at least 0 = no report. */
   readonly reportedUsd: unknown;
 }
 
 /**
- * Settles a call. A cost that is known exceeds the reservation only where a worst case by the input has lowered that,
- * and then up to the price by the rate (an overrun). Without a report, a price per call is the reservation at most.
+ * Settles a call. A cost that is known exceeds the reservation by the risk at most: that is an overrun. Without a
+ * report, a price per call is the reservation at most.
  * @returns the amount in nano-USD, and whether it is known or assumed
  */
 export function settle(
   price: Price,
   settlement: Settlement,
-  { durationMs, reserved, declared = reserved, reportedUsd }: CallFacts,
+  { durationMs, reserved, risk, reportedUsd }: CallFacts,
 ): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } {
   if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
   if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
@@ -70,7 +71,7 @@ export function settle(
       ? toNanoUsd(price.rate_usd)
       : perSecond(price.rate_usd, durationMs);
   const isKnown = price.cost_type === 'per_second' || isAmount(reportedUsd);
-  const most = isKnown ? declared : reserved;
+  const most = isKnown ? reserved + risk : reserved;
   return { amount: amount < most ? amount : most, certainty: 'exact' };
 }
 

@@ -9,6 +9,7 @@ import { evaluateTemplate } from '../expression/evaluate.ts';
 import { inputDialect } from '../expression/filters.ts';
 import { ExpressionError, ExpressionSyntaxError } from '../expression/language.ts';
 import { type CompiledTemplate, readTemplate } from '../expression/template.ts';
+import { hasOverrunOften } from '../money/overruns.ts';
 import type { CallBound, InstanceSnapshot, RouteRequest } from './types.ts';
 
 /** The one expression over `input` that is the text, or why it is none. */
@@ -107,23 +108,33 @@ interface Declaring {
   readonly declaring?: readonly InstanceSnapshot[] | undefined;
 }
 
+interface PriceCaller {
+  /** Null: a run outside of Capstan. */
+  readonly projectId: string | null;
+  readonly nowMs: number;
+}
+
 /** @param costOf null: the input is not known */
 export function boundsOf(
   { declaring }: Declaring,
   costOf: CostOfInput | null,
-  nowMs: number,
+  caller: PriceCaller,
 ): RouteRequest['bounds'] {
   if (declaring === undefined || costOf === null) return undefined;
-  return new Map(declaring.map((instance) => [instance.instance_id, boundOf(instance, costOf, nowMs)]));
+  return new Map(declaring.map((instance) => [instance.instance_id, boundOf(instance, costOf, caller)]));
 }
 
-function boundOf(instance: InstanceSnapshot, costOf: CostOfInput, nowMs: number): CallBound {
-  const { worst_case, expected_cost, settle, mean_cost_usd, bound_lost_until_ms } = instance;
+function boundOf(
+  instance: InstanceSnapshot,
+  costOf: CostOfInput,
+  { projectId, nowMs }: PriceCaller,
+): CallBound {
+  const { worst_case, expected_cost, settle, mean_cost_usd, overran } = instance;
   const expected = expected_cost == null ? null : costOf(expected_cost);
   const meanUsd = settle === 'reported' ? mean_cost_usd : null;
   const expectedUsd = typeof expected === 'number' ? expected : meanUsd;
   if (worst_case == null) return { worstUsd: null, expectedUsd };
-  if (bound_lost_until_ms != null && nowMs < bound_lost_until_ms) {
+  if (projectId !== null && hasOverrunOften(overran?.[projectId], nowMs)) {
     return { worstUsd: null, expectedUsd, fault: 'three calls cost more than it within an hour' };
   }
   const worst = costOf(worst_case);

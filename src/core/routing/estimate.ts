@@ -92,16 +92,19 @@ export function worstCaseUsd(instance: PricedInstance, limits: Limits): number {
 
 /** The same in nano-USD. */
 export function worstCaseNano(instance: PricedInstance, limits: Limits): bigint {
-  const declared = declaredNano(instance, limits);
-  const ownUsd = limits.bounds?.get(instance.instance_id)?.worstUsd ?? null;
-  if (ownUsd === null) return declared;
-  const own = toNanoUsd(ownUsd);
-  return own < declared ? own : declared;
+  return lowerByInput(declaredNano(instance, limits), instance, limits);
 }
 
 /** The price of the call by the rate alone, nano-USD: no call is charged more. */
-export function declaredNano(instance: Price, limits: Limits): bigint {
+function declaredNano(instance: Price, limits: Limits): bigint {
   return worstCase(instance, enforcedTimeout(instance, limits));
+}
+
+function lowerByInput(declared: bigint, { instance_id }: PricedInstance, { bounds }: Limits): bigint {
+  const ownUsd = bounds?.get(instance_id)?.worstUsd ?? null;
+  if (ownUsd === null) return declared;
+  const own = toNanoUsd(ownUsd);
+  return own < declared ? own : declared;
 }
 
 /**
@@ -125,13 +128,19 @@ export function reservedUsd(instance: PricedInstance, limits: Limits, costUsd: n
 }
 
 /**
- * The reservation of a call, nano-USD: its worst case. If the expected cost exceeds the whole run's ceiling, that
- * ceiling would cut the call short. Then the call reserves the expected cost, so that the run's budget refuses it and
- * the step waits for a raise.
+ * What a call reserves, nano-USD: its worst case, and the risk that it costs more, up to the price by its rate. If the
+ * expected cost exceeds the whole run's ceiling, that ceiling would cut the call short. Then the call reserves the
+ * expected cost, so that the run's budget refuses it and the step waits for a raise.
  */
-export function reservationOf(instance: PricedInstance, limits: Limits, costUsd: number): bigint {
-  if (isDearerThanRun(limits, costUsd)) return toNanoUsd(costUsd);
-  return worstCaseNano(instance, limits);
+export function reservationOf(
+  instance: PricedInstance,
+  limits: Limits,
+  costUsd: number,
+): { readonly reserved: bigint; readonly risk: bigint } {
+  if (isDearerThanRun(limits, costUsd)) return { reserved: toNanoUsd(costUsd), risk: 0n };
+  const declared = declaredNano(instance, limits);
+  const reserved = lowerByInput(declared, instance, limits);
+  return { reserved, risk: declared - reserved };
 }
 
 function isDearerThanRun({ runCeilingUsd = null }: Limits, costUsd: number): boolean {

@@ -2,6 +2,7 @@
 import type { CostModel, RoutedState } from '../../contracts/capability.ts';
 import type { Verdict } from '../../contracts/decision.ts';
 import type { Priority } from '../../contracts/primitives.ts';
+import type { Overran } from '../money/overruns.ts';
 
 export interface InstanceSnapshot {
   readonly instance_id: string;
@@ -33,8 +34,8 @@ export interface InstanceSnapshot {
   /** Expressions over the input: the most that a call may cost, and its likely cost; null or absent = its rate. */
   readonly worst_case?: string | null;
   readonly expected_cost?: string | null;
-  /** Until then the worst case does not count, because calls cost more; null or absent = it counts. */
-  readonly bound_lost_until_ms?: number | null;
+  /** By project, overruns of its calls; absent = none. */
+  readonly overran?: Overran;
   /** When its breaker allows a trial call, by the database's clock; null = closed. */
   readonly breaker_until_ms: number | null;
   /** The project that registered it. */

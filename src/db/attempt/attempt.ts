@@ -39,13 +39,13 @@ export interface Claim {
   readonly capability: string;
   readonly instance_id: string;
   readonly must_be_idle: boolean;
-  /** For a call that may follow: refused if money is short. */
-  readonly is_prefetch: boolean;
   /** The price from which the reservation was computed. */
   readonly cost_type: CostModel['type'];
   readonly rate_usd: number;
   readonly lease_ms: number;
   readonly reserved_nano: bigint;
+  /** What it may cost beyond that; its budgets reserve this too. */
+  readonly risk_nano: bigint;
   readonly decision: Decision;
   /** The inputs of the decision. */
   readonly inputs: JsonObject;
@@ -132,11 +132,11 @@ function toClaimRequest(claim: Claim) {
     capability: claim.capability,
     instance_id: claim.instance_id,
     must_be_idle: claim.must_be_idle,
-    is_prefetch: claim.is_prefetch,
     cost_type: claim.cost_type,
     rate_usd: claim.rate_usd,
     lease_ms: claim.lease_ms,
     reserved_nano: claim.reserved_nano.toString(),
+    risk_nano: claim.risk_nano.toString(),
     decision: claim.decision,
     inputs: claim.inputs,
   } satisfies Record<Exclude<keyof Claim | keyof StepKey, 'step'>, unknown>;

@@ -2,9 +2,9 @@
  * Results of an instance's calls: its breaker (null `breaker_until` = closed), its speed, and calls above their worst
  * case; and the uptime of its process.
  */
+import { overrunSpanMs } from '../../contracts/bounds.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
-import { boundLostUntil } from './instance.ts';
 
 /** Consecutive faults; a failed trial call through a half-open breaker; a half-open instance whose `/health` fails. */
 export type OpeningReason = 'faults' | 'trial' | 'health';
@@ -45,18 +45,16 @@ export async function closeBreaker(db: Db, instanceId: string): Promise<void> {
   ]);
 }
 
-/**
- * Counts a call that cost more than the worst case that its instance declared.
- * @returns whether the worst case no longer counts
- */
-export async function recordOverrun(db: Db, instanceId: string): Promise<boolean> {
-  const row = await query<{ is_lost: boolean }>(db).first(
-    `update instance set overruns = overruns + 1,
-       overran_at = array_prepend(clock_timestamp(), overran_at[1:2]) where instance_id = ?
-     returning ${boundLostUntil} is not null as is_lost`,
-    [instanceId],
+/** Counts a call that cost more than the worst case that its instance declared. Projects without one for an hour go. */
+export async function recordOverrun(db: Db, instanceId: string, projectId: string): Promise<void> {
+  await db.raw(
+    `update instance set overruns = overruns + 1, overran = jsonb_build_object(:projectId::text,
+         jsonb_build_array(m.ms, overran -> :projectId::text -> 0, overran -> :projectId::text -> 1))
+       || (select coalesce(jsonb_object_agg(o.key, o.value), '{}') from jsonb_each(overran) o
+         where o.key <> :projectId and (o.value ->> 0)::float8 > m.ms - :spanMs::float8)
+     from (select round(extract(epoch from clock_timestamp()) * 1000) as ms) m where instance_id = :instanceId`,
+    { instanceId, projectId, spanMs: overrunSpanMs },
   );
-  return row?.is_lost === true;
 }
 
 /** Calls that a process saw of an instance since its last report, as weights for the stored moving averages. */

@@ -9,7 +9,6 @@ import type { InstanceState, RoutedState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import {
-  boundLostUntil,
   type InstanceJson,
   type InstanceRow,
   instanceColumns,
@@ -93,7 +92,6 @@ export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
   /** Time since which it is down or deregistered. */
   readonly down_since_ms: number | null;
   readonly breaker_until_ms: number | null;
-  readonly bound_lost_until_ms: number | null;
 }
 
 export interface FeedPoll {
@@ -118,8 +116,7 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
            extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,
-           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms,
-           extract(epoch from ${boundLostUntil})::double precision * 1000 as bound_lost_until_ms
+           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
        coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as wanted,

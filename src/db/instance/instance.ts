@@ -56,9 +56,10 @@ export interface InstanceColumns {
   /** Expressions over the input of a call, USD. */
   readonly worst_case: string | null;
   readonly expected_cost: string | null;
-  /** Calls that cost more than their worst case, and when the last three of them ended, newest first. */
+  /** Calls that cost more than their worst case. */
   readonly overruns: number;
-  readonly overran_at: readonly Date[];
+  /** By project: when the last three of its calls did, newest first, Unix ms; null: there were fewer. */
+  readonly overran: Readonly<Record<string, readonly (number | null)[]>>;
   /** The key or person that drains it; null: it is not drained. */
   readonly drained_by: string | null;
   readonly drained_at: Date | null;
@@ -80,8 +81,6 @@ export interface InstanceRow extends InstanceColumns {
   /** Down for so long that it is hidden and no longer probed. */
   readonly is_evicted: boolean;
   readonly is_breaker_open: boolean;
-  /** Until then its worst case does not count; null: it counts. */
-  readonly bound_lost_until: Date | null;
   /** Time since it registered, and since `uptime_at`, by the database's clock. */
   readonly registered_age_ms: number;
   readonly uptime_age_ms: number | null;
@@ -128,6 +127,7 @@ export const polledColumns = [
   'settle',
   'worst_case',
   'expected_cost',
+  'overran',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** Columns as JSON holds them: a price is a number there. */
@@ -162,15 +162,11 @@ function ageMs(column: string): string {
   return `extract(epoch from now() - ${column})::double precision * 1000`;
 }
 
-/** Three overruns within an hour cost an instance its worst case, for an hour. */
-export const boundLostUntil = `case when overran_at[3] > overran_at[1] - interval '1 hour'
-  and overran_at[1] > now() - interval '1 hour' then overran_at[1] + interval '1 hour' end`;
-
 /** Columns of InstanceRow, for `instance i`. */
 export const instanceColumns = `i.*, ${heldSlots} as in_flight,
   i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at,
   coalesce(i.state = 'down' and i.down_since < now() - interval '${evictedAfterMs} milliseconds', false) as is_evicted,
-  coalesce(i.breaker_until > now(), false) as is_breaker_open, ${boundLostUntil} as bound_lost_until,
+  coalesce(i.breaker_until > now(), false) as is_breaker_open,
   ${ageMs('i.registered_at')} as registered_age_ms, ${ageMs('i.uptime_at')} as uptime_age_ms`;
 
 const probeAt = `now() + ?::double precision * interval '1 millisecond'`;

@@ -52,7 +52,7 @@ interface EndedSum {
 /** An expression, not a subquery, so that the planner can estimate how few days these are. */
 const firstDay = `((now() at time zone 'UTC')::date - 2)`;
 const open = `a.state in ('reserved', 'dispatched')`;
-const sums = `coalesce(sum(a.reserved_nano) filter (where ${open}), 0)::bigint as reserved_nano,
+const sums = `coalesce(sum(a.reserved_nano + a.risk_nano) filter (where ${open}), 0)::bigint as reserved_nano,
   coalesce(sum(a.settled_nano) filter (where not ${open}), 0)::bigint as spent_nano`;
 
 const paid = `a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1`;

@@ -39,7 +39,8 @@ create table attempt (
   started_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz,
   scopes text[], -- key, user and labels of a paid call without a run
-  budgets text[] -- the scoped budgets that it is charged to, as period:scope
+  budgets text[], -- the scoped budgets that it is charged to, as period:scope
+  risk_nano bigint not null default 0 check (risk_nano >= 0) -- it may cost so much more than its reservation
 );
 create unique index attempt_open_by_key on attempt (key)
   where state in ('reserved', 'dispatched'); -- one open attempt per key
@@ -124,9 +125,10 @@ export const attemptTypes = `
 create type claim_request as (
   attempt_id text, token uuid, key text, is_first boolean, begins_step boolean, known_failures text[], project_id text,
   run_id text, step_id text, item int, revision int,
-  capability text, instance_id text, must_be_idle boolean, is_prefetch boolean, cost_type text, rate_usd numeric,
+  capability text, instance_id text, must_be_idle boolean, cost_type text, rate_usd numeric,
   lease_ms int, reserved_nano bigint, decision json, inputs json, scopes text[],
-  budgets text[] -- set by draw_budgets
+  budgets text[], -- set by draw_budgets
+  risk_nano bigint
 );
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,
@@ -158,7 +160,7 @@ declare
   v_changed int;
 begin
   with ending as (
-    select e.*, a.state as was, a.reserved_nano, a.project_id, a.capability, a.budget_window,
+    select e.*, a.state as was, a.reserved_nano, a.risk_nano, a.project_id, a.capability, a.budget_window,
       e.settled_nano - case when a.state = 'lost' then a.settled_nano else 0 end as cost
     from (select * from unnest(p_ends) e order by e.attempt_id) e
     cross join lateral (
@@ -185,7 +187,7 @@ begin
   )
   select array_agg(e.attempt_id) filter (where e.was <> 'lost'),
       array_agg(e.attempt_id) filter (where e.reserved_nano > 0),
-      array_agg(case when e.was = 'lost' then 0 else -e.reserved_nano end) filter (where e.reserved_nano > 0),
+      array_agg(case when e.was = 'lost' then 0 else -e.reserved_nano - e.risk_nano end) filter (where e.reserved_nano > 0),
       array_agg(e.cost) filter (where e.reserved_nano > 0), count(*)
     into v_ended, charged, back, spent, v_changed from ending e;
 
@@ -251,7 +253,8 @@ export const loseAttempts = `
 create function lose_attempts(p_attempt_ids text[]) returns int language plpgsql as $$
 declare
   v_ids text[];
-  v_held bigint[];
+  v_back bigint[];
+  v_spent bigint[];
 begin
   with lost as (
     update attempt set state = 'lost', ambiguity = 'ambiguous', counted = true, has_failed = true,
@@ -265,10 +268,11 @@ begin
     select attempt_id, 'settle', project_id, capability, settled_nano, 'estimated', budget_window
     from lost where reserved_nano > 0
   )
-  select array_agg(attempt_id), array_agg(reserved_nano) into v_ids, v_held from lost;
-  perform charge_budgets(m.ids, m.back, m.held, '{}', clock_timestamp()) from (
-    select array_agg(id) as ids, array_agg(-held) as back, array_agg(held) as held
-    from unnest(v_ids, v_held) t (id, held) where held > 0) m where m.ids is not null;
+  select array_agg(attempt_id), array_agg(-reserved_nano - risk_nano), array_agg(reserved_nano)
+    into v_ids, v_back, v_spent from lost;
+  perform charge_budgets(m.ids, m.back, m.spent, '{}', clock_timestamp()) from (
+    select array_agg(t.id) as ids, array_agg(t.back) as back, array_agg(t.spent) as spent
+    from unnest(v_ids, v_back, v_spent) t (id, back, spent) where t.spent > 0) m where m.ids is not null;
   return coalesce(cardinality(v_ids), 0);
 end $$;
 `;

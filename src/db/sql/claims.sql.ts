@@ -246,7 +246,7 @@ begin
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
           or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
         outcomes[at] := 'gone';
-      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) or (c.is_prefetch and is_tight(c, p_now)) then
+      elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
         outcomes[at] := 'full';
       else
         outcomes[at] := 'claimed';
@@ -266,12 +266,14 @@ begin
     where outcomes[x.ordinality] = 'claimed'
   )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
-    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window)
+    endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window,
+    risk_nano)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
     clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
     p_now, x.scopes, x.budgets, case when x.reserved_nano > 0
-      then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end
+      then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end,
+    coalesce(x.risk_nano, 0)
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 
   if p_is_paid then

@@ -125,25 +125,15 @@ begin
 end $$;
 `;
 
-/** Returns the budgets that claims are charged to, and the amount that each must hold. It takes no lock. */
+/** Returns the budgets that claims are charged to, and the amount that each holds for them. It takes no lock. */
 export const budgetDemand = `
 create function budget_demand(p_claims claim_request[], p_now timestamptz)
 returns table (scope text, window_start date, nano bigint) language sql stable as $$
-  select s.scope, s.window_start, sum(c.reserved_nano)::bigint
+  select s.scope, s.window_start, sum(c.reserved_nano + coalesce(c.risk_nano, 0))::bigint
   from unnest(p_claims) c join project p using (project_id)
   cross join lateral all_budget_scopes(c.project_id, c.capability, c.run_id,
     (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, c.budgets) s
   where c.reserved_nano > 0 group by 1, 2
-$$;
-`;
-
-/** Whether a claim's money is short: there is no room for nine more like it. It takes no lock. */
-export const isTight = `
-create function is_tight(p_claim claim_request, p_now timestamptz) returns boolean language sql as $$
-  select p_claim.reserved_nano > 0 and exists (
-    select 1 from budget_demand(array[p_claim], p_now) d
-    join budget b on b.scope = d.scope and b.window_start = d.window_start
-    where b.spent_nano + b.reserved_nano + 9 * p_claim.reserved_nano > b.limit_nano)
 $$;
 `;
 
@@ -193,15 +183,16 @@ end $$;
 
 /**
  * Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in
- * all of them or in none. A mark is set when spending passes it, and logged for a run's budget. A lone claim that has
- * no room even when nothing is reserved marks the budget as reached. One statement locks, checks and moves: starting a
- * statement costs more than its work. It opens missing budgets, then locks all of them; scopes come in their order
+ * all of them or in none. `p_risk` is of a lone claim, null for several: the part of `wanted` that needs no room (B1).
+ * A mark is set when spending passes it, and logged for a run's budget. A lone claim that has no room even when nothing
+ * is reserved marks the budget as reached. One statement locks, checks and moves: starting a statement costs more than
+ * its work. It opens missing budgets, then locks all of them; scopes come in their order
  * (L4). It returns null, or the tightest scope without room for `wanted`; for a run also its id, as it may be one
  * above.
  */
 export const applyBudgets = `
 create function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
-  p_wanted bigint[], p_is_lone boolean) returns jsonb language plpgsql as $$
+  p_wanted bigint[], p_risk bigint) returns jsonb language plpgsql as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_known int;
@@ -225,7 +216,8 @@ begin
     cross join lateral (
       select * from budget b where b.scope = m.scope and b.window_start = m.window_start for update) b
   ), refused as materialized (
-    select l.* from locked l where l.wanted > 0 and l.spent + l.reserved + l.wanted > l.limit_nano
+    select l.* from locked l
+    where l.wanted > 0 and l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) > l.limit_nano
     order by l.limit_nano - l.spent - l.reserved limit 1
   ), changed as (
     update budget b set spent_nano = l.spent,
@@ -233,10 +225,10 @@ begin
       reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
       reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * l.soft then v_now end),
       reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
-        or (p_is_lone and r.scope is not null and l.spent + l.wanted > l.limit_nano) then v_now end)
+        or (r.scope is not null and l.spent + l.wanted - p_risk > l.limit_nano) then v_now end)
     from locked l left join refused r on true
     where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
-      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_is_lone)
+      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_risk is not null)
   )
   select r.* into v_refused from refused r;
   if v_refused.scope is not null then -- apart: to prepare these expressions would take time in every call
@@ -259,7 +251,7 @@ begin
     select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
         'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
       || case when mark.percent = 100 and v_refusal is not null
-        then jsonb_build_object('refused_usd', m.wanted / 1000000000.0) else '{}' end
+        then jsonb_build_object('refused_usd', (m.wanted - coalesce(p_risk, 0)) / 1000000000.0) else '{}' end
     from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
     cross join lateral (
       select * from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0) b
@@ -276,7 +268,7 @@ create function move_budgets(p_scopes text[], p_windows date[], p_reserved bigin
 returns void language plpgsql as $$
 begin
   perform apply_budgets(p_scopes, p_windows, p_reserved, p_spent, array_fill(0::bigint, array[cardinality(p_scopes)]),
-    false);
+    null);
 end $$;
 `;
 
@@ -310,7 +302,7 @@ begin
             cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
             union all
             select x.project_id, x.capability, x.run_id, (p_now at time zone p.timezone)::date,
-              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano
+              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano + coalesce(x.risk_nano, 0)
             from unnest(p_claims) x join project p using (project_id) where x.reserved_nano > 0
           ) m group by 1, 2, 3, 4, 5, 6) k
         cross join lateral all_budget_scopes(k.project_id, k.capability, k.run_id, k.day, k.utc_day, k.budgets) s
@@ -318,7 +310,8 @@ begin
   if v_scopes is null then
     return null;
   end if;
-  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted, coalesce(cardinality(p_claims), 0) = 1);
+  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted,
+    case when cardinality(p_claims) = 1 then coalesce(p_claims[1].risk_nano, 0) end);
 end $$;
 `;
 

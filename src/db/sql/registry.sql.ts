@@ -42,7 +42,6 @@ create table instance (
   worst_case text, -- expressions over a call's input: the most that it costs, and what it is likely to cost
   expected_cost text,
   overruns int not null default 0, -- calls that cost more than their worst case
-  overran_at timestamptz[] not null default '{}', -- when the last three of them ended, newest first
   drained_by text, -- the key or person; null: not drained
   drained_at timestamptz,
   drain_reason text,
@@ -50,6 +49,7 @@ create table instance (
   warm_up jsonb, -- input and time-out of the warm-up call; null: it needs none
   warm_due_at timestamptz, -- when it is tried, or the open one is given up; null: it is warm
   warm_error text, -- why the last one failed
+  overran jsonb not null default '{}', -- by project: when the last three overruns of its calls ended, newest first, Unix ms
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );

@@ -181,12 +181,13 @@ interface PlannedCall {
 }
 
 export async function forecastCall(
-  { ctx: { fleet, validator }, calls, headroom }: PlanContext,
+  { ctx: { fleet, validator }, projectId, calls, headroom }: PlanContext,
   { route, retryMax, input }: PlannedCall,
 ): Promise<CallForecast> {
   const known = fleet.of(route.capability);
   const refusals = input === null ? noRefusals : await findRefusals(validator, known.instances, input);
-  const bounds = boundsOf(known, input === null ? null : createCostOfInput(input), fleet.nowMs());
+  const costOf = input === null ? null : createCostOfInput(input);
+  const bounds = boundsOf(known, costOf, { projectId, nowMs: fleet.nowMs() });
   const ruledOut = [...refusals.ruledOut.keys()];
   const key = JSON.stringify([route, retryMax, ruledOut, refusals.errors, [...(bounds ?? [])]]);
   const forecast = calls.get(key) ?? priceCall(fleet, { route, retryMax, refusals, headroom, bounds });

@@ -1,6 +1,7 @@
 /** An instance as the registry and the stream of a project show it. */
 import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
 import { routedState } from '../../core/instance-states.ts';
+import { lastOverrunMs } from '../../core/money/overruns.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { present } from '../present.ts';
@@ -46,9 +47,9 @@ function toCostModel(row: InstanceRow): Instance['cost_model'] {
   };
 }
 
-function toOverruns({ overruns: total, overran_at: [last], bound_lost_until: until }: InstanceRow) {
-  if (last === undefined) return undefined;
-  return { total, last_at: last.toISOString(), rate_reserved_until: until?.toISOString() ?? null };
+function toOverruns({ overruns: total, overran }: InstanceRow) {
+  const last = lastOverrunMs(overran);
+  return last === null ? undefined : { total, last_at: new Date(last).toISOString() };
 }
 
 export function toInstance(row: InstanceRow): Instance {

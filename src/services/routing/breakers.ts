@@ -203,13 +203,14 @@ export function reportInstance(
  */
 export async function reportOverrun(
   { db, fleet, logger }: RoutingCtx,
-  { instance: { instance_id, endpoint }, reserved }: Claimed,
+  { instance: { instance_id, endpoint }, claim: { project_id }, reserved }: Claimed,
   { amount }: Delivery,
 ): Promise<void> {
   const [reserved_usd, settled_usd] = [fromNanoUsd(reserved), fromNanoUsd(amount)];
   logger.warn({ instance_id, endpoint, reserved_usd, settled_usd }, 'a call cost more than its worst case');
   try {
-    if (await recordOverrun(db, instance_id)) await fleet.refresh(); // the next call reserves the rate
+    await recordOverrun(db, instance_id, project_id);
+    await fleet.refresh(); // the third lets the next call reserve the rate
   } catch (error) {
     logger.error({ err: error, instance_id }, 'a cost above the worst case was not counted');
   }

@@ -22,9 +22,8 @@ import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
-import { createClaimPrefetch, giveBack, prefetchClaim } from './claim-prefetch.ts';
 import { settleCall } from './reservation.ts';
-import type { CallRequest, CallRouter, Claimed, RoutingCtx } from './routed-call.ts';
+import type { CallCapability, CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
 /**
  * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows
@@ -121,31 +120,13 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   };
 }
 
-export function createCallRouter(ctx: RoutingCtx): CallRouter {
+export function createCallCapability(ctx: RoutingCtx): CallCapability {
   const ports = createCallPorts(ctx);
-  const { fleet, validator } = ctx;
-  const prefetch = createClaimPrefetch({
-    fleet,
-    validator,
-    claim: (like) => prefetchClaim(ctx, like),
-    giveBack: (claimed) => giveBack(ctx, claimed),
-  });
-  const callCapability = async (request: CallRequest): Promise<CallEnd> => {
+  return async (request) => {
     // The input is here as the instance would get it, whatever its origin.
     const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
-    if (foreign !== null) return refuseMedia(foreign);
-    prefetch.traffic.open += 1;
-    const stream = request.secrets ? null : prefetch.enter(request); // a claim ahead knows of no secret
-    const claim: typeof ports.claim = async (target, tried) =>
-      (tried.size === 0 ? await stream?.take() : null) ?? ports.claim(target, tried);
-    try {
-      return await driveCall(stream === null ? ports : { ...ports, claim }, request);
-    } finally {
-      prefetch.traffic.open -= 1;
-      stream?.leave();
-    }
+    return foreign === null ? driveCall(ports, request) : refuseMedia(foreign);
   };
-  return { callCapability, close: prefetch.close };
 }
 
 function refuseMedia(foreign: MediaMention): CallEnd {

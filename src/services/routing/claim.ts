@@ -45,6 +45,7 @@ export async function claimInstance(
     route: target.route,
     tried,
     costOf: createCostOfInput(target.input),
+    projectId: target.projectId,
   });
   const own = { target, search };
   const inLine = countInLine(ctx, target);
@@ -114,11 +115,7 @@ async function waitAndSearch(
 }
 
 /** One pass over the instances, without waiting. */
-export function searchOnce(
-  ctx: RoutingCtx,
-  { target, search }: OwnSearch,
-  waiting: number,
-): Promise<SearchEnd> {
+function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: number): Promise<SearchEnd> {
   const { fleet, halfOpenProbes } = ctx;
   const ports = {
     fleet,
@@ -126,8 +123,7 @@ export function searchOnce(
     fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
     claim: (chosen: Chosen) => (isDueTrial(chosen) ? claimTrial : claimBest)(ctx, target, chosen),
   };
-  const mayTry = !target.isAtMostOnce && target.isPrefetch !== true;
-  const facts = mayTry ? { waiting, findDue: halfOpenProbes.findDue } : { waiting };
+  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: halfOpenProbes.findDue };
   return searchInstance<Found>(ports, search, facts);
 }
 

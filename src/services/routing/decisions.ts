@@ -129,7 +129,7 @@ export async function previewDecision(
   const { ruledOut } =
     input === undefined ? noRefusals : await findRefusals(validator, known.instances, input);
   const costOf = input === undefined ? null : createCostOfInput(input);
-  const bounds = boundsOf(known, costOf, fleet.nowMs());
+  const bounds = boundsOf(known, costOf, { projectId, nowMs: fleet.nowMs() });
   return previewChoice(fleet, toConstraints(capability, wish), { ...headroom, ruledOut, bounds }).decision;
 }
 

@@ -1,17 +1,16 @@
 /**
  * The slot, and the money for it, on the chosen instance: claimed before the request, then settled with the end of the
- * delivery, or released if nothing was sent. A release is retried until it is written and never rejects; if it is lost,
- * the lease expires.
+ * delivery, or withdrawn if the database did not answer it.
  */
 
 import type { StepState } from '../../contracts/run-step.ts';
 import type { Chosen, Missed } from '../../core/call/claim-search.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
-import type { ClaimEnd } from '../../core/call/types.ts';
+import type { ClaimEnd, ClaimedCall } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import type { Shortage } from '../../core/money/reservation.ts';
-import { declaredNano, enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
+import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
 import { explainChoice } from '../../core/routing/explain.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
@@ -20,15 +19,6 @@ import type { Ctx } from '../context.ts';
 import { decisionIdOf, newId, newToken } from '../ids.ts';
 import { hasDurableEnd } from './attempt-writer.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
-
-/** Releases a claim. */
-export async function releaseClaim(
-  { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
-  claim: Claim,
-  why: string,
-): Promise<void> {
-  await attemptWriter.settle(toRelease(claim, why), hasDurableEnd(claim), false).catch(() => undefined);
-}
 
 /** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
 async function withdrawClaim(
@@ -70,9 +60,8 @@ export function isDueTrial({ request, instance }: Chosen): boolean {
 export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { request, best, instance } = chosen;
   const timeoutMs = enforcedTimeout(instance, request);
-  const reserved = reservationOf(instance, request, best.costUsd);
-  const declared = request.bounds === undefined ? undefined : declaredNano(instance, request);
-  const claim = toClaim(target, chosen, { reserved, leaseMs: ctx.config.LEASE_MS });
+  const { reserved, risk } = reservationOf(instance, request, best.costUsd);
+  const claim = toClaim(target, chosen, { reserved, risk, leaseMs: ctx.config.LEASE_MS });
   const isTrial = best.tier === halfOpenTier || isDueTrial(chosen);
   const first: Claimed = {
     kind: 'claimed',
@@ -82,7 +71,7 @@ export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Ch
     decision: claim.decision,
     isTrial,
     reserved,
-    declared,
+    risk,
     number: 1,
     counted: 0,
     slot: mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null,
@@ -120,7 +109,7 @@ async function claimSlot(ctx: RoutingCtx, target: CallRequest, first: Claimed): 
 
 /** Free, without a run, and no caller reads its row: it is recorded behind its answer. */
 function mayLease({ isAtMostOnce, keeps }: CallRequest, claim: Claim, isTrial: boolean): boolean {
-  const isPlain = claim.is_first && !claim.is_prefetch && claim.run_id === null && !isTrial;
+  const isPlain = claim.is_first && claim.run_id === null && !isTrial;
   return (
     isPlain &&
     claim.cost_type === 'free' &&
@@ -138,7 +127,7 @@ function hasTried({ ruledOut }: RouteRequest): boolean {
 function toClaim(
   target: CallRequest,
   { request, choice, best, instance, inputs }: Chosen,
-  { reserved, leaseMs }: { readonly reserved: bigint; readonly leaseMs: number },
+  { reserved, risk, leaseMs }: Pick<ClaimedCall, 'reserved' | 'risk'> & { readonly leaseMs: number },
 ): Claim {
   const attempt_id = newId('attempt');
   const decision = explainChoice(decisionIdOf(attempt_id), request, choice, true);
@@ -156,11 +145,11 @@ function toClaim(
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
-    is_prefetch: target.isPrefetch === true,
     cost_type: instance.cost_type,
     rate_usd: instance.rate_usd,
     lease_ms: leaseMs,
     reserved_nano: reserved,
+    risk_nano: risk,
     decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
     inputs,
   };

@@ -36,8 +36,6 @@ export interface CallRequest extends RoutedCall {
   readonly jobId?: string;
   /** Sent at most once, so the claim must survive a crash of the database. */
   readonly isAtMostOnce: boolean;
-  /** The claim is for a call that is only expected. */
-  readonly isPrefetch?: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
   /** N4: it may stand in line, and whether it was called. Default: it never stands in line. */
@@ -73,10 +71,3 @@ export type RoutingCtx = Omit<Ctx, 'callCapability'>;
 
 /** Makes one routed call. */
 export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
-
-/** The routed calls of one process. */
-export interface CallRouter {
-  readonly callCapability: CallCapability;
-  /** Stops prefetching claims. Resolves when no prefetch is in flight. */
-  close(): Promise<void>;
-}

@@ -76,7 +76,16 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
       const instance = anInstance(id, { cost_type: 'per_second', rate_usd: turn.rateUsd ?? 0, settle });
       const mostMs = enforcedTimeout(instance, route);
       const reserved = worstCase(instance, mostMs);
-      return { kind: 'claimed', instance, number: 1, counted, timeoutMs: mostMs, reserved, decision };
+      return {
+        kind: 'claimed',
+        instance,
+        number: 1,
+        counted,
+        timeoutMs: mostMs,
+        reserved,
+        risk: 0n,
+        decision,
+      };
     },
     hold: () => {
       held += 1;

@@ -33,7 +33,7 @@ function priceOf(cost_type: Price['cost_type'], pico: bigint): Price {
 
 describe('a call above its worst case by the input', () => {
   const reserved = 10_000_000n;
-  const declared = 250_000_000n;
+  const risk = 240_000_000n;
 
   it.each<[name: string, price: Price, reportedUsd: unknown, durationMs: number, nano: bigint]>([
     ['costs what the instance reports', perCall, 0.1, 1, 100_000_000n],
@@ -44,13 +44,13 @@ describe('a call above its worst case by the input', () => {
     ['costs less when it reports less', perCall, 0.001, 1, 1_000_000n],
   ])('%s', (_, price, reportedUsd, durationMs, nano) => {
     const facts = { durationMs, reserved, reportedUsd };
-    expect(settle(price, 'answered', { ...facts, declared })).toEqual(exact(nano));
+    expect(settle(price, 'answered', { ...facts, risk })).toEqual(exact(nano));
     const capped = nano < reserved ? nano : reserved;
-    expect(settle(price, 'answered', facts)).toEqual(exact(capped));
+    expect(settle(price, 'answered', { ...facts, risk: 0n })).toEqual(exact(capped));
   });
 
   it('costs its reservation when it is lost', () => {
-    const facts = { durationMs: 9, reserved, declared, reportedUsd: null };
+    const facts = { durationMs: 9, reserved, risk, reportedUsd: null };
     expect(settle(perCall, 'lost', facts)).toEqual(estimated(reserved));
   });
 });
@@ -107,7 +107,9 @@ const settlements: [Settlement, Price, expected: ReturnType<typeof exact>][] = [
 
 describe('settle', () => {
   it.each(settlements)('%s at %j', (settlement, price, expected) => {
-    expect(settle(price, settlement, { durationMs: 1_500, reserved, reportedUsd: null })).toEqual(expected);
+    expect(settle(price, settlement, { durationMs: 1_500, reserved, risk: 0n, reportedUsd: null })).toEqual(
+      expected,
+    );
   });
 
   it.each([
@@ -116,7 +118,7 @@ describe('settle', () => {
     ['more than was reserved', 0.61, reserved],
   ])('believes an instance that says it cost %s, up to the reservation', (_, reportedUsd, amount) => {
     for (const price of [perCall, perSecond]) {
-      const settled = settle(price, 'answered', { durationMs: 1_500, reserved, reportedUsd });
+      const settled = settle(price, 'answered', { durationMs: 1_500, reserved, risk: 0n, reportedUsd });
       expect(settled).toEqual(exact(amount));
     }
   });
@@ -124,19 +126,19 @@ describe('settle', () => {
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '0.5', null, undefined, {}])(
     'goes by the rate where an instance says that it cost %s',
     (reportedUsd) => {
-      const facts = { durationMs: 1_500, reserved, reportedUsd };
+      const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd };
       expect(settle(perCall, 'answered', facts)).toEqual(exact(250_000_000n));
       expect(settle(perSecond, 'failed', facts)).toEqual(exact(3_000_000n));
     },
   );
 
   it('costs nothing at a rate of 0, whatever the instance says', () => {
-    const facts = { durationMs: 1_500, reserved, reportedUsd: 0.5 };
+    const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd: 0.5 };
     expect(settle({ ...perSecond, rate_usd: 0 }, 'answered', facts)).toEqual(exact(0n));
   });
 
   it('a failed call costs nothing at a price per call, whatever the instance says', () => {
-    const facts = { durationMs: 1_500, reserved, reportedUsd: 0.5 };
+    const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd: 0.5 };
     expect(settle(perCall, 'failed', facts)).toEqual(exact(0n));
   });
 
@@ -151,6 +153,7 @@ describe('settle', () => {
         const { amount } = settle(price, settlement, {
           durationMs: asMs(took),
           reserved: most,
+          risk: 0n,
           reportedUsd: null,
         });
         expect(amount >= 0n && amount <= most).toBe(true);

@@ -12,7 +12,6 @@ import {
 } from '../../../src/core/routing/call-bound.ts';
 import { choose } from '../../../src/core/routing/choose.ts';
 import {
-  declaredNano,
   expectedCost,
   likelyCost,
   reservationOf,
@@ -33,8 +32,10 @@ const ask = (content: string, max_output_tokens?: number): JsonObject => ({
   ...(max_output_tokens === undefined ? {} : { max_output_tokens }),
 });
 
+const caller = { projectId: 'prj_1', nowMs: now };
+
 function boundsFor(input: JsonObject, ...declaring: InstanceSnapshot[]) {
-  return boundsOf({ declaring }, createCostOfInput(input), now);
+  return boundsOf({ declaring }, createCostOfInput(input), caller);
 }
 
 function boundOf(input: JsonObject, instance: Partial<InstanceSnapshot>) {
@@ -43,8 +44,8 @@ function boundOf(input: JsonObject, instance: Partial<InstanceSnapshot>) {
 
 describe('the cost of an input', () => {
   it.each<[text: string, input: JsonObject, usd: number]>([
-    [worst_case, ask('x'.repeat(40), 10), 0.000_258],
-    [worst_case, ask('x'), 0.061_491],
+    [worst_case, ask('x'.repeat(40), 10), 0.000_366],
+    [worst_case, ask('x'), 0.061_539],
     ['{{ input.n }}', { n: 0 }, 1e-9],
     ['{{ 0.01 }}', {}, 0.01],
   ])('of %s is an amount', (text, input, usd) => {
@@ -171,7 +172,7 @@ describe('a choice by the input', () => {
     const large = aRequest({ ceilingUsd: 0.05, bounds: boundsFor(ask('x', 10_000), model) });
     const refused = choose([model], large, 1);
     expect([refused.best, refused.verdicts.get('over_ceiling')]).toEqual([null, 1]);
-    expect(refused.minimumUsd).toBeCloseTo(0.150_051, 9);
+    expect(refused.minimumUsd).toBeCloseTo(0.150_099, 9);
     expect(choose([model], aRequest({ ceilingUsd: 0.05 }), 1).best).toBeNull();
   });
 
@@ -194,7 +195,7 @@ describe('a choice by the input', () => {
     expect(shown).not.toHaveProperty('worst_case_fault');
     expect(explainWith(ask('x', 1_000), null)).toEqual([
       'http://10.0.0.1/model has the best price and time (about 0.0151 USD, done in about 1.0 s); this input costs at most 0.0151 USD',
-      0.015_051,
+      0.015_099,
       undefined,
     ]);
     const fault = 'input.messages does not exist: input is an object without keys';
@@ -206,13 +207,15 @@ describe('a choice by the input', () => {
     expect(explainWith({}, 0.1).slice(1)).toEqual([0.2, fault]);
   });
 
-  it('reserves the rate again after too many overruns, until their time is over', () => {
-    const lost = { bound_lost_until_ms: now + 1 };
-    expect(boundOf(ask('x'), lost)).toMatchObject({
+  it('reserves the rate again after three overruns of the same project, until their time is over', () => {
+    const often = [now - 1, now - 2, now - 3];
+    expect(boundOf(ask('x'), { overran: { [caller.projectId]: often } })).toMatchObject({
       worstUsd: null,
       fault: expect.stringContaining('three'),
     });
-    expect(boundOf(ask('x'), { bound_lost_until_ms: now })).not.toHaveProperty('fault');
+    const others = { prj_other: often, [caller.projectId]: [now - 1, now - 2, null] };
+    expect(boundOf(ask('x'), { overran: others })).not.toHaveProperty('fault');
+    expect(boundOf(ask('x'), { overran: { [caller.projectId]: [] } })).not.toHaveProperty('fault');
   });
 });
 
@@ -228,8 +231,8 @@ describe('the expected cost', () => {
   it('is the declared one, else the mean of what was reported, else the worst case', () => {
     expect(expected({ expected_cost: '{{ 0.0001 }}', mean_cost_usd: 0.0002 })).toBe(0.0001);
     expect(expected({ mean_cost_usd: 0.0002 })).toBe(0.0002);
-    expect(expected({ settle: 'computed', mean_cost_usd: 0.0002 })).toBeCloseTo(0.001_551, 12);
-    expect(expected({ expected_cost: '{{ input.none }}' })).toBeCloseTo(0.001_551, 12);
+    expect(expected({ settle: 'computed', mean_cost_usd: 0.0002 })).toBeCloseTo(0.001_599, 12);
+    expect(expected({ expected_cost: '{{ input.none }}' })).toBeCloseTo(0.001_599, 12);
   });
 
   it('of a price per second may exceed the rate of one second', () => {
@@ -248,7 +251,7 @@ describe('the expected cost', () => {
       aPaid('expected', 1, { expected_cost: 'e', worst_case: null }),
       aPaid('none', 1, { worst_case: null, expected_cost: null }),
     ];
-    expect([...(boundsOf({ declaring }, costOf, now) ?? [])]).toEqual([
+    expect([...(boundsOf({ declaring }, costOf, caller) ?? [])]).toEqual([
       ['worst', { worstUsd: 0.5, expectedUsd: null }],
       ['expected', { worstUsd: null, expectedUsd: 0.5 }],
       ['none', { worstUsd: null, expectedUsd: null }],
@@ -257,7 +260,7 @@ describe('the expected cost', () => {
   });
 
   it('is the worst case at most, and the rate at most', () => {
-    expect(expected({ expected_cost: '{{ 0.1 }}' })).toBeCloseTo(0.001_551, 12);
+    expect(expected({ expected_cost: '{{ 0.1 }}' })).toBeCloseTo(0.001_599, 12);
     expect(expected({ worst_case: null, expected_cost: '{{ 5 }}' })).toBe(0.2);
     expect(expected({ worst_case: '{{ 5 }}', mean_cost_usd: 3 })).toBe(0.2);
   });
@@ -265,7 +268,7 @@ describe('the expected cost', () => {
   it('of a plan lies between 0 and the worst case, for an instance that reports', () => {
     const request = aRequest({ bounds: boundsFor(ask('x', 100), model) });
     const range = findPriceRange([{ ...model, mean_cost_usd: 0.0002 }], request);
-    expect(range).toMatchObject({ leastUsd: 0, mostNano: 1_551_000n });
+    expect(range).toMatchObject({ leastUsd: 0, mostNano: 1_599_000n });
   });
 });
 
@@ -283,10 +286,10 @@ describe('the reservation', () => {
         const bounds = new Map([['a', { worstUsd, expectedUsd: null }]]);
         const limits = { ceilingUsd: null, timeoutMs, bounds };
         const nano = worstCaseNano(instance, limits);
-        const declared = declaredNano(instance, limits);
+        const declared = worstCaseNano(instance, { ...limits, bounds: undefined });
         const wanted = toNanoUsd(worstUsd);
         expect(nano).toBe(wanted < declared ? wanted : declared);
-        expect(reservationOf(instance, limits, 0)).toBe(nano);
+        expect(reservationOf(instance, limits, 0)).toEqual({ reserved: nano, risk: declared - nano });
         expect(Math.abs(worstCaseUsd(instance, limits) * 1e9 - Number(nano))).toBeLessThanOrEqual(
           1 + Number(nano) * 1e-12,
         );
@@ -305,7 +308,7 @@ describe('the reservation', () => {
     const request = aRequest({ bounds: boundsFor(ask('x'), model) });
     expect(worstCaseNano(plain, request)).toBe(200_000_000n);
     expect(expectedCost(plain, request)).toBe(0.2);
-    expect(boundsOf({}, createCostOfInput({}), now)).toBeUndefined();
-    expect(boundsOf({ declaring: [model] }, null, now)).toBeUndefined();
+    expect(boundsOf({}, createCostOfInput({}), caller)).toBeUndefined();
+    expect(boundsOf({ declaring: [model] }, null, caller)).toBeUndefined();
   });
 });

@@ -52,7 +52,7 @@ describe('estimates', () => {
     expect(enforcedTimeout(instance, limits)).toBe(5_000);
     const reserved = (costUsd: number, price: Price = perSecond(0.1)) => {
       const of = [anInstance('a', price), limits, costUsd] as const;
-      return [reservedUsd(...of), reservationOf(...of)];
+      return [reservedUsd(...of), reservationOf(...of).reserved];
     };
     expect(reserved(0.2)).toEqual([0.5, 500_000_000n]);
     expect(reserved(0.5)).toEqual([0.5, 500_000_000n]);
@@ -60,7 +60,7 @@ describe('estimates', () => {
     expect(reserved(2, perCall(2))).toEqual([2, 2_000_000_000n]);
     const short = { ...limits, timeoutMs: 1_000 };
     expect(reservedUsd(instance, short, 0.4)).toBe(0.1); // its time is short, not the money of its run
-    expect(reservationOf(instance, short, 0.4)).toBe(100_000_000n);
+    expect(reservationOf(instance, short, 0.4)).toEqual({ reserved: 100_000_000n, risk: 0n });
   });
 
   it.each([

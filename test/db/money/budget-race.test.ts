@@ -26,11 +26,12 @@ const poolSize = isLong ? 18 : 6;
 const { db, url } = useDatabase(poolSize);
 const others = [1, 2, 3].map(() => connectDatabase(url, poolSize));
 const pools = [db, ...others];
+const mostRisk = 50;
 
 beforeAll(async () => {
-  // At every commit, in the words of the database.
+  // At every commit, in the words of the database: the risk of one call needs no room.
   await db.raw(
-    `alter table budget add constraint within_limit check (limit_nano is null or spent_nano + reserved_nano <= limit_nano)`,
+    `alter table budget add constraint within_limit check (limit_nano is null or spent_nano + reserved_nano <= limit_nano + ${mostRisk})`,
   );
 });
 afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
@@ -84,6 +85,7 @@ function aRandomClaim({ runs, fleet }: World): Claim {
     capability: `c${randomInt(4)}`,
     lease_ms: randomInt(3) === 0 ? -10_000 : 30_000,
     reserved_nano,
+    risk_nano: reserved_nano === 0n ? 0n : BigInt(randomInt(mostRisk + 1)),
   });
 }
 

@@ -121,6 +121,76 @@ describe('a reservation', () => {
   });
 });
 
+describe('calls whose worst case is too low', () => {
+  const [worst, risk] = [1n, 999n];
+  const wave = (run: StoredRun, name: string): Claim[] =>
+    Array.from({ length: 20 }, (_, at) =>
+      aPaidClaim(run, worst, { risk_nano: risk, step_id: `${name}${at}` }),
+    );
+  const claimInOne = (claims: readonly Claim[]) => claimAttempts(db, claims);
+  const claimAlone = (claims: readonly Claim[]) =>
+    Promise.all(claims.map((claim) => claimAttempt(db, claim)));
+
+  /** Claims until none is admitted, and each costs all that it may. @returns the calls admitted by each wave */
+  async function spendAll(run: StoredRun, claimAll: typeof claimInOne): Promise<number[]> {
+    const admitted: number[] = [];
+    for (let round = 0; admitted.at(-1) !== 0; round++) {
+      const claims = wave(run, `r${round}_`);
+      const results = await claimAll(claims);
+      const made = claims.filter((_, at) => results[at]?.outcome === 'claimed');
+      expect(new Set(results.map(({ outcome }) => outcome))).toContain('over_budget');
+      for (const claim of made) await settleAttempt(db, anEnd(claim, { settled_nano: worst + risk }));
+      admitted.push(made.length);
+    }
+    return admitted;
+  }
+
+  it.each<[limit: bigint, atOnce: number, claim: string, claimAll: typeof claimInOne]>([
+    [1n, 1, 'in one batch', claimInOne],
+    [1n, 1, 'each alone', claimAlone],
+    [2_000n, 2, 'in one batch', claimInOne],
+    [2_500n, 3, 'in one batch', claimInOne],
+    [2_500n, 3, 'each alone', claimAlone],
+  ])(
+    'take a limit of %s by at most one of them, admitting %s at once (%s)',
+    async (limit, atOnce, _, claimAll) => {
+      for (const limits of [{ project: limit }, { run: limit }]) {
+        const run = await aBudgetedRun(limits);
+        expect(await spendAll(run, claimAll)).toEqual([atOnce, 0]);
+        const spent = `${BigInt(atOnce) * 1_000n}`;
+        expect(await budgetsAround(run)).toMatchObject({ reserved: '0', spent, project: { spent } });
+      }
+    },
+  );
+
+  it('leave the room of their risk as soon as they end', async () => {
+    const run = await aBudgetedRun({ project: 1_000n });
+    for (let n = 0; n < 5; n++) {
+      const [first, second] = wave(run, `n${n}_`);
+      expect(await outcomesOf([first as Claim])).toEqual(['claimed']);
+      expect((await budgetsAround(run)).project).toMatchObject({ reserved: '1000' });
+      expect(await outcomesOf([second as Claim])).toEqual(['over_budget']);
+      await settleAttempt(db, anEnd(first as Claim, { settled_nano: 1n }));
+    }
+    expect(await budgetsAround(run)).toMatchObject({ project: { reserved: '0', spent: '5' } });
+  });
+
+  it('leave it too when they are lost, superseded or find their instance full', async () => {
+    const run = await aBudgetedRun({ project: 10_000n });
+    const small = await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 1 });
+    const at = (step_id: string, over: Partial<Claim> = {}) =>
+      aClaim(run, small, { reserved_nano: worst, risk_nano: risk, step_id, ...over });
+    expect(await outcomesOf([at('a', { lease_ms: -10_000 }), at('b')])).toEqual(['claimed', 'full']);
+    expect(await budgetsAround(run)).toMatchObject({ reserved: '1000' });
+    expect(await loseExpiredAttempts(db)).toBe(1);
+    expect(await budgetsAround(run)).toMatchObject({ reserved: '0', spent: '1' });
+    expect(await outcomesOf([at('c')])).toEqual(['claimed']);
+    expect(await outcomesOf([at('c')])).toEqual(['claimed']);
+    expect(await budgetsAround(run)).toMatchObject({ reserved: '1000', spent: '2' });
+    expect(await findDrift(db)).toEqual([]);
+  });
+});
+
 describe('claims in one batch', () => {
   const steps = (
     run: StoredRun,

@@ -93,7 +93,7 @@ describe('candidates', () => {
         settle: 'computed',
         worst_case: null,
         expected_cost: null,
-        bound_lost_until_ms: null,
+        overran: {},
         breaker_until_ms: null,
         is_local: false,
       },
