@@ -18,6 +18,7 @@ const locks = {
   budget_drift: 'correct budgets',
   open_runs: 'add many runs to a project; taken before the keys of calls',
   admission: 'admit runs of a project with one concurrency key',
+  call_line: 'give places in a line to calls of a run; taken after their steps',
   schedule: 'deliver a schedule to Temporal',
   instances: 'count the instances of a project',
   capability_spec: 'compare the specs of a version of a capability',

@@ -1,6 +1,7 @@
 /** Calls of steps that wait for a free slot, and whose turn it is (core/routing/call-line.ts, N1 to N4). */
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
+import { takeLock } from '../locks.ts';
 import { query } from '../statements.ts';
 
 export interface NewQueuedCall extends StepItemKey {
@@ -10,9 +11,10 @@ export interface NewQueuedCall extends StepItemKey {
   readonly asideMs: readonly number[];
 }
 
-/** Puts a call of a waiting step in its line. One that stands there keeps its place. */
-export async function queueCall(db: Db, { run_id, step_id, item, ...call }: NewQueuedCall): Promise<void> {
-  await db.raw(
+/** Puts a call of a waiting step in its line, in a transaction. One that stands there keeps its place. */
+export async function queueCall(trx: Db, { run_id, step_id, item, ...call }: NewQueuedCall): Promise<void> {
+  await takeLock(trx, 'call_line', call.line, run_id); // N2: many calls of a run come at once, each to a place of its own
+  await trx.raw(
     `insert into queued_call (run_id, step_id, item, line, priority, place)
      values (:run_id, :step_id, :item, :line, :priority, greatest(
        coalesce((select max(q.place) from queued_call q where q.line = :line and q.run_id = :run_id), 0),

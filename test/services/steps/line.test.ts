@@ -1,7 +1,7 @@
 import { afterAll, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';
-import { callNext, readLines } from '../../../src/db/step/call-line.ts';
+import { callNext, queueCall, readLines } from '../../../src/db/step/call-line.ts';
 import { aRun, type RunOverrides } from '../../support/factories.ts';
 import { echo, type Handler } from '../../support/fleet.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
@@ -82,6 +82,26 @@ it.concurrent('behind a line, a call takes no slot before it was called; then it
   open.pop()?.();
   expect(await called).toMatchObject({ kind: 'succeeded' });
   expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 0 });
+});
+
+it.concurrent('calls of one run that come to the line at once have places of their own, and a new run the next but one', async () => {
+  const line = 'at-once';
+  const items = Array.from({ length: 24 }, (_, at) => at + 1);
+  const [large, small] = await runsOf(line, 2, { for_each: { items } });
+  const enter = async (run: { readonly run_id: string } | undefined, item: number): Promise<void> => {
+    const key = { run_id: run?.run_id ?? '', step_id: 'a', item };
+    await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
+    await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, asideMs: [0] }));
+  };
+  await Promise.all(items.map((item) => enter(large, item)));
+  const places = await db('queued_call').where({ line }).orderBy('place').select('place');
+  expect(places.map(({ place }) => Number(place))).toEqual(items);
+  await callNext(db, line, 5);
+  await enter(small, 1);
+  await callNext(db, line, 2);
+  expect(await db('queued_call').where({ line, run_id: small?.run_id }).first('called_at')).toEqual({
+    called_at: expect.any(Date),
+  });
 });
 
 it.concurrent('runs take turns; within a run the oldest goes first, and a higher priority before all', async () => {
