@@ -130,7 +130,7 @@ async function exec(
         return told;
       },
     });
-    const shown = call.redactor === undefined ? answer : redactAnswer(answer, call.redactor);
+    const shown = call.redactor === undefined ? answer : await redactAnswer(answer, call.redactor);
     const ordinary = isProgressive(shown) ? toOrdinaryAnswer(shown) : shown;
     if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
     return readAnswer(ordinary, limitBytes);
@@ -143,7 +143,7 @@ async function exec(
   }
 }
 
-/** An answer in which secrets are searched, which takes some milliseconds for each mebibyte. */
+/** An answer in which secrets are searched, which takes some twenty milliseconds for each mebibyte. */
 const mostSearchedBytes = 4 * 1_048_576;
 
 function limitOf({ redactor }: CapabilityCall, { answerLimitBytes }: CapabilityClientOptions): number {

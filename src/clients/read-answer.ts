@@ -110,7 +110,7 @@ function retryAfter(value: string | string[] | undefined): number | null {
 }
 
 /** Takes secrets out of an answer, before anything of it is cut off or quoted. */
-export function redactAnswer(answer: InstanceAnswer, redactor: Redactor): InstanceAnswer {
+export async function redactAnswer(answer: InstanceAnswer, redactor: Redactor): Promise<InstanceAnswer> {
   const { headers, body } = answer;
   const shown = Object.entries(headers).map(([name, value]) => [
     name,
@@ -119,21 +119,21 @@ export function redactAnswer(answer: InstanceAnswer, redactor: Redactor): Instan
   return {
     ...answer,
     headers: Object.fromEntries(shown),
-    body: body === null ? null : redactBody(body, redactor),
+    body: body === null ? null : await redactBody(body, redactor),
   };
 }
 
 /** Strings are searched as they are meant, not as JSON writes them; a text that is no JSON as it stands. */
-function redactBody(body: Buffer, { text, json }: Redactor): Buffer {
+async function redactBody(body: Buffer, { longText, longJson }: Redactor): Promise<Buffer> {
   const shown = body.toString('utf8');
   let value: Json;
   try {
     value = parseExactJson(shown) as Json;
   } catch {
-    const rest = text(shown);
+    const rest = await longText(shown);
     return rest === shown ? body : Buffer.from(rest);
   }
-  const rest = json(value);
+  const rest = await longJson(value);
   return rest === value ? body : Buffer.from(writeExactJson(rest));
 }
 

@@ -169,6 +169,11 @@ export const errorTable = {
     false,
     'A step names a secret that its capability may not receive. Set the secret with this capability.',
   ),
+  secrets_too_large: row(
+    422,
+    false,
+    'The values of the secrets that a step names have more than 64 KiB together. Name fewer, or split the step.',
+  ),
   expression_unresolved: row(
     422,
     false,

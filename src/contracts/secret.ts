@@ -8,6 +8,8 @@ export const secretLimits = {
   leastLength: 8,
   /** UTF-8. */
   bytes: 65_536,
+  /** UTF-8, of all values that one step names: answers are searched for each of their forms. */
+  bytesOfStep: 65_536,
   /** Of either list of a secret. */
   patterns: 100,
 } as const;

@@ -175,6 +175,37 @@ describe('a pipeline', () => {
     expect((await api.call('/v1/pipelines', { body: pipeline('web-token') })).status).toBe(201);
   });
 
+  test('whose step names more than answers are searched for is refused when it is stored and when it starts', async () => {
+    const names = ['one', 'two', 'three'];
+    for (const name of names)
+      await put(name, { value: `${name}\n`.padEnd(25_000, 'x'), capabilities: ['*'] });
+    const step = (id: string, ...used: string[]) => ({
+      id,
+      capability: 'publish.web',
+      input: { tokens: used.map((name) => `{{ secrets.${name} }}`) },
+    });
+    const definition = {
+      pipeline: 'large',
+      version: '1',
+      steps: [step('a', 'one', 'two'), step('b', 'three')],
+    };
+    expect((await api.call('/v1/pipelines', { body: definition })).status).toBe(201);
+    const larger = { ...definition, version: '2', steps: [step('a', ...names)] };
+    for (const [path, body] of [
+      ['/v1/pipelines', larger],
+      ['/v1/runs', { definition: larger, job: {} }],
+    ] as const) {
+      const [status, problem] = await readJson(api.call(path, { body }));
+      expect([status, problem.errors?.[0]]).toMatchObject([
+        422,
+        {
+          code: 'secrets_too_large',
+          message: expect.stringMatching(/3 secrets of 7500\d bytes .* 65536$/),
+        },
+      ]);
+    }
+  });
+
   test('is checked again when a run starts: its secret may be deleted, or be for others', async () => {
     const definition = pipeline('later');
     await put('later', { value, capabilities: ['publish.web'] });

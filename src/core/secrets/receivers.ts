@@ -1,9 +1,25 @@
-/** Which capabilities and instances may receive a secret. */
+/** Which capabilities and instances may receive a secret, and how much of them one step may name. */
+import { secretLimits } from '../../contracts/secret.ts';
 
 /** Names of capabilities, or beginnings of names with `*`; hosts, none of them for the project's own instances. */
 export interface SecretReceivers {
   readonly capabilities: readonly string[];
   readonly hosts: readonly string[];
+}
+
+export interface SizedSecret {
+  readonly name: string;
+  /** Of its value in UTF-8, as JSON writes it. */
+  readonly bytes: number;
+}
+
+/** Why the secrets are too large for one step; null: they are not. One alone never is. */
+export function describeExcess(secrets: readonly SizedSecret[]): string | null {
+  const { bytes, bytesOfStep } = secretLimits;
+  const sum = secrets.reduce((total, secret) => total + Math.min(secret.bytes, bytes), 0);
+  return sum <= bytesOfStep
+    ? null
+    : `the step names ${secrets.length} secrets of ${sum} bytes together, and answers are searched for at most ${bytesOfStep}`;
 }
 
 /** Whether a capability is one of the names, or begins as one that ends with `*`. */

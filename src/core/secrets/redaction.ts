@@ -3,28 +3,38 @@
  * `[secret NAME]`. It finds the value as it is; as JSON, URLs and forms write it; in base64, also as a part of a longer
  * text, such as `user:value`; in hexadecimal digits; and each of the first longer lines of a value with several. It does not find
  * other forms, such as a hash, a compressed text, or a value that is split over several strings.
+ *
+ * All forms of all values are one automaton (secret-search.ts), so the work grows with the answer and with the values,
+ * not with their product. The values that one step names have a common limit (`secretLimits.bytesOfStep`).
  */
 import { ExactNumber } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { secretReference } from '../expression/language.ts';
 import { isList, isPlainObject } from '../json/values.ts';
+import {
+  type Found,
+  finish,
+  finishInTurns,
+  type Pieces,
+  pieceLength,
+  SecretSearch,
+} from './secret-search.ts';
 
 export interface Redactor {
+  /** In one piece, for short texts. */
   readonly text: (text: string) => string;
-  /** The same value where it holds no secret. */
+  /** The same value where it holds no secret. In one piece, for small values. */
   readonly json: <Value extends Json>(value: Value) => Value;
-}
-
-interface HiddenForm {
-  readonly form: string;
-  readonly name: string;
+  /** As `text` and `json`, with turns for others in between. */
+  readonly longText: (text: string) => Promise<string>;
+  readonly longJson: <Value extends Json>(value: Value) => Promise<Value>;
 }
 
 /** A shorter form would be found in ordinary texts. */
 const shortestForm = 8;
 /** A shorter line of a value is not looked for by itself. */
 const shortestLine = 16;
-/** A key of 4,096 bits has 51 lines. Each form is one search of the whole answer. */
+/** A key of 4,096 bits has 51 lines. */
 const mostLines = 64;
 
 const base64Digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
@@ -77,12 +87,20 @@ function linesOf(value: string): readonly string[] {
   return lines.filter(({ length }) => length >= shortestLine).slice(0, mostLines);
 }
 
-function formsOf(value: string): readonly string[] {
-  const texts = [value, value.trim()];
+/** The space around a value is no part of it, unless it makes most of it. */
+function coreOf(value: string): string {
+  const core = value.trim();
+  return core.length < shortestForm ? value : core;
+}
+
+function formsOf(secret: string): readonly string[] {
+  const value = coreOf(secret);
   const bytes = new TextEncoder().encode(value);
   const base64 = base64Forms(bytes);
   const forms = [
-    ...texts.flatMap((text) => [text, ...inJson(text), ...inUrl(text)]),
+    value,
+    ...inJson(value),
+    ...inUrl(value),
     ...linesOf(value),
     ...base64,
     ...base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_')),
@@ -92,45 +110,117 @@ function formsOf(value: string): readonly string[] {
   return forms.filter(({ length }) => length >= shortestForm);
 }
 
-/** @param values by the names of the secrets */
-export function createRedactor(values: ReadonlyMap<string, string>): Redactor {
-  const known = new Map<string, HiddenForm>();
-  for (const [name, value] of values) for (const form of formsOf(value)) known.set(form, { form, name });
-  const hidden = [...known.values()].sort((a, b) => b.form.length - a.form.length);
-  const hiddenInJson = hidden.map(({ form }) => JSON.stringify(form).slice(1, -1));
-  const text = (shown: string): string =>
-    shown.length < shortestForm
-      ? shown
-      : hidden.reduce(
-          (rest, { form, name }) =>
-            rest.includes(form) ? rest.replaceAll(form, () => secretReference(name)) : rest,
-          shown,
-        );
+/** @param values by the names of the secrets @returns the name of the secret of each form */
+export function* listForms(values: ReadonlyMap<string, string>): Pieces<ReadonlyMap<string, string>> {
+  const nameOf = new Map<string, string>();
+  for (const [name, value] of values) {
+    for (const form of formsOf(value)) nameOf.set(form, name);
+    if (value.length > shortestForm * mostLines) yield;
+  }
+  return nameOf;
+}
+
+type TakeTurn = () => Promise<unknown>;
+
+function* buildRedaction(values: ReadonlyMap<string, string>): Pieces<Redaction> {
+  const nameOf = yield* listForms(values);
+  return new Redaction(
+    yield* SecretSearch.build([...nameOf.keys()]),
+    [...nameOf.values()].map(secretReference),
+  );
+}
+
+/** @param values by the names of the secrets @param takeTurn serves others, between two pieces of long work */
+export async function createRedactor(
+  values: ReadonlyMap<string, string>,
+  takeTurn: TakeTurn,
+): Promise<Redactor> {
+  const redaction = await finishInTurns(buildRedaction(values), takeTurn);
   return {
-    text,
-    // Most answers hold no secret: one search of their text is cheaper than one of each string.
-    json: (value) => {
-      const written = JSON.stringify(value);
-      const isClean = !hiddenInJson.some((form) => written.includes(form));
-      return (isClean ? value : redactJson(value, text)) as typeof value;
-    },
+    text: (text) => finish(redaction.text(text)),
+    json: (value) => finish(redaction.json(value)) as typeof value,
+    longText: (text) => finishInTurns(redaction.text(text), takeTurn),
+    longJson: (value) => finishInTurns(redaction.json(value), takeTurn) as Promise<typeof value>,
   };
 }
 
-function redactJson(value: Json, text: Redactor['text']): Json {
-  if (typeof value === 'string') return text(value);
-  if (typeof value === 'number' || (value as unknown) instanceof ExactNumber) {
+/** What a value costs beside its characters, in characters. */
+const valueLength = 16;
+/** A smaller whole number has fewer digits than any form. */
+const leastNumber = 10 ** (shortestForm - 2);
+
+function isShortNumber(value: unknown): boolean {
+  return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < leastNumber;
+}
+
+class Redaction {
+  readonly #search: SecretSearch;
+  readonly #shown: readonly string[];
+  /** Characters read since the last turn. */
+  #read = 0;
+
+  /** @param shown in place of each form */
+  constructor(search: SecretSearch, shown: readonly string[]) {
+    this.#search = search;
+    this.#shown = shown;
+  }
+
+  *text(text: string): Pieces<string> {
+    return text.length <= pieceLength
+      ? this.#short(text)
+      : this.#replace(text, yield* this.#search.find(text));
+  }
+
+  *json(value: Json): Pieces<Json> {
+    if (typeof value === 'string') return yield* this.text(value);
+    if (isList(value)) {
+      const items: Json[] = [];
+      for (const item of value) {
+        items.push(this.#leaf(item) ?? (yield* this.json(item)));
+        if (this.#isTurnDue()) yield;
+      }
+      return items.every((item, at) => item === value[at]) ? value : items;
+    }
+    if (!isPlainObject(value)) return this.#leaf(value) ?? value;
+    const rest: [string, Json][] = [];
+    for (const [key, inner] of Object.entries(value)) {
+      rest.push([yield* this.text(key), this.#leaf(inner) ?? (yield* this.json(inner))]);
+      if (this.#isTurnDue()) yield;
+    }
+    const isSame = rest.every(([key, inner]) => Object.hasOwn(value, key) && value[key] === inner);
+    return isSame ? value : Object.fromEntries(rest);
+  }
+
+  #isTurnDue(): boolean {
+    if (this.#read < pieceLength) return false;
+    this.#read = 0;
+    return true;
+  }
+
+  /** @returns undefined for values of other kinds, and for a long text */
+  #leaf(value: Json): Json | undefined {
+    this.#read += valueLength;
+    if (typeof value === 'string') return value.length > pieceLength ? undefined : this.#short(value);
+    if (isShortNumber(value)) return value;
+    if (typeof value !== 'number' && !((value as unknown) instanceof ExactNumber)) return undefined;
     const shown = String(value);
-    const rest = text(shown);
+    const rest = this.#short(shown);
     return rest === shown ? value : rest;
   }
-  if (isList(value)) {
-    const items = value.map((item) => redactJson(item, text));
-    return items.every((item, at) => item === value[at]) ? value : items;
+
+  #short(text: string): string {
+    if (text.length < shortestForm) return text;
+    this.#read += text.length;
+    return this.#replace(text, this.#search.findInPiece(text));
   }
-  if (!isPlainObject(value)) return value;
-  const entries = Object.entries(value);
-  const rest = entries.map(([key, inner]) => [text(key), redactJson(inner, text)] as const);
-  const isSame = rest.every(([key, inner], at) => key === entries[at]?.[0] && inner === entries[at]?.[1]);
-  return isSame ? value : Object.fromEntries(rest);
+
+  #replace(text: string, found: readonly Found[]): string {
+    let rest = '';
+    let from = 0;
+    for (const { start, end, form } of found) {
+      rest += text.slice(from, start) + this.#shown[form];
+      from = end;
+    }
+    return from === 0 ? text : rest + text.slice(from);
+  }
 }

@@ -5,6 +5,8 @@ import { query } from '../statements.ts';
 
 export interface SecretRow {
   readonly name: string;
+  /** Of its value in UTF-8, as JSON writes it. */
+  readonly bytes: number;
   readonly version: number;
   readonly capabilities: readonly string[];
   readonly hosts: readonly string[];
@@ -21,7 +23,9 @@ export interface SealedValue {
 
 export type SealedSecretRow = SecretRow & SealedValue;
 
-const shown = 'name, version, capabilities, hosts, set_by, set_at, last_used_at';
+/** Sealed are 28 bytes, then the JSON list of project, name and value (clients/secret-cipher.ts). */
+const shown = `name, version, capabilities, hosts, set_by, set_at, last_used_at,
+  octet_length(sealed) - 38 - octet_length(project_id) - octet_length(name) as bytes`;
 
 /** All of a project, by name; there are few. */
 export function listSecrets(db: Db, projectId: string): Promise<readonly SecretRow[]> {

@@ -297,7 +297,7 @@ export async function gatherFacts(
   const knownCapabilities = await findRegistered({ db, fleet }, names);
   const unknown = names.filter((name) => !knownCapabilities.has(name));
   const secrets = namesSecrets ? await listSecrets(db, projectId) : [];
-  const receivers = secrets.map(({ name, capabilities }) => [name, capabilities]);
+  const receivers = secrets.map(({ name, capabilities, bytes }) => [name, capabilities, bytes]);
   return {
     key: JSON.stringify([[...digests.byCall.values()], pipelines.digests, unknown, receivers]),
     specs: digests.byCapability,

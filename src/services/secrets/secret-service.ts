@@ -16,7 +16,7 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 
-function toSecret({ set_at, last_used_at, ...row }: SecretRow): Secret {
+function toSecret({ set_at, last_used_at, bytes: _, ...row }: SecretRow): Secret {
   return {
     ...row,
     capabilities: [...row.capabilities],

@@ -3,10 +3,12 @@
  * new value holds from the next call on. S5: a value is decrypted when an instance has been claimed, right before the
  * request, and each use is recorded before it. S6: what the instance answers passes a redactor first.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
+import { createTurns } from '../../core/pacing.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import { isForCapability, mayReceive } from '../../core/secrets/receivers.ts';
+import { describeExcess, isForCapability, mayReceive } from '../../core/secrets/receivers.ts';
 import { createRedactor, type Redactor } from '../../core/secrets/redaction.ts';
 import {
   describePlaces,
@@ -89,6 +91,8 @@ function findRefusal(
   const missing = names.find((name) => !rows.some((row) => row.name === name));
   if (missing !== undefined)
     return { code: 'secret_unknown', message: `the project has no secret ${missing}; was it deleted?` };
+  const excess = describeExcess(rows);
+  if (excess !== null) return { code: 'secrets_too_large', message: excess };
   const refusing = rows.find((row) => !isForCapability(row, capability));
   if (refusing === undefined) return null;
   const allowed = refusing.capabilities.join(', ');
@@ -129,7 +133,8 @@ function createCallSecrets(
     reveal: async (use) => {
       await recordUse(ctx, { project_id, key, rows }, use);
       const values = openAll(ctx, project_id, rows);
-      return { input: fillSecrets(input, places, values), redactor: createRedactor(values) };
+      const redactor = await createRedactor(values, createTurns(setImmediate));
+      return { input: fillSecrets(input, places, values), redactor };
     },
   };
 }

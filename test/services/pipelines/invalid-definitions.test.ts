@@ -75,7 +75,11 @@ const facts: DefinitionFacts = {
     const spec = specs[capability];
     return spec === undefined ? [] : [forms.ofSpec(capability) ?? forms.addSpec(capability, spec)];
   },
-  secrets: new Map([['token', { capabilities: ['concat'] }]]),
+  secrets: new Map([
+    ['token', { name: 'token', bytes: 20, capabilities: ['concat'] }],
+    ['key', { name: 'key', bytes: 65_536, capabilities: ['open'] }],
+    ['other-key', { name: 'other-key', bytes: 65_536, capabilities: ['open'] }],
+  ]),
   pipelineOf: (reference) => (reference === 'many@1' ? many : (judge(reference) ?? undefined)),
 };
 
@@ -205,6 +209,10 @@ const rows: Readonly<Record<string, Row>> = {
     '9:20 /steps/1/input/x',
   ],
   secret_unknown: [second('capability: open', 'input: {x: "{{ secrets.tokn }}"}'), '9:20 /steps/1/input/x'],
+  secrets_too_large: [
+    second('capability: open', 'input: {x: "{{ secrets.key }}{{ secrets.other-key }}"}'),
+    '9:20 /steps/1/input/x',
+  ],
   semver_range_invalid: [
     second('capability: open', 'capability_version: newest'),
     '9:25 /steps/1/capability_version',

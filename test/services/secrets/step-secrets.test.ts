@@ -222,6 +222,19 @@ describe('between two executions', () => {
     expect(instance.execs).toEqual([]);
   });
 
+  it('values that have grown beyond what answers are searched for fail the step, and one alone never does', async () => {
+    const input = { a: '{{ secrets.token }}', b: '{{ secrets.other }}' };
+    const other = { name: 'other', capabilities: ['publish*'], hosts: [] };
+    await set({ value: '"'.repeat(65_536) });
+    await setSecret(worker.ctx, caller(), { ...other, value: 'another-value' });
+    expect(await worker.execute(await aSecretRun({ input }), 'a')).toMatchObject({
+      kind: 'failed',
+      error: { code: 'secrets_too_large', message: expect.stringContaining('2 secrets') },
+    });
+    expect(instance.execs).toEqual([]);
+    expect(await worker.execute(await aSecretRun(), 'a')).toMatchObject({ kind: 'succeeded', output: shown });
+  });
+
   it('a new value is sent from the next call on', async () => {
     await worker.execute(await aSecretRun(), 'a');
     await set({ value: 'another-value' });

@@ -5,7 +5,7 @@
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Reference } from '../../expression/template.ts';
 import { createNameSuggester } from '../../nearest-name.ts';
-import { isForCapability } from '../../secrets/receivers.ts';
+import { describeExcess, isForCapability } from '../../secrets/receivers.ts';
 import { listNamedSecrets } from '../../secrets/secret-places.ts';
 import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
 import { stepKindOf } from '../step-settings.ts';
@@ -61,7 +61,19 @@ function checkInput(
         'a secret stands alone in its {{ }}, as {{ secrets.NAME }}: without a filter, an operator or a field',
       ),
     );
-  return [...wrong, ...(known === undefined ? [] : named.flatMap((one) => judge(step, one, known)))];
+  if (known === undefined) return wrong;
+  return [...wrong, ...named.flatMap((one) => judge(step, one, known)), ...findExcess(named, known)];
+}
+
+/** At the first secret that the step names. */
+function findExcess(
+  named: ReturnType<typeof listNamedSecrets>,
+  known: NonNullable<DefinitionFacts['secrets']>,
+): DefinitionFinding[] {
+  const secrets = [...new Set(named.map(({ name }) => name))].flatMap((name) => known.get(name) ?? []);
+  const excess = describeExcess(secrets);
+  const [first] = named;
+  return excess === null || first === undefined ? [] : [problem(first, 'secrets_too_large', excess)];
 }
 
 const mostShown = 20;
@@ -86,7 +98,7 @@ function judge(
 
 function problem(
   { pointer, offset }: Pick<Reference, 'pointer' | 'offset'>,
-  code: 'secret_misplaced' | 'secret_unknown' | 'secret_not_allowed',
+  code: 'secret_misplaced' | 'secret_unknown' | 'secret_not_allowed' | 'secrets_too_large',
   ...[message, suggestion]: readonly [message: string, suggestion?: string | undefined]
 ): DefinitionFinding {
   return { severity: 'error', code, pointer, offset, message, suggestion };

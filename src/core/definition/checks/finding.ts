@@ -6,7 +6,7 @@ import type { StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Finding } from '../../../contracts/pipeline-answers.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { Effort, ValueType } from '../../schema-types/value-type.ts';
-import type { SecretReceivers } from '../../secrets/receivers.ts';
+import type { SecretReceivers, SizedSecret } from '../../secrets/receivers.ts';
 
 export const findingCodes = [
   'cache_unused',
@@ -54,6 +54,7 @@ export const findingCodes = [
   'secret_misplaced',
   'secret_not_allowed',
   'secret_unknown',
+  'secrets_too_large',
   'semver_range_invalid',
   'step_duplicate',
   'step_may_be_skipped',
@@ -96,7 +97,7 @@ export interface DefinitionFacts {
   /** Undefined = the reference was not looked up. */
   readonly pipelineOf?: (reference: string) => PipelineForm | undefined;
   /** The secrets of the project, by name; undefined skips the check. */
-  readonly secrets?: ReadonlyMap<string, Pick<SecretReceivers, 'capabilities'>> | undefined;
+  readonly secrets?: ReadonlyMap<string, Pick<SecretReceivers, 'capabilities'> & SizedSecret> | undefined;
   /** The job of the run that is planned; undefined: any. */
   readonly job?: JsonObject | undefined;
   /** What an item of a step with `for_each` took before, on average; undefined: nothing is known. */

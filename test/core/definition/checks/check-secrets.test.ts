@@ -4,8 +4,9 @@ import { checkDefinition } from '../../../../src/core/definition/checks/check-de
 import { aDefinition, aStep } from './a-definition.ts';
 
 const secrets = new Map([
-  ['web-token', { capabilities: ['publish.*'] }],
-  ['other', { capabilities: ['*'] }],
+  ['web-token', { name: 'web-token', bytes: 40, capabilities: ['publish.*'] }],
+  ['other', { name: 'other', bytes: 50, capabilities: ['*'] }],
+  ['long', { name: 'long', bytes: 65_497, capabilities: ['*'] }],
 ]);
 
 function findingsOf(definition: PipelineDefinition, known: typeof secrets | undefined = secrets) {
@@ -28,13 +29,32 @@ it('a name that the project lacks is an error with the names it has', () => {
       code: 'secret_unknown',
       pointer: '/steps/0/input/a',
       offset: 3,
-      message: 'the project has no secret web-tokn; there are other, web-token',
+      message: 'the project has no secret web-tokn; there are long, other, web-token',
       suggestion: expect.stringContaining('web-token'),
     },
   ]);
   expect(findingsOf(publish({ a: '{{ secrets.x }}' }), new Map())).toMatchObject([
     { message: 'the project has no secret x; it has none' },
   ]);
+});
+
+it('secrets that are longer together than answers are searched for are an error of their step', () => {
+  const [token, long] = ['{{ secrets.web-token }}', '{{ secrets.long }}'];
+  expect(findingsOf(publish({ a: token, b: long }))).toEqual([
+    {
+      severity: 'error',
+      code: 'secrets_too_large',
+      pointer: '/steps/0/input/a',
+      offset: 3,
+      message: 'the step names 2 secrets of 65537 bytes together, and answers are searched for at most 65536',
+      suggestion: undefined,
+    },
+  ]);
+  expect(findingsOf(publish({ a: long, b: `again ${long}`, c: long }))).toEqual([]);
+  const steps = [token, long].map((a, at) =>
+    aStep({ id: `s${at}`, capability: 'publish.web', input: { a } }),
+  );
+  expect(findingsOf(aDefinition({ steps }))).toEqual([]);
 });
 
 it('without the secrets of a project, names are not checked, but places are', () => {
