@@ -69,11 +69,12 @@ export function createBreakers({ db, logger }: Pick<Ctx, 'db' | 'logger'>): Brea
   };
 
   return {
-    record: (instanceId, { isTrial, refusal = null, ...seen }) => {
-      const outcome = { ...seen, refusedCaller: refusal?.caller, atMs: performance.now() };
+    record: (instanceId, { ok, isRefused, weight, isTrial, refusal = null }) => {
+      const refusedCaller = refusal?.caller;
+      const outcome = { ok, isRefused, weight, refusedCaller, atMs: performance.now() };
       const { window, trips } = recordOutcome(windows.get(instanceId) ?? noFaults, outcome);
       windows.set(instanceId, window);
-      if (isTrial && seen.ok) write(instanceId, closeBreaker(db, instanceId));
+      if (isTrial && ok) write(instanceId, closeBreaker(db, instanceId));
       else if (trips || isTrial)
         write(instanceId, open(instanceId, isTrial ? 'trial' : 'faults', refusal?.retryAfterMs ?? null));
       if (trips || isTrial) windows.delete(instanceId);
