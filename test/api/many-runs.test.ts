@@ -319,6 +319,40 @@ describe('many runs by the filters of the list', () => {
     expect(again?.new_run_id).toBe(next);
   });
 
+  test('are raised to the higher ceiling of two at once', async () => {
+    const labels = { batch: 'twice' };
+    const [, { run_id }] = await submit({ pipeline: 'patient', labels, budget_ceiling_usd: 1 });
+    const raise = (budget_ceiling_usd: number) => change('raise?label=batch=twice', { budget_ceiling_usd });
+    const waiting = async () => {
+      const { rows } = await api.db.raw(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+         and query like '%budget_version%'`,
+      );
+      return rows.length;
+    };
+    const acts: Promise<RunActs['items']>[] = [];
+    await api.db.transaction(async (trx) => {
+      await trx('run').where({ run_id }).forUpdate().first();
+      for (const [at, usd] of [5, 3].entries()) {
+        acts.push(raise(usd)); // it has read the run, and waits to change it
+        await waitFor('it to wait for the run', async () => (await waiting()) > at);
+      }
+    });
+    const [higher, lower] = await Promise.all(acts);
+    expect(higher).toEqual([{ status: 202, run_id }]);
+    expect(lower).toEqual([
+      {
+        status: 409,
+        run_id,
+        error: expect.objectContaining({
+          code: 'state_conflict',
+          detail: `run ${run_id} has a ceiling of 5 USD; 3 does not raise it`,
+        }),
+      },
+    ]);
+    expect((await readJson<Run>(api.call(`/v1/runs/${run_id}`)))[1].budget_ceiling_usd).toBe(5);
+  });
+
   test('need a filter, because none would mean every run', async () => {
     for (const act of ['cancel', 'rerun', 'raise']) {
       const [status, problem] = await readJson(

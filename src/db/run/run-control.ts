@@ -171,21 +171,35 @@ export function lockRun(trx: Db, { project_id, run_id }: RunKey): Promise<Locked
   );
 }
 
+interface NewCeiling {
+  /** Null = no ceiling. */
+  readonly ceilingUsd: number | null;
+  /** Only above the ceiling that the run has when this takes effect. */
+  readonly isRaise: boolean;
+}
+
+interface SetCeiling {
+  readonly is_set: boolean;
+  /** numeric as text; null: it has none */
+  readonly was: string | null;
+}
+
 /**
  * Sets a new ceiling for later reservations; existing ones stay. `setRunLimit` adjusts the budget and its marks. The
  * ceiling also applies to the runs below, which are notified.
- * @param ceilingUsd null = no ceiling
- * @returns false if the run is not queued, running or paused
+ * @returns undefined if the run is not queued, running or paused
  */
-export function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): Promise<boolean> {
-  return query(trx).some(
+export function setRunCeiling(trx: Db, key: RunKey, ceiling: NewCeiling): Promise<SetCeiling | undefined> {
+  return query<SetCeiling>(trx).first(
     `with recursive before as (
        select run_id, budget_ceiling_usd from run where run_id = :run_id and project_id = :project_id
          and state in ('queued', 'running', 'paused') for no key update
      ), changed as (
        update run r set budget_ceiling_usd = cast(:ceilingUsd as numeric), control_version = control_version + 1,
          budget_version = control_version + 1
-       from before where r.run_id = before.run_id returning r.run_id, before.budget_ceiling_usd as was
+       from before where r.run_id = before.run_id and (not cast(:isRaise as boolean)
+         or before.budget_ceiling_usd < coalesce(cast(:ceilingUsd as numeric), 'infinity'))
+       returning r.run_id, before.budget_ceiling_usd as was
      ), below as (
        select r.run_id from changed c join run r on r.parent_run_id = c.run_id
        union all
@@ -200,7 +214,7 @@ export function setRunCeiling(trx: Db, key: RunKey, ceilingUsd: number | null): 
        insert into event (run_id, type, data) select run_id, 'run.budget_raised',
          jsonb_build_object('from', was::float8, 'to', cast(:ceilingUsd as numeric)::float8) from changed
      )
-     select 1 from changed`,
-    { ...key, ceilingUsd },
+     select exists (select from changed) as is_set, budget_ceiling_usd as was from before`,
+    { ...key, ...ceiling },
   );
 }

@@ -53,18 +53,32 @@ export async function answerQuestions(trx: Db, scope: string, { by, limitUsd }: 
   }
 }
 
-/** @param ceilingUsd null = none @throws AppError `state_conflict` when the run is not running; nothing was written */
+interface RunCeiling {
+  /** Null = none. */
+  readonly ceilingUsd: number | null;
+  readonly by: string;
+  /** Of two raises at once, the higher one holds. Default: a lower ceiling is set too. */
+  readonly isRaise?: boolean;
+}
+
+/** What a refused raise has seen. @param was null: no ceiling */
+export function refuseRaise(run_id: string, was: number | null, ceilingUsd: number | null): AppError {
+  const has = was === null ? 'has no ceiling' : `has a ceiling of ${was} USD`;
+  return new AppError('state_conflict', `run ${run_id} ${has}; ${ceilingUsd ?? 'none'} does not raise it`);
+}
+
+/** @throws AppError `state_conflict` when the run is not running, or is not raised; nothing was written */
 export function raiseRun(
   db: Db,
   key: RunKey,
-  { ceilingUsd, by }: { readonly ceilingUsd: number | null; readonly by: string },
+  { ceilingUsd, by, isRaise = false }: RunCeiling,
 ): Promise<void> {
   return db.transaction(async (trx) => {
     const scope = `run:${key.run_id}`;
     await answerQuestions(trx, scope, { by, limitUsd: ceilingUsd });
-    if (!(await setRunCeiling(trx, key, ceilingUsd))) {
-      throw new AppError('state_conflict', `run ${key.run_id} is not running`);
-    }
+    const set = await setRunCeiling(trx, key, { ceilingUsd, isRaise });
+    if (set === undefined) throw new AppError('state_conflict', `run ${key.run_id} is not running`);
+    if (!set.is_set) throw refuseRaise(key.run_id, set.was === null ? null : Number(set.was), ceilingUsd);
     await setRunLimit(trx, key.run_id, ceilingUsd === null ? null : toNanoUsd(ceilingUsd));
     await wakeScope(trx, scope);
   });

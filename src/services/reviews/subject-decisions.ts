@@ -94,7 +94,7 @@ async function raise(
     );
   }
   if (scope === 'run') {
-    const limit = { ceilingUsd: limitUsd, by: caller.key_id };
+    const limit = { ceilingUsd: limitUsd, by: caller.key_id, isRaise: true };
     return raiseRun(trx, { project_id: row.project_id, run_id: id }, limit);
   }
   if (scope !== 'global') requireScope(caller, 'budget:write');

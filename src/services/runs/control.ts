@@ -24,7 +24,7 @@ import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { ServerCtx } from '../context.ts';
 import { type DeliveryCtx, deliverSoon } from '../delivery/deliveries.ts';
 import type { Idempotency } from '../idempotency.ts';
-import { raiseRun } from '../money/budgets.ts';
+import { raiseRun, refuseRaise } from '../money/budgets.ts';
 import { closeUnstarted, runCancels, runControls } from './delivery.ts';
 import { rerunRun } from './rerun/rerun.ts';
 import { getRun, listRunsPage, readRunState } from './run-reading.ts';
@@ -81,7 +81,7 @@ export async function cancelRun(
 export async function setRunBudget(
   ctx: ControlCtx,
   key: RunKey,
-  change: { readonly ceilingUsd: number | null; readonly by: string },
+  change: { readonly ceilingUsd: number | null; readonly by: string; readonly isRaise?: boolean },
 ): Promise<Run> {
   await readRunState(ctx, key);
   await raiseRun(ctx.db, key, change);
@@ -196,9 +196,7 @@ function hasFailedForBudget({ state, error }: RunSummary): boolean {
 
 /** @throws AppError `state_conflict` when the ceiling is no higher than that of the run */
 function requireRaise({ run_id, budget_ceiling_usd: was }: RunSummary, ceilingUsd: number | null): void {
-  if (was !== null && (ceilingUsd === null || ceilingUsd > was)) return;
-  const has = was === null ? 'has no ceiling' : `has a ceiling of ${was} USD`;
-  throw new AppError('state_conflict', `run ${run_id} ${has}; ${ceilingUsd ?? 'none'} does not raise it`);
+  if (was === null || (ceilingUsd !== null && ceilingUsd <= was)) throw refuseRaise(run_id, was, ceilingUsd);
 }
 
 /**
@@ -218,7 +216,7 @@ export function raiseRuns(ctx: ServerCtx, order: RepeatOrder<RunBudgetRequest>):
     if (terminalRunStates.has(run.state)) {
       throw refuse(key, run.state, 'only one that is open, or that failed for its budget, can be raised');
     }
-    await setRunBudget(ctx, key, { ceilingUsd: budget_ceiling_usd, by });
+    await setRunBudget(ctx, key, { ceilingUsd: budget_ceiling_usd, by, isRaise: true });
     return {};
   });
 }

@@ -153,7 +153,8 @@ describe('money of a run that another run has started', () => {
     expect(await ceilings()).toEqual([15e-9, 15e-9, 15e-9]);
     const done = await below(top, { parent_item: 3 });
     await end(done);
-    expect(await db.transaction((trx) => setRunCeiling(trx, top, 200e-9))).toBe(true);
+    const ceiling = { ceilingUsd: 200e-9, isRaise: false };
+    expect(await db.transaction((trx) => setRunCeiling(trx, top, ceiling))).toMatchObject({ is_set: true });
     expect(await ceilings()).toEqual([200e-9, 200e-9, 100e-9]);
     const versions = await db('run')
       .whereIn(
