@@ -128,9 +128,6 @@ function toRawCall(
     requestHeaders: req.headers,
     signal: state.gone,
     setHeader: (name, value) => ctx.set(name, value),
-    usedTokens: (tokens) => {
-      if (caller !== null) limits.usedTokens(caller, tokens);
-    },
     sawWrongKey: () => limits.sawWrongKey(addressOf(req)),
     opensSession: (opener) => limits.ask('session', opener),
     asksToStart: () => limits.ask('start', caller?.key_id ?? addressOf(req)),

@@ -167,9 +167,9 @@ export function createAuthentication({ server, limits }: Gate, scope: KeyRouteSc
       limits.sawWrongKey(ctx.req.socket.remoteAddress ?? '');
       throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
     }
-    const { rate = 'request', opens = 'request', usesTokens = false } = ctx.state.route ?? {};
+    const { rate = 'request', opens = 'request' } = ctx.state.route ?? {};
     limits.ask(rate, holder.key_id);
-    limits.askKey(rate, holder, usesTokens);
+    limits.askKey(rate, holder);
     const leave = limits.enter(opens, holder.key_id);
     if (ctx.res.closed) leave();
     else ctx.state.leave = leave;

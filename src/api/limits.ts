@@ -15,6 +15,7 @@ import type { JsonLimits } from '../core/json/scan.ts';
 import { createTally } from '../core/tally.ts';
 import { AppError, refuseField } from '../errors/app-error.ts';
 import type { KeyHolder } from '../services/access/caller.ts';
+import { createKeyBuckets, describeEmpty } from '../services/access/key-rates.ts';
 import type { BodySize } from './input.ts';
 
 export type ApiConfig = RateConfig &
@@ -94,36 +95,6 @@ export function createTokenBuckets({ perSecond, burst }: TokenRate, now: () => n
   };
 }
 
-interface KeyBuckets {
-  /** @returns 0, or the seconds until the key has a whole token again; then nothing was taken */
-  take(keyId: string, perMinute: number, count: number): number;
-  /** Takes what was used, even if the bucket becomes negative: later requests wait until it is refilled. */
-  debit(keyId: string, perMinute: number, count: number): void;
-}
-
-/** As `createTokenBuckets`, with a rate of each key: a burst of one minute. */
-export function createKeyBuckets(now: () => number): KeyBuckets {
-  const buckets = new LRUCache<string, { tokens: number; at: number }>({ max: 10_000 });
-  const fill = (keyId: string, perMinute: number): { tokens: number; at: number } => {
-    const at = now();
-    const known = buckets.get(keyId) ?? { tokens: perMinute, at };
-    const bucket = { tokens: Math.min(perMinute, known.tokens + ((at - known.at) / 60_000) * perMinute), at };
-    buckets.set(keyId, bucket);
-    return bucket;
-  };
-  return {
-    take: (keyId, perMinute, count) => {
-      const bucket = fill(keyId, perMinute);
-      if (bucket.tokens < 1) return ((1 - bucket.tokens) / perMinute) * 60;
-      bucket.tokens -= count;
-      return 0;
-    },
-    debit: (keyId, perMinute, count) => {
-      fill(keyId, perMinute).tokens -= count;
-    },
-  };
-}
-
 /** Each kind has its own buckets, so that heartbeats succeed whatever else a key does. */
 export type RateKind = 'request' | 'start' | 'escalation' | 'heartbeat' | 'session';
 
@@ -180,10 +151,8 @@ export function ratesOf(config: RateConfig): Rates {
 export interface RateLimits {
   /** @throws AppError `rate_limited` */
   ask(kind: RateKind, keyId: string): void;
-  /** Counts a request against the rates of its own key. @throws AppError `rate_limited` */
-  askKey(kind: RateKind, holder: Pick<KeyHolder, 'key_id' | 'rates'>, usesTokens: boolean): void;
-  /** Counts the tokens of a call that has ended; later calls wait for them. */
-  usedTokens(holder: Pick<KeyHolder, 'key_id' | 'rates'>, tokens: number): void;
+  /** Counts a request against the rate of its key and of the keys above it. @throws AppError `rate_limited` */
+  askKey(kind: RateKind, holder: Pick<KeyHolder, 'rates'>): void;
   /**
    * Counts a request as open.
    * @returns a function that counts it as ended
@@ -198,7 +167,7 @@ export interface RateLimits {
   sawOpenBody(address: string): void;
 }
 
-const unlimited: Omit<RateLimits, 'askKey' | 'usedTokens'> = {
+const unlimited: Omit<RateLimits, 'askKey'> = {
   ask: () => undefined,
   enter: () => () => undefined,
   inLine: (_, read) => read(),
@@ -213,25 +182,15 @@ function refuse(what: string, { perSecond, burst }: TokenRate, wait: number): Ap
 }
 
 /** Limits that a key was given; they hold even where those of the server are off. */
-function createKeyRates(now: () => number): Pick<RateLimits, 'askKey' | 'usedTokens'> {
-  const [requests, tokens] = [createKeyBuckets(now), createKeyBuckets(now)];
-  const check = (wait: number, what: string, perMinute: number): void => {
-    if (wait === 0) return;
-    const message = `${what}: ${perMinute} a minute are allowed; try again in ${wait.toFixed(2)} s`;
-    throw new AppError('rate_limited', message, { retryAfterS: wait });
-  };
+function createKeyRates(now: () => number): Pick<RateLimits, 'askKey'> {
+  const buckets = createKeyBuckets(now);
   return {
-    askKey: (kind, { key_id, rates }, usesTokens) => {
-      const perMinute = rates?.tokens_per_minute ?? null;
-      if (usesTokens && perMinute !== null)
-        check(tokens.take(key_id, perMinute, 0), `${key_id} has used its tokens`, perMinute);
-      const most = rates?.requests_per_minute ?? null;
-      if (kind !== 'heartbeat' && most !== null)
-        check(requests.take(key_id, most, 1), `too many requests of ${key_id}`, most);
-    },
-    usedTokens: ({ key_id, rates }, count) => {
-      const perMinute = rates?.tokens_per_minute ?? null;
-      if (perMinute !== null && count > 0) tokens.debit(key_id, perMinute, count);
+    askKey: (kind, { rates }) => {
+      if (kind === 'heartbeat' || rates === undefined || rates.requests.length === 0) return;
+      const empty = buckets.take(rates.requests, 1);
+      if (empty === null) return;
+      const message = describeEmpty(empty, `too many requests of ${empty.key_id}`);
+      throw new AppError('rate_limited', message, { retryAfterS: empty.waitS });
     },
   };
 }

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
 import { CapabilityName, Labels, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
+import { type Caller, type CallMarks, type ProjectKey, toCallingKey } from '../services/access/caller.ts';
 import type { Idempotency } from '../services/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';
 
@@ -31,7 +32,7 @@ export const MediaFilePath = z.object({ job_id: MediaJobId, file: MediaFile });
 const mostLabels = 16;
 
 /** `team=ads,env=prod` */
-export const LabelsHeader = z
+const LabelsHeader = z
   .string()
   .max(4_096)
   .transform((text) => Object.fromEntries(text.split(',').map(readLabel)))
@@ -39,6 +40,29 @@ export const LabelsHeader = z
   .refine((labels) => Object.keys(labels).length <= mostLabels, { error: `at most ${mostLabels} labels` })
   .optional()
   .meta({ description: 'Labels of the call, for budgets and costs: `team=ads,env=prod`.' });
+
+const UserHeader = z
+  .string()
+  .regex(/^[ -~]{1,256}$/, { error: 'a user has 1 to 256 ASCII characters' })
+  .optional()
+  .meta({
+    description: 'Whose call it is, for budgets and costs of `user:ID`. Instances do not receive it.',
+  });
+
+/** What a request says about its calls beside the key. */
+export const CallerHeaders = z.object({ 'x-capstan-labels': LabelsHeader, 'x-capstan-user': UserHeader });
+
+type CallerHeaders = z.output<typeof CallerHeaders>;
+
+export function marksOf({ 'x-capstan-labels': labels, 'x-capstan-user': user }: CallerHeaders): CallMarks {
+  return { labels, user };
+}
+
+/** @param user in the body, which goes before the header */
+export function callingKeyOf(caller: Caller, headers: CallerHeaders, user?: string | null): ProjectKey {
+  const marks = marksOf(headers);
+  return toCallingKey(caller, { labels: marks.labels, user: user || marks.user });
+}
 
 function readLabel(pair: string): [name: string, value: string] {
   const at = pair.indexOf('=');

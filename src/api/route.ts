@@ -78,8 +78,6 @@ export interface RawCall extends RawInput {
   readonly signal: CancelSignal;
   /** For headers that an error answer carries too. */
   readonly setHeader: (name: string, value: string) => void;
-  /** Counts the tokens that a model reports against the key. */
-  readonly usedTokens: (tokens: number) => void;
   /** Counts a wrong key in a body against the sender's address. @throws AppError `rate_limited` */
   readonly sawWrongKey: () => void;
   /** Counts a new session against the key that opens it. @throws AppError `rate_limited` */
@@ -113,8 +111,6 @@ interface RouteFacts {
   readonly isForPrograms?: boolean;
   /** The rate that the route counts against; default `request`. */
   readonly rate?: RateKind;
-  /** It calls models, whose tokens count against `tokens_per_minute` of the key. */
-  readonly usesTokens?: boolean;
   /** The kind under which open requests are counted; default `request`. */
   readonly opens?: OpenKind;
   /** Time limit including authentication; a later answer becomes `unavailable`. */

@@ -27,6 +27,7 @@ import { continueRuns } from './migrations/0012-continue-runs.ts';
 import { queueCalls } from './migrations/0013-queue-calls.ts';
 import { watchRuns } from './migrations/0014-watch-runs.ts';
 import { reserveDeclaredPrices } from './migrations/0015-reserve-declared-prices.ts';
+import { storeCallers } from './migrations/0016-store-callers.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -54,6 +55,7 @@ const migrations: readonly Migration[] = [
   queueCalls,
   watchRuns,
   reserveDeclaredPrices,
+  storeCallers,
 ];
 
 /** In the order of application. */

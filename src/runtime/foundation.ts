@@ -29,6 +29,7 @@ import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { logAudits } from '../services/access/audit.ts';
+import { createKeyBuckets } from '../services/access/key-rates.ts';
 import type { Ctx } from '../services/context.ts';
 import { createLeaseRenewer } from '../services/delivery/lease-renewer.ts';
 import { createFleetPoller } from '../services/fleet/fleet-poller.ts';
@@ -145,6 +146,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
     callLogs: createCallLogWriter(base),
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),
+    keyTokens: createKeyBuckets(() => performance.now()),
   };
 }
 

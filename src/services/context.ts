@@ -16,6 +16,7 @@ import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { Claim } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
 import type { SchemaVetter } from '../schemas/schema-vetter.ts';
+import type { KeyBuckets } from './access/key-rates.ts';
 import type { SignIn } from './access/sign-in.ts';
 import type { VerifiedKeys } from './access/verified-keys.ts';
 import type { CachedCalls } from './cache/cached-calls.ts';
@@ -96,6 +97,8 @@ export interface Ctx {
   /** Records how fast instances answer. */
   readonly speed: SpeedRecorder;
   readonly attemptSpans: AttemptSpans;
+  /** The tokens that keys have left. */
+  readonly keyTokens: KeyBuckets;
   readonly callCapability: CallCapability;
   readonly definitions: KnownDefinitions;
   /** The findings of definitions that this process has checked. */

@@ -128,9 +128,13 @@ describe('a key with rates of its own', () => {
     const rows = await api.db('api_key').whereIn('key_id', ids).orderBy('requests_per_minute');
     expect(rows.map(({ requests_per_minute }) => requests_per_minute)).toEqual([2, 50]);
     const holder = await findHolder(api.db, ids[1] ?? '');
+    const [own, above] = [ids[1], rows[1]?.created_by].map(String);
     expect(holder === null ? null : toHolder(holder)?.rates).toEqual({
-      requests_per_minute: 2,
-      tokens_per_minute: null,
+      requests: [
+        { key_id: own, per_minute: 2 },
+        { key_id: above, per_minute: 50 },
+      ],
+      tokens: [],
     });
   });
 

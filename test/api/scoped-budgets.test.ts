@@ -164,11 +164,15 @@ test("a user's id is erased wherever it is kept, and amounts stay", async () => 
   await claimAttempts(api.db, claims);
   await settleAttempt(api.db, anEnd(claims[0] as Claim, { settled_nano: 900_000_000n }));
   await waitFor('the delivery', async () => (await tablesNaming(api.db, mark)).includes('webhook_delivery'));
+  const job = { job_type: 'caption', prompt: 'Write one.', escalation_level: 1 };
+  const asked = await call('/v1/escalations', { body: job, headers: { 'x-capstan-user': mark } });
+  expect(asked.status).toBe(202);
   expect(await tablesNaming(api.db, mark)).toEqual(
     expect.arrayContaining([
       'attempt',
       'audit',
       'budget',
+      'escalation',
       'ledger_entry',
       'scoped_budget',
       'webhook_delivery',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createKeyBuckets, createTokenBuckets } from '../../src/api/limits.ts';
+import { createTokenBuckets } from '../../src/api/limits.ts';
 
 test('a burst at once, then as many as the rate allows, for each holder', () => {
   let now = 0;
@@ -39,20 +39,4 @@ test('whatever the times, no more than burst and rate is let through, and who wa
       },
     ),
   );
-});
-
-test('a bucket of a key has the rate of the key, and what was used beyond it is waited for', () => {
-  let now = 0;
-  const buckets = createKeyBuckets(() => now);
-  const take = (count: number, keyId = 'a') => buckets.take(keyId, 60, count);
-  expect([take(0), take(60), take(1)]).toEqual([0, 0, 1]);
-  expect(take(1, 'b')).toBe(0);
-  now = 1_000;
-  expect([take(1), take(1)]).toEqual([0, 1]);
-  now = 100_000;
-  expect(take(0)).toBe(0);
-  buckets.debit('a', 60, 120);
-  expect(take(0)).toBe(61);
-  now = 161_000;
-  expect(take(0)).toBe(0);
 });

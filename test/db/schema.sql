@@ -311,6 +311,8 @@ create table escalation (
   start_delivered_at timestamp with time zone,
   created_at timestamp with time zone not null default clock_timestamp(),
   finished_at timestamp with time zone,
+  caller jsonb,
+  constraint escalation_caller_check CHECK (((run_id IS NULL) = (caller IS NOT NULL))),
   constraint escalation_check CHECK ((((run_id IS NULL) = (step_id IS NULL)) AND ((run_id IS NULL) = (item IS NULL)))),
   constraint escalation_check1 CHECK (((finished_at IS NULL) = (state = ANY (ARRAY['running'::text, 'in_review'::text])))),
   constraint escalation_escalation_advice_check CHECK ((jsonb_typeof(escalation_advice) = 'array'::text)),
@@ -1422,6 +1424,10 @@ begin
       budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
         'month:' || p_user, 'month:' || p_pseudonym)
     where attempt_id = any (v_ids);
+  update escalation set caller = jsonb_set(caller, '{scopes}', (
+      select jsonb_agg(case s when p_user then p_pseudonym else s end order by at)
+      from jsonb_array_elements_text(caller -> 'scopes') with ordinality x (s, at)))
+    where project_id = p_project and jsonb_exists(caller -> 'scopes', p_user);
   perform 1 from (
     select scope, window_start from budget where scope in ('budget:' || p_project || ':day:' || p_user,
       'budget:' || p_project || ':month:' || p_user) order by scope collate "C", window_start for update) b;

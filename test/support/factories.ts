@@ -16,7 +16,21 @@ import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
 import type { RunOrigin } from '../../src/db/run/run-columns.ts';
+import type { ProjectKey } from '../../src/services/access/caller.ts';
 import { newId, newToken } from '../../src/services/ids.ts';
+
+/** A key without limits that makes calls. */
+export function aCallingKey(key: Partial<ProjectKey> = {}): ProjectKey {
+  const { key_id = 'key_test' } = key;
+  return {
+    key_id,
+    project_id: 'prj_test',
+    scopes: [`key:${key_id}`],
+    names: null,
+    token_rates: [],
+    ...key,
+  };
+}
 
 export function aProject(
   db: Db,

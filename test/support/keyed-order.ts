@@ -8,13 +8,13 @@ import type { Json } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { type AppError, toAppError } from '../../src/errors/app-error.ts';
 import { type CallCtx, makeDirectCall } from '../../src/services/calls/call-service.ts';
+import { aCallingKey } from './factories.ts';
 import type { CallOrder, CallReport } from './router-messages.ts';
 
 function ask(ctx: CallCtx, order: CallOrder): Promise<ExecAnswer | AppError> {
   const body = JSON.stringify(order.input);
   const asked = makeDirectCall(ctx, {
-    caller: { key_id: 'key_test', scopes: new Set(['capability:call']), project_id: order.projectId },
-    scopes: [],
+    caller: aCallingKey({ project_id: order.projectId }),
     capability: order.capability,
     request: { input: order.input, tags: [], priority: order.priority, timeout_ms: order.timeoutMs },
     idempotency: { key: order.key, bodySha256: createHash('sha256').update(body).digest() },

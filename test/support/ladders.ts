@@ -60,6 +60,9 @@ export interface FailingStep {
   /** The run's. */
   readonly budget_ceiling_usd?: number;
   readonly priority?: Priority;
+  /** The key that started the run. */
+  readonly key_id?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   /** The run whose step started this one. */
   readonly parent_run_id?: string;
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';
 import type { CallEnd } from '../../src/core/call/types.ts';
 import { createLogger } from '../../src/runtime/foundation.ts';
+import { aCallingKey } from './factories.ts';
 import { makeKeyedCall } from './keyed-order.ts';
 import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messages.ts';
 import { createRouterRuntime } from './router-runtime.ts';
@@ -32,6 +33,7 @@ function toReport(key: string, end: CallEnd, durationMs: number): CallReport {
 function toRequest(order: CallOrder, round: number, signal: AbortSignal) {
   return {
     projectId: order.projectId,
+    caller: aCallingKey(),
     key: order.key,
     isKeyNew: order.isKeyNew && round === 1,
     step: null,

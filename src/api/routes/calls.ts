@@ -1,5 +1,4 @@
 /** Direct calls, decisions of the router, and cached results. */
-import { z } from 'zod';
 import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '../../contracts/cache.ts';
 import { CheckRequest } from '../../contracts/capability.ts';
 import {
@@ -12,18 +11,23 @@ import {
   RouteRequestBody,
 } from '../../contracts/decision.ts';
 import { InputVerdict } from '../../contracts/review.ts';
-import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
 import { makeDirectCall } from '../../services/calls/call-service.ts';
 import { checkInput } from '../../services/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
 import { json } from '../input.ts';
-import { CapabilityPath, IdempotencyKey, IdPath, LabelsHeader, readIdempotency } from '../parameters.ts';
+import {
+  CallerHeaders,
+  CapabilityPath,
+  callingKeyOf,
+  IdempotencyKey,
+  IdPath,
+  readIdempotency,
+} from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
-const ExecHeaders = z.object({
-  'x-capstan-labels': LabelsHeader,
+const ExecHeaders = CallerHeaders.extend({
   'idempotency-key': IdempotencyKey.meta({
     description:
       'For 24 hours, a repeated request with this key gets the first answer. With a key, the call continues when the client disconnects.',
@@ -52,22 +56,19 @@ export const callRoutes: readonly Route[] = [
     description:
       'Answers when the call has ended, after up to three instances. With `cache`, an equal call of the project within `ttl_seconds` gets the same answer at no cost, and `X-Capstan-Cache` is `hit`. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
-    usesTokens: true,
     scope: 'capability:call',
     params: CapabilityPath,
     headers: ExecHeaders,
     body: json(ExecRequest, 'data'),
     responses: { 200: ExecAnswer },
     errors: callErrors,
-    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader, usedTokens }) => {
+    handle: async (ctx, { caller, params, headers, body, bytes, signal, setHeader }) => {
       const { answer, isReplayed } = await makeDirectCall(ctx, {
-        caller,
-        scopes: scopesOfCall({ keyId: caller.key_id, labels: headers['x-capstan-labels'] }),
+        caller: callingKeyOf(caller, headers),
         capability: params.name,
         request: body,
         idempotency: readIdempotency(headers, bytes),
         signal,
-        usedTokens,
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');
       if (answer instanceof AppError) throw answer;

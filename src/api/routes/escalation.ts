@@ -12,8 +12,9 @@ import {
   executeForCaller,
   showEscalation,
 } from '../../services/escalation/escalation-service.ts';
+import { isAdmin } from '../../services/skills/stored-skill.ts';
 import { json } from '../input.ts';
-import { IdPath } from '../parameters.ts';
+import { CallerHeaders, callingKeyOf, IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 
 const callErrors = [
@@ -32,10 +33,14 @@ export const escalationRoutes: readonly Route[] = [
     isLong: true,
     scope: 'escalate',
     rate: 'escalation',
+    headers: CallerHeaders,
     body: json(ExecuteRequest, 'data'),
     responses: { 200: ExecuteAnswer },
     errors: callErrors,
-    result: (ctx, { caller, body, signal }) => executeForCaller(ctx, caller, { request: body, signal }),
+    result: (ctx, { caller, headers, body, signal }) => {
+      const asked = { key: callingKeyOf(caller, headers), request: body, signal };
+      return executeForCaller(ctx, asked, { vouches: isAdmin(caller) });
+    },
   }),
   route('POST /advise', {
     operation: 'advise',
@@ -46,20 +51,24 @@ export const escalationRoutes: readonly Route[] = [
     isLong: true,
     scope: 'escalate',
     rate: 'escalation',
+    headers: CallerHeaders,
     body: json(AdviseRequest, 'data'),
     responses: { 200: AdviseAnswer },
     errors: callErrors,
-    result: (ctx, { caller, body }) => adviseCaller(ctx, caller, body),
+    result: (ctx, { caller, headers, body, signal }) =>
+      adviseCaller(ctx, { key: callingKeyOf(caller, headers), request: body, signal }),
   }),
   route('POST /v1/escalations', {
     operation: 'start_escalation',
     tag: 'escalation',
     summary: 'Run the whole ladder for a job, durably',
     scope: 'escalate',
+    headers: CallerHeaders,
     body: json(EscalationRequest, 'data'),
     responses: { 202: Escalation },
-    handle: async (ctx, { caller, body }) => {
-      const escalation = await createEscalation(ctx, caller, body);
+    handle: async (ctx, { caller, headers, body, signal }) => {
+      const asked = { key: callingKeyOf(caller, headers), request: body, signal };
+      const escalation = await createEscalation(ctx, asked, { vouches: isAdmin(caller) });
       return { status: 202, headers: { location: escalation.links.self }, body: escalation };
     },
   }),

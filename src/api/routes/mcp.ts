@@ -12,19 +12,20 @@ import { Json, type JsonObject, Usd } from '../../contracts/primitives.ts';
 import { type CancelSignal, toAbortSignal } from '../../core/cancellation.ts';
 import { writeJson } from '../../core/json/text.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Caller } from '../../services/access/caller.ts';
+import type { Caller, CallMarks } from '../../services/access/caller.ts';
 import type { ToolProgress, ToolRequest } from '../../services/agents/agent-tool.ts';
 import { callAgentTool, findAgentTool, listAgentTools } from '../../services/agents/agent-tools.ts';
 import type { ServerCtx } from '../../services/context.ts';
 import { toProblem, translateFault } from '../answer.ts';
 import { json } from '../input.ts';
+import { CallerHeaders, marksOf } from '../parameters.ts';
 import { type AnswerHeaders, type RawCall, type Route, route } from '../route.ts';
 
 const Message = z
   .looseObject({ jsonrpc: z.literal('2.0'), method: z.string().max(200).optional() })
   .meta({ id: 'JsonRpcMessage', description: 'A request or notification of JSON-RPC 2.0; no batches.' });
 
-const AgentHeaders = z.object({
+const AgentHeaders = CallerHeaders.extend({
   'x-capstan-ceiling-usd': z.coerce.number().pipe(Usd).optional().meta({
     description: 'The most that a call or run of this client may cost, USD.',
   }),
@@ -36,6 +37,7 @@ const instructions =
 interface Agent extends Pick<RawCall, 'path' | 'request_id' | 'asksToStart'> {
   readonly ctx: ServerCtx;
   readonly caller: Caller;
+  readonly marks: CallMarks;
   readonly ceilingUsd: number | null;
   readonly signal: CancelSignal;
 }
@@ -83,9 +85,9 @@ async function createServer(agent: Agent): Promise<Server> {
   });
   server.setRequestHandler('tools/call', async ({ params }, received) => {
     const { name, arguments: args = {} } = params;
-    const { ceilingUsd, signal, asksToStart } = agent;
+    const { marks, ceilingUsd, signal, asksToStart } = agent;
     const report = createReport(received);
-    const request = { caller, args: args as JsonObject, ceilingUsd, signal, report, asksToStart };
+    const request = { caller, marks, args: args as JsonObject, ceilingUsd, signal, report, asksToStart };
     const tool = await findAgentTool(ctx, caller, name);
     if (typeof tool === 'string') throw refuse(tool);
     try {
@@ -150,7 +152,16 @@ export const mcpRoutes: readonly Route[] = [
     handle: async (ctx, call) => {
       const { caller, headers, signal, path, request_id, asksToStart } = call;
       const ceilingUsd = headers['x-capstan-ceiling-usd'] ?? null;
-      const agent = { ctx, caller, ceilingUsd, signal, path, request_id, asksToStart };
+      const agent = {
+        ctx,
+        caller,
+        marks: marksOf(headers),
+        ceilingUsd,
+        signal,
+        path,
+        request_id,
+        asksToStart,
+      };
       const response = await serve(agent, call);
       const type = response.headers.get('content-type');
       const answered: AnswerHeaders =

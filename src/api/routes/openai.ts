@@ -12,7 +12,6 @@ import {
   ModelList,
 } from '../../contracts/openai.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
-import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../../services/access/caller.ts';
 import type { StreamedModel } from '../../services/calls/model-calls.ts';
@@ -34,12 +33,12 @@ import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
 import { requireSmallChat } from '../limits.ts';
 import { toOpenAiError } from '../model-errors.ts';
-import { IdempotencyKey, LabelsHeader, readIdempotency } from '../parameters.ts';
+import { CallerHeaders, callingKeyOf, IdempotencyKey, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
 import { cacheWordOf, callErrors } from './calls.ts';
 
 export const ModelHeaders = ChatHeaders.extend({
-  'x-capstan-labels': LabelsHeader,
+  ...CallerHeaders.shape,
   'idempotency-key': IdempotencyKey.meta({
     description: 'For 24 hours, a repeated request with this key gets the first answer. Not with `stream`.',
   }),
@@ -51,7 +50,6 @@ interface OpenAiCall {
   readonly bytes: Buffer;
   readonly signal: CancelSignal;
   readonly setHeader: (name: string, value: string) => void;
-  readonly usedTokens: (tokens: number) => void;
 }
 
 /** OpenAI's clients wait ten minutes for an answer. */
@@ -71,19 +69,16 @@ function toConstraints({
 
 /** @param user whose call it is, by the protocol's own field */
 export function toOrder<Request>(
-  { caller, headers, bytes, signal, usedTokens }: OpenAiCall,
+  { caller, headers, bytes, signal }: OpenAiCall,
   request: Request,
   user: string | null | undefined,
 ): OpenAiOrder<Request> {
-  const source = { keyId: caller.key_id, user, labels: headers['x-capstan-labels'] };
   return {
-    caller,
-    scopes: scopesOfCall(source),
+    caller: callingKeyOf(caller, headers, user),
     request,
     constraints: toConstraints(headers),
     idempotency: readIdempotency(headers, bytes),
     signal,
-    usedTokens,
   };
 }
 
@@ -126,7 +121,6 @@ export const openAiRoutes: readonly Route[] = [
     description:
       'The request becomes an ordinary call of the capability `model.NAME`, with routing, budget and decision. `X-Capstan-Decision` and `X-Capstan-Cost-Usd` of the answer name the decision and the cost. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance. Its headers name the decision, and `stream_options.include_usage` adds a chunk with the cost. Errors have the form `{"error": {"message", "type", "param", "code"}}`. A client that disconnects cancels its call.',
     isLong: true,
-    usesTokens: true,
     scope: 'capability:call',
     headers: ModelHeaders,
     body: json(ChatRequest, 'chat'),
@@ -148,7 +142,6 @@ export const openAiRoutes: readonly Route[] = [
     description:
       'The request becomes an ordinary call of the capability `embed.NAME`. Headers and errors are those of a chat completion.',
     isLong: true,
-    usesTokens: true,
     scope: 'capability:call',
     headers: ModelHeaders,
     body: json(EmbeddingsRequest, 'chat'),

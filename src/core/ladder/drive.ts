@@ -21,6 +21,7 @@ import {
   endExecution,
   executeCorrection,
   executeDecided,
+  type Interruption,
   interruptionMs,
   type LevelExecution,
   toLadderEvent,
@@ -42,8 +43,7 @@ export type AdviceEnd =
   | GivenAdvice
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   | { readonly kind: 'unavailable' }
-  /** The caller has gone, or another process makes the call. */
-  | { readonly kind: 'interrupted' };
+  | Interruption;
 
 export interface GivenAdvice {
   readonly kind: 'advised';
@@ -196,7 +196,7 @@ async function advise(
   const others = await ports.consultOthers();
   if (others !== null) return 'delay_ms' in others ? others : goBack(ladder, others.level);
   const end = await ports.advise(command);
-  if (end.kind === 'interrupted') return { delay_ms: interruptionMs };
+  if (end.kind === 'interrupted') return { delay_ms: end.delayMs ?? interruptionMs };
   const next = applyEvent(ladder, toAdviceEvent(end, ports));
   const event = { kind: 'advised', level: command.from_level, outcome: end.kind };
   return { next, event, outcome: outcomeOf(next) };

@@ -39,8 +39,15 @@ export type CorrectionAnswer =
   | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   | { readonly kind: 'unavailable' }
-  /** The caller has gone, or another process makes the call. */
-  | { readonly kind: 'interrupted' };
+  | Interruption;
+
+/** Not asked now: the caller has gone, another process makes the call, or, with its error, the call was refused for now. */
+export interface Interruption {
+  readonly kind: 'interrupted';
+  /** When it may be asked; default: in a second. */
+  readonly delayMs?: number;
+  readonly error?: Failure;
+}
 
 export interface AskedCorrection {
   readonly answer: CorrectionAnswer;
@@ -113,7 +120,7 @@ async function executeModel(ports: CorrectionPorts, level: number): Promise<Leve
     return endExecution(level, end, { input });
   }
   const { answer, model, skills } = await ports.ask(level);
-  if (answer.kind === 'interrupted') return endExecution(level, { ...answer, delayMs: interruptionMs });
+  if (answer.kind === 'interrupted') return endExecution(level, { delayMs: interruptionMs, ...answer });
   const checked = check(ports, answer);
   const used = answer.kind === 'input' ? answer.used : [];
   if ('end' in checked) return endExecution(level, checked.end, { model, skills, used });
@@ -173,7 +180,7 @@ export type ExecutionEnd =
 /** Not done. */
 export type ExecutionDelay =
   /** Repeat after the delay. */
-  | { readonly kind: 'interrupted'; readonly delayMs: number }
+  | (Interruption & { readonly delayMs: number })
   /** The call stands in line for a free slot: repeat when it is called, or at that time (Unix ms; null = never). */
   | { readonly kind: 'in_line'; readonly until: number | null };
 

@@ -32,6 +32,32 @@ type NewKey = Pick<KeyRow, 'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'pro
 const columns = `key_id, name, secret_sha256, scopes, projects, created_by, expires_at, revoked_at, created_at,
   requests_per_minute, tokens_per_minute, case when former_until > now() then former_sha256 end as former_sha256`;
 
+/** Rates of a key that another key inherits, or its own. */
+export interface RatesInForce extends KeyRates {
+  readonly key_id: string;
+}
+
+interface LiveKeyRow extends KeyRow {
+  readonly rates: readonly RatesInForce[];
+}
+
+/**
+ * The column `rates`: those of the key and of the keys above it that have any, the key's own first.
+ * @param table of the key in the query
+ */
+export function ratesInForce(table: string): string {
+  return `(with recursive above as (
+      select a.key_id, a.created_by, a.requests_per_minute, a.tokens_per_minute, 0 as height
+      from api_key a where a.key_id = ${table}.key_id
+      union all
+      select p.key_id, p.created_by, p.requests_per_minute, p.tokens_per_minute, a.height + 1
+      from above a join api_key p on p.key_id = a.created_by
+    )
+    select coalesce(json_agg(json_build_object('key_id', key_id, 'requests_per_minute', requests_per_minute,
+      'tokens_per_minute', tokens_per_minute) order by height), '[]') from above
+    where requests_per_minute is not null or tokens_per_minute is not null) as rates`;
+}
+
 /** The condition under which a key works. @param table its name or alias in the query */
 export function isLiveKey(table: string): string {
   return `${table}.revoked_at is null and (${table}.expires_at is null or ${table}.expires_at > now())`;
@@ -49,9 +75,9 @@ export async function insertKey(db: Db, key: NewKey): Promise<void> {
 }
 
 /** @returns null if it does not exist, or is revoked or expired */
-export async function findLiveKey(db: Db, keyId: string): Promise<KeyRow | null> {
-  const row = await query<KeyRow>(db).first(
-    `select ${columns} from api_key where key_id = ? and ${isLiveKey('api_key')}`,
+export async function findLiveKey(db: Db, keyId: string): Promise<LiveKeyRow | null> {
+  const row = await query<LiveKeyRow>(db).first(
+    `select ${columns}, ${ratesInForce('api_key')} from api_key where key_id = ? and ${isLiveKey('api_key')}`,
     [keyId],
   );
   return row ?? null;

@@ -5,11 +5,12 @@
 import type { Grant } from '../../contracts/sign-in.ts';
 import type { Db } from '../connect.ts';
 import { purgeOld, query } from '../statements.ts';
-import { isLiveKey, type KeyRates, type KeyRow } from './api-key.ts';
+import { isLiveKey, type KeyRow, type RatesInForce, ratesInForce } from './api-key.ts';
 
 type KeyOfSession = Pick<KeyRow, 'key_id' | 'scopes' | 'projects'>;
 
-export interface SessionHolder extends KeyOfSession, KeyRates {
+export interface SessionHolder extends KeyOfSession {
+  readonly rates: readonly RatesInForce[];
   /** A person's grants; null: the session is a key's. */
   readonly grants: readonly Grant[] | null;
   /** All projects, if a grant covers every project. */
@@ -56,7 +57,7 @@ export function insertSession(
 }
 
 /** Columns of a SessionHolder. */
-const holder = `key_id, scopes, projects, k.requests_per_minute, k.tokens_per_minute, p.grants,
+const holder = `key_id, scopes, projects, ${ratesInForce('k')}, p.grants,
   case when p.holds_every_project
     then array(select project_id from project where erasing_since is null order by project_id) end as every_project`;
 

@@ -16,6 +16,9 @@ import { query, toJson, toJsonb } from '../statements.ts';
 /** The stored state of the ladder's state machine (core/ladder), without its lists. */
 type StoredLadder = object;
 
+/** Key, scopes and rights of a caller. */
+type StoredCaller = object;
+
 /** An attempt with the fingerprint of its error. */
 interface KeptAttempt extends EscalationAttempt {
   readonly fingerprint: string;
@@ -36,6 +39,8 @@ export interface NewEscalation {
   readonly signals: readonly string[];
   readonly result_schema: JsonObject | null;
   readonly step: StepItemKey | null;
+  /** The key that has asked for one without a step (core/call/caller.ts). */
+  readonly caller: StoredCaller | null;
   readonly previous_id: string | null;
   readonly ladder: StoredLadder;
   readonly escalation_level: number;
@@ -47,12 +52,16 @@ export interface NewEscalation {
 }
 
 /** @returns false if it exists, or its step has an open one; nothing was written */
-export async function insertEscalation(db: Db, { step, ...escalation }: NewEscalation): Promise<boolean> {
+export async function insertEscalation(
+  db: Db,
+  { step, caller, ...escalation }: NewEscalation,
+): Promise<boolean> {
   const { context, result_schema, ladder, escalation_history, escalation_advice, model_spec } = escalation;
   const written = await db('escalation')
     .insert({
       ...escalation,
       ...step,
+      caller: caller === null ? null : toJsonb({ ...caller }),
       context: context === undefined ? null : toJson(context),
       result_schema: result_schema === null ? null : toJson(result_schema),
       ladder: toJson(ladder),
@@ -96,6 +105,8 @@ export interface EscalationRow extends LadderColumns {
   readonly run_id: string | null;
   readonly step_id: string | null;
   readonly item: number | null;
+  /** Null with a run. */
+  readonly caller: StoredCaller | null;
   readonly previous_id: string | null;
   readonly transition: number;
   readonly result: Json;

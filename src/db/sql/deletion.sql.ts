@@ -121,7 +121,7 @@ end $$;
 `;
 
 /**
- * Replaces a user's id in calls, ledger, budgets and audit log of a project by a pseudonym: amounts stay. One
+ * Replaces a user's id in calls, ladders, ledger, budgets and audit log of a project by a pseudonym: amounts stay. One
  * transaction, so that sums and calls agree. It locks the attempts, then the budgets, in the order of their key (L3,
  * L4). The user's own budgets are already removed. It returns the number of calls.
  */
@@ -138,6 +138,10 @@ begin
       budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
         'month:' || p_user, 'month:' || p_pseudonym)
     where attempt_id = any (v_ids);
+  update escalation set caller = jsonb_set(caller, '{scopes}', (
+      select jsonb_agg(case s when p_user then p_pseudonym else s end order by at)
+      from jsonb_array_elements_text(caller -> 'scopes') with ordinality x (s, at)))
+    where project_id = p_project and jsonb_exists(caller -> 'scopes', p_user);
   perform 1 from (
     select scope, window_start from budget where scope in ('budget:' || p_project || ':day:' || p_user,
       'budget:' || p_project || ':month:' || p_user) order by scope collate "C", window_start for update) b;

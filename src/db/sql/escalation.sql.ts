@@ -34,7 +34,9 @@ create table escalation (
   start_delivered_at timestamptz, -- Temporal has taken the start of one by itself
   created_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz,
+  caller jsonb, -- the key that asked for it, with its user, labels and rights; null: its run's
   check ((run_id is null) = (step_id is null) and (run_id is null) = (item is null)),
+  constraint escalation_caller_check check ((run_id is null) = (caller is not null)),
   check ((finished_at is null) = (state in ('running', 'in_review')))
 );
 create unique index escalation_open_by_step on escalation (run_id, step_id, item)

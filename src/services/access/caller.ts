@@ -7,12 +7,14 @@
 import { hash } from 'node:crypto';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { KeyScope, NamedScope, Scope } from '../../contracts/access.ts';
+import { type CallingKey, coversName, describeBeyond, mayCallName } from '../../core/call/caller.ts';
 import { scopesByProject } from '../../core/group-grants.ts';
-import type { KeyRates } from '../../db/access/api-key.ts';
+import { type CallSource, scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { findTakenIds } from '../../db/access/person.ts';
 import type { SessionHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { type HolderRates, toRates } from './key-rates.ts';
 
 /** A verified key, or a person, working in one of its projects. */
 export interface Caller extends KeyHolder {
@@ -82,17 +84,20 @@ export function isOperator({ scopes }: Pick<KeyHolder, 'scopes'>): boolean {
   return scopes.has('operator');
 }
 
-function covers(pattern: string, name: string): boolean {
-  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
-}
-
 /** Whether its scopes limit the names that it may call, and leave out this one. */
 export function isBeyondCalls(holder: Scopes, name: string): boolean {
-  return namedScopes(holder, 'capability:call').length > 0 && !holdsName(holder, 'capability:call', name);
+  return !mayCallName({ names: callableNames(holder) }, name);
+}
+
+/** The names to which its scopes limit its calls; null: they do not. */
+function callableNames(holder: Scopes): readonly string[] | null {
+  const scope = 'capability:call';
+  const named = holdsScope(holder, scope) ? [] : namedScopes(holder, scope);
+  return named.length === 0 ? null : named.map((held) => held.slice(scope.length + 1));
 }
 
 function holdsName(holder: Scopes, scope: NamedScope, name: string): boolean {
-  const isCovered = (held: KeyScope): boolean => covers(held.slice(scope.length + 1), name);
+  const isCovered = (held: KeyScope): boolean => coversName(held.slice(scope.length + 1), name);
   return holdsScope(holder, scope) || namedScopes(holder, scope).some(isCovered);
 }
 
@@ -110,6 +115,30 @@ export function requireName(
     'forbidden',
     `${holder.key_id} may not ${rightWords[scope]} ${name}, only by ${allowed}`,
   );
+}
+
+/** A key that makes calls, in the project that pays for them. */
+export interface ProjectKey extends CallingKey {
+  readonly project_id: string;
+}
+
+/** What a request names beside its key: for budgets and costs. */
+export type CallMarks = Omit<CallSource, 'keyId'>;
+
+export function toCallingKey(caller: Caller, marks: CallMarks): ProjectKey {
+  const { key_id, project_id, rates } = caller;
+  return {
+    key_id,
+    project_id,
+    scopes: scopesOfCall({ keyId: key_id, user: marks.user, labels: marks.labels }),
+    names: callableNames(caller),
+    token_rates: rates?.tokens ?? [],
+  };
+}
+
+/** @throws AppError `forbidden` when the key may call other names only */
+export function requireCallable(key: CallingKey, name: string): void {
+  if (!mayCallName(key, name)) throw new AppError('forbidden', describeBeyond(key, name));
 }
 
 /** A key passes on at most what it holds. @throws AppError `forbidden` */
@@ -135,16 +164,16 @@ export interface KeyHolder {
   readonly projects: readonly string[];
   /** Absent: a key, whose scopes are the same everywhere. */
   readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
-  /** Rate limits of its own; absent: none. */
-  readonly rates?: KeyRates;
+  /** Absent: none. */
+  readonly rates?: HolderRates;
   /** The proof in the request; absent: the key's present secret. */
   readonly shown?: 'former secret' | 'session';
 }
 
 /** Null when there is no project left in which the person has a right. */
 export function toHolder({ grants, every_project, ...row }: SessionHolder): KeyHolder | null {
-  const { key_id, scopes, requests_per_minute, tokens_per_minute } = row;
-  const rates = { requests_per_minute, tokens_per_minute };
+  const { key_id, scopes } = row;
+  const rates = toRates(row.rates);
   if (grants === null) {
     return { key_id, scopes: new Set(scopes), projects: row.projects, rates, shown: 'session' };
   }

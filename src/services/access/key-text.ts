@@ -8,6 +8,7 @@ import { crc32 } from 'node:zlib';
 import { findLiveKey, type KeyRow } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
 import type { KeyHolder } from './caller.ts';
+import { toRates } from './key-rates.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -89,9 +90,8 @@ export async function verifyKey(db: Db, text: string): Promise<KeyHolder | null>
   if (parts === null) return null;
   const row = await findLiveKey(db, parts.key_id);
   if (row === null) return null;
-  const { key_id, projects, requests_per_minute, tokens_per_minute } = row;
-  const rates = { requests_per_minute, tokens_per_minute };
-  const holder = { key_id, scopes: new Set(row.scopes), projects, rates };
+  const { key_id, projects } = row;
+  const holder = { key_id, scopes: new Set(row.scopes), projects, rates: toRates(row.rates) };
   if (isPresent(row, parts.secret_sha256)) return holder;
   return isFormer(row, parts.secret_sha256) ? { ...holder, shown: 'former secret' } : null;
 }

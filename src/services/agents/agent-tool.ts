@@ -8,7 +8,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { extendPointer } from '../../core/json/values.ts';
 import { refuseRequest } from '../../errors/app-error.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller, CallMarks } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 
 export interface ToolProgress {
@@ -21,6 +21,8 @@ export interface ToolProgress {
 /** A request to call a tool. */
 export interface ToolRequest {
   readonly caller: Caller;
+  /** The labels and the user of the calls and runs that it starts. */
+  readonly marks: CallMarks;
   readonly args: JsonObject;
   /** The most that a call or run of this client may cost, USD; null: no limit besides the budgets. */
   readonly ceilingUsd: number | null;

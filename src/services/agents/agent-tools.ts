@@ -9,13 +9,12 @@ import { ExecRequest } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { quoteForeignText, toToolSchema } from '../../core/agents/foreign-text.ts';
 import { readToolName, type ToolKind, toolKindOf, toToolName } from '../../core/agents/tool-names.ts';
-import { scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { findSpecs, listKnownSpecs } from '../../db/instance/capability-spec.ts';
 import { findDigest, type JobSchemaRow, listJobSchemas } from '../../db/pipeline.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isBeyondCalls, mayCall, requireScope } from '../access/caller.ts';
+import { type Caller, isBeyondCalls, mayCall, requireScope, toCallingKey } from '../access/caller.ts';
 import { makeDirectCall } from '../calls/call-service.ts';
 import type { ServerCtx } from '../context.ts';
 import { decodeCursor, encodeCursor, refuseCursor } from '../cursor.ts';
@@ -98,7 +97,7 @@ const reportEveryMs = 5_000;
 
 async function callCapability(
   ctx: ServerCtx,
-  { caller, args, ceilingUsd, signal, report }: ToolRequest,
+  { caller, marks, args, ceilingUsd, signal, report }: ToolRequest,
   capability: string,
 ): Promise<ToolResult> {
   const limit = ceilingUsd === null ? {} : { budget_ceiling_usd: ceilingUsd };
@@ -109,8 +108,7 @@ async function callCapability(
     report({ done: seconds, message: `calling ${capability} for ${seconds} s` });
   }, reportEveryMs);
   try {
-    const scopes = scopesOfCall({ keyId: caller.key_id });
-    const order = { caller, scopes, capability, request, idempotency: null, signal };
+    const order = { caller: toCallingKey(caller, marks), capability, request, idempotency: null, signal };
     const { answer } = await makeDirectCall(ctx, order);
     if (answer instanceof AppError) throw answer;
     const { output, routing } = answer;

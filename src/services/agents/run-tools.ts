@@ -162,12 +162,15 @@ async function startRun(
   request: ToolRequest,
   { run: wanted, waitS, idempotencyKey }: StartOrder,
 ): Promise<ToolResult> {
-  const { caller, ceilingUsd } = request;
+  const { caller, marks, ceilingUsd } = request;
   const { project_id, key_id: by } = caller;
   request.asksToStart();
   const ceilings = [wanted.budget_ceiling_usd, ceilingUsd ?? undefined].filter((usd) => usd !== undefined);
-  const order: RunRequest =
-    ceilings.length === 0 ? wanted : { ...wanted, budget_ceiling_usd: Math.min(...ceilings) };
+  const order: RunRequest = {
+    ...wanted,
+    ...(ceilings.length === 0 ? {} : { budget_ceiling_usd: Math.min(...ceilings) }),
+    ...(marks.labels === undefined ? {} : { labels: marks.labels }),
+  };
   const bodySha256 = createHash('sha256').update(JSON.stringify(order)).digest();
   const idempotency = idempotencyKey === undefined ? null : { key: idempotencyKey, bodySha256 };
   const { run } = await submitRun(ctx, { projectId: project_id, request: order, idempotency, by });

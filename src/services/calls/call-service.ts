@@ -15,7 +15,7 @@ import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellati
 import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
-import { type Caller, requireName } from '../access/caller.ts';
+import { type ProjectKey, requireCallable } from '../access/caller.ts';
 import { type AnswerCacheCtx, throughAnswerCache } from '../cache/cached-answers.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
@@ -97,7 +97,7 @@ function takenOver(): AppError {
 
 interface ExecCall {
   readonly projectId: string;
-  readonly scopes: readonly string[];
+  readonly caller: ProjectKey;
   readonly capability: string;
   readonly request: ExecRequest;
   /** The key of its attempts; null creates one. */
@@ -132,7 +132,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, scopes, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
+  { projectId, caller, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
   const passOn: OnDelta = (delta, attemptId) => {
@@ -141,7 +141,7 @@ async function execCapability(
   };
   const end = await callCapability({
     projectId,
-    scopes,
+    caller,
     step: null,
     isAtMostOnce: false,
     retry,
@@ -162,20 +162,13 @@ async function execCapability(
   return answer;
 }
 
-/** Pays for the call, by the project that it works in. */
-export type CallingKey = Pick<Caller, 'key_id' | 'scopes' | 'project_id'>;
-
 interface CallOrder {
-  readonly caller: CallingKey;
-  /** Key, user and labels (core/money/scoped-budget.ts). */
-  readonly scopes: readonly string[];
+  readonly caller: ProjectKey;
   readonly capability: string;
   readonly request: ExecRequest;
   readonly idempotency: Idempotency | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
-  /** Receives the tokens that the called model reports. */
-  readonly usedTokens?: (tokens: number) => void;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: OnDelta | undefined;
   /** Fields of the input that the schema of the instance must declare. */
@@ -203,28 +196,15 @@ async function execCached(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
   return answer;
 }
 
-/** The tokens of a model's answer, as it reports them; 0: it is none. */
-function tokensOf({ answer, isReplayed }: ExecOutcome): number {
-  if (isReplayed || answer instanceof AppError) return 0;
-  const { usage } = isPlainObject(answer.output) ? answer.output : {};
-  const { input_tokens, output_tokens } = isPlainObject(usage) ? usage : {};
-  const counts = [input_tokens, output_tokens].filter((count) => typeof count === 'number');
-  return counts.reduce((sum, count) => sum + Math.max(0, count), 0);
-}
-
 /**
  * An answer stored under an Idempotency-Key is returned as an outcome.
  * @throws AppError of the routing table, `forbidden` for a name that the key may not call
  */
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
   const { caller, capability } = order;
-  requireName(caller, 'capability:call', capability);
+  requireCallable(caller, capability); // before the caches, which the router never sees
   await requireCapability(ctx, capability, '/path/name');
-  const outcome = await (order.idempotency === null
-    ? callOnline(ctx, order)
-    : callByKey(ctx, order, order.idempotency));
-  order.usedTokens?.(tokensOf(outcome));
-  return outcome;
+  return order.idempotency === null ? callOnline(ctx, order) : callByKey(ctx, order, order.idempotency);
 }
 
 async function callOnline(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
@@ -253,9 +233,9 @@ function callByKey(ctx: CallCtx, order: CallOrder, { key, bodySha256 }: Idempote
 }
 
 function toExecCall(
-  { caller, scopes, capability, request, declaredFields }: CallOrder,
+  { caller, capability, request, declaredFields }: CallOrder,
   { key, keeps, signal, onDelta }: Pick<ExecCall, 'key' | 'keeps' | 'signal' | 'onDelta'>,
 ): ExecCall {
   const projectId = caller.project_id;
-  return { projectId, scopes, capability, request, declaredFields, key, keeps, signal, onDelta };
+  return { projectId, caller, capability, request, declaredFields, key, keeps, signal, onDelta };
 }

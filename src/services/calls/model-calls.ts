@@ -10,17 +10,14 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { type AnswerWriter, choicesOf, wholeDeltas } from '../../core/model-protocols/model-answer.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
+import type { ProjectKey } from '../access/caller.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { decisionIdOf } from '../ids.ts';
 import type { OnDelta } from '../routing/routed-call.ts';
-import { type CallCtx, type CallingKey, makeDirectCall } from './call-service.ts';
+import { type CallCtx, makeDirectCall } from './call-service.ts';
 
 export interface CallTerms {
-  readonly caller: CallingKey;
-  /** Key, user and labels (core/money/scoped-budget.ts). */
-  readonly scopes: readonly string[];
-  /** Receives the tokens that the model reports. */
-  readonly usedTokens: (tokens: number) => void;
+  readonly caller: ProjectKey;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
   readonly idempotency: Idempotency | null;
@@ -48,12 +45,12 @@ function declaredIn({ n }: JsonObject): readonly string[] {
 /** @throws AppError of a direct call */
 export async function callModel(
   ctx: CallCtx,
-  { caller, scopes, usedTokens, constraints, idempotency, signal }: CallTerms,
+  { caller, constraints, idempotency, signal }: CallTerms,
   { capability, input, onDelta }: NamedCall,
 ): Promise<AnsweredCall> {
   const request: ExecRequest = { input, ...constraints };
   const declaredFields = declaredIn(input);
-  const order = { caller, scopes, usedTokens, idempotency, signal };
+  const order = { caller, idempotency, signal };
   const { answer, isReplayed } = await makeDirectCall(ctx, {
     capability,
     request,

@@ -12,6 +12,7 @@ import {
   mostAliases,
 } from '../../contracts/model-alias.ts';
 import type { Model } from '../../contracts/openai.ts';
+import { mayCallName } from '../../core/call/caller.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -23,10 +24,9 @@ import {
   setModelAlias,
 } from '../../db/instance/model-alias.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isBeyondCalls } from '../access/caller.ts';
+import { type Caller, isBeyondCalls, type ProjectKey, toCallingKey } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
-import type { CallingKey } from './call-service.ts';
 
 /** The aliases of projects that make calls. One is read at most every 5 s, so a call rarely waits for it. */
 export type AliasBook = LRUCache<string, ReadonlyMap<string, string>>;
@@ -51,7 +51,7 @@ export type NameCtx = Pick<ServerCtx, 'db' | 'fleet' | 'aliases'>;
 
 async function aliasesOf(
   { aliases }: NameCtx,
-  { project_id }: CallingKey,
+  { project_id }: Pick<Caller, 'project_id'>,
 ): Promise<ReadonlyMap<string, string>> {
   return (await aliases.fetch(project_id)) ?? new Map();
 }
@@ -66,11 +66,11 @@ function refuseName(model: string, reason: string, suggestion?: string): AppErro
 /** @throws AppError `not_found` with the nearest of the names that the key may use */
 async function refuseUnknown(
   ctx: NameCtx,
-  caller: CallingKey,
+  caller: ProjectKey,
   { model, name, kind }: { readonly model: string; readonly name: string; readonly kind: ModelKind },
 ): Promise<AppError> {
   const isOfKind = (capability: string): boolean =>
-    capability.startsWith(modelPrefixes[kind]) && !isBeyondCalls(caller, capability);
+    capability.startsWith(modelPrefixes[kind]) && mayCallName(caller, capability);
   const names = [...(await listCapabilityNames(ctx.db))].filter(isOfKind);
   const aliases = [...(await aliasesOf(ctx, caller))].flatMap(([alias, to]) => (isOfKind(to) ? [alias] : []));
   const suggestion = createNameSuggester(names)(name) ?? createNameSuggester(aliases)(model);
@@ -89,7 +89,7 @@ async function isKnown({ db, fleet }: NameCtx, capability: string): Promise<bool
  */
 export async function findModel(
   ctx: NameCtx,
-  caller: CallingKey,
+  caller: ProjectKey,
   { model, kind }: { readonly model: string; readonly kind: ModelKind },
 ): Promise<string> {
   const prefix = modelPrefixes[kind];
@@ -121,7 +121,7 @@ function toModel({ fleet }: NameCtx, id: string, capability: string): Model {
 }
 
 /** Lists the names that requests of the key may give as `model`. */
-export async function listModels(ctx: NameCtx, caller: CallingKey): Promise<Model[]> {
+export async function listModels(ctx: NameCtx, caller: Caller): Promise<Model[]> {
   const names = await listCapabilityNames(ctx.db);
   const own = [...names].filter(isModelName).map((name): [string, string] => [name, name]);
   const aliases = [...(await aliasesOf(ctx, caller))].filter(([, capability]) => names.has(capability));
@@ -132,12 +132,13 @@ export async function listModels(ctx: NameCtx, caller: CallingKey): Promise<Mode
 }
 
 /** @throws AppError `not_found` */
-export async function showModel(ctx: NameCtx, caller: CallingKey, model: string): Promise<Model> {
+export async function showModel(ctx: NameCtx, caller: Caller, model: string): Promise<Model> {
   const models = await listModels(ctx, caller);
   const ids = [model, ...Object.values(modelPrefixes).map((prefix) => `${prefix}${model}`)];
   const found = ids.flatMap((id) => models.find((one) => one.id === id) ?? [])[0];
   if (found !== undefined) return found;
-  throw await refuseUnknown(ctx, caller, { model, name: ids[1] ?? model, kind: 'chat' });
+  const key = toCallingKey(caller, {});
+  throw await refuseUnknown(ctx, key, { model, name: ids[1] ?? model, kind: 'chat' });
 }
 
 function toAlias({ updated_at, ...row }: ModelAliasRow): ModelAlias {

@@ -17,16 +17,16 @@ import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-names.ts'
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
 import { refuseField } from '../../errors/app-error.ts';
-import type { Caller } from '../access/caller.ts';
+import type { ProjectKey } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { deliverSoon } from '../delivery/deliveries.ts';
 import { newId } from '../ids.ts';
 import { given } from '../reviews/review-view.ts';
-import { isAdmin } from '../skills/stored-skill.ts';
 import { linksToEscalation, type WebLink } from '../web-links.ts';
 import { ladderStarts } from './ladder/delivery.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { noEscalation } from './ladder/stored-ladder.ts';
+import { requireLevel } from './levels/model-question.ts';
 import { adviseOnce } from './once/advice.ts';
 import { executeOnce } from './once/execution.ts';
 
@@ -80,14 +80,31 @@ async function findLink(
   return linksToEscalation(ctx, escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
 }
 
-/** @throws AppError `request_invalid` for an unusable result_schema */
+/** A request, and the key that pays for its calls. */
+interface AskedByKey<Request> {
+  readonly key: ProjectKey;
+  readonly request: Request;
+  /** Aborts when the caller disconnects. */
+  readonly signal: CancelSignal;
+}
+
+/** Whether the caller is trusted for the advice that it sends. */
+interface Trust {
+  readonly vouches: boolean;
+}
+
+/**
+ * @throws AppError `request_invalid` for an unusable result_schema, `forbidden` when the key may not call the first
+ * level's model
+ */
 export async function createEscalation(
   ctx: ServerCtx,
-  caller: Caller,
-  request: EscalationRequest,
+  { key, request }: AskedByKey<EscalationRequest>,
+  { vouches }: Trust,
 ): Promise<Escalation> {
   await requireSchema(ctx, request);
-  const row = await openLadderOfJob(ctx, caller, request);
+  requireLevel(ctx, key, request.escalation_level);
+  const row = await openLadderOfJob(ctx, { key, request, vouches });
   void deliverSoon(ctx, ladderStarts, { escalation_id: row.escalation_id });
   return toEscalation(row, await findLink(ctx, row));
 }
@@ -106,24 +123,22 @@ export async function showEscalation(
 /** @throws AppError of the routing table, when the level could not be asked */
 export async function executeForCaller(
   ctx: ServerCtx,
-  caller: Caller,
-  { request, signal }: { readonly request: ExecuteRequest; readonly signal: CancelSignal },
+  { key, request, signal }: AskedByKey<ExecuteRequest>,
+  { vouches }: Trust,
 ): Promise<ExecuteAnswer> {
   await requireSchema(ctx, request);
-  const { project_id: projectId } = caller;
-  const asked = { projectId, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
+  const asked = { key, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
   return ctx.openCalls.run(signal, (stop) =>
-    executeOnce(ctx, { asker: { ...asked, signal: stop }, request, vouches: isAdmin(caller) }),
+    executeOnce(ctx, { asker: { ...asked, signal: stop }, request, vouches }),
   );
 }
 
 /** Continues when the caller disconnects; the answer is stored. @throws AppError of the routing table */
 export async function adviseCaller(
   ctx: ServerCtx,
-  { project_id: projectId }: Caller,
-  request: AdviseRequest,
+  { key, request }: AskedByKey<AdviseRequest>,
 ): Promise<AdviseAnswer> {
-  const asked = { projectId, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
+  const asked = { key, owner: newId('escalation'), maxUsd: request.max_usd ?? null };
   const { from_level: _, ...answer } = await ctx.openCalls.run(null, (stop) =>
     adviseOnce(ctx, { ...asked, signal: stop }, request),
   );

@@ -2,6 +2,7 @@
  * Counts the attempts of routed calls, and makes each a span whose position in the trace its request carries. Without
  * recording, the request carries the caller's position, so that the trace continues around us.
  */
+import { runOf } from '../../core/call/caller.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import type { CallOutcome } from '../../core/call/outcome.ts';
 import type { ClaimEnd } from '../../core/call/types.ts';
@@ -28,17 +29,17 @@ const shortages: ReadonlySet<string> = new Set(['budget_exhausted', 'budget_rese
 const unsent: ReadonlySet<CallOutcome['kind']> = new Set(['withheld', 'unsent']);
 
 function describeAttempt(
-  { step, runId, route }: CallRequest,
+  { step, caller, route }: CallRequest,
   { claim, instance, number }: Claimed,
 ): SpanAttributes {
-  const run_id = step?.run_id ?? runId;
+  const run_id = runOf(caller);
   return {
     'capstan.capability': route.capability,
     'capstan.attempt': number,
     'capstan.attempt_id': claim.attempt_id,
     'capstan.instance_id': instance.instance_id,
     'url.full': `${instance.endpoint}/exec`,
-    ...(run_id == null ? {} : { 'capstan.run_id': run_id }),
+    ...(run_id === null ? {} : { 'capstan.run_id': run_id }),
     ...(step === null ? {} : { 'capstan.step_id': step.step_id, 'capstan.item': step.item }),
     ...(isModel(route.capability) ? describeModelRequest({ ...route, tags: instance.tags }) : {}),
   };

@@ -22,6 +22,7 @@ import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
+import { countTokens, refuseOfKey } from './key-limits.ts';
 import { settleCall } from './reservation.ts';
 import type { CallCapability, CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
@@ -109,6 +110,7 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
     settle: async (request, claimed, ending) => {
       const call = { request, claimed };
       observeAttemptEnd(ctx, call, ending);
+      countTokens(ctx, request, ending);
       const isAccepted = await settleCall(ctx, call, ending);
       reportInstance(ctx, call, ending.delivery);
       if (ending.delivery.amount > claimed.reserved) await reportOverrun(ctx, claimed, ending.delivery);
@@ -123,6 +125,8 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
 export function createCallCapability(ctx: RoutingCtx): CallCapability {
   const ports = createCallPorts(ctx);
   return async (request) => {
+    const refused = refuseOfKey(ctx, request);
+    if (refused !== null) return refused;
     // The input is here as the instance would get it, whatever its origin.
     const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
     return foreign === null ? driveCall(ports, request) : refuseMedia(foreign);

@@ -4,6 +4,7 @@
  */
 
 import type { StepState } from '../../contracts/run-step.ts';
+import { runOf, scopesOf } from '../../core/call/caller.ts';
 import type { Chosen, Missed } from '../../core/call/claim-search.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
@@ -140,8 +141,8 @@ function toClaim(
     known_failures: listFailures(request),
     project_id: target.projectId,
     step: target.step,
-    run_id: target.step?.run_id ?? target.runId ?? null,
-    scopes: reserved === 0n ? undefined : target.scopes,
+    run_id: runOf(target.caller),
+    scopes: reserved === 0n ? undefined : scopesOf(target.caller),
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,

@@ -1,6 +1,7 @@
 /** A routed call of this process: its caller, and its claim in the database. */
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CallCaller } from '../../core/call/caller.ts';
 import type { CallLog } from '../../core/call/log-lines.ts';
 import type { CallProgress } from '../../core/call/outcome.ts';
 import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
@@ -15,6 +16,8 @@ export type OnDelta = (delta: Json, attemptId: string) => void;
 
 export interface CallRequest extends RoutedCall {
   readonly projectId: string;
+  /** The run or the key whose call it is: that of the step, if it is of one. */
+  readonly caller: CallCaller;
   /** The same for every attempt; sent as Idempotency-Key. */
   readonly key: string;
   /** Made for this call alone, so no earlier attempt has it. */
@@ -22,10 +25,6 @@ export interface CallRequest extends RoutedCall {
   readonly step: StepKey | null;
   /** B3: the owner knows of no earlier execution of the step; if there was one, the claim is refused. */
   readonly beginsStep?: boolean;
-  /** The run that pays for a call outside its steps. */
-  readonly runId?: string | null;
-  /** Key, user and labels of a call without a run, for their budgets and costs. */
-  readonly scopes?: readonly string[];
   /** With references in place of secrets. */
   readonly input: JsonObject;
   /** The secrets of the input. Default: it has none. */

@@ -325,6 +325,7 @@ function toCall(
   const { round, remainingMs, signal, batch } = control;
   return {
     projectId: context.project_id,
+    caller: key,
     key: callKeyOf(key),
     isKeyNew: false,
     step: key,

@@ -21,6 +21,7 @@ import { readStepRevision, storeStepRevision } from '../../../src/db/step/step-r
 import { newId } from '../../../src/services/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
+  aCallingKey,
   aClaim,
   anEnd,
   anInstance,
@@ -53,6 +54,7 @@ async function anEscalation(changes: Partial<NewEscalation> = {}): Promise<NewEs
     signals: ['cap:concat'],
     result_schema: null,
     step: null,
+    caller: changes.step == null ? aCallingKey() : null,
     previous_id: null,
     ladder: {},
     escalation_level: 0,

@@ -156,6 +156,7 @@ describe('recordChanges', () => {
       result_schema: null,
       max_usd: null,
       step: { run_id, step_id: 'climb', item: 0 },
+      caller: null,
       repo_context: '',
       signals: [],
       previous_id: null,

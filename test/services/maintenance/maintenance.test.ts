@@ -45,6 +45,7 @@ it('ends at once the ladder that a dead worker opened for a run that is over', a
     fingerprint: 'f',
     model_spec: { level: 0, label: 'static template', capability: null, model: null },
     step: { run_id, step_id: 'a', item: 0 },
+    caller: null,
   });
   await finishRun(db, { run_id, state: 'cancelled', output: undefined, error: null, step_ids: ['a'] });
   const logger = pino({ level: 'silent' });

@@ -14,7 +14,7 @@ import { openReview, reopenReview } from '../../../src/services/reviews/opening.
 import { type DecisionOrder, decideReview } from '../../../src/services/reviews/review-service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
-import { aProject, aRun } from '../../support/factories.ts';
+import { aCallingKey, aProject, aRun } from '../../support/factories.ts';
 import { withoutCapabilities } from '../../support/reviews.ts';
 
 let database: TestDatabase;
@@ -192,6 +192,7 @@ async function aLadderReview() {
     fingerprint: null,
     model_spec: { level: 5, label: 'human review', capability: null, model: null },
     step: null,
+    caller: aCallingKey(),
   });
   const question = { kind: 'escalation', reason: 'gave up', due_in_ms: 60_000, payload: {} } as const;
   const { review_id } = await openReview(db, { project_id, escalation_id, ...question });

@@ -7,7 +7,7 @@ import { marginMs, leaseMs as slotLeaseMs } from '../../../src/core/routing/slot
 import { newId } from '../../../src/services/ids.ts';
 import type { CallRequest } from '../../../src/services/routing/routed-call.ts';
 import { useDatabase } from '../../support/database.ts';
-import { aClaim, aProject, claimAttempt } from '../../support/factories.ts';
+import { aCallingKey, aClaim, aProject, claimAttempt } from '../../support/factories.ts';
 import { type Instance, startInstance } from '../../support/fleet.ts';
 import { createRouterRuntime } from '../../support/router-runtime.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -66,6 +66,7 @@ async function openStage(max_concurrency: number): Promise<Stage> {
 function aRequest({ projectId, capability }: Stage, maxWaitMs = 15_000): CallRequest {
   return {
     projectId,
+    caller: aCallingKey(),
     key: newId('call'),
     isKeyNew: true,
     step: null,

@@ -8,7 +8,7 @@ import { newId } from '../../../src/services/ids.ts';
 import { type Learning, learnSkill } from '../../../src/services/skills/learning.ts';
 import { createSkillMatcher } from '../../../src/services/skills/use.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { aProject } from '../../support/factories.ts';
+import { aCallingKey, aProject } from '../../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -59,6 +59,7 @@ function anEscalation(project_id: string, failures: readonly { error: string; fi
     signals: [],
     result_schema: null,
     step: null,
+    caller: aCallingKey(),
     previous_id: null,
     max_usd: null,
     escalation_level: 0,

@@ -189,6 +189,7 @@ async function aLadder({ run_id, project_id }: StoredRun) {
     prompt: 'p',
     context: { n: 1 },
     step,
+    caller: null,
     repo_context: '',
     signals: [],
     result_schema: null,

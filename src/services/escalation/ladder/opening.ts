@@ -20,10 +20,9 @@ import {
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findRepeated } from '../../../db/run/run.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { Caller } from '../../access/caller.ts';
+import type { ProjectKey } from '../../access/caller.ts';
 import type { Ctx } from '../../context.ts';
 import { newId } from '../../ids.ts';
-import { isAdmin } from '../../skills/stored-skill.ts';
 import type { FailedStep } from '../../steps/execution.ts';
 import { storeProgress } from './progress.ts';
 import {
@@ -90,16 +89,23 @@ function contextOf({ context, ...request }: EscalationRequest): Json | undefined
   return isPlainObject(context) ? { ...fields, ...context } : { ...fields, context };
 }
 
+interface AskedLadder {
+  readonly key: ProjectKey;
+  readonly request: EscalationRequest;
+  /** The caller is trusted for the advice that it sends. */
+  readonly vouches: boolean;
+}
+
 export async function openLadderOfJob(
   ctx: Ctx,
-  caller: Caller,
-  request: EscalationRequest,
+  { key: { project_id, ...caller }, request, vouches }: AskedLadder,
 ): Promise<EscalationRow> {
   const { db } = ctx;
   const { job_type, prompt, repo_context = '', signals, escalation_level } = request;
   const state = startLadder({ start_level: escalation_level, ...carryLists(request, fingerprintOf) });
   const escalation: NewEscalation = {
-    ...newEscalation(ctx, caller.project_id, newLadder(state, { vouches: isAdmin(caller) })),
+    ...newEscalation(ctx, project_id, newLadder(state, { vouches })),
+    caller,
     job_type,
     prompt,
     context: contextOf(request),
@@ -125,6 +131,7 @@ function newEscalation(ctx: Pick<Ctx, 'config'>, project_id: string, ladder: Lad
     signals: [],
     result_schema: null,
     step: null,
+    caller: null,
     previous_id: null,
     ...storeLadder(ladder),
     escalation_level: level,

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { ModelSpec } from '../../../contracts/escalation.ts';
 import type { Failure } from '../../../contracts/primitives.ts';
+import type { CallCaller, CallingKey } from '../../../core/call/caller.ts';
 import { maskError } from '../../../core/ladder/error-text.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
@@ -48,6 +49,11 @@ export function noEscalation(escalationId: string): AppError {
 /** The ladder's step; null for a ladder without one. */
 export function stepOf({ run_id, step_id, item }: EscalationRow): StepItemKey | null {
   return run_id === null || step_id === null ? null : { run_id, step_id, item: item ?? 0 };
+}
+
+/** Whose calls the ladder makes: those of its run, or of the key that has asked for it (O4). */
+export function callerOf({ run_id, caller }: EscalationRow): CallCaller {
+  return run_id === null ? (caller as CallingKey) : { run_id };
 }
 
 export function modelSpecOf(

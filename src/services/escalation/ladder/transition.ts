@@ -28,6 +28,7 @@ import { consultOthers } from './learning.ts';
 import { MoneyCame, storeProgress, withinStep } from './progress.ts';
 import {
   type Advanced,
+  callerOf,
   fingerprintOf,
   readLadder,
   readPosition,
@@ -117,7 +118,7 @@ function modelKeyOf({ escalation_id, transition }: EscalationRow): string {
 function callOf(row: EscalationRow, { command }: Ladder, signal: CancelSignal): ModelCall {
   return {
     projectId: row.project_id,
-    runId: row.run_id,
+    caller: callerOf(row),
     key: modelKeyOf(row),
     leftUsd: leftOf(row),
     round: 'transients' in command ? command.transients + 1 : 1,

@@ -125,7 +125,7 @@ async function askExecutor(
   const skills = await ctx.skillMatcher.match({ project_id, job_type, signals, error: lastErrorOf(job) });
   const messages = writeExecutePrompt(showJob(job, skills));
   const end = await askModel(ctx, call, { level, kind: 'execute', messages });
-  if (end.kind === 'interrupted') return endExecution(level, { ...end, delayMs: interruptionMs });
+  if (end.kind === 'interrupted') return endExecution(level, { delayMs: interruptionMs, ...end });
   if (end.kind !== 'answered') return endExecution(level, end, { skills });
   const reading = readExecute(end.answer);
   const { model } = end;

@@ -2,7 +2,9 @@
  * A question to a level's model: an ordinary routed call, paid by its project and run, and bounded by the ladder's
  * remaining money. A failure is reported in the ladder's terms; a level without an instance is not a failure.
  */
+import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
+import type { CallCaller, CallingKey } from '../../../core/call/caller.ts';
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
@@ -11,7 +13,10 @@ import { parseJson } from '../../../core/json/text.ts';
 import { isPlainObject } from '../../../core/json/values.ts';
 import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
+import type { Interruption } from '../../../core/ladder/execute-correction.ts';
 import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
+import { humanLevel, topLevel } from '../../../core/ladder/levels.ts';
+import { requireCallable } from '../../access/caller.ts';
 import type { Ctx } from '../../context.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
@@ -19,8 +24,8 @@ import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 /** The payer of a call, and the signal that ends it. */
 export interface ModelCall {
   readonly projectId: string;
-  /** The run of the ladder's step: its ceiling applies, and its cost includes the call. */
-  readonly runId?: string | null;
+  /** The run of the ladder's step, whose ceiling applies and whose cost includes the call, or the key that asks. */
+  readonly caller: CallCaller;
   /** The key of its attempts begins with the id of the escalation, so that they are found as its costs. */
   readonly key: string;
   /** The priority of the run and step that the answer is for. Default: standard. */
@@ -45,8 +50,8 @@ export type ModelEnd =
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   /** The level has no instance. */
   | { readonly kind: 'unavailable' }
-  /** The caller has disconnected, another process makes the call, or the run is paused. */
-  | { readonly kind: 'interrupted' };
+  /** The caller has disconnected, another process makes the call, the run is paused, or the key has no tokens now. */
+  | Interruption;
 
 /** The ladder decides about retries, so earlier attempts of the same key never use up a count. */
 const retry: RetrySettings = {
@@ -58,10 +63,23 @@ const retry: RetrySettings = {
 const answerWithinMs = 180_000;
 
 /** Whether the level's model may have an instance. */
-export function hasModel({ fleet, config }: Pick<Ctx, 'fleet' | 'config'>, level: number): boolean {
+function hasModel({ fleet, config }: Pick<Ctx, 'fleet' | 'config'>, level: number): boolean {
   const capability = modelOf(readLevelModels(config.LADDER_LEVELS), level);
   if (capability === null) return false;
   return fleet.of(capability).instances.some(({ state }) => isRoutable(state));
+}
+
+/** The level, or the next one above it that has a model. @returns 5, for a person, when none has */
+export function findLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, from: number): number {
+  if (from === 0) return 0;
+  for (let level = from; level <= topLevel; level++) if (hasModel(ctx, level)) return level;
+  return humanLevel;
+}
+
+/** @throws AppError `forbidden` when the key may not call the model that is asked first; level 0 asks none */
+export function requireLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, key: CallingKey, from: number): void {
+  const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), findLevel(ctx, from));
+  if (capability !== null) requireCallable(key, capability);
 }
 
 type AskCtx = Pick<Ctx, 'callCapability' | 'fleet' | 'config'>;
@@ -76,10 +94,10 @@ export async function askModel(
   if ((await call.isHeld?.()) === true) return { kind: 'interrupted' };
   const end = await ctx.callCapability({
     projectId: call.projectId,
+    caller: call.caller,
     key: call.key,
     isKeyNew: false,
     step: null,
-    runId: call.runId ?? null,
     isAtMostOnce: false,
     retry,
     round: call.round,
@@ -107,7 +125,7 @@ function readEnd(end: CallEnd, signal: CancelSignal): ModelEnd {
     case 'closed':
       return { kind: 'interrupted' };
     case 'retry':
-      return signal.aborted ? { kind: 'interrupted' } : failed(end.error);
+      return signal.aborted ? { kind: 'interrupted' } : comeBack(end);
     case 'failed':
     case 'unknown':
       return failed(end.error);
@@ -122,6 +140,12 @@ function readOutput(output: Json): ModelEnd {
   if (answer !== undefined) return { kind: 'answered', answer, model: name };
   const message = 'the model answered no JSON';
   return { kind: 'failed', class: 'malformed', error: { code: 'output_invalid', message } };
+}
+
+/** A key without tokens says nothing about the model: the question is asked when it has some again. */
+function comeBack({ error, delayMs }: Extract<CallEnd, { kind: 'retry' }>): ModelEnd {
+  const isOutOfTokens = error.code === ('rate_limited' satisfies ErrorCode);
+  return isOutOfTokens ? { kind: 'interrupted', delayMs, error } : failed(error);
 }
 
 function failed(error: Failure): ModelEnd {

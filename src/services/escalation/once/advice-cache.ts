@@ -1,7 +1,7 @@
 /**
  * Caches the answers to requests for advice for 24 hours, and makes one call for all equal concurrent requests, in all
  * processes. A process leases the request as it would an Idempotency-Key; when it dies, another one takes over. Only
- * callers with equal money share a failure, so no caller gets another one's. The call continues until its last caller
+ * callers with the same key, labels and money share a failure, so no caller gets another one's. The call continues until its last caller
  * has disconnected.
  */
 
@@ -18,6 +18,7 @@ import {
   releaseKey,
   takeOverKey,
 } from '../../../db/idempotency.ts';
+import type { ProjectKey } from '../../access/caller.ts';
 import type { ServerCtx } from '../../context.ts';
 import { newToken } from '../../ids.ts';
 
@@ -73,7 +74,7 @@ export interface LevelAdvice extends AdviseAnswer {
 }
 
 interface AdviceQuestion {
-  readonly projectId: string;
+  readonly key: ProjectKey;
   readonly digest: Buffer;
   /** The caller's remaining money, USD; null = only the budgets limit it. */
   readonly leftUsd: number | null;
@@ -106,11 +107,11 @@ export function createAdviceCache({ db, keyRenewer }: Pick<ServerCtx, 'db' | 'ke
     insertAdviceAnswer(db, { project_id, request_sha256 }, advice as unknown as Json);
 
   const findOrFollow = async (
-    { projectId: project_id, digest }: AdviceQuestion,
+    { key: { project_id }, digest }: AdviceQuestion,
     find: () => ReturnType<FindAdvice>,
   ): Promise<LevelAdvice> => {
-    const key = `advice:${digest.toString('hex')}`;
-    const hold: KeyHold = { project_id, request, key, holder: newToken() };
+    const name = `advice:${digest.toString('hex')}`;
+    const hold: KeyHold = { project_id, request, key: name, holder: newToken() };
     const known = await leadOrFollow(db, hold, digest);
     if (known !== null) return known as unknown as LevelAdvice;
     const release = keyRenewer.hold(hold, () => undefined);
@@ -126,9 +127,9 @@ export function createAdviceCache({ db, keyRenewer }: Pick<ServerCtx, 'db' | 'ke
 
   return {
     answer: (question, find) => {
-      const { projectId, digest, leftUsd, signal } = question;
-      const key = `${projectId} ${digest.toString('hex')} ${leftUsd}`;
-      return flights.join(key, signal, (stop) => findOrFollow(question, () => find(stop)));
+      const { key, digest, leftUsd, signal } = question;
+      const name = JSON.stringify([digest.toString('hex'), leftUsd, key]);
+      return flights.join(name, signal, (stop) => findOrFollow(question, () => find(stop)));
     },
     keep,
   };

@@ -14,18 +14,19 @@ import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '../../../co
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
 import { readCallCost } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
+import type { ProjectKey } from '../../access/caller.ts';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import { fingerprintOf } from '../ladder/stored-ladder.ts';
-import { askAdvisor, type ModelEnd } from '../levels/model-question.ts';
+import { askAdvisor, type ModelEnd, requireLevel } from '../levels/model-question.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
 import type { FoundAdvice, LevelAdvice } from './advice-cache.ts';
 
 /** The parts of the server that requests for advice need. */
 export type AdviseCtx = Ctx & Pick<ServerCtx, 'adviceCache'>;
 
-/** The caller. The keys of its calls begin with `owner`. */
+/** The key that pays. The Idempotency-Keys of its calls begin with `owner`. */
 export interface Asker {
-  readonly projectId: string;
+  readonly key: ProjectKey;
   readonly owner: string;
   /** The limit for all calls of the owner; null = only the budgets. */
   readonly maxUsd: number | null;
@@ -62,10 +63,10 @@ function digestOf(level: number, request: AdviseRequest, isWhole: boolean): Buff
 /** Reads the money for the next call. */
 export async function readLeft(
   { db }: Pick<Ctx, 'db'>,
-  { projectId, owner, maxUsd }: Asker,
+  { key: { project_id }, owner, maxUsd }: Asker,
 ): Promise<number | null> {
   if (maxUsd === null) return null;
-  const { cost_nano, reserved_nano } = await readCallCost(db, projectId, owner);
+  const { cost_nano, reserved_nano } = await readCallCost(db, project_id, owner);
   const left = toNanoUsd(maxUsd) - BigInt(cost_nano) - BigInt(reserved_nano);
   return fromNanoUsd(left > 0n ? left : 0n);
 }
@@ -74,12 +75,14 @@ type FailedEnd = Extract<ModelEnd, { kind: 'failed' | 'interrupted' }>;
 
 /** A failure that is no evidence about the job. */
 export function toCallError(end: FailedEnd): AppError {
-  if (end.kind === 'interrupted')
-    return new AppError('run_cancelled', 'the call was cancelled before its answer');
-  const { code, message, details } = end.error;
+  const { error } = end;
+  if (error === undefined) return new AppError('run_cancelled', 'the call was cancelled before its answer');
+  const { code, message, details } = error;
+  const isForNow = end.kind === 'interrupted' || end.class === 'transient';
+  const delayMs = end.kind === 'interrupted' ? (end.delayMs ?? 0) : 0;
   return new AppError(code as ErrorCode, message, {
     ...(details === undefined ? {} : { details }),
-    ...(end.class === 'transient' ? { retryAfterS: 1 } : {}),
+    ...(isForNow ? { retryAfterS: Math.max(1, Math.ceil(delayMs / 1_000)) } : {}),
   });
 }
 
@@ -91,15 +94,16 @@ export async function adviseOnce(ctx: AdviseCtx, asker: Asker, request: AdviseRe
     history: request.escalation_history.map(({ error }) => fingerprintOf(error)),
   });
   if (level === humanLevel) return humanAdvice('this error was seen too often');
-  const { projectId } = asker;
+  const { key, signal } = asker;
+  requireLevel(ctx, key, level);
   const digest = digestOf(level, request, true);
-  const question = { projectId, digest, leftUsd: await readLeft(ctx, asker), signal: asker.signal };
+  const question = { key, digest, leftUsd: await readLeft(ctx, asker), signal };
   const advice = await ctx.adviceCache.answer(question, (signal) =>
     climb(ctx, { asker: { ...asker, signal }, request }, level),
   );
   const plain = digestOf(level, request, false);
   if (advice.from_level !== humanLevel && !plain.equals(digest))
-    await ctx.adviceCache.keep(projectId, plain, advice);
+    await ctx.adviceCache.keep(key.project_id, plain, advice);
   return advice;
 }
 
@@ -131,8 +135,9 @@ async function climb(ctx: Ctx, asked: AskedAdvice, from: number): Promise<FoundA
 async function askLevel(ctx: Ctx, { asker, request }: AskedAdvice, level: number): Promise<AdviceEnd> {
   const ask = async (invalid: string | null): Promise<AdviceEnd> => {
     const leftUsd = await readLeft(ctx, asker);
-    const key = `${asker.owner}.advise.${level}${invalid === null ? '' : '.again'}`;
-    const call = { projectId: asker.projectId, key, leftUsd, round: 1, signal: asker.signal };
+    const { key: caller, owner, signal } = asker;
+    const key = `${owner}.advise.${level}${invalid === null ? '' : '.again'}`;
+    const call = { projectId: caller.project_id, caller, key, leftUsd, round: 1, signal };
     return askAdvisor(ctx, call, { level, facts: factsOf(request, invalid) });
   };
   const end = await ask(null);

@@ -24,7 +24,7 @@ import { recordSkillUses } from '../../skills/use.ts';
 import { activeSkillsOf, skillUsesOf } from '../ladder/learning.ts';
 import { fingerprintOf, modelSpecOf } from '../ladder/stored-ladder.ts';
 import { executeJob, type LadderJob } from '../levels/execution.ts';
-import { hasModel } from '../levels/model-question.ts';
+import { findLevel, requireLevel } from '../levels/model-question.ts';
 import { type AdviseCtx, type Asker, adviseOnce, readLeft, toCallError } from './advice.ts';
 import type { LevelAdvice } from './advice-cache.ts';
 
@@ -36,8 +36,8 @@ interface ExecuteCall {
   readonly vouches: boolean;
 }
 
-async function costOf({ db }: Ctx, { projectId, owner }: Asker): Promise<number> {
-  return fromNanoUsd(BigInt((await readCallCost(db, projectId, owner)).cost_nano));
+async function costOf({ db }: Ctx, { key: { project_id }, owner }: Asker): Promise<number> {
+  return fromNanoUsd(BigInt((await readCallCost(db, project_id, owner)).cost_nano));
 }
 
 function factsOf(ctx: Ctx, execution: LevelExecution) {
@@ -55,7 +55,7 @@ async function answerHuman(
 ): Promise<ExecuteAnswer> {
   const { job_type, prompt, context, escalation_history, escalation_advice } = request;
   const { review_id } = await openReview(ctx.db, {
-    project_id: asker.projectId,
+    project_id: asker.key.project_id,
     kind,
     due_in_ms: reviewDueMs('standard'),
     reason: `a job of type ${job_type} needs a person: ${why}`,
@@ -162,14 +162,14 @@ async function answerSuccess(
 
 /** The last advice as a skill for the error that it answered. */
 async function learn({ db }: Ctx, { asker, request, vouches }: ExecuteCall): Promise<Skill | null> {
-  const { projectId } = asker;
+  const { project_id } = asker.key;
   const { job_type, signals, escalation_history, escalation_advice } = request;
   const advice = escalation_advice.at(-1);
   const attempt = escalation_history.at(-1);
   if (advice === undefined || attempt === undefined) return null;
   const skillId = await db.transaction((trx) =>
     learnSkill(trx, {
-      project_id: projectId,
+      project_id,
       job_type,
       escalation_id: null,
       signals,
@@ -181,13 +181,13 @@ async function learn({ db }: Ctx, { asker, request, vouches }: ExecuteCall): Pro
       trust: vouches ? 'trusted' : 'candidate',
     }),
   );
-  const row = skillId === null ? undefined : await findSkill(db, projectId, skillId);
+  const row = skillId === null ? undefined : await findSkill(db, project_id, skillId);
   return row === undefined ? null : toSkill(row);
 }
 
-function toJob({ projectId }: Asker, request: ExecuteRequest): LadderJob {
+function toJob({ key: { project_id } }: Asker, request: ExecuteRequest): LadderJob {
   return {
-    project_id: projectId,
+    project_id,
     job_type: request.job_type,
     prompt: request.prompt,
     context: request.context,
@@ -200,19 +200,14 @@ function toJob({ projectId }: Asker, request: ExecuteRequest): LadderJob {
   };
 }
 
-/** The level, or the next one above it that has a model; 5 when none has. */
-function findLevel(ctx: Ctx, from: number): number {
-  if (from === 0) return 0;
-  for (let level = from; level <= topLevel; level++) if (hasModel(ctx, level)) return level;
-  return humanLevel;
-}
-
 /** A model whose answer is invalid is asked once more. */
 async function attempt(ctx: Ctx, { asker, request }: ExecuteCall, level: number): Promise<LevelExecution> {
   const job = toJob(asker, request);
   const run = async (malformed: string | null): Promise<LevelExecution> => {
-    const key = `${asker.owner}.execute${malformed === null ? '' : '.again'}`;
-    const call = { ...asker, key, leftUsd: await readLeft(ctx, asker), round: 1 };
+    const { key: caller, owner, signal } = asker;
+    const key = `${owner}.execute${malformed === null ? '' : '.again'}`;
+    const leftUsd = await readLeft(ctx, asker);
+    const call = { projectId: caller.project_id, caller, key, leftUsd, round: 1, signal };
     return executeJob(ctx, { ...job, malformed }, { level, call });
   };
   const first = await run(null);
@@ -228,9 +223,10 @@ export async function executeOnce(ctx: AdviseCtx, call: ExecuteCall): Promise<Ex
     const why = request.level === humanLevel ? 'it asks for one' : 'no model is there';
     return answerHuman(ctx, call, { why });
   }
+  requireLevel(ctx, asker.key, level);
   const execution = await attempt(ctx, call, level);
   const uses = skillUsesOf(execution, request);
-  const { projectId: project_id } = asker;
+  const { project_id } = asker.key;
   await recordSkillUses(ctx.db, { project_id, occasion: null, uses }, openReview);
   for (const { outcome } of uses) ctx.telemetry.metrics.add('skill_uses_total', { outcome });
   return answer(ctx, call, execution);
@@ -248,8 +244,9 @@ function answer(ctx: AdviseCtx, call: ExecuteCall, execution: LevelExecution): P
       return answerHuman(ctx, call, { why: 'no model is there' });
     case 'in_line': // only the calls of steps stand in line
     case 'too_late':
-    case 'interrupted':
       throw toCallError({ kind: 'interrupted' });
+    case 'interrupted':
+      throw toCallError(end);
     case 'failed':
       if (end.class === 'config') {
         return answerHuman(ctx, call, { why: historyTextOf(end.error), kind: 'ops' });

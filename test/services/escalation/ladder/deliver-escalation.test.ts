@@ -18,7 +18,7 @@ import { storeLadder } from '../../../../src/services/escalation/ladder/stored-l
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aDeliveryCtx } from '../../../support/delivery.ts';
-import { aProject, aRun } from '../../../support/factories.ts';
+import { aCallingKey, aProject, aRun } from '../../../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -49,6 +49,7 @@ async function anEscalation(run_id: string | null = null): Promise<{ id: string;
     fingerprint: null,
     model_spec: { level: 2, label: 'capable model', capability: 'model.capable', model: null },
     step: run_id === null ? null : { run_id, step_id: 'a', item: 0 },
+    caller: run_id === null ? aCallingKey() : null,
   });
   return { id, projectId };
 }

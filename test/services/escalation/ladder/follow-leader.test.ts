@@ -13,7 +13,7 @@ import { waitForLeader } from '../../../../src/services/escalation/ladder/learni
 import { readLadder, storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
 import { newId } from '../../../../src/services/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
-import { aProject, aRun } from '../../../support/factories.ts';
+import { aCallingKey, aProject, aRun } from '../../../support/factories.ts';
 
 let database: TestDatabase;
 let db: Db;
@@ -36,6 +36,7 @@ async function fail(project_id: string, step: StepItemKey | null = null): Promis
     prompt: 'p',
     context: undefined,
     step,
+    caller: step === null ? aCallingKey() : null,
     repo_context: '',
     signals: [],
     result_schema: null,

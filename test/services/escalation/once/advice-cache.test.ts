@@ -9,7 +9,7 @@ import {
   createAdviceCache,
 } from '../../../../src/services/escalation/once/advice-cache.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
-import { aProject } from '../../../support/factories.ts';
+import { aCallingKey, aProject } from '../../../support/factories.ts';
 import { waitFor } from '../../../support/wait.ts';
 
 let database: TestDatabase;
@@ -31,7 +31,7 @@ afterAll(async () => {
 const advice = { from_level: 1, instructions: 'i', reasoning: '', suggested_executor_level: 1 };
 
 async function aQuestion() {
-  const { project_id: projectId } = await aProject(db);
+  const key = aCallingKey({ project_id: (await aProject(db)).project_id });
   const digest = createHash('sha256').update(randomUUID()).digest();
   let answer: () => void = () => undefined;
   const answered = new Promise<void>((resolve) => {
@@ -39,7 +39,7 @@ async function aQuestion() {
   });
   const seen: CancelSignal[] = [];
   const ask = (signal: CancelSignal) =>
-    cache.answer({ projectId, digest, leftUsd: null, signal }, async (all) => {
+    cache.answer({ key, digest, leftUsd: null, signal }, async (all) => {
       seen.push(all);
       await answered;
       if (all.aborted) throw new Error('everybody has left');
