@@ -150,6 +150,25 @@ export function listJobSchemas(
   );
 }
 
+/**
+ * The pipeline whose name begins with this text, and has this digest. Reads the names that begin so, in one statement.
+ * @param digest the first hexadecimal digits of the name's SHA-256
+ */
+export async function findPipelineByDigest(
+  db: Db,
+  projectId: string,
+  { begin, digest }: { readonly begin: string; readonly digest: string },
+): Promise<string | null> {
+  const row = await query<{ pipeline: string }>(db).first(
+    `select pipeline from (
+       select distinct pipeline from pipeline_version where project_id = :projectId and starts_with(pipeline, :begin)
+     ) named where left(encode(sha256(convert_to(pipeline, 'UTF8')), 'hex'), length(:digest)) = :digest
+     limit 1`,
+    { projectId, begin, digest },
+  );
+  return row?.pipeline ?? null;
+}
+
 /** By name; each pipeline with its latest version. */
 export function listPipelines(db: Db, projectId: string, { after, limit }: Page): Promise<SummaryRow[]> {
   return query<SummaryRow>(db).all(

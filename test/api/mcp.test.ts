@@ -8,6 +8,8 @@ import type { KeyScope } from '../../src/contracts/access.ts';
 import type { Decision } from '../../src/contracts/decision.ts';
 import type { Plan } from '../../src/contracts/plan.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
+import { findAgentTool } from '../../src/services/agents/agent-tools.ts';
+import type { ServerCtx } from '../../src/services/context.ts';
 import { openReview } from '../../src/services/reviews/opening.ts';
 import { connectOverHttp, type Generation, useTool } from '../support/agents.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -111,6 +113,43 @@ describe.each(['modern', 'legacy'] as const)('a client of the %s generation', (g
     expect(error).toMatchObject({ code: -32_602 });
     expect(String(error)).toContain('run_trailer');
   });
+});
+
+describe('a name with a digest', () => {
+  const subjects = ['video__join', `${'long-name_'.repeat(6)}end`, '_start'];
+
+  async function find(name: string) {
+    const { db, projectId: project_id } = api;
+    const scopes: ReadonlySet<KeyScope> = new Set(['admin']);
+    return findAgentTool({ db } as ServerCtx, { key_id: 'k', project_id, projects: [], scopes }, name);
+  }
+
+  test('leads to the pipeline that it is made of', async () => {
+    for (const pipeline of subjects) {
+      const body = { pipeline, version: '1', steps: [{ id: 'a', capability: 'video_.join' }] };
+      expect((await api.call('/v1/pipelines', { body })).status).toBe(201);
+    }
+    const { tools } = await (await connect()).listTools();
+    for (const pipeline of subjects) {
+      const name = tools.find(({ title }) => title === pipeline)?.name ?? '';
+      expect(name).toMatch(/^run_.*___[0-9a-f]{16}$/);
+      expect(await find(name)).toMatchObject({ scope: 'run:write' });
+    }
+  });
+
+  test.each(['run_x___0123456789abcdef', 'call_x___0123456789abcdef', 'run____0123456789abcdef'])(
+    'that is wrong is searched without reading a definition: %s',
+    async (name) => {
+      const statements: string[] = [];
+      const see = ({ sql }: { sql: string }) => void statements.push(sql);
+      api.db.on('query', see);
+      const found = await find(name);
+      api.db.removeListener('query', see);
+      expect(found).toContain('there is no tool');
+      expect(statements.filter((sql) => /job_schema|join definition|capability_spec/.test(sql))).toEqual([]);
+      expect(statements.length).toBeLessThanOrEqual(4);
+    },
+  );
 });
 
 describe('a description by another person', () => {

@@ -13,7 +13,7 @@ const digestDigits = 16;
 
 /** Whether the dots can be told from underscores afterwards. */
 function isReadable(name: string): boolean {
-  return !/__|_\.|\._/.test(name);
+  return !/__|_\.|\._|\.\./.test(name);
 }
 
 /** The digest of a text in hexadecimal digits. */
@@ -25,6 +25,21 @@ export function toToolName(kind: ToolKind, name: string, digest: DigestText): st
   if (isReadable(`_${name}`) && plain.length <= mostCharacters) return plain;
   const end = `___${digest(name).slice(0, digestDigits)}`;
   return `${plain.slice(0, mostCharacters - end.length)}${end}`;
+}
+
+export interface DigestedName {
+  /** The name of the subject begins with it. */
+  readonly begin: string;
+  /** The first hexadecimal digits of its digest. */
+  readonly digest: string;
+}
+
+/** What a name with a digest says of its subject. @returns null for a name that has none */
+export function readDigestedName(kind: ToolKind, tool: string): DigestedName | null {
+  const [, plain = '', digest = ''] = /^(.*)___([0-9a-f]{16})$/.exec(tool.slice(kind.length + 1)) ?? [];
+  if (digest === '') return null;
+  const [begin = ''] = /^[A-Za-z0-9]*/.exec(plain) ?? []; // other signs stand for dots, or for what no tool's name holds
+  return { begin, digest };
 }
 
 /** @returns null for the name of another kind of tool */

@@ -8,11 +8,24 @@ import type { CapabilitySpec } from '../../contracts/capability.ts';
 import { ExecRequest } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { quoteForeignText, toToolSchema } from '../../core/agents/foreign-text.ts';
-import { readToolName, type ToolKind, toolKindOf, toToolName } from '../../core/agents/tool-names.ts';
+import {
+  type DigestedName,
+  readDigestedName,
+  readToolName,
+  type ToolKind,
+  toolKindOf,
+  toToolName,
+} from '../../core/agents/tool-names.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { findSpecs, listKnownSpecs } from '../../db/instance/capability-spec.ts';
-import { findDigest, type JobSchemaRow, listJobSchemas } from '../../db/pipeline.ts';
+import {
+  findDigest,
+  findPipelineByDigest,
+  type JobSchemaRow,
+  listJobSchemas,
+  listPipelineNames,
+} from '../../db/pipeline.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isBeyondCalls, mayCall, requireScope, toCallingKey } from '../access/caller.ts';
 import { makeDirectCall } from '../calls/call-service.ts';
@@ -138,19 +151,29 @@ interface ToolPage {
   readonly next: ListPlace | null;
 }
 
+function mayListRuns(caller: Caller): boolean {
+  return mayCall(caller, 'run:write') && mayCall(caller, 'pipeline:read');
+}
+
 async function listRunTools({ db }: ServerCtx, caller: Caller, after: string | null): Promise<ToolPage> {
-  const isAllowed = mayCall(caller, 'run:write') && mayCall(caller, 'pipeline:read');
-  const rows = isAllowed ? await listJobSchemas(db, caller.project_id, { after, limit: pageSize + 1 }) : [];
+  const rows = mayListRuns(caller)
+    ? await listJobSchemas(db, caller.project_id, { after, limit: pageSize + 1 })
+    : [];
   const page = rows.slice(0, pageSize);
   const last = rows.length > pageSize ? (page.at(-1)?.pipeline ?? null) : null;
   const next: ListPlace = last === null ? { kind: 'call', after: null } : { kind: 'run', after: last };
   return { tools: page.map(toRunTool), next };
 }
 
+/** By name. */
+async function listCallable({ db }: ServerCtx, caller: Caller): Promise<readonly string[]> {
+  if (!mayCall(caller, 'capability:call')) return [];
+  const known = await listCapabilityNames(db);
+  return [...known].filter((name) => !isBeyondCalls(caller, name)).toSorted();
+}
+
 async function listCallTools(ctx: ServerCtx, caller: Caller, after: string | null): Promise<ToolPage> {
-  if (!mayCall(caller, 'capability:call')) return { tools: [], next: null };
-  const known = await listCapabilityNames(ctx.db);
-  const names = [...known].filter((name) => !isBeyondCalls(caller, name)).toSorted();
+  const names = await listCallable(ctx, caller);
   const rest = names.filter((name) => after === null || name > after);
   const page = rest.slice(0, pageSize);
   const specs = await readSpecs(ctx, page);
@@ -195,25 +218,40 @@ async function findSubject(ctx: ServerCtx, caller: Caller, tool: string): Promis
   const readable = readToolName(kind, tool);
   if (readable !== null && nameOf(kind, readable) === tool)
     return (await exists(ctx, caller, { kind, name: readable })) ? readable : null;
-  if (kind === 'call') {
-    const names = await listCapabilityNames(ctx.db);
-    return [...names].find((name) => nameOf(kind, name) === tool) ?? null;
-  }
-  for (let after: string | null = null; ; ) {
-    const rows: readonly JobSchemaRow[] = await listJobSchemas(ctx.db, caller.project_id, {
-      after,
-      limit: pageSize,
-    });
-    const found = rows.find(({ pipeline }) => nameOf(kind, pipeline) === tool);
-    if (found !== undefined) return found.pipeline;
-    if (rows.length < pageSize) return null;
-    after = rows.at(-1)?.pipeline ?? null;
-  }
+  const digested = readDigestedName(kind, tool);
+  if (digested === null) return null;
+  const found = await findDigested(ctx, caller, { kind, ...digested });
+  return found !== null && nameOf(kind, found) === tool ? found : null;
+}
+
+interface DigestedSubject extends DigestedName {
+  readonly kind: ToolKind;
+}
+
+async function findDigested(
+  { db }: ServerCtx,
+  { project_id }: Caller,
+  { kind, ...name }: DigestedSubject,
+): Promise<string | null> {
+  if (kind === 'run') return findPipelineByDigest(db, project_id, name);
+  const names = [...(await listCapabilityNames(db))].filter((known) => known.startsWith(name.begin));
+  return names.find((known) => hash('sha256', known).startsWith(name.digest)) ?? null;
+}
+
+/** For suggestions: names of the first tools of each kind, without their schemas. */
+async function listNames(ctx: ServerCtx, caller: Caller): Promise<readonly string[]> {
+  const own = [...listOwnTools()].filter(({ scope }) => mayCall(caller, scope));
+  const runs = mayListRuns(caller) ? await listPipelineNames(ctx.db, caller.project_id) : [];
+  const calls = await listCallable(ctx, caller);
+  return [
+    ...own.map(({ listing }) => listing.name),
+    ...runs.map((name) => nameOf('run', name)),
+    ...calls.map((name) => nameOf('call', name)),
+  ];
 }
 
 async function describeMissing(ctx: ServerCtx, caller: Caller, tool: string): Promise<string> {
-  const { tools } = await listAgentTools(ctx, caller, undefined);
-  const suggestion = createNameSuggester(tools.map(({ name }) => name))(tool);
+  const suggestion = createNameSuggester(await listNames(ctx, caller))(tool);
   return `there is no tool ${tool}; ${suggestion ?? 'tools/list names those of this key'}`;
 }
 

@@ -1,7 +1,13 @@
 import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readToolName, type ToolKind, toolKindOf, toToolName } from '../../../src/core/agents/tool-names.ts';
+import {
+  readDigestedName,
+  readToolName,
+  type ToolKind,
+  toolKindOf,
+  toToolName,
+} from '../../../src/core/agents/tool-names.ts';
 
 const digest = (text: string): string => hash('sha256', text);
 const nameOf = (kind: ToolKind, name: string): string => toToolName(kind, name, digest);
@@ -52,6 +58,17 @@ describe('the name of a tool', () => {
         const read = readToolName('run', tool);
         if (tool.includes('___')) expect(read).toBeNull();
         else expect(read).toBe(name);
+      }),
+    );
+  });
+
+  test('with a digest says how its subject begins, and the digest', () => {
+    fc.assert(
+      fc.property(fc.oneof(anyName, similarName), (name) => {
+        const tool = nameOf('run', name);
+        const read = readDigestedName('run', tool);
+        const isOfName = name.startsWith(read?.begin ?? '?') && digest(name).startsWith(read?.digest ?? '?');
+        expect([read !== null, isOfName]).toEqual([tool.includes('___'), tool.includes('___')]);
       }),
     );
   });
