@@ -3,6 +3,7 @@
  * one; and advice, which is kept the same way. If a transaction writes the row with its work, a response survives a
  * crash, and the second of two equal concurrent requests waits for the first.
  */
+import { keptAnswerHours } from '../contracts/bounds.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
 import { purgeOld, query, toJson } from './statements.ts';
@@ -28,9 +29,9 @@ export function insertAnswer(
   );
 }
 
-/** Deletes responses after 24 hours. @returns how many */
+/** Deletes responses after `keptAnswerHours`. @returns how many */
 export function purgeAnswers(db: Db): Promise<number> {
-  return purgeOld(db, { table: 'idempotency', hours: 24 });
+  return purgeOld(db, { table: 'idempotency', hours: keptAnswerHours });
 }
 
 // Idempotency-Keys of work in flight outside of a transaction: rows with status 0 whose answer names the holder. A
