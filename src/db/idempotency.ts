@@ -123,6 +123,34 @@ export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<
   );
 }
 
+/** What stands in place of an answer that was too large or too old to be kept, so that its call is not made again. */
+export const notKeptStatus = 410;
+
+/**
+ * Replaces the oldest answers of a project's calls beyond a sum of bytes by one that says so. Their keys stay, so that no
+ * call is paid twice.
+ *
+ * @param stated what a repeated request is answered
+ * @returns how many
+ */
+export function trimKeptAnswers(
+  db: Db,
+  projectId: string,
+  { bytes, stated }: { readonly bytes: number; readonly stated: Json },
+): Promise<number> {
+  return query(db).written(
+    `update idempotency set status = ${notKeptStatus}, answer = cast(:stated as json) where ctid = any (array(
+       select i.ctid from idempotency i join (
+         select request, key, sum(pg_column_size(answer) + 200) over (order by created_at desc, request, key) as sum
+         from idempotency where project_id = :projectId and status <> ${underWay}
+       ) sized using (request, key)
+       where i.project_id = :projectId and i.status = 200 and sized.sum > :bytes
+         and i.request like 'POST /v1/capabilities/%/exec'
+       for update of i skip locked))`,
+    { projectId, bytes, stated: toJson(stated) },
+  );
+}
+
 /** Deletes the hold, so that the same request can be made again. */
 export async function releaseKey(db: Db, hold: KeyHold): Promise<void> {
   await db.raw(`delete from idempotency where ${ofHolder}`, holderBindings(hold));
