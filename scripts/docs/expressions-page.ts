@@ -10,6 +10,7 @@ import {
 } from '../../src/core/expression/filters.ts';
 import { createGrammar } from '../../src/core/expression/grammar.ts';
 import { expressionLimits, runFields, stepFields } from '../../src/core/expression/language.ts';
+import { charges, workLimits } from '../../src/core/expression/meter.ts';
 import {
   type BrokenExample,
   brokenConditions,
@@ -142,12 +143,45 @@ const limits = formatTable(
     ['nested parentheses, lists and objects', expressionLimits.nesting],
     ['nested lists and objects in a value', expressionLimits.valueNesting],
     ['expressions in one definition', expressionLimits.expressionsPerDefinition],
-    [
-      `characters that one template may build or compare; an item of a list counts as ${expressionLimits.charactersPerItem}`,
-      expressionLimits.built,
-    ],
   ],
 );
+
+const workRules = `
+Expressions also have a limit of work, in units. A unit stands for about ten nanoseconds, so the limits are some milliseconds. Units are counted and time is not: an expression ends the same way on every machine.
+
+${formatTable(
+  ['Work', 'Units'],
+  [
+    ['a part of an expression, such as a path or a sign', charges.part],
+    ['a filter', charges.filter],
+    [`${charges.charactersRead} characters that are read or passed on`, 1],
+    [`${charges.charactersBuilt} characters that are built`, 1],
+    [`${charges.charactersEscaped} characters that become JSON text`, 1],
+    ['an item or a member that is looked at or compared', charges.value],
+    ['a value that is read from JSON text, or written as such', charges.textValue],
+    ['two items that `sort` compares', charges.comparison],
+  ],
+)}
+
+${formatTable(
+  ['Limit of', 'Units'],
+  [
+    ['an input, a condition, the items or the output of a run', workLimits.run],
+    ['one of them in a plan', workLimits.planned],
+    ['all of them in a plan', workLimits.plan],
+    ['the key of the concurrency of one run', workLimits.key],
+    ['all keys of one request, or all templates of skills that are tried for one job', workLimits.request],
+    ['a price by the input', workLimits.price],
+    ['all prices for one choice of an instance', workLimits.choice],
+  ],
+)}
+
+- More is the error \`expression_limit\` (422). It names the limit, the place and the step.
+- An input that passes on a text of 16 MiB takes about two million units. So does one that copies a hundred thousand objects with one key.
+- All evaluations of a request share its limit. Between two steps of a plan, the server answers others.
+- If a plan has used half of its units, it no longer looks at each item of a \`for_each\`. The note \`items_not_looked_at\` reports that.
+- A price that takes more does not count: the router reserves the [price by the rate](../write-a-capability.md#a-price-by-the-input).
+`;
 
 const writtenArguments: Readonly<Record<ExpressionFilter['argument'], string>> = {
   none: '',
@@ -219,6 +253,7 @@ export function createExpressionsPage(): Page {
       `In these examples the input is \`${JSON.stringify(skillScope.input)}\`, and the groups are \`${JSON.stringify(skillScope.match)}\`.`,
       '## Limits',
       limits,
+      workRules,
     ],
   });
 }

@@ -10,7 +10,7 @@ import { LogLevel } from '../contracts/event.ts';
 import type { JsonObject } from '../contracts/primitives.ts';
 import { isLogLine, readLogLine } from '../core/call/log-lines.ts';
 import { isProgressLine, readProgress } from '../core/call/outcome.ts';
-import { withoutEndSlashes } from '../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../core/expression/language.ts';
 import { parseJson } from '../core/json/text.ts';
 import { isPlainObject } from '../core/json/values.ts';
 import { listNotEnforced } from '../core/schema-types/not-enforced.ts';

@@ -115,11 +115,6 @@ export const errorTable = {
     true,
     'This key sent too many requests, or this address sent too many wrong keys. Retry after the seconds in Retry-After.',
   ),
-  answer_not_kept: row(
-    410,
-    false,
-    'The call of this Idempotency-Key has succeeded, and its answer was removed, since the project kept too many. Use a new key to make the call again.',
-  ),
   idempotency_key_reuse: row(
     422,
     false,
@@ -183,6 +178,11 @@ export const errorTable = {
     422,
     false,
     'An expression names a value that does not exist, or whose type is not allowed there.',
+  ),
+  expression_limit: row(
+    422,
+    false,
+    'The expressions of a step or of a request take more work than is allowed. The error names the place.',
   ),
   input_invalid: row(422, false, "The step's input does not match the capability's input schema."),
   input_rejected: row(422, false, 'The capability refused the input or failed to process it (HTTP 4xx).'),

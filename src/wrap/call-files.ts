@@ -9,7 +9,7 @@ import { CallFailure, type ExecContext } from '../capability/index.ts';
 import { parseMediaReference } from '../contracts/media.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { WrapScope } from '../core/expression/evaluation.ts';
-import { downloadFile, type FileSources } from './exchange.ts';
+import { downloadFile } from './exchange.ts';
 import type { Evaluate, WrapCompiler } from './templates.ts';
 import { FileForm, type PreparedKind, type WrapDefaults } from './wrap-kind.ts';
 
@@ -25,23 +25,10 @@ const Upload = z.strictObject({
   content_type: z.string().optional(),
 });
 
-const Origin = z.string().regex(/^https?:\/\/[^/?#{}@\s]+\/?$/, {
-  error: 'an origin is http:// or https:// and a host, without a path',
-});
-
 export const FilesPart = z.strictObject({
   download: z.record(FileName, Download).default({}),
   upload: z.record(FileName, Upload).default({}),
-  /** Besides the service itself: origins from which files of an answer are read though their addresses are private. */
-  origins: z.array(Origin).default([]),
-  /** The most that a file of an answer may have. */
-  max_bytes: z
-    .number()
-    .int()
-    .positive()
-    .default(2 * 1024 ** 3),
 });
-export const noFiles = FilesPart.parse({});
 type FilesPart = z.infer<typeof FilesPart>;
 
 interface DownloadRule {
@@ -58,15 +45,12 @@ interface UploadRule {
   readonly contentType: string | undefined;
 }
 
-export interface FileRules extends Pick<FileSources, 'origins' | 'maxBytes'> {
+export interface FileRules {
   readonly downloads: readonly DownloadRule[];
   readonly uploads: readonly UploadRule[];
 }
 
-export function compileFiles(
-  { download, upload, origins, max_bytes: maxBytes }: FilesPart,
-  compile: WrapCompiler,
-): FileRules {
+export function compileFiles({ download, upload }: FilesPart, compile: WrapCompiler): FileRules {
   const downloads = Object.entries(download).map(([name, rule]) => {
     const at = `/files/download/${name}`;
     if (typeof rule === 'string') return { name, from: compile.value(rule, at), form: undefined };
@@ -77,7 +61,7 @@ export function compileFiles(
     const source = from === undefined ? undefined : compile.value(from, `${at}/from`);
     return { name, to: compile.value(to, `${at}/to`), from: source, isText: as === 'text', contentType };
   });
-  return { downloads, uploads, origins, maxBytes };
+  return { downloads, uploads };
 }
 
 /** Rules of a kind for files that the YAML does not list. */
@@ -262,9 +246,7 @@ async function fetchFile(
   if (known !== undefined) return known;
   const path = await host.media.temporaryPath(`stored${extname(target)}`);
   if (!isText && /^https?:\/\//.test(source)) {
-    const { origins, maxBytes } = host.rules;
-    const from = { origin: host.kind.origin, origins, maxBytes, signal: host.signal };
-    const contentType = await downloadFile(source, path, from);
+    const contentType = await downloadFile(source, path, { origin: host.kind.origin, signal: host.signal });
     return { path, contentType: contentType ?? contentTypeOf(target) };
   }
   const { bytes, type } = isText ? { bytes: Buffer.from(source), type: undefined } : decode(source);

@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Json, type JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
-import { askJson, type Exchange, type Origin, providerFailure, requireOrigin } from './exchange.ts';
+import { withoutEndSlashes } from '../core/expression/language.ts';
+import { askJson, type Exchange, providerFailure, requireOrigin } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields, type RemoteJob } from './poll-job.ts';
-import { asObject, describeTarget, showPath, type Target } from './templates.ts';
+import { asObject } from './templates.ts';
 import {
   BaseAddress,
   defineKind,
@@ -19,19 +20,19 @@ import {
   type WrappedCall,
 } from './wrap-kind.ts';
 
-/** Requests to the provider, with its credentials. */
-function createAsk({ url, headers }: Origin, { compile, hide }: WrapHost, kind: string) {
-  const at = compile.base(url, `/${kind}/base_url`);
-  return (method: string, address: string, request: Pick<Exchange, 'signal' | 'body'>): Promise<Json> => {
-    const target = address.startsWith('/') ? at(address) : requireOrigin(readTarget(address), url);
-    return askJson({ method, target, headers, hide, ...request });
-  };
+interface Provider {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
-/** @throws CallFailure when the provider names an address that is none */
-function readTarget(address: string): Target {
-  if (URL.canParse(address)) return describeTarget(address, showPath(address));
-  throw providerFailure('provider_unavailable', 'the answer of the provider names an invalid address');
+/** Requests to the provider, with its credentials. */
+function createAsk({ url: base, headers }: Provider, { hide }: WrapHost) {
+  return (method: string, address: string, request: Pick<Exchange, 'signal' | 'body'>): Promise<Json> => {
+    const url = address.startsWith('/')
+      ? `${withoutEndSlashes(base)}${address}`
+      : requireOrigin(address, base);
+    return askJson({ method, url, headers, hide, ...request });
+  };
 }
 
 function authorization(scheme: string, token: string | undefined): Record<string, string> {
@@ -72,7 +73,7 @@ function readPrediction(answer: Json): JobState {
   return { state: 'failed', error: describeError(prediction.error, status), isTheirs };
 }
 
-function prepareProvider(provider: Origin, perform: (call: WrappedCall) => Promise<Json>): PreparedKind {
+function prepareProvider(provider: Provider, perform: (call: WrappedCall) => Promise<Json>): PreparedKind {
   return { defaults: {}, fileForm: 'data_uri', writesFiles: false, origin: provider, perform };
 }
 
@@ -104,7 +105,7 @@ export const replicate = defineKind({
   shape: ReplicatePart,
   prepare: (part, host) => {
     const provider = { url: part.base_url, headers: authorization('Bearer', part.token) };
-    const ask = createAsk(provider, host, 'replicate');
+    const ask = createAsk(provider, host);
     const inputOf = host.compile.value(part.input, '/replicate/input');
     const jobs = createJobRunner(part, host);
     const version: JsonObject = part.version === undefined ? {} : { version: part.version };
@@ -150,7 +151,7 @@ export const fal = defineKind({
   shape: FalPart,
   prepare: (part, host) => {
     const provider = { url: part.base_url, headers: authorization('Key', part.token) };
-    const ask = createAsk(provider, host, 'fal');
+    const ask = createAsk(provider, host);
     const inputOf = host.compile.value(part.input, '/fal/input');
     const jobs = createJobRunner(part, host);
     const poll: RemoteJob['poll'] = async (submitted, signal) => {
@@ -186,7 +187,7 @@ export const cog = defineKind({
   shape: CogPart,
   prepare: (part, host) => {
     const provider = { url: part.base_url, headers: authorization('Bearer', part.token) };
-    const ask = createAsk(provider, host, 'cog');
+    const ask = createAsk(provider, host);
     const inputOf = host.compile.value(part.input, '/cog/input');
     return prepareProvider(provider, async ({ scope, context }) => {
       const { signal, idempotencyKey: key } = context;
@@ -202,7 +203,7 @@ export const cog = defineKind({
         for (;;) {
           const state = readPrediction(await ask('PUT', `/predictions/${id}`, { signal, body }));
           if (state.state === 'done') return state.answer;
-          if (state.state === 'failed') throw failedPrediction(state, part.on_failed, host);
+          if (state.state === 'failed') throw failedPrediction(state, part.on_failed);
           await sleep(parseDuration(part.every), undefined, { signal });
         }
       } finally {
@@ -215,10 +216,9 @@ export const cog = defineKind({
 function failedPrediction(
   { error, isTheirs }: Extract<JobState, { state: 'failed' }>,
   rule: 'refused' | 'failed',
-  { hide }: WrapHost,
 ): Error {
   return providerFailure(
     rule === 'refused' && !isTheirs ? 'provider_refused' : 'provider_unavailable',
-    hide(error),
+    error,
   );
 }

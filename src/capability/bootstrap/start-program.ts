@@ -12,7 +12,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CapabilitySpec } from '../../contracts/capability.ts';
-import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../../core/expression/language.ts';
 import type { Capability } from '../define-capability.ts';
 import { announce, type Registrable } from '../lifecycle/registration.ts';
 import {

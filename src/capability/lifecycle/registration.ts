@@ -3,7 +3,7 @@
  * and deregisters. Nothing is retried: the next heartbeat is the next chance.
  */
 import { heartbeatSeconds } from '../../contracts/bounds.ts';
-import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../../core/expression/language.ts';
 import type { Capability } from '../define-capability.ts';
 import type { Settings } from '../settings.ts';
 

@@ -11,7 +11,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../../core/expression/language.ts';
 import type { Capability } from '../define-capability.ts';
 import {
   createInstanceServer,
@@ -168,9 +168,7 @@ async function bind(capability: Capability, cacheDir: string, options: InstanceO
   const { settings, print } = options;
   const transfer = await createMediaTransfer(settings.MEDIA_URL, settings.ROUTER_TOKEN);
   const bodyLimits = options.bodyLimits ?? defaultBodyLimits;
-  const own = localAddress(settings.HOST, 0);
-  const names = [own, settings.ADVERTISE_URL ?? own].map((url) => new URL(url).hostname);
-  const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits, names });
+  const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits });
   const port = await bindServer(server.http, settings.HOST, settings.PORT);
   const local = localAddress(settings.HOST, port);
   print(`4/8 bind: listening on ${local}`);

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createMediaStore } from '../../clients/media/create-media-store.ts';
 import { formatMediaReference, type MediaPath, UploadTicket } from '../../contracts/media.ts';
-import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../../core/expression/language.ts';
 import { describeLocal, RefusedTransfer, sendAnnounced } from './upload.ts';
 
 /** Larger uploads are announced first: this costs one more request, and the bytes may go directly to a bucket. */

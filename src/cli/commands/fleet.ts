@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CapabilityDetail, CapabilityList, Instance } from '../../contracts/capability.ts';
 import { CostSeries } from '../../contracts/money.ts';
 import { readDuration } from '../../core/duration.ts';
-import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../../core/expression/language.ts';
 import { describeDrain } from '../../core/instance-states.ts';
 import { type ApiAnswer, jsonBody } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';

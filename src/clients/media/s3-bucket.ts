@@ -5,7 +5,7 @@
 
 import type { S3Client } from '@aws-sdk/client-s3';
 import { type MediaPath, parseMediaPath } from '../../contracts/media.ts';
-import { withoutEndSlashes } from '../../core/expression/slashes.ts';
+import { withoutEndSlashes } from '../../core/expression/language.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { ConfigurationError, installCommandOf, isNotInstalled } from '../../errors/start-errors.ts';
 import { fileAndFolder, requireMediaPath } from './media-store.ts';

@@ -78,7 +78,8 @@ function chooseNow(
   const known = fleet.of(route.capability);
   const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
-  const bounds = boundsOf(known, costOf, { projectId, nowMs });
+  const { versionRange, tags } = route;
+  const bounds = boundsOf(known, costOf, { projectId, versionRange, tags, ruledOut, nowMs });
   const request: RouteRequest = {
     capability: route.capability,
     versionRange: route.versionRange,

@@ -2,19 +2,20 @@
 import { ExactNumber } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
-import { describeValue, type Evaluation, evaluationError, spend } from './evaluation.ts';
-import { type ArithmeticOperator, type ComparisonOperator, expressionLimits } from './language.ts';
+import { describeIn, type Evaluation, evaluationError, spend, spendRead } from './evaluation.ts';
+import type { ArithmeticOperator, ComparisonOperator } from './language.ts';
+import { charges } from './meter.ts';
 
 type Pair = readonly [Json, Json];
 
 /**
  * Strict and deep: same type, same items in order, same keys in any order; values of any depth.
- * @param charge receives the number of characters before they are compared, and an amount per item; may throw
+ * @param charge receives the units of work before it is done; may throw
  */
-export function isEqual(a: Json, b: Json, charge: (amount: number) => void = () => {}): boolean {
+export function isEqual(a: Json, b: Json, charge: (units: number) => void = () => {}): boolean {
   const pairs: Pair[] = [[a, b]];
   for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
-    charge(expressionLimits.charactersPerItem);
+    charge(charges.value);
     const parts = comparePair(pair, charge);
     if (parts === null) return false;
     for (const part of parts) pairs.push(part);
@@ -24,19 +25,30 @@ export function isEqual(a: Json, b: Json, charge: (amount: number) => void = () 
 
 const nothing: readonly Pair[] = [];
 
-/** The pairs left to compare; null when the two differ. */
-function comparePair([a, b]: Pair, charge: (amount: number) => void): readonly Pair[] | null {
-  if (typeof a === 'string' && typeof b === 'string' && a.length === b.length) charge(a.length);
+/** The pairs left to compare, each charged when it is made; null when the two differ. */
+function comparePair([a, b]: Pair, charge: (units: number) => void): readonly Pair[] | null {
+  if (typeof a === 'string' && typeof b === 'string' && a.length === b.length)
+    charge(a.length / charges.charactersRead);
   if (a === b) return nothing;
   if ((a as unknown) instanceof ExactNumber && (b as unknown) instanceof ExactNumber)
-    return (a as unknown as ExactNumber).equals(b as unknown as ExactNumber) ? nothing : null;
+    return isSameNumber(a as unknown as ExactNumber, b as unknown as ExactNumber, charge) ? nothing : null;
   if (isList(a)) {
-    return isList(b) && a.length === b.length ? a.map((item, index): Pair => [item, b[index] ?? null]) : null;
+    if (!isList(b) || a.length !== b.length) return null;
+    charge(a.length * charges.value);
+    return a.map((item, index): Pair => [item, b[index] ?? null]);
   }
   if (!isPlainObject(a) || !isPlainObject(b)) return null;
   const keys = Object.keys(a);
-  if (keys.length !== Object.keys(b).length || !keys.every((key) => Object.hasOwn(b, key))) return null;
+  charge(2 * keys.length * charges.value);
+  const others = Object.keys(b).length;
+  if (keys.length !== others) charge(others * charges.value);
+  if (keys.length !== others || !keys.every((key) => Object.hasOwn(b, key))) return null;
   return keys.map((key): Pair => [a[key] ?? null, b[key] ?? null]);
+}
+
+function isSameNumber(a: ExactNumber, b: ExactNumber, charge: (units: number) => void): boolean {
+  charge(charges.conversion + (a.written.length + b.written.length) / charges.charactersBuilt);
+  return a.equals(b);
 }
 
 /**
@@ -96,17 +108,15 @@ export function compareValues({ left, operator, right }: ValueComparison, evalua
   if (operator === 'in') return isContained(left, right, evaluation);
   if (typeof left === 'number' && typeof right === 'number') return isOrdered(left, operator, right);
   if (typeof left === 'string' && typeof right === 'string') {
-    spend(evaluation, Math.min(left.length, right.length));
+    spendRead(evaluation, left.length + right.length);
     return isOrdered(left, operator, right);
   }
-  throw evaluationError(
-    evaluation,
-    `${operator} orders two numbers or two strings, not ${describeValue(left)} and ${describeValue(right)}`,
-  );
+  const seen = `${describeIn(evaluation, left)} and ${describeIn(evaluation, right)}`;
+  throw evaluationError(evaluation, `${operator} orders two numbers or two strings, not ${seen}`);
 }
 
 function areEqual(left: Json, right: Json, evaluation: Evaluation): boolean {
-  return isEqual(left, right, (amount) => spend(evaluation, amount));
+  return isEqual(left, right, (units) => spend(evaluation, Math.ceil(units)));
 }
 
 /** Strings are ordered by UTF-16 unit. */
@@ -126,13 +136,17 @@ function isOrdered<Value extends number | string>(left: Value, operator: Order, 
 function isContained(left: Json, right: Json, evaluation: Evaluation): boolean {
   if (isList(right)) return right.some((item) => areEqual(left, item, evaluation));
   if (typeof left === 'string' && typeof right === 'string') {
-    spend(evaluation, left.length + right.length);
+    spend(evaluation, Math.ceil((left.length + right.length) / charges.charactersSearched));
     return includesText(right, left);
   }
-  if (typeof left === 'string' && isPlainObject(right)) return Object.hasOwn(right, left);
+  if (typeof left === 'string' && isPlainObject(right)) {
+    spendRead(evaluation, left.length);
+    return Object.hasOwn(right, left);
+  }
+  const seen = `${describeIn(evaluation, left)} in ${describeIn(evaluation, right)}`;
   throw evaluationError(
     evaluation,
-    `in looks for a value in a list, or for a string in a string or among keys, not for ${describeValue(left)} in ${describeValue(right)}`,
+    `in looks for a value in a list, or for a string in a string or among keys, not for ${seen}`,
   );
 }
 
@@ -145,7 +159,7 @@ interface Calculation {
 /** @throws ExpressionError for operands other than numbers, for a division by 0, and for a result beyond all numbers */
 export function calculate({ left, operator, right }: Calculation, evaluation: Evaluation): number {
   if (typeof left !== 'number' || typeof right !== 'number') {
-    const seen = describeValue(typeof left === 'number' ? right : left);
+    const seen = describeIn(evaluation, typeof left === 'number' ? right : left);
     throw evaluationError(
       evaluation,
       `${operator} takes numbers, not ${seen}`,

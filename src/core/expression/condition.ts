@@ -13,6 +13,7 @@ import {
   expressionLimits,
   isLongerThanBytes,
 } from './language.ts';
+import type { Meter } from './meter.ts';
 import { parseCondition, parseEnd } from './parse.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 import { openCursor } from './tokens.ts';
@@ -49,8 +50,9 @@ export function compileCondition(value: Json, pointer = '', dialect = pipelineDi
 export function evaluateCondition(
   condition: CompiledTemplate,
   scope: ExpressionScope | SkillScope | WrapScope,
+  meter?: Meter,
 ): boolean {
-  const value = evaluateTemplate(condition, scope);
+  const value = evaluateTemplate(condition, scope, meter);
   if (typeof value === 'boolean') return value;
   const pointer = 'pointer' in condition.root ? condition.root.pointer : '';
   throw new ExpressionError({

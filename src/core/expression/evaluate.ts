@@ -11,6 +11,7 @@ import { type Expression, formatPath, type Literal, type Path, partsOf, type Seg
 import { calculate, compareValues } from './compare.ts';
 import {
   copyValue,
+  describeIn,
   describeValue,
   type Evaluation,
   type ExpressionScope,
@@ -20,50 +21,63 @@ import {
   type Outcome,
   type SkillScope,
   scalarText,
+  setMember,
   spend,
-  spendItems,
+  spendBuilt,
+  spendRead,
+  spendValues,
   type WrapScope,
 } from './evaluation.ts';
 import { knownFilters } from './filters.ts';
-import { expressionLimits, secretReference } from './language.ts';
+import { secretReference } from './language.ts';
+import { charges, Meter, workLimits } from './meter.ts';
 import type { CompiledTemplate, TemplateNode } from './template.ts';
 
 /**
- * @param built characters that it may build or compare
+ * @param meter of the request; default: that of one value of a run
  * @throws ExpressionError when a path is missing or a value has the wrong type for its place
  */
 export function evaluateTemplate(
   template: CompiledTemplate,
   scope: ExpressionScope | SkillScope | WrapScope,
-  built: number = expressionLimits.built,
+  meter: Meter = new Meter(workLimits.run),
 ): Json {
-  return evaluateNode(template.root, scope, { left: built });
+  return evaluateNode(template.root, scope, meter);
 }
 
-function evaluateNode(node: TemplateNode, scope: Evaluation['scope'], budget: Evaluation['budget']): Json {
+function evaluateNode(node: TemplateNode, scope: Evaluation['scope'], meter: Meter): Json {
+  meter.left -= charges.part;
   switch (node.kind) {
     case 'literal':
-      return copyValue(node.value, { scope, pointer: node.pointer, budget });
+      return copyValue(node.value, { scope, pointer: node.pointer, meter });
     case 'list':
-      return node.items.map((item) => evaluateNode(item, scope, budget));
+      return node.items.map((item) => evaluateNode(item, scope, meter));
     case 'object':
-      return Object.fromEntries(
-        node.entries.map(([key, value]) => [key, evaluateNode(value, scope, budget)]),
-      );
+      return evaluateMembers(node.entries, scope, meter);
     case 'expression':
-      return evaluateWhole(node.expression, { scope, pointer: node.pointer, budget });
+      return evaluateWhole(node.expression, { scope, pointer: node.pointer, meter });
     case 'text':
-      return evaluateText(node.parts, { scope, pointer: node.pointer, budget });
+      return evaluateText(node.parts, { scope, pointer: node.pointer, meter });
   }
+}
+
+type TemplateMembers = Extract<TemplateNode, { kind: 'object' }>['entries'];
+
+function evaluateMembers(entries: TemplateMembers, scope: Evaluation['scope'], meter: Meter): Json {
+  const object: Record<string, Json> = {};
+  for (const [key, value] of entries) {
+    meter.left -= charges.value;
+    setMember(object, key, evaluateNode(value, scope, meter));
+  }
+  return object;
 }
 
 /** Evaluates the parts of one string, each to its text. @throws ExpressionError */
 export function evaluateParts(
   parts: readonly (string | Expression)[],
-  scope: ExpressionScope,
-  pointer: string,
+  evaluation: Evaluation,
 ): readonly string[] {
-  return textsOf(parts, { scope, pointer, budget: { left: expressionLimits.built } });
+  return textsOf(parts, evaluation);
 }
 
 function evaluateWhole(expression: Expression, evaluation: Evaluation): Json {
@@ -78,7 +92,7 @@ function textsOf(parts: readonly (string | Expression)[], evaluation: Evaluation
   const isBlankAround = parts.every((part) => typeof part !== 'string' || part.trim() === '');
   return parts.map((part) => {
     const text = typeof part === 'string' ? part : embeddedText(part, evaluation, isBlankAround);
-    spend(evaluation, text.length);
+    spendBuilt(evaluation, text.length);
     return text;
   });
 }
@@ -91,7 +105,7 @@ function embeddedText(expression: Expression, evaluation: Evaluation, isBlankAro
   const around = isBlankAround ? '; to keep its type, remove the white space or line break around {{ }}' : '';
   throw evaluationError(
     evaluation,
-    `text takes strings, numbers and booleans, not ${describeValue(value)}; use ?? "" or | json`,
+    `text takes strings, numbers and booleans, not ${describeIn(evaluation, value)}; use ?? "" or | json`,
     hint + around,
   );
 }
@@ -104,6 +118,7 @@ function evaluateToValue(expression: Expression, evaluation: Evaluation): Json {
 }
 
 function evaluate(expression: Expression, evaluation: Evaluation): Outcome {
+  spend(evaluation, charges.part);
   switch (expression.kind) {
     case 'literal':
       return found(expression.value);
@@ -133,7 +148,7 @@ function evaluate(expression: Expression, evaluation: Evaluation): Outcome {
 /** A missing part makes the whole missing, so that `??` covers it. */
 function evaluateLiteral(literal: Literal, evaluation: Evaluation): Outcome {
   const parts = partsOf(literal);
-  spendItems(evaluation, parts.length);
+  spendValues(evaluation, parts.length + 1);
   const values: Json[] = [];
   for (const part of parts) {
     const outcome = evaluate(part, evaluation);
@@ -141,8 +156,12 @@ function evaluateLiteral(literal: Literal, evaluation: Evaluation): Outcome {
     values.push(outcome.value);
   }
   if (literal.kind === 'list') return found(values);
-  for (const [key] of literal.entries) spend(evaluation, key.length);
-  return found(Object.fromEntries(literal.entries.map(([key], index) => [key, values[index] ?? null])));
+  const object: Record<string, Json> = {};
+  for (const [index, [key]] of literal.entries.entries()) {
+    spendRead(evaluation, key.length);
+    setMember(object, key, values[index] ?? null);
+  }
+  return found(object);
 }
 
 function evaluateFiltered(
@@ -156,6 +175,7 @@ function evaluateFiltered(
     } else if (outcome.found) {
       const values = written.map((value) => evaluateToValue(value, evaluation));
       const { value } = outcome;
+      spend(evaluation, charges.filter);
       outcome = knownFilters[name].apply({ value, argument, values, operator, evaluation });
     }
   }
@@ -177,7 +197,7 @@ function evaluateToBoolean(expression: Expression, operator: string, evaluation:
   if (typeof value === 'boolean') return value;
   throw evaluationError(
     evaluation,
-    `${operator} takes booleans, not ${describeValue(value)}`,
+    `${operator} takes booleans, not ${describeIn(evaluation, value)}`,
     'compare instead: a == b',
   );
 }
@@ -208,11 +228,13 @@ function evaluateCalculation(
   return left;
 }
 
-/** A stop on a path: the value, and the concrete path to it. */
+/** A stop on a path. */
 interface PathStop {
   readonly value: unknown;
-  /** Segments followed so far, each `[*]` replaced by the item's index. */
-  readonly trail: readonly Segment[];
+  /** Segments followed so far. */
+  readonly position: number;
+  /** The indexes of the items that stand for `[*]` so far. */
+  readonly items: readonly number[];
 }
 
 interface ValueWalk {
@@ -229,27 +251,39 @@ function resolvePath(path: Path, evaluation: Evaluation): Outcome {
   if (path.root === 'secrets') return found(secretReference(String(path.segments[0])));
   const value = Object.hasOwn(evaluation.scope, path.root) ? evaluation.scope[path.root] : undefined;
   if (value === undefined) return missing(() => ({ message: `${path.root} has no value here` }));
-  return follow({ value, trail: [] }, { path, evaluation });
+  return follow({ value, position: 0, items: noItems }, { path, evaluation });
 }
 
-function follow(start: PathStop, walk: ValueWalk): Outcome {
+const noItems: readonly number[] = [];
+
+function follow({ value: start, position: from, items }: PathStop, walk: ValueWalk): Outcome {
   const { path, evaluation } = walk;
-  let place = start;
-  for (let position = start.trail.length; position < path.segments.length; position++) {
+  spend(evaluation, charges.part * (path.segments.length - from + 1));
+  let value = start;
+  for (let position = from; position < path.segments.length; position++) {
     const segment = path.segments[position] ?? '';
-    if (place.value === null) return missingBelowNull(place, path);
+    const place = { value, position, items };
+    if (value === null) return missingBelowNull(place, walk);
     if (typeof segment === 'object') return followEach(place, walk);
     const next = typeof segment === 'number' ? itemAt(place, segment, walk) : fieldAt(place, segment, walk);
-    if (next === undefined) return missingAt(place, segment, path);
-    place = { value: next, trail: [...place.trail, segment] };
+    if (next === undefined) return missingAt(place, segment, walk);
+    value = next;
   }
-  if (jsonTypeOf(place.value) === null)
-    throw evaluationError(evaluation, `${nameOf(place, path)} is ${describeValue(place.value)}`);
-  return found(place.value as Json);
+  if (jsonTypeOf(value) !== null) return found(value as Json);
+  const name = nameOf({ value, position: path.segments.length, items }, path);
+  throw evaluationError(evaluation, `${name} is ${describeValue(value)}`);
+}
+
+/** The way to a stop, each `[*]` replaced by the item's index. */
+function wayTo({ position, items }: PathStop, { segments }: Path): readonly Segment[] {
+  let at = 0;
+  return segments
+    .slice(0, position)
+    .map((segment) => (typeof segment === 'object' ? (items[at++] ?? segment) : segment));
 }
 
 function nameOf(place: PathStop, path: Path): string {
-  return formatPath(path.root, place.trail);
+  return formatPath(path.root, wayTo(place, path));
 }
 
 function itemAt(place: PathStop, index: number, walk: ValueWalk): unknown {
@@ -262,16 +296,16 @@ function fieldAt(place: PathStop, key: string, walk: ValueWalk): unknown {
   return Object.hasOwn(place.value, key) ? place.value[key] : undefined;
 }
 
-function followEach(place: PathStop, walk: ValueWalk): Outcome {
-  if (!Array.isArray(place.value)) throw wrongSegment(place, '[*]', walk);
-  spendItems(walk.evaluation, place.value.length);
+function followEach({ value: list, position, items }: PathStop, walk: ValueWalk): Outcome {
+  if (!Array.isArray(list)) throw wrongSegment({ value: list, position, items }, '[*]', walk);
+  spendValues(walk.evaluation, 2 * list.length); // the item, and its place for an error
   const values: Json[] = [];
-  for (const [index, value] of place.value.entries()) {
+  for (const [index, value] of list.entries()) {
     if (value === null) {
       values.push(null); // for example an item with a tolerated failure
       continue;
     }
-    const outcome = follow({ value, trail: [...place.trail, index] }, walk);
+    const outcome = follow({ value, position: position + 1, items: [...items, index] }, walk);
     if (!outcome.found) return outcome;
     values.push(outcome.value);
   }
@@ -279,35 +313,39 @@ function followEach(place: PathStop, walk: ValueWalk): Outcome {
 }
 
 function wrongSegment(place: PathStop, segment: string, { path, evaluation }: ValueWalk) {
-  return evaluationError(
-    evaluation,
-    `${segment} does not apply to ${nameOf(place, path)}, which is ${describeValue(place.value)}`,
-  );
+  const seen = describeIn(evaluation, place.value);
+  return evaluationError(evaluation, `${segment} does not apply to ${nameOf(place, path)}, which is ${seen}`);
 }
 
 const defaultHint = 'add ?? with a default where it may be missing';
 
-function missingBelowNull(place: PathStop, path: Path): Outcome {
+function missingBelowNull(place: PathStop, { path }: ValueWalk): Outcome {
   return missing(() => ({
     message: `${formatPath(path.root, path.segments)} does not exist: ${nameOf(place, path)} is null`,
     suggestion: defaultHint,
   }));
 }
 
-function missingAt(place: PathStop, segment: string | number, path: Path): Outcome {
+function missingAt(place: PathStop, segment: string | number, { path, evaluation }: ValueWalk): Outcome {
   return missing(() => {
-    const wanted = formatPath(path.root, [...place.trail, segment]);
+    const wanted = formatPath(path.root, [...wayTo(place, path), segment]);
     return {
-      message: `${wanted} does not exist: ${nameOf(place, path)} is ${describeValue(place.value)}`,
-      suggestion: suggestKey(place.value, segment) ?? defaultHint,
+      message: `${wanted} does not exist: ${nameOf(place, path)} is ${describeIn(evaluation, place.value)}`,
+      suggestion: suggestKey(place.value, segment, evaluation) ?? defaultHint,
     };
   });
 }
 
 /** The search for the nearest key considers this many keys. */
 const consideredKeys = 1_000;
+/** No name of another length is suggested. */
+const nearLength = 3;
 
-function suggestKey(value: unknown, segment: string | number): string | undefined {
+function suggestKey(value: unknown, segment: string | number, evaluation: Evaluation): string | undefined {
   if (typeof segment === 'number' || !isPlainObject(value)) return undefined;
-  return createNameSuggester(Object.keys(value).slice(0, consideredKeys))(segment);
+  const near = Object.keys(value)
+    .slice(0, consideredKeys)
+    .filter((key) => Math.abs(key.length - segment.length) <= nearLength);
+  spend(evaluation, near.length * segment.length * charges.part);
+  return createNameSuggester(near)(segment);
 }

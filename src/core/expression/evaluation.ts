@@ -7,6 +7,7 @@ import { ExactNumber, writeExactJson } from '../../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isPlainObject, jsonTypeOf, type Scalar } from '../json/values.ts';
 import { type AnyRootName, type ComparisonOperator, ExpressionError, expressionLimits } from './language.ts';
+import { charges, type Meter } from './meter.ts';
 
 /** Outputs of the steps so far, by step id; a step that has not run, or was skipped, is absent. */
 export interface StepScope {
@@ -53,8 +54,8 @@ export interface WrapScope {
 export interface Evaluation {
   readonly scope: Readonly<Partial<Record<AnyRootName, unknown>>>;
   readonly pointer: string;
-  /** Shared by all expressions of a template. */
-  readonly budget: { left: number };
+  /** Shared by all expressions of a template, and by all evaluations of a request. */
+  readonly meter: Meter;
 }
 
 interface Explanation {
@@ -80,25 +81,47 @@ export function evaluationError(
   message: string,
   suggestion?: string | undefined,
 ): ExpressionError {
+  evaluation.meter.left -= charges.error;
   return new ExpressionError({ pointer: evaluation.pointer, message, suggestion });
 }
 
-/** Charges characters before they are built or compared. @throws ExpressionError above the limit of a template */
-export function spend(evaluation: Evaluation, amount: number): void {
-  evaluation.budget.left -= amount;
-  if (evaluation.budget.left >= 0) return;
+/** Charges units of work, where their size is known before it is done. @throws ExpressionError above the limit */
+export function spend(evaluation: Evaluation, units: number): void {
+  const { meter, pointer } = evaluation;
+  meter.left -= units;
+  if (meter.left >= 0) return;
   throw new ExpressionError({
-    pointer: evaluation.pointer,
-    message: `the expressions build or compare more than ${expressionLimits.built} characters`,
+    pointer,
+    message: `the expressions take more than ${meter.most} units of work`,
     isTooLarge: true,
   });
 }
 
-export function spendItems(evaluation: Evaluation, count: number): void {
-  spend(evaluation, count * expressionLimits.charactersPerItem);
+/** Charges characters that are read or compared. */
+export function spendRead(evaluation: Evaluation, characters: number): void {
+  spend(evaluation, Math.ceil(characters / charges.charactersRead));
+}
+
+export function spendBuilt(evaluation: Evaluation, characters: number): void {
+  spend(evaluation, Math.ceil(characters / charges.charactersBuilt));
+}
+
+/** Charges values that are looked at. */
+export function spendValues(evaluation: Evaluation, count: number): void {
+  spend(evaluation, count * charges.value);
 }
 
 const longestKeyList = 12;
+
+/** Here, for the description, and for a suggestion. */
+const keyReads = 3;
+
+/** `describeValue`, charged: to list the keys of an object, all are read. */
+export function describeIn(evaluation: Evaluation, value: unknown): string {
+  if (value instanceof ExactNumber) spendRead(evaluation, value.written.length);
+  else if (isPlainObject(value)) spendValues(evaluation, keyReads * Object.keys(value).length);
+  return describeValue(value);
+}
 
 /** `an object with the keys a, b`, `a list of 3`, `a string`: names types and keys, never values. */
 export function describeValue(value: unknown): string {
@@ -133,67 +156,96 @@ export function scalarText(value: unknown): string | null {
 
 /** A copy that shares no mutable state with its source. */
 export function copyValue(value: unknown, evaluation: Evaluation, depth = 0): Json {
+  if (typeof value === 'string') {
+    spendRead(evaluation, value.length);
+    return value;
+  }
   if (Array.isArray(value)) {
-    enter(depth, value.length, evaluation);
+    enter(depth, evaluation);
+    spend(evaluation, value.length * charges.copy);
     return value.map((item) => copyValue(item, evaluation, depth + 1));
   }
-  if (!isPlainObject(value)) {
-    if (typeof value === 'string') spend(evaluation, value.length);
-    return toScalar(value, evaluation);
+  if (!isPlainObject(value)) return toScalar(value, evaluation);
+  const keys = Object.keys(value);
+  enter(depth, evaluation);
+  spendValues(evaluation, keys.length);
+  const copy: Record<string, Json> = {};
+  for (const key of keys) {
+    const member = value[key];
+    if (member === undefined) continue;
+    spendRead(evaluation, key.length);
+    setMember(copy, key, copyValue(member, evaluation, depth + 1));
   }
-  const keys = keysOf(value);
-  enter(depth, keys.length, evaluation);
-  for (const key of keys) spend(evaluation, key.length);
-  return Object.fromEntries(keys.map((key) => [key, copyValue(value[key], evaluation, depth + 1)]));
+  return copy;
+}
+
+/** Makes an own key of any name. */
+export function setMember(object: Record<string, Json>, key: string, value: Json): void {
+  if (key !== '__proto__') object[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
 export function toScalar(value: unknown, evaluation: Evaluation): Scalar {
   if (value === null || typeof value === 'boolean' || typeof value === 'string') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  if (value instanceof ExactNumber) return value as unknown as Scalar;
+  if (value instanceof ExactNumber) {
+    spendRead(evaluation, value.written.length);
+    return value as unknown as Scalar;
+  }
   throw evaluationError(evaluation, `the value holds ${describeValue(value)}`);
 }
 
 /** Writes what `JSON.stringify` writes, without calling `toJSON`. */
 export function formatJson(value: Json, evaluation: Evaluation): string {
   const parts: string[] = [];
-  writeValue(value, { evaluation, depth: 0, parts });
+  writeValue(value, { evaluation, parts }, 0);
   return parts.join('');
 }
 
 interface JsonWriting {
   readonly evaluation: Evaluation;
-  readonly depth: number;
   readonly parts: string[];
 }
 
-function writeValue(value: Json, writing: JsonWriting): void {
-  const below = { ...writing, depth: writing.depth + 1 };
+function writeValue(value: Json, writing: JsonWriting, depth: number): void {
+  const { evaluation, parts } = writing;
+  spend(evaluation, charges.textValue);
   if (Array.isArray(value)) {
-    enter(writing.depth, value.length, writing.evaluation);
-    write('[', writing);
+    enter(depth, evaluation);
+    parts.push('[');
     for (const [index, item] of value.entries()) {
-      if (index > 0) write(',', writing);
-      writeValue(item, below);
+      if (index > 0) parts.push(',');
+      writeValue(item, writing, depth + 1);
     }
-    write(']', writing);
-  } else if (isPlainObject(value)) writeObject(value, writing, below);
-  else write(writeExactJson(toScalar(value, writing.evaluation)), writing);
+    parts.push(']');
+  } else if (isPlainObject(value)) writeObject(value, writing, depth);
+  else {
+    if (typeof value === 'string') chargeText(evaluation, value.length);
+    write(writeExactJson(toScalar(value, evaluation)), writing);
+  }
 }
 
-function writeObject(value: JsonObject, writing: JsonWriting, below: JsonWriting): void {
+function writeObject(value: JsonObject, writing: JsonWriting, depth: number): void {
+  const { evaluation, parts } = writing;
   const keys = keysOf(value);
-  enter(writing.depth, keys.length, writing.evaluation);
-  write('{', writing);
+  enter(depth, evaluation);
+  spendValues(evaluation, keys.length);
+  parts.push('{');
   for (const [index, key] of keys.entries()) {
+    chargeText(evaluation, key.length);
     write(`${index > 0 ? ',' : ''}${JSON.stringify(key)}:`, writing);
-    writeValue(value[key] ?? null, below);
+    writeValue(value[key] ?? null, writing, depth + 1);
   }
-  write('}', writing);
+  parts.push('}');
+}
+
+/** @param length of what is written: escapes make it up to six times as long */
+function chargeText(evaluation: Evaluation, length: number): void {
+  spend(evaluation, Math.ceil(length / charges.charactersEscaped));
 }
 
 function write(text: string, { evaluation, parts }: JsonWriting): void {
-  spend(evaluation, text.length);
+  spendBuilt(evaluation, text.length);
   parts.push(text);
 }
 
@@ -202,11 +254,11 @@ function keysOf(value: JsonObject): string[] {
   return Object.keys(value).filter((key) => value[key] !== undefined);
 }
 
-function enter(depth: number, items: number, evaluation: Evaluation): void {
+function enter(depth: number, evaluation: Evaluation): void {
   if (depth >= expressionLimits.valueNesting) {
     throw evaluationError(evaluation, `the value nests deeper than ${expressionLimits.valueNesting}`);
   }
-  spendItems(evaluation, items);
+  spendValues(evaluation, 1);
 }
 
 /** The value that a filter gets, with its arguments. */
@@ -231,5 +283,5 @@ export interface ExpressionFilter {
 }
 
 export function refuseValue({ value, evaluation }: FilterInput, rule: string, suggestion?: string) {
-  return evaluationError(evaluation, `${rule}, not ${describeValue(value)}`, suggestion);
+  return evaluationError(evaluation, `${rule}, not ${describeIn(evaluation, value)}`, suggestion);
 }

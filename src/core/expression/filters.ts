@@ -6,7 +6,7 @@ import { ExactNumber, isKept } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import {
-  describeValue,
+  describeIn,
   type ExpressionFilter,
   evaluationError,
   type FilterInput,
@@ -17,7 +17,9 @@ import {
   refuseValue,
   scalarText,
   spend,
-  spendItems,
+  spendBuilt,
+  spendRead,
+  spendValues,
   toScalar,
 } from './evaluation.ts';
 import {
@@ -27,10 +29,11 @@ import {
   rootNames,
   skillRootNames,
   tokenPatterns,
+  withoutEndSlashes,
   wrapRootNames,
 } from './language.ts';
 import { listFilters } from './list-filters.ts';
-import { withoutEndSlashes } from './slashes.ts';
+import { charges } from './meter.ts';
 import { textFilters } from './text-filters.ts';
 
 // The filters of pipeline definitions: one row owns name, argument, documentation and behaviour. A filter never
@@ -41,6 +44,7 @@ function toJsonText({ value, evaluation }: FilterInput): Outcome {
 }
 
 function toText(input: FilterInput): Outcome {
+  spend(input.evaluation, charges.textValue);
   const text = scalarText(input.value);
   if (text === null)
     throw refuseValue(input, 'string takes a string, number or boolean', 'JSON text is made by | json');
@@ -57,7 +61,7 @@ function toNumber(input: FilterInput): Outcome {
   if (typeof input.value === 'number' || (input.value as unknown) instanceof ExactNumber)
     return found(input.value);
   if (typeof input.value !== 'string') throw refuseValue(input, 'number takes a number or the text of one');
-  spend(input.evaluation, input.value.length);
+  spend(input.evaluation, charges.conversion + Math.ceil(input.value.length / charges.charactersEscaped));
   const value = numberText.test(input.value) ? readScalar(input.value) : Number.NaN;
   if (value instanceof ExactNumber || Number.isFinite(value)) return found(value as Json);
   throw evaluationError(input.evaluation, 'number takes the text of a JSON number, such as "42" or "-1.5"');
@@ -74,7 +78,7 @@ function countOf(input: FilterInput): Outcome {
   if (typeof value === 'string' || isList(value)) return found(value.length);
   if (isPlainObject(value)) {
     const count = Object.keys(value).length;
-    spendItems(input.evaluation, count);
+    spendValues(input.evaluation, count);
     return found(count);
   }
   throw refuseValue(input, 'length takes a string, list or object');
@@ -91,18 +95,18 @@ function itemOf(filter: 'first' | 'last') {
 
 function joinItems(input: FilterInput): Outcome {
   if (!isList(input.value)) throw refuseValue(input, 'join takes a list');
-  spendItems(input.evaluation, input.value.length);
+  spend(input.evaluation, input.value.length * charges.textValue);
   const texts = input.value.map((item, index) => {
     const text = scalarText(item);
     if (text !== null) return text;
-    const seen = describeValue(item);
+    const seen = describeIn(input.evaluation, item);
     throw evaluationError(
       input.evaluation,
       `join takes strings, numbers and booleans; item ${index} is ${seen}`,
     );
   });
   const separator = typeof input.argument === 'string' ? input.argument : '';
-  spend(
+  spendBuilt(
     input.evaluation,
     texts.reduce((length, text) => length + text.length + separator.length, 0),
   );
@@ -111,6 +115,7 @@ function joinItems(input: FilterInput): Outcome {
 
 function baseName(input: FilterInput): Outcome {
   if (typeof input.value !== 'string') throw refuseValue(input, 'basename takes a string');
+  spendBuilt(input.evaluation, input.value.length); // sign by sign
   const path = withoutEndSlashes(input.value);
   return found(path.slice(path.lastIndexOf('/') + 1));
 }
@@ -128,7 +133,7 @@ const imageKeys: ReadonlySet<string> = new Set(['url', 'data', 'image_url']);
  */
 function estimateTokens({ value, evaluation }: FilterInput): Outcome {
   if (typeof value === 'string') {
-    spend(evaluation, value.length);
+    spendRead(evaluation, value.length);
     return found(countBytes(value));
   }
   let bytes = 0;
@@ -137,24 +142,24 @@ function estimateTokens({ value, evaluation }: FilterInput): Outcome {
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const { part } = next;
     if (isList(part)) {
-      spendItems(evaluation, part.length);
+      spendValues(evaluation, part.length);
       bytes += 2 + part.length;
       for (const item of part) left.push({ part: item, isImage: false });
     } else if (isPlainObject(part)) {
       const keys = Object.keys(part);
-      spendItems(evaluation, keys.length);
+      spendValues(evaluation, keys.length);
       const type = typeof part.type === 'string' ? part.type : '';
       const isImage = next.isImage || imagePart.test(type);
       if (mediaPart.test(type)) mediaParts++;
       bytes += 2 + 4 * keys.length;
       for (const key of keys) {
-        spend(evaluation, key.length);
+        spendRead(evaluation, key.length);
         bytes += countBytes(key);
         const item = part[key] ?? null;
         if (!isImage || !imageKeys.has(key) || typeof item !== 'string') left.push({ part: item, isImage });
       }
     } else if (typeof part === 'string') {
-      spend(evaluation, part.length);
+      spendRead(evaluation, part.length);
       bytes += 2 + countBytes(part);
     } else bytes += String(toScalar(part, evaluation)).length;
   }

@@ -67,7 +67,7 @@ export function secretReference(name: string): string {
   return `[secret ${name}]`;
 }
 
-/** Bounds that keep every expression cheap to evaluate. */
+/** Bounds of the form of expressions and values; those of their work are in meter.ts. */
 export const expressionLimits = {
   /** Bytes (UTF-8) of one string that holds an expression. */
   stringBytes: 65_536,
@@ -79,10 +79,6 @@ export const expressionLimits = {
   valueNesting: 500,
   /** `{{ }}` and conditions in one pipeline definition; core/definition/checks/check-expressions.ts counts them. */
   expressionsPerDefinition: 50_000,
-  /** Characters that evaluating one template may build or compare. */
-  built: 16_777_216,
-  /** The charge for an item of a list, or a key of an object. */
-  charactersPerItem: 8,
 } as const;
 
 export function isLongerThanBytes(text: string, limit: number): boolean {
@@ -103,6 +99,13 @@ export function countBytes(text: string): number {
     }
   }
   return bytes;
+}
+
+/** The end of paths and addresses. A loop, since a regular expression may look at a row of slashes again and again. */
+export function withoutEndSlashes(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === '/') end--;
+  return text.slice(0, end);
 }
 
 /** The two errors of the expression language. Callers turn them into findings or AppErrors. */
@@ -148,7 +151,7 @@ export class ExpressionError extends Error {
   override readonly name = 'ExpressionError';
   readonly pointer: string;
   readonly suggestion: string | undefined;
-  /** The value would be too large. */
+  /** It would take more work than its meter allows. */
   readonly isTooLarge: boolean;
 
   constructor(fault: {

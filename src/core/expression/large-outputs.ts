@@ -9,6 +9,7 @@ import type { Path, Segment } from './ast.ts';
 import { evaluateTemplate } from './evaluate.ts';
 import type { ExpressionScope } from './evaluation.ts';
 import { ExpressionError } from './language.ts';
+import type { Meter } from './meter.ts';
 import { type CompiledTemplate, visitPaths } from './template.ts';
 
 /** The limit of the output of a run, and of what an expression reads of the items of a step, bytes. */
@@ -56,9 +57,10 @@ export const tooLargeValue = Symbol('too large');
 export function evaluatePart(
   template: CompiledTemplate,
   scope: ExpressionScope,
+  meter?: Meter,
 ): Json | typeof tooLargeValue {
   try {
-    return evaluateTemplate(template, scope);
+    return evaluateTemplate(template, scope, meter);
   } catch (error) {
     if (error instanceof ExpressionError && error.isTooLarge) return tooLargeValue;
     throw error;
@@ -159,11 +161,14 @@ function fieldsOf(segments: readonly Segment[]): readonly string[] {
 /** The value without the keys that no path needs. */
 export function keepFields(value: Json, paths: readonly (readonly string[])[]): Json {
   if (!isPlainObject(value) || paths.some(({ length }) => length === 0)) return value;
-  const kept: Record<string, Json> = {};
-  for (const key of new Set(paths.map(([first = '']) => first))) {
-    if (!Object.hasOwn(value, key)) continue;
-    const below = paths.filter(([first]) => first === key).map(([, ...rest]) => rest);
-    kept[key] = keepFields(value[key] ?? null, below);
+  const below = new Map<string, (readonly string[])[]>();
+  for (const [first = '', ...rest] of paths) {
+    const known = below.get(first);
+    if (known === undefined) below.set(first, [rest]);
+    else known.push(rest);
   }
+  const kept: Record<string, Json> = {};
+  for (const [key, rest] of below)
+    if (Object.hasOwn(value, key)) kept[key] = keepFields(value[key] ?? null, rest);
   return kept;
 }

@@ -3,7 +3,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import { canonicalJson, isList, isPlainObject } from '../json/values.ts';
 import { compareValues } from './compare.ts';
 import {
-  describeValue,
+  describeIn,
   type ExpressionFilter,
   evaluationError,
   type FilterInput,
@@ -13,17 +13,27 @@ import {
   type Outcome,
   refuseValue,
   spend,
-  spendItems,
+  spendRead,
+  spendValues,
 } from './evaluation.ts';
+import { charges } from './meter.ts';
 
+/** A list of which every item is looked at. */
 function readList(input: FilterInput, filter: string): readonly Json[] {
   if (!isList(input.value)) throw refuseValue(input, `${filter} takes a list`);
-  spendItems(input.evaluation, input.value.length);
+  spendValues(input.evaluation, input.value.length);
+  return input.value;
+}
+
+/** A list whose items are moved as they are. */
+function moveList(input: FilterInput, filter: string): readonly Json[] {
+  if (!isList(input.value)) throw refuseValue(input, `${filter} takes a list`);
+  spend(input.evaluation, input.value.length * charges.move);
   return input.value;
 }
 
 function refuseItem({ evaluation }: FilterInput, rule: string, [index, item]: readonly [number, Json]) {
-  return evaluationError(evaluation, `${rule}; item ${index} is ${describeValue(item)}`);
+  return evaluationError(evaluation, `${rule}; item ${index} is ${describeIn(evaluation, item)}`);
 }
 
 /** The field of an item. An item that is null, such as one with a tolerated failure, has none. */
@@ -65,17 +75,20 @@ function selectItems(input: FilterInput): Outcome {
 
 function concatenate(input: FilterInput): Outcome {
   const [other = null] = input.values;
-  const first = readList(input, 'concat');
+  const first = moveList(input, 'concat');
   if (!isList(other))
-    throw evaluationError(input.evaluation, `concat adds a list, not ${describeValue(other)}`);
-  spendItems(input.evaluation, other.length);
-  return found([...first, ...other]);
+    throw evaluationError(input.evaluation, `concat adds a list, not ${describeIn(input.evaluation, other)}`);
+  spend(input.evaluation, other.length * charges.move);
+  return found(first.concat(other));
 }
 
 /** A whole number; a negative one counts from the end. */
 function readPlace({ evaluation }: FilterInput, value: Json | undefined): number {
   if (typeof value === 'number' && Number.isInteger(value)) return value;
-  throw evaluationError(evaluation, `slice takes two whole numbers, not ${describeValue(value ?? null)}`);
+  throw evaluationError(
+    evaluation,
+    `slice takes two whole numbers, not ${describeIn(evaluation, value ?? null)}`,
+  );
 }
 
 /** Whether a text would be cut inside a character that has two units. */
@@ -87,11 +100,11 @@ function slice(input: FilterInput): Outcome {
   const [start, end] = [readPlace(input, input.values[0]), readPlace(input, input.values[1])];
   const { value } = input;
   if (isList(value)) {
-    spendItems(input.evaluation, value.length);
+    spend(input.evaluation, value.length * charges.move);
     return found(value.slice(start, end));
   }
   if (typeof value !== 'string') throw refuseValue(input, 'slice takes a list or a string');
-  spend(input.evaluation, value.length);
+  spendRead(input.evaluation, value.length);
   const placed = (at: number): number => {
     const place = Math.min(value.length, at < 0 ? Math.max(0, value.length + at) : at);
     return isInsidePair(value, place) ? place - 1 : place;
@@ -104,6 +117,7 @@ function uniqueItems(input: FilterInput): Outcome {
   for (const item of readList(input, 'unique')) {
     formatJson(item, input.evaluation); // charges it, and bounds its depth
     const text = canonicalJson(item);
+    spend(input.evaluation, Math.ceil(text.length / charges.charactersEscaped));
     if (!known.has(text)) known.set(text, item);
   }
   return found([...known.values()]);
@@ -112,7 +126,7 @@ function uniqueItems(input: FilterInput): Outcome {
 function flatten(input: FilterInput): Outcome {
   return found(
     readList(input, 'flatten').flatMap((item) => {
-      if (isList(item)) spendItems(input.evaluation, item.length);
+      if (isList(item)) spend(input.evaluation, item.length * charges.flattened);
       return item;
     }),
   );
@@ -130,9 +144,19 @@ function requireSortable(
   for (const [index, key] of keys.entries()) {
     if (typeof key !== kind || (kind !== 'number' && kind !== 'string'))
       throw refuseItem(input, rule, [index, key ?? null]);
-    if (typeof key === 'string') spend(input.evaluation, key.length * Math.ceil(Math.log2(keys.length + 1)));
   }
   return keys as readonly Sortable[];
+}
+
+/** Charges `rounds` comparisons of each key with another. */
+function spendComparisons({ evaluation }: FilterInput, keys: readonly Sortable[], rounds: number): void {
+  spend(evaluation, keys.length * rounds * charges.comparison);
+  for (const key of keys)
+    if (typeof key === 'string') spend(evaluation, rounds * Math.ceil(key.length / charges.charactersRead));
+}
+
+function sortRounds({ length }: readonly Sortable[]): number {
+  return Math.ceil(Math.log2(length + 1));
 }
 
 function compareKeys(a: Sortable, b: Sortable): number {
@@ -140,9 +164,10 @@ function compareKeys(a: Sortable, b: Sortable): number {
 }
 
 function sortItems(input: FilterInput): Outcome {
-  const items = readList(input, 'sort');
   const rule = 'sort takes a list of numbers or a list of strings';
-  return found([...requireSortable(input, rule, items)].sort(compareKeys));
+  const keys = requireSortable(input, rule, readList(input, 'sort'));
+  spendComparisons(input, keys, sortRounds(keys));
+  return found([...keys].sort(compareKeys));
 }
 
 function sortByField(input: FilterInput): Outcome {
@@ -153,12 +178,13 @@ function sortByField(input: FilterInput): Outcome {
     rule,
     items.map((item, index) => fieldOf(input, 'sort_by', [index, item])),
   );
+  spendComparisons(input, keys, sortRounds(keys));
   const order = items.map((item, index) => ({ item, key: keys[index] ?? 0 }));
   return found(order.sort((a, b) => compareKeys(a.key, b.key)).map(({ item }) => item));
 }
 
 function reverseItems(input: FilterInput): Outcome {
-  return found([...readList(input, 'reverse')].reverse());
+  return found([...moveList(input, 'reverse')].reverse());
 }
 
 function sumItems(input: FilterInput): Outcome {
@@ -175,6 +201,7 @@ function extremeOf(filter: 'min' | 'max') {
   return (input: FilterInput): Outcome => {
     const rule = `${filter} takes a list of numbers or a list of strings`;
     const keys = requireSortable(input, rule, readList(input, filter));
+    spendComparisons(input, keys, 1);
     if (keys.length === 0) return missing(() => ({ message: `the list is empty, it has no ${filter}` }));
     const sign = filter === 'min' ? 1 : -1;
     return found(keys.reduce((best, key) => (sign * compareKeys(key, best) < 0 ? key : best)));
@@ -186,7 +213,7 @@ function entriesOf(filter: 'keys' | 'values') {
     const { value, evaluation } = input;
     if (!isPlainObject(value)) throw refuseValue(input, `${filter} takes an object`);
     const keys = Object.keys(value);
-    spendItems(evaluation, keys.length);
+    spendValues(evaluation, keys.length);
     return found(filter === 'keys' ? keys : keys.map((key) => value[key] ?? null));
   };
 }

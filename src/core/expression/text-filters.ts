@@ -6,7 +6,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import { parseDuration } from '../duration.ts';
 import { parseJson } from '../json/text.ts';
 import {
-  describeValue,
+  describeIn,
   type ExpressionFilter,
   evaluationError,
   type FilterInput,
@@ -14,23 +14,31 @@ import {
   type Outcome,
   refuseValue,
   spend,
-  spendItems,
+  spendBuilt,
+  spendRead,
+  spendValues,
 } from './evaluation.ts';
+import { charges } from './meter.ts';
 
 function readText(input: FilterInput, filter: string): string {
   if (typeof input.value !== 'string') throw refuseValue(input, `${filter} takes a string`);
-  spend(input.evaluation, input.value.length);
+  spendRead(input.evaluation, input.value.length);
   return input.value;
 }
 
+/** @param change makes a text that is up to three times as long */
 function textOf(filter: string, change: (text: string) => string) {
-  return (input: FilterInput): Outcome => found(change(readText(input, filter)));
+  return (input: FilterInput): Outcome => {
+    const text = readText(input, filter);
+    spend(input.evaluation, Math.ceil(text.length / charges.charactersEscaped));
+    return found(change(text));
+  };
 }
 
 function readArgument({ evaluation, values }: FilterInput, place: number, rule: string): string {
   const value: Json = values[place] ?? null;
   if (typeof value === 'string') return value;
-  throw evaluationError(evaluation, `${rule}, not ${describeValue(value)}`);
+  throw evaluationError(evaluation, `${rule}, not ${describeIn(evaluation, value)}`);
 }
 
 /** The parts of a text between occurrences of another. The engine's search takes the product of both at worst. */
@@ -38,9 +46,12 @@ function partsOf(input: FilterInput, filter: string, wanted: string): readonly s
   const text = readText(input, filter);
   if (wanted === '')
     throw evaluationError(input.evaluation, `${filter} searches for a text that is not empty`);
-  spend(input.evaluation, text.length * Math.ceil(wanted.length / 32));
+  spend(
+    input.evaluation,
+    Math.ceil((text.length / charges.charactersSearched) * Math.ceil(wanted.length / 32)),
+  );
   const parts = text.split(wanted);
-  spendItems(input.evaluation, parts.length);
+  spendValues(input.evaluation, parts.length);
   return parts;
 }
 
@@ -52,17 +63,34 @@ function replace(input: FilterInput): Outcome {
   const rule = 'replace takes two strings';
   const [wanted, other] = [readArgument(input, 0, rule), readArgument(input, 1, rule)];
   const parts = partsOf(input, 'replace', wanted);
-  spend(input.evaluation, (parts.length - 1) * other.length);
+  spendBuilt(
+    input.evaluation,
+    parts.reduce((sum, { length }) => sum + length + other.length, 0),
+  );
   return found(parts.join(other));
 }
 
+/** At least as many values as the text has, by the signs before them. */
+function countValues(text: string): number {
+  let count = 1;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x2c || unit === 0x3a || unit === 0x5b || unit === 0x7b) count++; // , : [ {
+  }
+  return count;
+}
+
 function readJsonText(input: FilterInput): Outcome {
-  const value = parseJson(readText(input, 'parse_json'));
+  const text = readText(input, 'parse_json');
+  spendBuilt(input.evaluation, text.length);
+  spend(input.evaluation, charges.conversion + countValues(text) * charges.textValue);
+  const value = parseJson(text);
   if (value !== undefined) return found(value as Json);
   throw evaluationError(input.evaluation, 'parse_json takes the text of a JSON value');
 }
 
 function readNumber(input: FilterInput, filter: string): number {
+  spend(input.evaluation, charges.part);
   if (typeof input.value !== 'number')
     throw refuseValue(input, `${filter} takes a number`, 'a text is | number');
   return input.value;
@@ -85,12 +113,13 @@ function roundTo(value: number, digits: number): number {
 
 function round(input: FilterInput): Outcome {
   const value = readNumber(input, 'round');
+  spend(input.evaluation, charges.conversion);
   const [digits = 0] = input.values;
   if (typeof digits === 'number' && Number.isInteger(digits) && digits >= 0 && digits <= mostDigits)
     return found(roundTo(value, digits));
   throw evaluationError(
     input.evaluation,
-    `round takes 0 to ${mostDigits} digits, not ${describeValue(digits)}`,
+    `round takes 0 to ${mostDigits} digits, not ${describeIn(input.evaluation, digits)}`,
   );
 }
 
@@ -133,6 +162,7 @@ function toDate(input: FilterInput, ms: number): Date {
 
 function readMoment(input: FilterInput, filter: string): Date {
   const { value, evaluation } = input;
+  spend(evaluation, charges.conversion);
   if (typeof value === 'number') return toDate(input, value);
   const rule = `${filter} takes a moment such as "2026-01-31T08:00:00Z" or "2026-01-31", or milliseconds since 1970`;
   if (typeof value !== 'string') throw refuseValue(input, rule);
@@ -154,13 +184,14 @@ const dateFields: Readonly<Record<string, (date: Date) => string>> = {
 function formatDate(input: FilterInput): Outcome {
   const date = readMoment(input, 'format_date');
   const pattern = typeof input.argument === 'string' ? input.argument : '';
-  spend(input.evaluation, pattern.length);
+  spend(input.evaluation, pattern.length * charges.part);
   return found(pattern.replace(/YYYY|MM|DD|HH|mm|ss|SSS/g, (field) => dateFields[field]?.(date) ?? field));
 }
 
 function addDuration(input: FilterInput): Outcome {
   const date = readMoment(input, 'add_duration');
   const text = readArgument(input, 0, 'add_duration takes a duration such as "1d" or "-30m"');
+  spend(input.evaluation, charges.conversion + text.length * charges.part);
   const isBack = text.startsWith('-');
   try {
     const ms = parseDuration(isBack ? text.slice(1) : text);

@@ -8,6 +8,7 @@ import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RepairIdentity, ReviewProposal } from '../../contracts/review.ts';
 import type { ResolvedEscalation } from '../definition/step-settings.ts';
 import { isEqual } from '../expression/compare.ts';
+import { Meter, workLimits } from '../expression/meter.ts';
 import { describeFindings } from '../json/values.ts';
 import type { SchemaFinding } from '../repair/candidate.ts';
 import { chooseDecided, type Digest, identifyRepairs, isSameRepair } from '../repair/decided-repairs.ts';
@@ -102,6 +103,7 @@ function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, ski
   const decided = [...templates.values()].flatMap((one) => (one?.kind === 'repair' ? [one.repair] : []));
   const identities = decided.length === 0 ? [] : identify(task, proposals);
   const chosen = chooseDecided(identities, decided);
+  const meter = new Meter(workLimits.request);
   return ({ skill, groups }: RankedSkill): Json | undefined => {
     const template = templates.get(skill.id) ?? null;
     if (template === null || template.kind === 'text') return undefined;
@@ -109,7 +111,7 @@ function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, ski
       const isChosen = chosen !== null && isSameRepair(identities[chosen] ?? null, template.repair);
       return isChosen ? applyRepair(input, proposals[chosen]?.operations ?? []) : undefined;
     }
-    const result = applyTemplate(template, { input, match: groups });
+    const result = applyTemplate(template, { input, match: groups }, meter);
     return result.ok ? result.input : undefined;
   };
 }
@@ -132,8 +134,11 @@ export function findCorrections(
   const repairs = findRepairs(task);
   add(repairedInput(task, repairs), repairSource);
   const correct = createSkillCorrection(task, repairs, skills);
-  for (const ranked of skills) add(correct(ranked), ranked.skill.id);
-  return found.slice(0, mostCorrections);
+  for (const ranked of skills) {
+    if (found.length === mostCorrections) break;
+    add(correct(ranked), ranked.skill.id);
+  }
+  return found;
 }
 
 function toProposal(

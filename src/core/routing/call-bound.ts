@@ -4,12 +4,15 @@
  * nothing: the declared price holds, and the decision shows the fault.
  */
 import type { Registration } from '../../contracts/capability.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { evaluateTemplate } from '../expression/evaluate.ts';
 import { inputDialect } from '../expression/filters.ts';
 import { ExpressionError, ExpressionSyntaxError } from '../expression/language.ts';
-import { type CompiledTemplate, readTemplate } from '../expression/template.ts';
+import { Meter, workLimits } from '../expression/meter.ts';
+import { type CompiledTemplate, readTemplate, visitPaths } from '../expression/template.ts';
+import { isForbiddenName } from '../json/values.ts';
 import { hasOverrunOften } from '../money/overruns.ts';
+import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { CallBound, InstanceSnapshot, RouteRequest } from './types.ts';
 
 /** The one expression over `input` that is the text, or why it is none. */
@@ -28,7 +31,7 @@ export function findCostFaults({
   settle,
 }: Pick<Registration, 'cost_model' | 'settle'>): { readonly field: string; readonly message: string }[] {
   const faults = Object.entries({ worst_case, expected }).flatMap(([field, text]) => {
-    const message = text === undefined ? null : findSyntaxFault(text);
+    const message = text === undefined ? null : findTextFault(text);
     return message === null ? [] : [{ field, message }];
   });
   if (worst_case === undefined || type !== 'per_call' || settle === 'reported') return faults;
@@ -36,11 +39,50 @@ export function findCostFaults({
   return [...faults, { field: 'worst_case', message }];
 }
 
-function findSyntaxFault(text: string): string | null {
+function findTextFault(text: string): string | null {
   const parsed = parseCost(text);
-  if (!(parsed instanceof ExpressionSyntaxError)) return null;
+  if (!(parsed instanceof ExpressionSyntaxError)) return findWorkFault(parsed);
   const { message, offset, suggestion } = parsed;
   return `at character ${offset + 1}: ${message}${suggestion === undefined ? '' : `; ${suggestion}`}`;
+}
+
+/** Values of usual size, which an expression may find at its paths. */
+const usualValues: readonly Json[] = [
+  'word '.repeat(800),
+  1_000,
+  Array.from({ length: 20 }, () => ({ role: 'user', content: 'word '.repeat(40) })),
+];
+
+/** The price is reckoned for every call, so it is measured before it is taken. */
+function findWorkFault(compiled: CompiledTemplate): string | null {
+  const units = Math.max(...usualValues.map((value) => measureWork(compiled, usualInput(compiled, value))));
+  if (units <= workLimits.usualPrice) return null;
+  const seen = units < workLimits.request ? units : `more than ${workLimits.request}`;
+  return `takes ${seen} units of work for an input of usual size; at most ${workLimits.usualPrice} are allowed`;
+}
+
+function measureWork(compiled: CompiledTemplate, input: JsonObject): number {
+  const meter = new Meter(workLimits.request);
+  try {
+    evaluateTemplate(compiled, { input, match: {} }, meter);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+  }
+  return meter.spent;
+}
+
+/** An input with that value at each path of the expression. */
+function usualInput(compiled: CompiledTemplate, value: Json): JsonObject {
+  const input: Record<string, Json> = { messages: value };
+  visitPaths(compiled, ({ segments }) => {
+    const [first, ...rest] = segments;
+    if (typeof first !== 'string' || isForbiddenName(first)) return;
+    input[first] = rest.reduceRight<Json>(
+      (below, segment) => (typeof segment === 'string' ? { [segment]: below } : [below]),
+      value,
+    );
+  });
+  return input;
 }
 
 /** Each spec version has its own text, and parsing takes longer than evaluating. */
@@ -70,32 +112,49 @@ const leastUsd = 1e-9;
 /** As many as a rate has: more would be the error of a double, which the reservation rounds up to a nano-USD. */
 const rateDecimals = 12;
 
+interface CostWork {
+  /** That the prices of several inputs share; default: one for each input. */
+  readonly meter?: Meter;
+  /** Hears of the work that was done. */
+  readonly note?: (units: number) => void;
+}
+
 /** Evaluates each text once for the input, however many instances share it and however often the call is routed. */
-export function createCostOfInput(input: JsonObject): CostOfInput {
-  let costs: Map<string, ReturnType<CostOfInput>> | null = null;
+export function createCostOfInput(input: JsonObject, { meter, note }: CostWork = {}): CostOfInput {
+  let known: { readonly costs: Map<string, ReturnType<CostOfInput>>; readonly all: Meter } | null = null;
   return (text) => {
-    costs ??= new Map();
+    known ??= { costs: new Map(), all: meter ?? new Meter(workLimits.choice) };
+    const { costs, all } = known;
     let cost = costs.get(text);
     if (cost === undefined) {
-      cost = evaluateCost(text, input);
+      const own = all.part(workLimits.price);
+      cost = evaluateCost(text, input, own);
+      all.count(own);
+      note?.(own.spent);
       costs.set(text, cost);
     }
     return cost;
   };
 }
 
-function evaluateCost(text: string, input: JsonObject): number | CostFault {
+function evaluateCost(text: string, input: JsonObject, meter: Meter): number | CostFault {
   const compiled = readCost(text);
   if (compiled instanceof ExpressionSyntaxError) return { fault: compiled.message };
   try {
-    const value = evaluateTemplate(compiled, { input, match: {} });
+    const value = evaluateTemplate(compiled, { input, match: {} }, meter);
     if (typeof value !== 'number') return { fault: 'it is no number' };
     if (value < 0) return { fault: 'it is below 0' };
     return Math.max(leastUsd, Number(value.toFixed(rateDecimals)));
   } catch (error) {
-    if (error instanceof ExpressionError) return { fault: error.message };
-    throw error;
+    if (!(error instanceof ExpressionError)) throw error;
+    return { fault: error.isTooLarge ? describeWork(meter) : error.message };
   }
+}
+
+function describeWork({ most }: Meter): string {
+  return most === workLimits.price
+    ? `it takes more than ${most} units of work for this input`
+    : 'the prices of this choice take too much work together';
 }
 
 /** Whether the cost of a call depends on its input. */
@@ -114,14 +173,28 @@ interface PriceCaller {
   readonly nowMs: number;
 }
 
-/** @param costOf null: the input is not known */
+/** The instances that count for a call. */
+type BoundRoute = PriceCaller & Pick<RouteRequest, 'versionRange' | 'tags' | 'ruledOut'>;
+
+/**
+ * The bounds of those that the route leaves in, and that were vetted: only they may take the call.
+ * @param costOf null: the input is not known
+ */
 export function boundsOf(
   { declaring }: Declaring,
   costOf: CostOfInput | null,
-  caller: PriceCaller,
+  route: BoundRoute,
 ): RouteRequest['bounds'] {
   if (declaring === undefined || costOf === null) return undefined;
-  return new Map(declaring.map((instance) => [instance.instance_id, boundOf(instance, costOf, caller)]));
+  const filter = createRouteFilter(route);
+  const bounds = new Map<string, CallBound>();
+  for (const instance of declaring) {
+    const { instance_id, spec_digest } = instance;
+    const isLeftIn = spec_digest !== null && !route.ruledOut.has(instance_id);
+    if (isLeftIn && excludeByRoute(instance, filter) === null)
+      bounds.set(instance_id, boundOf(instance, costOf, route));
+  }
+  return bounds;
 }
 
 function boundOf(

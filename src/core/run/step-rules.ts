@@ -24,8 +24,14 @@ export function evaluateSafely<Value>(evaluate: () => Value): Evaluated<Value> {
     return { value: evaluate() };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
-    return { error: { code: 'expression_unresolved', message: error.message } };
+    return { error: failureOf(error) };
   }
+}
+
+/** Work beyond a limit has its place in the message, since no value shows it. */
+function failureOf({ message, pointer, isTooLarge }: ExpressionError): Failure {
+  if (!isTooLarge) return { code: 'expression_unresolved', message };
+  return { code: 'expression_limit', message: `${message} (at ${pointer})` };
 }
 
 /** The list of a `for_each`. */

@@ -12,6 +12,7 @@ import type { Expression } from '../expression/ast.ts';
 import { evaluateParts } from '../expression/evaluate.ts';
 import type { ExpressionScope } from '../expression/evaluation.ts';
 import { secretReference } from '../expression/language.ts';
+import type { Meter } from '../expression/meter.ts';
 import type { CompiledTemplate, TemplateNode } from '../expression/template.ts';
 import { extendPointer, isList, isPlainObject } from '../json/values.ts';
 
@@ -80,9 +81,13 @@ export interface SecretPlace {
 }
 
 /** @throws ExpressionError */
-export function findSecretPlaces(template: CompiledTemplate, scope: ExpressionScope): readonly SecretPlace[] {
-  return findStrings(template).map(({ parts, definitionPointer, path }) => {
-    const texts = evaluateParts(parts, scope, definitionPointer);
+export function findSecretPlaces(
+  template: CompiledTemplate,
+  scope: ExpressionScope,
+  meter: Meter,
+): readonly SecretPlace[] {
+  return findStrings(template).map(({ parts, definitionPointer: pointer, path }) => {
+    const texts = evaluateParts(parts, { scope, pointer, meter });
     return {
       path,
       parts: parts.map((part, index) => {

@@ -11,6 +11,7 @@ import { evaluateTemplate } from '../expression/evaluate.ts';
 import type { SkillScope } from '../expression/evaluation.ts';
 import { skillDialect } from '../expression/filters.ts';
 import { ExpressionError, ExpressionSyntaxError } from '../expression/language.ts';
+import { Meter, workLimits } from '../expression/meter.ts';
 import { compileTemplate } from '../expression/template.ts';
 import { findTextFault } from './pattern.ts';
 import { applyTemplate, findUnguardedChange, parseTemplate } from './template.ts';
@@ -66,15 +67,26 @@ const corrections: Readonly<Record<Correction, (change: ValueChange, error: stri
  * @returns the text of the template; null when there is no difference or none can be written
  */
 export function deriveTemplate({ input, match }: SkillScope, corrected: Json, error: string): string | null {
+  const meter = new Meter(workLimits.request);
   return writePatch(input, corrected, {
-    express: (change) => findExpression(change, { input, match }, error),
+    express: (change) => findExpression(change, { input, match }, { error, meter }),
     hasMoves: true,
   });
 }
 
-function findExpression(change: ValueChange, scope: SkillScope, error: string): string | null {
+interface ExpressionTrials {
+  readonly error: string;
+  /** Of all of them: changes that are left then stay literals. */
+  readonly meter: Meter;
+}
+
+function findExpression(
+  change: ValueChange,
+  scope: SkillScope,
+  { error, meter }: ExpressionTrials,
+): string | null {
   if (typeof change.after === 'object') return null;
-  const gives = (text: string): boolean => isEqualTo(text, change.after, scope);
+  const gives = (text: string): boolean => isEqualTo(text, change.after, { scope, meter });
   const path = formatPath('input', change.segments);
   const filtered = Object.entries(corrections)
     .filter(([, isSound]) => change.before !== undefined && isSound(change, error))
@@ -92,9 +104,18 @@ function findGroup({ match }: SkillScope, gives: (text: string) => boolean, erro
   return found.length === 1 ? (found[0] ?? null) : null;
 }
 
-function isEqualTo(text: string, value: Json, scope: SkillScope): boolean {
+/** To compile a text takes longer than to evaluate it. */
+const compileUnits = 500;
+
+function isEqualTo(
+  text: string,
+  value: Json,
+  { scope, meter }: { readonly scope: SkillScope; readonly meter: Meter },
+): boolean {
+  meter.left -= compileUnits;
+  if (meter.left < 0) return false;
   try {
-    return isEqual(evaluateTemplate(compileTemplate(text, '', skillDialect), scope), value);
+    return isEqual(evaluateTemplate(compileTemplate(text, '', skillDialect), scope, meter), value);
   } catch (error) {
     if (error instanceof ExpressionError || error instanceof ExpressionSyntaxError) return false;
     throw error;

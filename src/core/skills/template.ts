@@ -13,6 +13,7 @@ import { evaluateTemplate } from '../expression/evaluate.ts';
 import type { SkillScope } from '../expression/evaluation.ts';
 import { skillDialect } from '../expression/filters.ts';
 import { ExpressionError, type ExpressionSyntaxError } from '../expression/language.ts';
+import { Meter, workLimits } from '../expression/meter.ts';
 import {
   type CompiledTemplate,
   hasReference,
@@ -173,14 +174,19 @@ function stop(reason: string): TemplateResult {
 /**
  * Applies a template to a new input. It either corrects the input or returns why it does not apply. No input makes it
  * throw, and protected values stay as they are.
+ * @param meter of all templates that are tried
  */
-export function applyTemplate(template: SkillTemplate, scope: SkillScope): TemplateResult {
+export function applyTemplate(
+  template: SkillTemplate,
+  scope: SkillScope,
+  meter: Meter = new Meter(workLimits.request),
+): TemplateResult {
   try {
     switch (template.kind) {
       case 'text':
-        return { ok: true, input: evaluateTemplate(template.text, scope) };
+        return { ok: true, input: evaluateTemplate(template.text, scope, meter) };
       case 'patch':
-        return correct(template.operations, scope);
+        return correct(template.operations, scope, meter);
       case 'repair':
         return stop('a repair needs the schema of the input');
     }
@@ -191,7 +197,7 @@ export function applyTemplate(template: SkillTemplate, scope: SkillScope): Templ
 }
 
 /** @throws ExpressionError when an expression has no value for this input */
-function correct(operations: readonly TemplateOperation[], scope: SkillScope): TemplateResult {
+function correct(operations: readonly TemplateOperation[], scope: SkillScope, meter: Meter): TemplateResult {
   const guards = createGuards();
   const budget = createCopyBudget();
   let input = scope.input;
@@ -199,7 +205,7 @@ function correct(operations: readonly TemplateOperation[], scope: SkillScope): T
     if (overwrites(input, operation, guards)) {
       return stop(`${operation.op} finds a value at ${showPointer(operation.path)} that it did not expect`);
     }
-    const step = applyOperation(input, evaluateOperation(operation, scope), budget);
+    const step = applyOperation(input, evaluateOperation(operation, scope, meter), budget);
     if (!step.ok) return step;
     input = step.value;
     guards.note(operation);
@@ -209,8 +215,9 @@ function correct(operations: readonly TemplateOperation[], scope: SkillScope): T
   return fault === null ? { ok: true, input } : stop(`${showPointer(fault.pointer)} ${fault.reason}`);
 }
 
-function evaluateOperation(operation: TemplateOperation, scope: SkillScope): PatchOperation {
-  return 'value' in operation ? { ...operation, value: evaluateTemplate(operation.value, scope) } : operation;
+function evaluateOperation(operation: TemplateOperation, scope: SkillScope, meter: Meter): PatchOperation {
+  if (!('value' in operation)) return operation;
+  return { ...operation, value: evaluateTemplate(operation.value, scope, meter) };
 }
 
 /** JSON Patch lets `add`, `move` and `copy` replace a member; here that needs a test or a derived value. */

@@ -107,7 +107,6 @@ interface ExecCall {
   readonly signal: CancelSignal;
   readonly onDelta?: OnDelta | undefined;
   readonly declaredFields?: readonly string[] | undefined;
-  readonly onNotKept?: ((reason: string) => void) | undefined;
 }
 
 /** Turns the end of the call into its answer, or into the error to throw. */
@@ -170,16 +169,13 @@ interface CallOrder {
   readonly idempotency: Idempotency | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
-  /** Receives why the answer is not cached. */
-  readonly onNotKept?: ((reason: string) => void) | undefined;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: OnDelta | undefined;
   /** Fields of the input that the schema of the instance must declare. */
   readonly declaredFields?: readonly string[] | undefined;
 }
 
-export type CallCtx = AnswerCacheCtx &
-  Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer' | 'answerKeeper'>;
+export type CallCtx = AnswerCacheCtx & Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer'>;
 
 /** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
@@ -237,9 +233,9 @@ function callByKey(ctx: CallCtx, order: CallOrder, { key, bodySha256 }: Idempote
 }
 
 function toExecCall(
-  { caller, capability, request, declaredFields, onNotKept }: CallOrder,
+  { caller, capability, request, declaredFields }: CallOrder,
   { key, keeps, signal, onDelta }: Pick<ExecCall, 'key' | 'keeps' | 'signal' | 'onDelta'>,
 ): ExecCall {
   const projectId = caller.project_id;
-  return { projectId, caller, capability, request, declaredFields, key, keeps, signal, onDelta, onNotKept };
+  return { projectId, caller, capability, request, declaredFields, key, keeps, signal, onDelta };
 }

@@ -57,7 +57,7 @@ interface StoredProblem {
  * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
  */
 export async function callOnce(
-  { db, keyRenewer, logger, answerKeeper }: Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger' | 'answerKeeper'>,
+  { db, keyRenewer, logger }: Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger'>,
   { body_sha256, attemptKey, ...request }: KeyedRequest,
   work: (held: HeldKey) => Promise<ExecAnswer>,
 ): Promise<ExecOutcome> {
@@ -66,11 +66,7 @@ export async function callOnce(
   if (stored !== null) return { answer: readStored(stored), isReplayed: true };
   const lost = new CancelSource();
   const release = keyRenewer.hold(hold, () => lost.abort('abandoned'));
-  const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => {
-    const kept = toKept(hold, answer);
-    if (kept !== null) answerKeeper.count(hold.project_id, kept.answer);
-    return kept;
-  };
+  const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => toKept(hold, answer);
   try {
     return { answer: await work({ lost, keeps }), isReplayed: false };
   } catch (thrown) {

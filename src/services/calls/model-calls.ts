@@ -18,8 +18,6 @@ import { type CallCtx, makeDirectCall } from './call-service.ts';
 
 export interface CallTerms {
   readonly caller: ProjectKey;
-  /** Receives why the answer is not cached. */
-  readonly onNotKept?: ((reason: string) => void) | undefined;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
   readonly idempotency: Idempotency | null;
@@ -47,12 +45,12 @@ function declaredIn({ n }: JsonObject): readonly string[] {
 /** @throws AppError of a direct call */
 export async function callModel(
   ctx: CallCtx,
-  { caller, onNotKept, constraints, idempotency, signal }: CallTerms,
+  { caller, constraints, idempotency, signal }: CallTerms,
   { capability, input, onDelta }: NamedCall,
 ): Promise<AnsweredCall> {
   const request: ExecRequest = { input, ...constraints };
   const declaredFields = declaredIn(input);
-  const order = { caller, onNotKept, idempotency, signal };
+  const order = { caller, idempotency, signal };
   const { answer, isReplayed } = await makeDirectCall(ctx, {
     capability,
     request,

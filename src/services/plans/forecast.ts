@@ -12,6 +12,7 @@ import type { PlannedCost, PlannedStepView } from '../../contracts/plan.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
 import { explainMiss, type NoClaim } from '../../core/call/no-claim.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
+import type { Meter } from '../../core/expression/meter.ts';
 import type { CriticalPath } from '../../core/graph/dag.ts';
 import type { CallPlace, UnitGroup, Workload } from '../../core/graph/foreseen-time.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -21,6 +22,7 @@ import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts
 import type { Choice, RouteConstraints } from '../../core/routing/types.ts';
 import type { FindKept } from '../cache/cache-service.ts';
 import type { Ctx } from '../context.ts';
+import { noteWork, turnFor } from '../expression-work.ts';
 import type { CheckCtx } from '../pipelines/definition-facts.ts';
 import {
   type ChoicePreview,
@@ -30,6 +32,7 @@ import {
   type Refusals,
 } from '../routing/decisions.ts';
 import type { KnownDefinition } from '../runs/definitions.ts';
+import type { PlanWork } from './partial-evaluation.ts';
 
 /** A run to be planned. */
 export interface RunTask {
@@ -90,6 +93,9 @@ export interface PlanContext {
   readonly missing: Set<string>;
   /** How many inputs of items, and steps of child runs, may still be examined one by one. */
   readonly inputBudget: { left: number; isShort: boolean };
+  readonly work: PlanWork;
+  /** Prices by the inputs of all calls draw on it. */
+  readonly prices: Meter;
   /** Number of forecast executions, by which the planner yields now and then. */
   units: number;
   /** Equal calls that the same instances refuse. */
@@ -181,13 +187,16 @@ interface PlannedCall {
 }
 
 export async function forecastCall(
-  { ctx: { fleet, validator }, projectId, calls, headroom }: PlanContext,
+  { ctx: { fleet, validator }, projectId, calls, headroom, prices }: PlanContext,
   { route, retryMax, input }: PlannedCall,
 ): Promise<CallForecast> {
   const known = fleet.of(route.capability);
   const refusals = input === null ? noRefusals : await findRefusals(validator, known.instances, input);
-  const costOf = input === null ? null : createCostOfInput(input);
-  const bounds = boundsOf(known, costOf, { projectId, nowMs: fleet.nowMs() });
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  const costOf = input === null ? null : createCostOfInput(input, { meter: prices, note: noteWork });
+  const { ruledOut: refused } = refusals;
+  const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut: refused, nowMs: fleet.nowMs() });
   const ruledOut = [...refusals.ruledOut.keys()];
   const key = JSON.stringify([route, retryMax, ruledOut, refusals.errors, [...(bounds ?? [])]]);
   const forecast = calls.get(key) ?? priceCall(fleet, { route, retryMax, refusals, headroom, bounds });

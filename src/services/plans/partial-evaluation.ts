@@ -9,7 +9,9 @@ import { evaluateCondition } from '../../core/expression/condition.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope, StepScope } from '../../core/expression/evaluation.ts';
 import { ExpressionError } from '../../core/expression/language.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { evaluateNow, turnFor } from '../expression-work.ts';
 
 /** It is certain to fail. */
 interface WrongValue {
@@ -33,8 +35,33 @@ export interface Item {
   readonly index: number;
 }
 
+/** The work of a plan's evaluations. */
+export class PlanWork {
+  readonly #all = new Meter(workLimits.plan);
+  #current: Meter | null = null;
+
+  /** A value that is foreseen while another one reads it draws on the same part. */
+  evaluate<Value>(evaluate: (meter: Meter) => Value): Value {
+    if (this.#current !== null) return evaluate(this.#current);
+    const meter = this.#all.part(workLimits.planned);
+    this.#current = meter;
+    try {
+      return evaluateNow(meter, () => evaluate(meter));
+    } finally {
+      this.#current = null;
+      this.#all.count(meter);
+    }
+  }
+
+  /** Most is done: what is left is for the steps that were not looked at. */
+  get isShort(): boolean {
+    return this.#all.spent > this.#all.most / 2;
+  }
+}
+
 /** The values that are certain before a run. */
 export interface KnownFacts {
+  readonly work: PlanWork;
   /** Null = unknown. */
   readonly job: JsonObject | null;
   readonly run: ExpressionScope['run'];
@@ -78,21 +105,41 @@ function scopeOf({ job, run, steps }: KnownFacts, item?: Item): ExpressionScope 
   };
 }
 
-export function foreseeCondition(facts: KnownFacts, template: CompiledTemplate): PartialValue<boolean> {
-  return evaluatePartially(() => evaluateCondition(template, scopeOf(facts)));
+/** @throws ExpressionError for too much work, as do the others */
+export async function foreseeCondition(
+  facts: KnownFacts,
+  template: CompiledTemplate,
+): Promise<PartialValue<boolean>> {
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  return evaluatePartially(facts, (meter) => evaluateCondition(template, scopeOf(facts), meter));
 }
 
 /** @param item of a `for_each`; absent = there is none, or it is unknown which */
-export function foreseeValue(facts: KnownFacts, template: CompiledTemplate, item?: Item): PartialValue<Json> {
-  return evaluatePartially(() => evaluateTemplate(template, scopeOf(facts, item)));
+export async function foreseeValue(
+  facts: KnownFacts,
+  template: CompiledTemplate,
+  item?: Item,
+): Promise<PartialValue<Json>> {
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  return evaluatePartially(facts, (meter) => evaluateTemplate(template, scopeOf(facts, item), meter));
 }
 
-function evaluatePartially<Value>(evaluate: () => Value): PartialValue<Value> {
+/** For a value that another one reads. */
+export function foreseeAtOnce(facts: KnownFacts, template: CompiledTemplate): PartialValue<Json> {
+  return evaluatePartially(facts, (meter) => evaluateTemplate(template, scopeOf(facts), meter));
+}
+
+function evaluatePartially<Value>(
+  { work }: KnownFacts,
+  evaluate: (meter: Meter) => Value,
+): PartialValue<Value> {
   try {
-    return { kind: 'known', value: evaluate() };
+    return { kind: 'known', value: work.evaluate(evaluate) };
   } catch (error) {
     if (error instanceof NotYetKnown) return { kind: 'unknown' };
-    if (!(error instanceof ExpressionError)) throw error;
+    if (!(error instanceof ExpressionError) || error.isTooLarge) throw error;
     return { kind: 'wrong', pointer: error.pointer, message: error.message };
   }
 }

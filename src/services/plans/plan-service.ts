@@ -9,6 +9,7 @@ import type { Finding } from '../../contracts/pipeline-answers.ts';
 import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
@@ -24,6 +25,7 @@ import { checkForPlan, requireSoundBeside } from '../pipelines/definition-checks
 import { choiceOf, type KnownDefinition } from '../runs/definitions.ts';
 import { decideDispatch, findRunJob, requireOwnMedia } from '../runs/preparation.ts';
 import { type PlanContext, type PlanCtx, type RunForecast, type RunTask, showCost } from './forecast.ts';
+import { PlanWork } from './partial-evaluation.ts';
 import { forecastRun } from './run-forecast.ts';
 
 const mostFindings = 1_000;
@@ -116,7 +118,7 @@ function showStep(
 type Wish = Omit<PlanDefinitionRequest, 'definition' | 'pipelines'>;
 type Beside = PlanContext['beside'];
 
-/** @throws AppError `not_found`, `job_invalid`, `media_unknown` */
+/** @throws AppError `not_found`, `job_invalid`, `media_unknown`, `expression_limit` */
 export async function planPipeline(
   ctx: PlanCtx,
   { project_id }: Pick<Caller, 'project_id'>,
@@ -126,7 +128,7 @@ export async function planPipeline(
   return makePlan(ctx, project_id, { known, wish, beside: [] });
 }
 
-/** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown` */
+/** @throws AppError `definition_invalid`, `not_found`, `job_invalid`, `media_unknown`, `expression_limit` */
 export async function planDefinition(
   ctx: PlanCtx,
   { project_id }: Pick<Caller, 'project_id'>,
@@ -170,6 +172,8 @@ async function openPlan(
     registered: await listCapabilityNames(ctx.db),
     missing: new Set(),
     inputBudget: { left: mostInputs, isShort: false },
+    work: new PlanWork(),
+    prices: new Meter(workLimits.planPrices),
     units: 0,
     calls: new Map(),
     runs: new Map(),

@@ -17,10 +17,12 @@ import {
 import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { formatDuration, parseDuration } from '../../core/duration.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
+import { ExpressionError } from '../../core/expression/language.ts';
 import { findCriticalPath } from '../../core/graph/dag.ts';
 import { type ForeseenStep, foreseeTime } from '../../core/graph/foreseen-time.ts';
 import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
 import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
+import { refuseWork } from '../expression-work.ts';
 import { newId } from '../ids.ts';
 import {
   addCosts,
@@ -34,12 +36,15 @@ import {
 } from './forecast.ts';
 import {
   findingOf,
+  foreseeAtOnce,
   foreseeCondition,
   foreseeSteps,
-  foreseeValue,
   type KnownFacts,
+  type PlanWork,
 } from './partial-evaluation.ts';
 import { forecastStep } from './step-forecast.ts';
+
+type IsSkipped = (index: number) => boolean;
 
 /** The foreseen result of a step's `when`. */
 export type Condition = 'holds' | 'fails' | 'unknown';
@@ -57,23 +62,23 @@ interface Rehearsal {
  */
 export async function rehearseRun(
   plan: RunPlan,
-  conditionOf: (index: number, isSkipped: (index: number) => boolean) => Condition,
+  conditionOf: (index: number, isSkipped: IsSkipped) => Condition | Promise<Condition>,
 ): Promise<Rehearsal> {
   const { steps } = plan;
   const conditions = new Map<number, Condition>();
   /** A dependency of a handler must fail and let the run continue. */
-  const mayBegin = (step: PlannedStep, isSkipped: (index: number) => boolean): boolean =>
+  const mayBegin = (step: PlannedStep, isSkipped: IsSkipped): boolean =>
     !isHandler(step) || step.dependencies.some((at) => steps[at]?.continues === true && !isSkipped(at));
 
-  const may = rehearseOnce(steps.map(forgetItems).map(handleAnything), (index, isSkipped) => {
+  const may = await rehearseOnce(steps.map(forgetItems).map(handleAnything), async (index, isSkipped) => {
     if (!mayBegin(steps[index] as PlannedStep, isSkipped)) return false;
-    const condition = conditionOf(index, isSkipped);
+    const condition = await conditionOf(index, isSkipped);
     conditions.set(index, condition);
     return condition !== 'fails';
   });
   const certain = steps.map(forgetItems);
-  const usual = rehearseOnce(certain, (index) => conditions.get(index) !== 'fails');
-  const sure = rehearseOnce(certain, (index) => conditions.get(index) === 'holds');
+  const usual = await rehearseOnce(certain, (index) => conditions.get(index) !== 'fails');
+  const sure = await rehearseOnce(certain, (index) => conditions.get(index) === 'holds');
   return { may, usual, sure };
 }
 
@@ -92,30 +97,44 @@ function handleAnything(step: PlannedStep): PlannedStep {
 }
 
 /** Calls `happens` in the order of a run in which every step that happens succeeds. */
-function rehearseOnce(
+async function rehearseOnce(
   steps: readonly PlannedStep[],
-  happens: (index: number, isSkipped: (index: number) => boolean) => boolean,
-): readonly boolean[] {
+  happens: (index: number, isSkipped: IsSkipped) => boolean | Promise<boolean>,
+): Promise<readonly boolean[]> {
   const { state, commands } = startRun({ steps, max_in_flight: steps.length });
   const isSkipped = (index: number): boolean => state.steps[index] === 'skipped';
-  const decide = (step: number): StepVerdict => ({ type: happens(step, isSkipped) ? 'go' : 'skip' });
   for (const command of commands) {
     if (command.type === 'execute') {
       const { step, item } = command;
       commands.push(...applyEvent(state, { type: 'step_ended', step, item, state: 'succeeded' }));
     } else if (command.type === 'decide') {
       const { steps: asked } = command;
-      commands.push(...applyEvent(state, { type: 'decided', steps: asked, verdicts: asked.map(decide) }));
+      const verdicts: StepVerdict[] = [];
+      for (const step of asked) verdicts.push({ type: (await happens(step, isSkipped)) ? 'go' : 'skip' });
+      commands.push(...applyEvent(state, { type: 'decided', steps: asked, verdicts }));
     }
   }
   return state.steps.map((step) => step === 'succeeded');
 }
 
+/** @throws AppError `expression_limit` */
 export async function forecastRun(context: PlanContext, task: RunTask): Promise<RunForecast> {
+  try {
+    return await forecastAll(context, task);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    const { pipeline, version, steps } = task.definition;
+    const index = /^\/steps\/(\d+)/.exec(error.pointer)?.[1];
+    const id = steps[Number(index)]?.id;
+    throw refuseWork(error, `${id === undefined ? '' : `step ${id} of `}${pipeline}@${version}`);
+  }
+}
+
+async function forecastAll(context: PlanContext, task: RunTask): Promise<RunForecast> {
   const { definition } = task;
   const compiled = compileDefinition(definition);
   const plan = planRun(definition, { compiled });
-  const stage = createStage(task, compiled);
+  const stage = createStage(context.work, task, compiled);
   const rehearsal = await rehearseRun(plan, stage.conditionOf);
   const forecasts: StepForecast[] = [];
   for (const [index, step] of compiled.steps.entries()) {
@@ -186,14 +205,22 @@ function findLateness(
 /** Values that are set from values that are set: so many are followed. */
 const deepestSets = 50;
 
+function runOf({ pipeline, version }: RunTask['definition'], job_id: string): KnownFacts['run'] {
+  return { id: newId('run'), job_id, attempt: 1, pipeline, version };
+}
+
 /** Keeps the values of the certain steps, before and during the rehearsals. */
-function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: CompiledDefinition) {
-  const { pipeline, version } = definition;
+function createStage(
+  work: PlanWork,
+  { definition, job, jobId: job_id }: RunTask,
+  { steps }: CompiledDefinition,
+) {
   const findings: Finding[] = [];
-  let isSkipped: (index: number) => boolean = () => false;
+  let isSkipped: IsSkipped = () => false;
   const facts: KnownFacts = {
+    work,
     job,
-    run: { id: newId('run'), job_id, attempt: 1, pipeline, version },
+    run: runOf(definition, job_id),
     // A skip is certain before the run, and so are values that read nothing but the job; the end of a call is not.
     steps: foreseeSteps(
       steps.map(({ definition: { id } }) => id),
@@ -206,17 +233,17 @@ function createStage({ definition, job, jobId: job_id }: RunTask, { steps }: Com
     const { kind, input, when, items } = steps[index] as CompiledStep;
     if (kind !== 'set' || when !== null || items !== null || depth === deepestSets) return null;
     depth += 1;
-    const foreseen = known.has(index) ? null : foreseeValue(facts, input);
+    const foreseen = known.has(index) ? null : foreseeAtOnce(facts, input);
     depth -= 1;
     if (foreseen?.kind === 'known')
       known.set(index, { status: 'succeeded', output: foreseen.value, cost_usd: 0 });
     return known.get(index) ?? null;
   };
-  const conditionOf = (index: number, isLeftOut: (index: number) => boolean): Condition => {
+  const conditionOf = async (index: number, isLeftOut: IsSkipped): Promise<Condition> => {
     isSkipped = isLeftOut;
     const when = steps[index]?.when ?? null;
     if (when === null) return 'holds';
-    const answer = foreseeCondition(facts, when);
+    const answer = await foreseeCondition(facts, when);
     if (answer.kind === 'known') return answer.value ? 'holds' : 'fails';
     if (answer.kind === 'wrong') findings.push(findingOf(answer));
     return 'unknown';

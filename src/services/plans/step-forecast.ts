@@ -43,7 +43,7 @@ export async function forecastStep(
 ): Promise<StepForecast> {
   const { step, pointer, facts } = task;
   if (step.items === null) return toStepForecast(await forecastOne(context, run, task));
-  const list = readList(foreseeValue(facts, step.items), `${pointer}/for_each/items`);
+  const list = readList(await foreseeValue(facts, step.items), `${pointer}/for_each/items`);
   if ('value' in list) return forecastItems(context, run, { ...task, list: list.value });
   const one = await forecastOne(context, run, task);
   return {
@@ -69,7 +69,7 @@ async function forecastOne(
   run: RunTask,
   { item, ...task }: StepTask & { readonly item?: Item },
 ): Promise<UnitForecast> {
-  const read = foreseeValue(task.facts, task.step.input, item);
+  const read = await foreseeValue(task.facts, task.step.input, item);
   const input = read.kind === 'known' ? (read.value as JsonObject) : null;
   const unit = await forecastUnit(context, run, { ...task, input });
   return read.kind === 'wrong' ? { ...unit, findings: [findingOf(read), ...unit.findings] } : unit;
@@ -120,9 +120,13 @@ async function forecastItems(
   if (looked < wanted) context.inputBudget.isShort = true;
   const units: UnitForecast[] = [];
   for (let index = 0; index < looked; index++) {
+    if (index > 0 && task.facts.work.isShort) {
+      context.inputBudget.isShort = true;
+      break;
+    }
     units.push(await forecastOne(context, run, { ...task, item: { item: list[index] ?? null, index } }));
   }
-  const rest = list.length - looked;
+  const rest = list.length - units.length;
   const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });
   const all = other === null ? units : [...units, other];
   const groups = [...groupUnits(units), ...(other === null ? [] : [groupOf(other, rest)])];

@@ -39,7 +39,7 @@ async function forecastSubRun(context: PlanContext, task: RunTask, unit: Planned
     const asked: RunTask = { ...terms, definition, job, jobId: newId('job'), ceilingUsd };
     return showSubRun(await forecastOnce(context, asked), { definition, own, pointer });
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
+    if (!(error instanceof AppError) || error.code === 'expression_limit') throw error;
     if (error.code === 'job_invalid') return refuse(`${unit.pointer}/input`, error.code, error.message);
     return refuse(pointer, error.code === 'not_found' ? 'pipeline_unknown' : error.code, error.message);
   }

@@ -21,6 +21,7 @@ import { lineOf, rankOf } from '../../core/routing/call-line.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RankedInstance } from '../../core/routing/types.ts';
 import { createTally } from '../../core/tally.ts';
+import { noteWork, turnFor } from '../expression-work.ts';
 import { newId } from '../ids.ts';
 import { findInputErrors } from '../registry/specs.ts';
 import { vetInstance } from '../registry/vetting.ts';
@@ -40,11 +41,13 @@ export async function claimInstance(
   const { capability } = target.route;
   const beganAt = performance.now();
   const deadline = beganAt + target.maxWaitMs;
+  const turn = turnFor();
+  if (turn !== null) await turn;
   const search = new ClaimSearch({
     seed: seedOf(target.key),
     route: target.route,
     tried,
-    costOf: createCostOfInput(target.input),
+    costOf: createCostOfInput(target.input, { note: noteWork }),
     projectId: target.projectId,
   });
   const own = { target, search };

@@ -35,6 +35,7 @@ import { readHeadroom } from '../../db/money/budget.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
+import { noteWork, turnFor } from '../expression-work.ts';
 import { type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
 import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
@@ -128,9 +129,12 @@ export async function previewDecision(
   const known = fleet.of(capability);
   const { ruledOut } =
     input === undefined ? noRefusals : await findRefusals(validator, known.instances, input);
-  const costOf = input === undefined ? null : createCostOfInput(input);
-  const bounds = boundsOf(known, costOf, { projectId, nowMs: fleet.nowMs() });
-  return previewChoice(fleet, toConstraints(capability, wish), { ...headroom, ruledOut, bounds }).decision;
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  const costOf = input === undefined ? null : createCostOfInput(input, { note: noteWork });
+  const route = toConstraints(capability, wish);
+  const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
+  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds }).decision;
 }
 
 /** @throws AppError `not_found` */

@@ -8,11 +8,13 @@ import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { findListedStep, mentionItem, mentionsOf } from '../../core/expression/large-outputs.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
 import { type Evaluated, evaluateSafely, readList, toItems } from '../../core/run/step-rules.ts';
 import { findSecretPlaces, type SecretPlace } from '../../core/secrets/secret-places.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { evaluateNow, turnFor } from '../expression-work.ts';
 import type { RunContext } from './run-context.ts';
 import type { StepResults } from './step-results.ts';
 
@@ -22,16 +24,25 @@ export interface RunValues {
   readonly results: StepResults;
 }
 
-/** Evaluates a template of a run. @param own the fields of an item; default: outside of any item */
+interface OwnFields extends Pick<ExpressionScope, 'item' | 'index'> {
+  readonly meter?: Meter;
+}
+
+type EvaluateInRun<Value> = (template: CompiledTemplate, scope: ExpressionScope, meter: Meter) => Value;
+
+/** Evaluates a template of a run. @param own the fields of an item, and the meter of several templates */
 export async function evaluateInRun<Value>(
   { context, results }: RunValues,
   template: CompiledTemplate,
-  evaluate: (template: CompiledTemplate, scope: ExpressionScope) => Value,
-  own: Pick<ExpressionScope, 'item' | 'index'> = {},
+  evaluate: EvaluateInRun<Value>,
+  { meter = new Meter(workLimits.run), ...own }: OwnFields = {},
 ): Promise<Evaluated<Value>> {
   const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
   if (failure !== null) return { error: failure };
-  return evaluateSafely(() => evaluate(template, { steps, ...context.scope, ...own }));
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  const scope = { steps, ...context.scope, ...own };
+  return evaluateNow(meter, () => evaluateSafely(() => evaluate(template, scope, meter)));
 }
 
 /** Reads the list of a step's `for_each`; null for a step without. @param wanted the item to read; default: any */
@@ -106,9 +117,9 @@ export async function resolveInput(
   return 'error' in evaluated ? evaluated : evaluated.value;
 }
 
-function evaluateInput(template: CompiledTemplate, scope: ExpressionScope) {
-  const input = evaluateTemplate(template, scope) as JsonObject;
-  return { input, places: findSecretPlaces(template, scope) };
+function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter: Meter) {
+  const input = evaluateTemplate(template, scope, meter) as JsonObject;
+  return { input, places: findSecretPlaces(template, scope, meter) };
 }
 
 async function readItem(

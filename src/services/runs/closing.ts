@@ -16,6 +16,7 @@ import {
   referTo,
   tooLargeValue,
 } from '../../core/expression/large-outputs.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
 import type { CompiledTemplate } from '../../core/expression/template.ts';
 import { writeJson } from '../../core/json/text.ts';
 import type { RunOutcome } from '../../core/run/machine.ts';
@@ -115,7 +116,7 @@ const largestSources = 128 * 1_048_576;
 async function evaluateOutput(ctx: CloseCtx, context: RunContext): Promise<RunResult> {
   const { output } = context.compiled;
   if (output === null) return gatherOutputs(ctx, context);
-  const { value, error } = await evaluateSized(ctx, context, output);
+  const { value, error } = await evaluateSized(ctx, context, { template: output });
   const result =
     value === tooLargeValue
       ? await evaluateParts(ctx, context, output)
@@ -148,11 +149,16 @@ interface SizedValue {
   readonly step: string | null;
 }
 
+interface SizedTemplate {
+  readonly template: CompiledTemplate;
+  readonly meter?: Meter;
+}
+
 /** Evaluates an output, or a part of it, unless it is too large. */
 async function evaluateSized(
   { results }: CloseCtx,
   context: RunContext,
-  template: CompiledTemplate,
+  { template, meter = new Meter(workLimits.run) }: SizedTemplate,
 ): Promise<SizedValue> {
   const read = mentionsOf(template).filter(({ reads_output }) => reads_output);
   const sizes = await results.sizesOf(
@@ -163,7 +169,7 @@ async function evaluateSized(
   const sources = { bytes: sum(sizes.values()), step: largest?.[0] ?? null };
   const inMemory = sum([...sizes.values()].map((bytes) => Math.min(bytes, largestOutput)));
   if (inMemory > largestSources) return { ...sources, value: tooLargeValue };
-  const evaluated = await evaluateInRun({ context, results }, template, evaluatePart);
+  const evaluated = await evaluateInRun({ context, results }, template, evaluatePart, { meter });
   if ('error' in evaluated) {
     const isTooLarge = evaluated.error.code === 'output_too_large';
     return isTooLarge ? { ...sources, value: tooLargeValue } : { ...sources, ...evaluated };
@@ -187,9 +193,12 @@ async function evaluateParts(
   output: CompiledTemplate,
 ): Promise<RunResult> {
   const { run_id } = context;
+  const all = new Meter(workLimits.output);
   const parts = new Map<string, SizedValue>();
   for (const [name, template] of partsOfOutput(output)) {
-    const part = await evaluateSized(ctx, context, template);
+    const meter = all.part(workLimits.run);
+    const part = await evaluateSized(ctx, context, { template, meter });
+    all.count(meter);
     if (part.error !== undefined) return { error: part.error };
     parts.set(name, part);
     const kept = [...parts].flatMap(([key, { value, bytes }]) =>

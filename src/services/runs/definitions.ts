@@ -15,6 +15,7 @@ import { compileDefinition } from '../../core/definition/compile.ts';
 import { evaluateTemplate } from '../../core/expression/evaluate.ts';
 import type { ExpressionScope } from '../../core/expression/evaluation.ts';
 import { ExpressionError } from '../../core/expression/language.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
 import { summarizeFindings } from '../../core/json/values.ts';
 import { findWrittenMediaJobs, type MediaMention } from '../../core/media.ts';
 import { listOpenRoutes } from '../../core/run/dispatch.ts';
@@ -30,6 +31,7 @@ import {
   type SchemaCompiler,
   SchemaRefused,
 } from '../../schemas/schema-compiler.ts';
+import { evaluateNow, refuseWork } from '../expression-work.ts';
 import { requireSound } from '../pipelines/definition-checks.ts';
 import type { CheckCtx } from '../pipelines/definition-facts.ts';
 
@@ -71,7 +73,7 @@ export interface KnownDefinition {
    * The key by which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give
    * it
    */
-  readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run']) => string | null;
+  readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run'], meter?: Meter) => string | null;
 }
 
 export interface KnownDefinitions {
@@ -206,12 +208,16 @@ function requireKey(value: Json): string {
 function createKeyReader(definition: PipelineDefinition): KnownDefinition['concurrencyKey'] {
   const template = definition.concurrency === undefined ? null : compileDefinition(definition).concurrencyKey;
   if (template === null) return () => null;
-  return (job, run) => {
+  return (job, run, all) => {
+    const meter = all === undefined ? new Meter(workLimits.key) : all.part(workLimits.key);
     try {
-      return requireKey(evaluateTemplate(template, { job, run, steps: {} }));
+      return requireKey(evaluateNow(meter, () => evaluateTemplate(template, { job, run, steps: {} }, meter)));
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
+      if (error.isTooLarge) throw refuseWork(error, 'concurrency.key');
       throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
+    } finally {
+      all?.count(meter);
     }
   };
 }

@@ -9,6 +9,7 @@ import type { Config } from '../../config.ts';
 import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
+import type { Meter } from '../../core/expression/meter.ts';
 import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import { chooseDispatch } from '../../core/run/dispatch.ts';
 import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
@@ -18,6 +19,7 @@ import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { turnFor } from '../expression-work.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia, type OwnMedia, refuseForeign } from '../jobs.ts';
 import { checkForRun } from '../pipelines/definition-checks.ts';
@@ -50,6 +52,8 @@ interface RunOrder extends AskedColumns {
   readonly origin?: RunOrigin;
   /** For many runs in one request: it caches its checks. */
   readonly check?: typeof checkForRun;
+  /** Of a request with many runs. */
+  readonly meter?: Meter;
 }
 
 export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
@@ -118,13 +122,13 @@ function noSuchJob(jobId: string): AppError {
 
 /** @throws AppError `job_invalid` when the job does not give the key */
 function readConcurrency(
-  { known, job }: Pick<RunOrder, 'known' | 'job'>,
+  { known, job, meter }: Pick<RunOrder, 'known' | 'job' | 'meter'>,
   runId: string,
 ): Pick<NewRun, 'concurrency_key' | 'concurrency_limit'> {
   const { concurrency, pipeline, version } = known.definition;
   if (concurrency === undefined) return {};
   const { job_id, body } = job;
-  const key = known.concurrencyKey(body, { id: runId, job_id, attempt: 1, pipeline, version });
+  const key = known.concurrencyKey(body, { id: runId, job_id, attempt: 1, pipeline, version }, meter);
   return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
 }
 
@@ -136,11 +140,13 @@ function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trac
 
 /** @throws AppError `job_invalid`, `media_unknown`, `definition_invalid` when it cannot run now */
 export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOrder): Promise<PreparedRun> {
-  const { known, job, isStored, reusedJobs, origin, check = checkForRun, ...asked } = order;
+  const { known, job, isStored, reusedJobs, origin, check = checkForRun, meter: _, ...asked } = order;
   const { definition, digest } = known;
   known.checkJob(job.body);
   await requireOwnMedia(ctx, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await check(ctx, projectId, { definition, digest });
+  const turn = definition.concurrency === undefined ? null : turnFor();
+  if (turn !== null) await turn;
   const run_id = newId('run');
   const { pipeline, version } = definition;
   const dispatch = decideDispatch(ctx, known.openRoutes);

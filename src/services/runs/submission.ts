@@ -8,6 +8,7 @@
 import type { Problem } from '../../contracts/problem.ts';
 import type { Run, RunRequest } from '../../contracts/run.ts';
 import type { BulkAnswer } from '../../contracts/run-control.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
 import type { Db } from '../../db/connect.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
@@ -162,6 +163,7 @@ async function prepareAll(
 ): Promise<readonly (PreparedRun | AppError)[]> {
   const within = { ...ctx, definitions: rememberFinds(ctx.definitions) };
   const check = rememberChecks();
+  const meter = new Meter(workLimits.request);
   const prepared: (PreparedRun | AppError)[] = [];
   for (const request of requests) {
     if (request instanceof AppError) {
@@ -170,7 +172,7 @@ async function prepareAll(
     }
     try {
       const order = await readRequest(within, projectId, request);
-      prepared.push(await prepareRun(within, projectId, { ...order, ...startedBy(by), check }));
+      prepared.push(await prepareRun(within, projectId, { ...order, ...startedBy(by), check, meter }));
     } catch (error) {
       const refused = toAppError(error);
       if (refused.code === 'internal') throw error;

@@ -9,6 +9,7 @@ import {
   ExpressionSyntaxError,
   expressionLimits,
 } from '../../../src/core/expression/language.ts';
+import { Meter, workLimits } from '../../../src/core/expression/meter.ts';
 import { readTemplate } from '../../../src/core/expression/template.ts';
 import { jsonTypeOf } from '../../../src/core/json/values.ts';
 import { isLong } from '../../support/long.ts';
@@ -36,10 +37,10 @@ function endingOf(evaluate: () => Json): Ending {
 }
 
 /** What became of a template; undefined for one that was refused. */
-function run(text: Json, scope: ExpressionScope, built?: number): Ending | undefined {
+function run(text: Json, scope: ExpressionScope, meter?: Meter): Ending | undefined {
   const { template, errors } = readTemplate(text);
   for (const error of errors) expect(error).toBeInstanceOf(ExpressionSyntaxError);
-  return errors.length > 0 ? undefined : endingOf(() => evaluateTemplate(template, scope, built));
+  return errors.length > 0 ? undefined : endingOf(() => evaluateTemplate(template, scope, meter));
 }
 
 function expectSound(ending: Ending | undefined): void {
@@ -249,10 +250,10 @@ describe('a template that asks for far more work than it is long', () => {
     ['looks into texts', `{{ (false${fill(' || "b" in job.text')}) }}`],
   ])('is stopped when it %s', (_, template) => {
     expectQuick(() => {
-      const ending = run(template, aJob(big), expressionLimits.built * part);
+      const ending = run(template, aJob(big), new Meter(workLimits.run * part));
       expect(ending).toEqual({ error: expect.any(ExpressionError) });
       expect(ending).toMatchObject({
-        error: { message: expect.stringMatching(/build or compare more than/) },
+        error: { message: expect.stringMatching(/units of work/) },
       });
     });
   });

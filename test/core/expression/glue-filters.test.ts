@@ -2,11 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
-import {
-  ExpressionError,
-  ExpressionSyntaxError,
-  expressionLimits,
-} from '../../../src/core/expression/language.ts';
+import { ExpressionError, ExpressionSyntaxError } from '../../../src/core/expression/language.ts';
+import { workLimits } from '../../../src/core/expression/meter.ts';
 import { compileTemplate, referencedSteps } from '../../../src/core/expression/template.ts';
 import { canonicalJson } from '../../../src/core/json/values.ts';
 import { aJob, evaluateIn } from './a-scope.ts';
@@ -255,7 +252,7 @@ describe('their work', () => {
     ['repeated lists', `job.list${' | concat(job.list)'.repeat(30)}`],
   ])('is bounded: %s', (_, expression) => {
     const job = { big, half: `${'a'.repeat(49_999)}b`, list: Array.from({ length: 100_000 }, () => 1) };
-    expect(failureOf(expression, job)).toContain(`more than ${expressionLimits.built} characters`);
+    expect(failureOf(expression, job)).toContain(`more than ${workLimits.run} units of work`);
   });
 
   it('is bounded by the depth of arguments', () => {

@@ -11,6 +11,7 @@ import {
   partsOfOutput,
 } from '../../../src/core/expression/large-outputs.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
+import { countProcessorMs } from '../../support/processor-time.ts';
 
 const parts = fc.uniqueArray(fc.record({ name: fc.string(), bytes: fc.nat(100) }), {
   selector: ({ name }) => name,
@@ -110,4 +111,17 @@ describe('of the list of a step', () => {
   ])('%s is the whole list of step %s', (template, step) => {
     expect(findListedStep(compileTemplate(template))).toBe(step);
   });
+});
+
+test('the fields of an item are found in one pass over its paths', () => {
+  const count = 40_000;
+  const names = Array.from({ length: count }, (_, at) => `k${at}`);
+  const item = Object.fromEntries(names.map((name) => [name, { a: name, b: 0 }]));
+  const spentMs = countProcessorMs();
+  const kept = keepFields(
+    item,
+    names.map((name) => [name, 'a']),
+  );
+  expect(spentMs()).toBeLessThan(2_000); // some tens: pass by pass it is ten times as much as that
+  expect(kept).toEqual(Object.fromEntries(names.map((name) => [name, { a: name }])));
 });

@@ -12,7 +12,7 @@ export function anInstance(id: string, instance: Partial<InstanceSnapshot> = {})
     tags: ['local'],
     max_concurrency: 1,
     state: 'up',
-    spec_digest: null,
+    spec_digest: 'a-digest',
     held: 0,
     reported_extra: 0,
     duration_ms: 10_000,

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { CostModel } from '../../../src/contracts/capability.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { ClaimSearch } from '../../../src/core/call/claim-search.ts';
+import { workLimits } from '../../../src/core/expression/meter.ts';
 import { toNanoUsd } from '../../../src/core/money/nano-usd.ts';
 import {
   boundsOf,
@@ -27,15 +28,20 @@ import { anInstance, aPaid, aRequest, now } from './a-snapshot.ts';
 const worst_case =
   '{{ (input.messages | tokens) * 0.000003 + (input.max_output_tokens ?? 4096) * 0.000015 }}';
 const model = aPaid('model', 0.2, { worst_case, settle: 'reported' });
+const route = {
+  projectId: 'prj_1',
+  versionRange: null,
+  tags: [],
+  ruledOut: new Map(),
+  nowMs: now,
+} as const;
 const ask = (content: string, max_output_tokens?: number): JsonObject => ({
   messages: [{ role: 'user', content }],
   ...(max_output_tokens === undefined ? {} : { max_output_tokens }),
 });
 
-const caller = { projectId: 'prj_1', nowMs: now };
-
 function boundsFor(input: JsonObject, ...declaring: InstanceSnapshot[]) {
-  return boundsOf({ declaring }, createCostOfInput(input), caller);
+  return boundsOf({ declaring }, createCostOfInput(input), route);
 }
 
 function boundOf(input: JsonObject, instance: Partial<InstanceSnapshot>) {
@@ -66,8 +72,53 @@ describe('the cost of an input', () => {
   it('stays within the work limit of the language', () => {
     const input = { messages: Array.from({ length: 20 }, () => 'x'.repeat(1_000_000)) };
     expect(createCostOfInput(input)('{{ input | tokens }}')).toEqual({
-      fault: 'the expressions build or compare more than 16777216 characters',
+      fault: `it takes more than ${workLimits.price} units of work for this input`,
     });
+  });
+
+  it('counts for those that the route leaves in alone', () => {
+    const priced = (id: string, over: Partial<InstanceSnapshot> = {}) =>
+      aPaid(id, 1, { worst_case: `{{ 0.${id.length} }}`, ...over });
+    const declaring = [
+      priced('up'),
+      priced('down', { state: 'down' }),
+      priced('quarantined', { state: 'quarantined' }),
+      priced('draining', { state: 'draining' }),
+      priced('unvetted', { spec_digest: null }),
+      priced('old', { version: '0.9.0' }),
+      priced('tagless', { tags: [] }),
+      priced('ruled out'),
+    ];
+    const texts: string[] = [];
+    const costOf = (text: string) => {
+      texts.push(text);
+      return 0.5;
+    };
+    const ruledOut = new Map([['ruled out', 'already_tried']] as const);
+    const bounds = boundsOf({ declaring }, costOf, {
+      ...route,
+      versionRange: '^1.0.0',
+      tags: ['cloud'],
+      ruledOut,
+    });
+    expect([[...(bounds?.keys() ?? [])], texts]).toEqual([['up'], ['{{ 0.2 }}']]);
+  });
+
+  it('draws with all others of a choice on one meter, and says which limit it passed', () => {
+    const input = { text: 'x'.repeat(workLimits.price * 3) };
+    const notes: number[] = [];
+    const costOf = createCostOfInput(input, { note: (units) => notes.push(units) });
+    const price = (at: number) => costOf(`{{ ${at} + (input.text | tokens) * 0 + 1 }}`);
+    const prices = Array.from({ length: 20 }, (_, at) => price(at));
+    const counted = prices.filter((one) => typeof one === 'number').length;
+    expect(counted).toBeGreaterThan(1);
+    expect(prices.slice(counted)).toEqual(
+      prices.slice(counted).map(() => ({ fault: 'the prices of this choice take too much work together' })),
+    );
+    expect(notes.reduce((sum, units) => sum + Math.min(units, workLimits.price), 0)).toBeLessThanOrEqual(
+      2 * workLimits.choice,
+    );
+    expect(price(0)).toBe(1);
   });
 
   it('has as many decimals as a rate, so that no error of a double is reserved', () => {
@@ -165,6 +216,36 @@ describe('the faults of a price by the input', () => {
   });
 });
 
+describe('an expression of a price, when it is registered', () => {
+  const big = `"${'x'.repeat(100)}" | replace("x", "${'x'.repeat(100)}")`;
+  const faultOf = (text: string) =>
+    findCostFaults({
+      cost_model: { type: 'per_second', rate_usd: 1, worst_case: text },
+      settle: 'computed',
+    })[0]?.message;
+
+  it.each([
+    ['builds a text', `{{ (${big} | replace("x", "${'y'.repeat(100)}") | length) * 0.1 }}`],
+    ['reads its input again and again', `{{ (input.prompt${' | lower'.repeat(100)} | length) * 0.1 }}`],
+    ['looks into lists', `{{ (input.messages${' | sort_by("role")'.repeat(200)} | length) * 0.1 }}`],
+    ['reads a built text', `{{ (${big}${' | basename'.repeat(200)} | length) * 0.1 }}`],
+  ])('is refused with the figure when it %s', (_, text) => {
+    expect(faultOf(text)).toMatch(
+      /^takes (more than )?\d+ units of work for an input of usual size; at most 10000 are allowed$/,
+    );
+  });
+
+  it.each([
+    worst_case,
+    '{{ (input | tokens) * 0.000003 }}',
+    '{{ (input.n ?? 1) * ((input.messages | tokens) * 0.000003 + input.max_output_tokens * 0.000015) }}',
+    '{{ (input.texts[*].body | join("") | length) * 0.000001 }}',
+    '{{ input.frames[0].width * input.frames[0].height * 1e-9 + 0.01 }}',
+  ])('is taken when it is cheap: %s', (text) => {
+    expect(faultOf(text)).toBeUndefined();
+  });
+});
+
 describe('a choice by the input', () => {
   it('takes a small call under a ceiling that the rate exceeds', () => {
     const request = aRequest({ ceilingUsd: 0.05, bounds: boundsFor(ask('x'.repeat(40), 100), model) });
@@ -209,13 +290,13 @@ describe('a choice by the input', () => {
 
   it('reserves the rate again after three overruns of the same project, until their time is over', () => {
     const often = [now - 1, now - 2, now - 3];
-    expect(boundOf(ask('x'), { overran: { [caller.projectId]: often } })).toMatchObject({
+    expect(boundOf(ask('x'), { overran: { [route.projectId]: often } })).toMatchObject({
       worstUsd: null,
       fault: expect.stringContaining('three'),
     });
-    const others = { prj_other: often, [caller.projectId]: [now - 1, now - 2, null] };
+    const others = { prj_other: often, [route.projectId]: [now - 1, now - 2, null] };
     expect(boundOf(ask('x'), { overran: others })).not.toHaveProperty('fault');
-    expect(boundOf(ask('x'), { overran: { [caller.projectId]: [] } })).not.toHaveProperty('fault');
+    expect(boundOf(ask('x'), { overran: { [route.projectId]: [] } })).not.toHaveProperty('fault');
   });
 });
 
@@ -251,7 +332,7 @@ describe('the expected cost', () => {
       aPaid('expected', 1, { expected_cost: 'e', worst_case: null }),
       aPaid('none', 1, { worst_case: null, expected_cost: null }),
     ];
-    expect([...(boundsOf({ declaring }, costOf, caller) ?? [])]).toEqual([
+    expect([...(boundsOf({ declaring }, costOf, route) ?? [])]).toEqual([
       ['worst', { worstUsd: 0.5, expectedUsd: null }],
       ['expected', { worstUsd: null, expectedUsd: 0.5 }],
       ['none', { worstUsd: null, expectedUsd: null }],
@@ -308,7 +389,7 @@ describe('the reservation', () => {
     const request = aRequest({ bounds: boundsFor(ask('x'), model) });
     expect(worstCaseNano(plain, request)).toBe(200_000_000n);
     expect(expectedCost(plain, request)).toBe(0.2);
-    expect(boundsOf({}, createCostOfInput({}), caller)).toBeUndefined();
-    expect(boundsOf({ declaring: [model] }, null, caller)).toBeUndefined();
+    expect(boundsOf({}, createCostOfInput({}), route)).toBeUndefined();
+    expect(boundsOf({ declaring: [model] }, null, route)).toBeUndefined();
   });
 });

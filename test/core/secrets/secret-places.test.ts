@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
+import { Meter } from '../../../src/core/expression/meter.ts';
 import { compileTemplate } from '../../../src/core/expression/template.ts';
 import {
   describePlaces,
@@ -22,7 +23,7 @@ function read(written: Json, job: JsonObject = {}) {
   const scope = aScope({ job });
   return {
     input: evaluateTemplate(template, scope) as JsonObject,
-    places: findSecretPlaces(template, scope),
+    places: findSecretPlaces(template, scope, new Meter(10_000)),
   };
 }
 

@@ -6,10 +6,12 @@ import {
   foreseeSteps,
   foreseeValue,
   type KnownFacts,
+  PlanWork,
 } from '../../../src/services/plans/partial-evaluation.ts';
 
 const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'trailer', version: '1' };
 const known: KnownFacts = {
+  work: new PlanWork(),
   job: { fast: false, clips: ['a', 'b'] },
   run,
   steps: foreseeSteps(['open', 'left_out'], (index) => (index === 1 ? { status: 'skipped' } : null)),
@@ -34,24 +36,24 @@ describe('before a run', () => {
     ['run.pipeline == "trailer"', value(true)],
     ['job.slow', { kind: 'wrong', pointer: '/w', message: expect.stringContaining('job.slow') }],
     ['steps.left_out.output.ok', { kind: 'wrong', pointer: '/w', message: expect.any(String) }],
-  ])('%s is %o', (text, expected) => {
-    expect(foreseeCondition(known, compileCondition(text, '/w'))).toEqual(expected);
+  ])('%s is %o', async (text, expected) => {
+    expect(await foreseeCondition(known, compileCondition(text, '/w'))).toEqual(expected);
   });
 
-  it('knows a value when all of its parts are known', () => {
+  it('knows a value when all of its parts are known', async () => {
     const template = compileTemplate({
       clips: '{{ job.clips }}',
       at: '{{ index }}',
       clip: '{{ item.path }}',
     });
-    expect(foreseeValue(known, template, { item: { path: 'x' }, index: 3 })).toEqual(
+    expect(await foreseeValue(known, template, { item: { path: 'x' }, index: 3 })).toEqual(
       value({ clips: ['a', 'b'], at: 3, clip: 'x' }),
     );
-    expect(foreseeValue(known, template)).toEqual(unknown);
+    expect(await foreseeValue(known, template)).toEqual(unknown);
   });
 
-  it('knows nothing of a job that is not given', () => {
-    expect(foreseeCondition(withoutJob, compileCondition('(job.fast ?? false)'))).toEqual(unknown);
-    expect(foreseeValue(withoutJob, compileTemplate({ all: '{{ job }}' }))).toEqual(unknown);
+  it('knows nothing of a job that is not given', async () => {
+    expect(await foreseeCondition(withoutJob, compileCondition('(job.fast ?? false)'))).toEqual(unknown);
+    expect(await foreseeValue(withoutJob, compileTemplate({ all: '{{ job }}' }))).toEqual(unknown);
   });
 });

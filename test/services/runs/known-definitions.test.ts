@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
+import { Meter } from '../../../src/core/expression/meter.ts';
 import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
 import { useDatabase } from '../../support/database.ts';
 
@@ -50,4 +51,24 @@ it.each([
       message: expect.stringMatching(/^concurrency\.key.{0,120}$/),
     }),
   );
+});
+
+it.each([
+  ['of a text', `{{ job.text${' | lower'.repeat(50)} | length }}`],
+  ['of numbers', `{{ job.numbers${' | sort'.repeat(50)} | length }}`],
+])('a concurrency key that takes much work %s is refused with its place', async (_, key) => {
+  const known = await know(async () => null).ofBody(
+    aDefinition({ concurrency: { key, limit: 1, on_limit: 'queue' } }),
+  );
+  const job = { text: 'x'.repeat(100_000), numbers: Array.from({ length: 10_000 }, (__, at) => at) };
+  expect(() => known.concurrencyKey(job, run)).toThrow(
+    expect.objectContaining({
+      code: 'expression_limit',
+      errors: [expect.objectContaining({ pointer: '/concurrency/key' })],
+    }),
+  );
+  const meter = new Meter(10_000);
+  expect(known.concurrencyKey({ text: 'x', numbers: [] }, run, meter)).toMatch(/^[01]$/);
+  expect(() => known.concurrencyKey(job, run, meter)).toThrow(/units of work/);
+  expect(() => known.concurrencyKey({ text: 'x', numbers: [] }, run, meter)).toThrow(/units of work/);
 });

@@ -107,3 +107,25 @@ it('an answer that would be too large leaves the last ones to the next one, and 
   expect(answers).toBeGreaterThan(1);
   expect(told).toHaveLength(ids.length);
 });
+
+it('a condition that takes too much work fails its step with the place, and no other', async () => {
+  const run = await aRun(db, {
+    ...stepsOf([
+      step('heavy', { when: `(job.text${' | trim | lower'.repeat(400)} | length) > 0` }),
+      step('items', { for_each: { items: `{{ job.numbers${' | sort'.repeat(100)} }}` } }),
+      step('light', { when: 'job.text != ""' }),
+    ]),
+    job: { text: 'x'.repeat(200_000), numbers: Array.from({ length: 20_000 }, (_, at) => at) },
+  });
+  const refused = (place: string) => ({
+    type: 'fail',
+    error: { code: 'expression_limit', message: expect.stringMatching(`units of work \\(at ${place}\\)$`) },
+  });
+  const { run_id } = run;
+  const asked = ['heavy', 'items', 'light'];
+  expect(await world.newWorker().decide({ run_id, step_ids: asked })).toEqual([
+    refused('/steps/0/when'),
+    refused('/steps/1/for_each/items'),
+    { type: 'go' },
+  ]);
+});

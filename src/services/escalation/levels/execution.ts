@@ -7,6 +7,7 @@
 import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
+import { Meter, workLimits } from '../../../core/expression/meter.ts';
 import {
   type AskedCorrection,
   type CorrectionAnswer,
@@ -24,7 +25,9 @@ import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
 import type { NewEscalation } from '../../../db/escalation/escalation.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
+import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { Ctx, WorkerCtx } from '../../context.ts';
+import { evaluateNow, turnFor } from '../../expression-work.ts';
 import { executeRevision } from '../../steps/execution.ts';
 import type { StepExecution, WaitingStep } from '../../steps/step-end.ts';
 import type { EscalatedTask } from '../ladder/escalated-task.ts';
@@ -63,39 +66,44 @@ function lastErrorOf({ history }: Pick<LadderJob, 'history'>): string | null {
   return history.at(-1)?.error ?? null;
 }
 
-function checkResult(
-  { validator }: Pick<Ctx, 'validator'>,
-  { result_schema }: LadderJob,
-  result: Json,
-): ExecutionEnd {
-  const [fault] = result_schema === null ? [] : validator.ofSchema(result_schema)(result);
+function checkResult({ result_schema }: LadderJob, result: Json): ExecutionEnd {
+  const [fault] = result_schema === null ? [] : createSchemaCompiler().compile(result_schema)(result);
   if (fault === undefined) return { kind: 'succeeded', result };
   const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
 }
 
 /** Expands a skill's template for the job; null when it gives no result. */
-function expandTemplate({ skill, groups }: RankedSkill, { context = null }: LadderJob): Json | null {
+function expandTemplate(
+  { skill, groups }: RankedSkill,
+  { context = null }: LadderJob,
+  meter: Meter,
+): Json | null {
   const parsing = parseTemplate(skill.template ?? '');
   if (!parsing.ok || parsing.template.kind !== 'text') return null;
-  const expanded = applyTemplate(parsing.template, { input: context, match: groups });
+  const { template } = parsing;
+  const scope = { input: context, match: groups };
+  const expanded = evaluateNow(meter, () => applyTemplate(template, scope, meter));
   return expanded.ok ? expanded.input : null;
 }
 
 async function applyTemplates(
-  ctx: Pick<Ctx, 'skillMatcher' | 'validator'>,
+  { skillMatcher }: Pick<Ctx, 'skillMatcher'>,
   job: LadderJob,
 ): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
   const query = { project_id, job_type, signals, error: lastErrorOf(job), with_template: true };
   const tried: RankedSkill[] = [];
   let last: ExecutionEnd | null = null;
-  for (const ranked of await ctx.skillMatcher.match(query)) {
-    const result = expandTemplate(ranked, job);
+  const meter = new Meter(workLimits.request);
+  for (const ranked of await skillMatcher.match(query)) {
+    const turn = turnFor();
+    if (turn !== null) await turn;
+    const result = expandTemplate(ranked, job, meter);
     if (result === null) continue;
     tried.push(ranked);
     const used = tried.map(({ skill }) => skill.id);
-    last = checkResult(ctx, job, result);
+    last = checkResult(job, result);
     if (last.kind === 'succeeded') {
       return endExecution(0, last, { skills: tried, used, solved_by: ranked.skill.id });
     }
@@ -142,11 +150,7 @@ async function askExecutor(
       return endExecution(level, { kind: 'gave_up', error }, { model, skills });
     }
     case 'result':
-      return endExecution(level, checkResult(ctx, job, reading.result), {
-        model,
-        skills,
-        used: reading.used,
-      });
+      return endExecution(level, checkResult(job, reading.result), { model, skills, used: reading.used });
   }
 }
 

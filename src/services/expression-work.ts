@@ -1,0 +1,50 @@
+/**
+ * The work of expressions in this process. However many requests and runs evaluate at once, one turn of the event loop
+ * does little more than one of their evaluations: what comes after waits until everything else was served once.
+ */
+import { setImmediate } from 'node:timers/promises';
+import type { ExpressionError } from '../core/expression/language.ts';
+import type { Meter } from '../core/expression/meter.ts';
+import { AppError } from '../errors/app-error.ts';
+
+/** Some hundred microseconds, and about two hundred usual inputs of a step. */
+const unitsPerTurn = 50_000;
+
+let done = 0;
+let rest: Promise<void> | null = null;
+
+/** Counts work that was done in this turn. */
+export function noteWork(units: number): void {
+  done += units;
+  if (done < unitsPerTurn || rest !== null) return;
+  rest = setImmediate().then(() => {
+    done = 0;
+    rest = null;
+  });
+}
+
+async function waitForRest(): Promise<void> {
+  while (rest !== null) await rest;
+}
+
+/** @returns what to wait for before more work is done; null as a rule, so that nothing is awaited in vain */
+export function turnFor(): Promise<void> | null {
+  return rest === null ? null : waitForRest();
+}
+
+/** Evaluates, and counts it. @param meter that the evaluation draws on */
+export function evaluateNow<Value>(meter: Meter, evaluate: () => Value): Value {
+  const before = meter.left;
+  try {
+    return evaluate();
+  } finally {
+    noteWork(before - meter.left);
+  }
+}
+
+/** @param where whose expressions they are, such as `step a` */
+export function refuseWork({ message, pointer }: ExpressionError, where: string): AppError {
+  return new AppError('expression_limit', `${where}: ${message} (at ${pointer})`, {
+    errors: [{ pointer, code: 'expression_limit', message }],
+  });
+}
