@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import { attacks, longAttacks, type Target } from '../../test/scenarios/attacks/attacks.ts';
+import { calm, freezingAttacks, freezingLivezMs } from '../../test/scenarios/attacks/freezing.ts';
 import { collectorEnvironment } from '../../test/scenarios/attacks/process-size.ts';
 import { type AttackFigures, isAsLarge, livezMs, playRounds } from '../../test/scenarios/attacks/rounds.ts';
 import { startS3Gateway } from '../../test/support/s3-gateway.ts';
@@ -14,8 +15,10 @@ import { createEnvironment, startTemporalServer } from '../shared/start-temporal
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, only: { type: 'string', default: '' } },
 });
-const all = [...longAttacks, ...attacks];
-const some = all.filter(({ name }) => name.includes(values.only));
+const all = [...longAttacks, ...attacks, calm, ...freezingAttacks];
+/** Their names, so that all of them can be asked for. */
+const isFreezing = values.only !== '' && freezingAttacks.some(({ name }) => name.includes(values.only));
+const some = all.filter(({ name }) => name.includes(values.only) || (name === calm.name && isFreezing));
 if (some.length === 0) {
   throw new Error(`no attack's name has "${values.only}" in it: ${all.map(({ name }) => name).join(', ')}`);
 }
@@ -83,7 +86,12 @@ await runBench(async (place) => {
   const { target, pid } = await startTarget(place);
   const { figures, before, after } = await playRounds(target, pid, { rounds: Number(values.rounds), some });
   for (const figure of figures) console.log(show(figure));
-  const longestMs = Math.max(...figures.map((figure) => figure.longestMs));
+  const freezing = new Set(freezingAttacks.map(({ name }) => name));
+  const longestOf = (wanted: (name: string) => boolean): number =>
+    Math.max(0, ...figures.filter(({ name }) => wanted(name)).map((figure) => figure.longestMs));
+  const longestMs = longestOf((name) => !freezing.has(name));
+  const frozenMs = longestOf((name) => freezing.has(name));
+  const isFluent = frozenMs <= freezingLivezMs;
   const isPrompt = longestMs <= livezMs;
   const isSmall = isAsLarge(before, after);
   const slowMib = Math.max(
@@ -96,7 +104,10 @@ await runBench(async (place) => {
   );
   console.log(`\n/livez at most ${longestMs.toFixed(0)} ms, <= ${livezMs} ms: ${isPrompt ? 'pass' : 'FAIL'}`);
   console.log(
+    `/livez beside what would freeze at most ${frozenMs.toFixed(0)} ms, <= ${freezingLivezMs} ms (${longestOf((name) => name === calm.name).toFixed(0)} ms beside nothing): ${isFluent ? 'pass' : 'FAIL'}`,
+  );
+  console.log(
     `resident ${before.residentMib.toFixed(0)} MiB before, ${after.residentMib.toFixed(0)} after; descriptors ${before.descriptors}, ${after.descriptors}: ${isSmall ? 'pass' : 'FAIL'}`,
   );
-  return isPrompt && isSmall && isBounded;
+  return isPrompt && isFluent && isSmall && isBounded;
 });

@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { freezingAttacks, freezingLivezMs } from './attacks/freezing.ts';
 import { collectorEnvironment } from './attacks/process-size.ts';
 import { isAsLarge, livezMs, playRounds } from './attacks/rounds.ts';
+import { watchLivez } from './attacks/watch-livez.ts';
 
 let capstan: Capstan;
 let database: TcpProxy;
@@ -49,4 +51,24 @@ test.runIf(process.platform === 'linux')(
     expect(isAsLarge(before, after), shown).toBe(true);
   },
   300_000,
+);
+
+const refused = ['422'];
+
+test.runIf(process.platform === 'linux').each(freezingAttacks)(
+  '$name do not hold the server',
+  async ({ name, play }) => {
+    const target = { url: capstan.url, key: capstan.key, runId: '', database };
+    const livez = watchLivez(target.url, capstan.serverPid());
+    try {
+      await livez.read();
+      const answers = [...(await play(target)).keys()].sort();
+      const { longestBusyMs } = await livez.read();
+      expect(answers).toEqual(name.includes('plans') ? refused : expect.arrayContaining(['200']));
+      expect(longestBusyMs).toBeLessThan(4 * freezingLivezMs); // `npm run bench:attacks` has the bar
+    } finally {
+      await livez.stop();
+    }
+  },
+  120_000,
 );

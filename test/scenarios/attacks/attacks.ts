@@ -26,7 +26,7 @@ export type Answers = ReadonlyMap<string, number>;
 const mebibyte = 1_048_576;
 const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'c' }] };
 
-async function send({ url, key }: Target, path: string, options: RequestInit = {}): Promise<string> {
+export async function send({ url, key }: Target, path: string, options: RequestInit = {}): Promise<string> {
   try {
     const answer = await fetch(url + path, {
       ...options,
@@ -40,13 +40,13 @@ async function send({ url, key }: Target, path: string, options: RequestInit = {
   }
 }
 
-async function count(asked: readonly Promise<string>[]): Promise<Answers> {
+export async function count(asked: readonly Promise<string>[]): Promise<Answers> {
   const answers = new Map<string, number>();
   for (const answer of await Promise.all(asked)) answers.set(answer, (answers.get(answer) ?? 0) + 1);
   return answers;
 }
 
-function list<Item>(length: number, item: (at: number) => Item): Item[] {
+export function list<Item>(length: number, item: (at: number) => Item): Item[] {
   return Array.from({ length }, (_, at) => item(at));
 }
 
