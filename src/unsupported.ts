@@ -41,20 +41,27 @@ interface WaitingClient {
   readonly readyForQuery?: boolean;
   readonly connection: {
     readonly stream: {
+      readonly bytesRead: number;
       setTimeout(ms: number, onSilence: () => void): unknown;
       destroy(error: Error): unknown;
     };
   };
 }
 
-/** Destroys a connection that has a statement open and is silent for `ms`: everything that waits for it fails. */
+/**
+ * Destroys a connection that has a statement open and is silent for `ms`: everything that waits for it fails. A process
+ * that wakes late first reads what has arrived.
+ */
 export function endWhenSilent(client: object, ms: number): void {
   const waiting = client as WaitingClient;
   const { stream } = waiting.connection;
   stream.setTimeout(ms, () => {
-    if (waiting.readyForQuery === true) return;
-    const error = new Error(`the database said nothing for ${ms} ms`);
-    stream.destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
+    const { bytesRead } = stream;
+    setImmediate(() => {
+      if (waiting.readyForQuery === true || stream.bytesRead > bytesRead) return;
+      const error = new Error(`the database said nothing for ${ms} ms`);
+      stream.destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
+    });
   });
 }
 

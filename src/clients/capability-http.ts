@@ -10,13 +10,14 @@ import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import { writeExactJson } from '../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { catchUpMs, type FreezeClock, neverFrozen } from '../core/call/freezes.ts';
 import type { CallLog } from '../core/call/log-lines.ts';
 import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
 import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
 import type { Redactor } from '../core/secrets/redaction.ts';
 import type { TraceHeaders } from '../core/telemetry/trace-context.ts';
-import { AddressRefused, type DialGuard } from './guarded-dial.ts';
+import { AddressRefused, type CarriedRequest, type DialGuard } from './guarded-dial.ts';
 import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { sendRequest } from './send-request.ts';
 import { createSilenceWatch, MachineSilent } from './silent-machines.ts';
@@ -44,8 +45,14 @@ export interface CapabilityCall {
   readonly trace?: TraceHeaders | undefined;
 }
 
+/** How a call ended, and how long it took until then: at most its timeout, without freezes of this process (F3). */
+export interface TimedOutcome {
+  readonly outcome: CallOutcome;
+  readonly durationMs: number;
+}
+
 export interface CapabilityClient {
-  call(call: CapabilityCall): Promise<CallOutcome>;
+  call(call: CapabilityCall): Promise<TimedOutcome>;
   close(): Promise<void>;
 }
 
@@ -53,6 +60,8 @@ export interface CapabilityClientOptions {
   readonly guard: DialGuard;
   readonly answerLimitBytes: number;
   readonly livenessIntervalMs: number;
+  /** Default: the process is not watched. */
+  readonly freezes?: FreezeClock;
 }
 
 const neverSent = new Set([
@@ -113,16 +122,16 @@ async function exec(
   { agent, takeTurn, targetOf }: Wire,
   call: CapabilityCall,
   options: CapabilityClientOptions,
-): Promise<CallOutcome> {
-  if (call.signal.aborted) return { kind: 'unsent' };
-  const target = targetOf(call.endpoint);
+): Promise<TimedOutcome> {
+  if (call.signal.aborted) return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const stop = new CancelSource<AbortReason>();
   const stopListening = onCancel(call.signal, () => stop.abort(whyAborted(call.signal)));
-  const timer = setTimeout(() => stop.abort('timeout'), call.timeoutMs);
+  const clock = new CallClock(call.timeoutMs, options.freezes ?? neverFrozen, () => stop.abort('timeout'));
   let told = null as ToldLines | null; // most answers are one piece
+  const request = toRequest(targetOf(call.endpoint), call);
   try {
     const limitBytes = limitOf(call, options);
-    const answer = await sendRequest(agent, toRequest(target, call), {
+    const answer = await sendRequest(agent, request, {
       signal: stop,
       limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
       linesOf: (head) => {
@@ -130,20 +139,69 @@ async function exec(
         return told;
       },
     });
+    clock.end(request, answer.headers.date);
     const shown = call.redactor === undefined ? answer : await redactAnswer(answer, call.redactor);
     const ordinary = isProgressive(shown) ? toOrdinaryAnswer(shown) : shown;
     if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
-    return readAnswer(ordinary, limitBytes);
+    return { outcome: readAnswer(ordinary, limitBytes), durationMs: clock.durationMs };
   } catch (error) {
-    return explainFailure(error, stop, call.timeoutMs);
+    clock.end(request);
+    return { outcome: explainFailure(error, stop, call.timeoutMs), durationMs: clock.durationMs };
   } finally {
     told?.end();
-    clearTimeout(timer);
+    clock.end(request);
     stopListening();
   }
 }
 
-/** An answer in which secrets are searched, which takes some twenty milliseconds for each mebibyte. */
+/** A process that freezes again and again still ends its calls: so often it waits for what may have arrived. */
+const mostDelays = 20;
+
+/** Measures a call, and ends it after its time. */
+class CallClock {
+  readonly #startedAtMs = performance.now();
+  readonly #timeoutMs: number;
+  readonly #freezes: FreezeClock;
+  readonly #onTimeout: () => void;
+  #timer: NodeJS.Timeout;
+  #delays = 0;
+  #durationMs: number | null = null;
+
+  constructor(timeoutMs: number, freezes: FreezeClock, onTimeout: () => void) {
+    this.#timeoutMs = timeoutMs;
+    this.#freezes = freezes;
+    this.#onTimeout = onTimeout;
+    this.#timer = setTimeout(() => this.#expire(), timeoutMs);
+  }
+
+  /** F4 */
+  #expire(): void {
+    const waits = this.#delays < mostDelays && this.#freezes.isCatchingUp(performance.now());
+    this.#delays += 1;
+    if (waits) this.#timer = setTimeout(() => this.#expire(), catchUpMs);
+    else this.#onTimeout();
+  }
+
+  get durationMs(): number {
+    return this.#durationMs ?? 0;
+  }
+
+  /** The first end counts. @param date of the answer's head */
+  end({ carrier }: CarriedRequest, date?: string): void {
+    if (this.#durationMs !== null) return;
+    clearTimeout(this.#timer);
+    const nowMs = performance.now();
+    let endedAtMs = nowMs;
+    if (this.#freezes.isCatchingUp(nowMs)) {
+      const saidMs = date === undefined ? Number.NaN : nowMs + Date.parse(date) - Date.now();
+      const reading = { connection: carrier?.ports, saidMs: Number.isNaN(saidMs) ? undefined : saidMs };
+      endedAtMs = this.#freezes.arrivedAt(nowMs, reading);
+    }
+    this.#durationMs = Math.min(Math.max(0, endedAtMs - this.#startedAtMs), this.#timeoutMs);
+  }
+}
+
+/** An answer in which secrets are searched, which takes some thirty milliseconds for each mebibyte. */
 const mostSearchedBytes = 4 * 1_048_576;
 
 function limitOf({ redactor }: CapabilityCall, { answerLimitBytes }: CapabilityClientOptions): number {
@@ -154,7 +212,7 @@ function toldLimitOf({ redactor }: CapabilityCall): number | undefined {
   return redactor === undefined ? undefined : 2 * mostSearchedBytes;
 }
 
-function toRequest({ origin, path }: Target, call: CapabilityCall): Dispatcher.DispatchOptions {
+function toRequest({ origin, path }: Target, call: CapabilityCall): CarriedRequest {
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: 'application/json, application/x-ndjson;q=0.9',

@@ -9,8 +9,9 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { connect, isIP, type LookupFunction, Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { Agent, buildConnector, Pool } from 'undici';
+import { Agent, buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { type AddressPolicy, toPlainAddress } from './address-policy.ts';
+import { type PortPair, portPairOf } from './socket-tables.ts';
 
 /** What `dns.lookup` with `all` answers. */
 export type Resolve = (name: string) => Promise<readonly LookupAddress[]>;
@@ -153,6 +154,32 @@ function createConnector(
   };
 }
 
+/** A request that says, once it is sent, which connection carries it. */
+export type CarriedRequest = Dispatcher.DispatchOptions & {
+  carrier?: { readonly ports: PortPair | undefined };
+};
+
+/** One connection, by its ports. */
+class NamedClient extends Client {
+  ports: PortPair | undefined;
+
+  constructor(origin: URL, { connect, ...options }: Client.Options & { connect: buildConnector.connector }) {
+    super(origin, {
+      ...options,
+      connect: (target, callback) =>
+        connect(target, (...end) => {
+          if (end[0] === null) this.ports = portPairOf(end[1]);
+          callback(...end);
+        }),
+    });
+  }
+
+  override dispatch(request: CarriedRequest, handler: Dispatcher.DispatchHandler): boolean {
+    request.carrier = this;
+    return super.dispatch(request, handler);
+  }
+}
+
 /** @param resolve for tests; by default as the system does, its hosts file included */
 export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolveBySystem): DialGuard {
   const addresses = createAddressJudge(policy, resolve);
@@ -167,7 +194,9 @@ export function createDialGuard(policy: AddressPolicy, resolve: Resolve = resolv
         factory: (origin, poolOptions) => {
           const timing = { timeout: connectTimeoutMs, keepAliveInitialDelay: keepaliveDelayMs };
           const connect = createConnector(parts, new URL(origin), { ...timing, onConnection });
-          return new Pool(origin, { ...poolOptions, connect });
+          const factory = (to: URL, clientOptions: object) =>
+            new NamedClient(to, { ...clientOptions, connect });
+          return new Pool(origin, { ...poolOptions, connect, factory });
         },
       }),
     openSocket: (url, timeoutMs) => {

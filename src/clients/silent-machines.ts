@@ -11,9 +11,9 @@
  *   and a half intervals after it, at the latest.
  * - W4: a connection without unacknowledged data is left to TCP keepalive, which the kernel of the machine answers.
  */
-import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { type DialGuard, silenceCodes } from './guarded-dial.ts';
+import { type PortPair, portPairOf, readQueues } from './socket-tables.ts';
 
 export class MachineSilent extends Error {
   override readonly name = 'MachineSilent';
@@ -32,30 +32,13 @@ interface SilenceWatchOptions {
   readonly readUnacknowledged?: () => Unacknowledged | null;
 }
 
-/** A connection by its two ports, in hexadecimal. Two connections may have the same, to different machines. */
-type PortPair = `${string}:${string}`;
 export type Unacknowledged = ReadonlySet<PortPair>;
 
-export function portPairOf({ localPort = 0, remotePort = 0 }: Socket): PortPair {
-  const [local, remote] = [localPort, remotePort].map((port) =>
-    port.toString(16).toUpperCase().padStart(4, '0'),
-  );
-  return `${local}:${remote}`;
-}
-
-/** A connection in `/proc/net/tcp` whose `tx_queue` is not empty; that of a listener (0A) is its backlog. */
-const unacknowledgedLine =
-  /^ *\d+: [\dA-F]+:([\dA-F]{4}) [\dA-F]+:([\dA-F]{4}) (?!0A)[\dA-F]{2} (?!0{8})[\dA-F]{8}:/gm;
-
-/** Reads synchronously: look-ups of names may occupy all threads that read files. */
 function readKernelTables(): Unacknowledged | null {
-  try {
-    const tables = ['tcp', 'tcp6'].map((name) => readFileSync(`/proc/self/net/${name}`, 'latin1'));
-    const lines = tables.flatMap((table) => [...table.matchAll(unacknowledgedLine)]);
-    return new Set(lines.map(([, local, remote]): PortPair => `${local}:${remote}`));
-  } catch {
-    return null;
-  }
+  const queues = readQueues();
+  return (
+    queues && new Set(queues.filter(({ unacknowledged }) => unacknowledged > 0).map(({ ports }) => ports))
+  );
 }
 
 interface WatchedConnection {

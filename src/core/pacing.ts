@@ -59,7 +59,7 @@ export function joinFlight<Result>(
 
 /**
  * The result of the work; after the time limit, what `late` returns or throws. Late work continues, and its outcome is
- * ignored. The timer does not keep the process alive.
+ * ignored. The timer does not keep the process alive. A process that wakes late first takes what has arrived.
  */
 export async function within<Result, Late>(
   work: Promise<Result>,
@@ -68,7 +68,7 @@ export async function within<Result, Late>(
 ): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms).unref();
+    timer = setTimeout(() => setImmediate(resolve), ms).unref();
   });
   try {
     return await Promise.race([work, over.then(late)]);

@@ -6,15 +6,12 @@ import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseExactJson } from '../contracts/exact-json.ts';
 import { endWhenSilent } from '../unsupported.ts';
+import { connectionTo } from './connection.ts';
 
 export type Db = Knex;
 
-const connectMs = 5_000;
 /** Allowance for the network, on top of the statement timeout. */
 const wayMs = 2_000;
-/** With these settings the database detects a vanished client, and frees its locks, within half a minute. */
-const serverKeepalive = '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3';
-
 const { JSON: json, JSONB: jsonb } = pg.types.builtins;
 
 /** Numbers of JSON columns stay as they are stored. */
@@ -35,14 +32,9 @@ export function connectDatabase(url: string, poolSize: number, statementTimeoutM
   return knex({
     client: 'pg',
     connection: {
-      connectionString: url,
+      ...connectionTo(url),
       statement_timeout: statementTimeoutMs,
       idle_in_transaction_session_timeout: silenceMs,
-      connectionTimeoutMillis: connectMs,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: 10_000,
-      options: serverKeepalive,
-      application_name: 'capstan',
       types: columnTypes,
     },
     pool: {

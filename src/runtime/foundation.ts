@@ -54,6 +54,7 @@ import { announceStarts } from '../services/schedules/scheduled-runs.ts';
 import { createSkillMatcher } from '../services/skills/use.ts';
 import { createCallLogWriter } from '../services/steps/call-log.ts';
 import { readPoolState } from '../unsupported.ts';
+import { createFreezeWatch, type FreezeWatch, longestFreezeMs } from './freeze-watch.ts';
 
 /** The URL on which this process listens, from its settings. */
 function listeningUrlOf({ HOST, PORT }: Config): string {
@@ -126,13 +127,23 @@ function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessPart
   });
 }
 
+/** Holds the leases of the process while it does not turn. */
+function watchFreezes({ config, logger }: ProcessParts, token: string): FreezeWatch {
+  const { DATABASE_URL: databaseUrl, LEASE_MS: leaseMs } = config;
+  return createFreezeWatch({ databaseUrl, token, leaseMs, longestMs: longestFreezeMs, logger });
+}
+
 /** Makes the stateful parts of routed calls. */
 function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vetter'>) {
   const { config, db, logger, guard } = base;
   const breakers = createBreakers(base);
+  const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
+  const freezes = watchFreezes(base, fleet.holder);
+  const livenessIntervalMs = config.LIVENESS_MS;
   return {
-    client: createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs: config.LIVENESS_MS }),
-    fleet: createFleetPoller({ db, intervalMs: pollMs, logger }),
+    client: createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs, freezes }),
+    fleet,
+    freezes,
     speed: createSpeedRecorder(base),
     leases: createLeases(base),
     validator: createSchemaValidator(base),
@@ -151,11 +162,11 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
 }
 
 async function closeRouting(parts: ReturnType<typeof createRouting>): Promise<void> {
-  const { attemptWriter, breakers, callLogs, client, fleet, leases, speed } = parts;
+  const { attemptWriter, breakers, callLogs, client, fleet, freezes, leases, speed } = parts;
   await fleet.stop();
   leases.stop();
   await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
-  await callLogs.settled();
+  await Promise.all([callLogs.settled(), freezes.close()]);
 }
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { toTransportError } from '../clients/temporal/connection.ts';
 import type { Config } from '../config.ts';
+import { neverFrozen } from '../core/call/freezes.ts';
 import { connectDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
@@ -37,7 +38,7 @@ import { watchStarts } from '../services/schedules/watch.ts';
 import { resealSecrets } from '../services/secrets/secret-service.ts';
 import { exportSharedGauges } from '../services/telemetry/shared-gauges.ts';
 import { createWebhookDelivery } from '../services/webhooks/delivery.ts';
-import { consoleUrlOf, createMedia, createTemporal, publicUrlOf } from './foundation.ts';
+import { consoleUrlOf, createMedia, createTemporal, publicUrlOf, type Temporal } from './foundation.ts';
 
 type RetentionSettings = Pick<
   Config,
@@ -154,6 +155,10 @@ export type WholeFindings = OtherCluster & RecoveryPlace & RecoveryFindings;
 export type WholeRecovery = OtherCluster & RecoveryPlace & RecoveryReport;
 export type RecoveryOptions = RecoverOptions<WholeFindings>;
 
+function placeOf({ address, namespace }: Pick<Temporal, 'address' | 'namespace'>): RecoveryPlace {
+  return { temporal_address: address, temporal_namespace: namespace };
+}
+
 /** Recovers the database first, then Temporal's missing state. */
 export async function recoverFromRestore(
   config: Config,
@@ -166,6 +171,7 @@ export async function recoverFromRestore(
   const ctx: RecoverCtx = {
     config,
     db,
+    freezes: neverFrozen,
     logger: pino({ level: 'silent' }),
     temporal,
     outbox: new Map(),
@@ -177,11 +183,7 @@ export async function recoverFromRestore(
   };
   try {
     await temporal.requireNamespace();
-    const where = {
-      other_cluster,
-      temporal_address: temporal.address,
-      temporal_namespace: temporal.namespace,
-    };
+    const where = { other_cluster, ...placeOf(temporal) };
     const report = await recover(ctx, {
       restartsAll,
       keyActs,

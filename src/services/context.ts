@@ -12,6 +12,7 @@ import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../clients/temporal/schedules.ts';
 import type { WebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
+import type { FreezeClock } from '../core/call/freezes.ts';
 import type { Telemetry } from '../core/telemetry/telemetry.ts';
 import type { Claim } from '../db/attempt/attempt.ts';
 import type { Db } from '../db/connect.ts';
@@ -85,6 +86,8 @@ export interface Ctx {
   readonly attemptWriter: AttemptWriter;
   /** Writes what instances log while steps call them, in batches. */
   readonly callLogs: CallLogWriter;
+  /** Knows when this process did not turn. */
+  readonly freezes: FreezeClock;
   /** Renews the leases of open attempts. */
   readonly leases: LeaseRenewer<Claim>;
   /** Leased slots of free instances. */

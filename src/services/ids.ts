@@ -78,7 +78,7 @@ export function attemptIdOf(decisionId: string): string {
   return decisionId.replace(/^dec_/, 'att_');
 }
 
-/** Proves ownership of an attempt; never shown. */
+/** Proves that a process owns an attempt, a key or slots; never shown. */
 export function newToken(): string {
   return randomUUID();
 }

@@ -245,6 +245,11 @@ function prompt(everyMs: number, work: DutyOf['work']): DutyOf {
   return { everyMs, work, isRoutine: true, isPrompt: true };
 }
 
+/** After a sleep of the machine all leases look expired, until the processes that slept with this one renew theirs. */
+async function loseExpired({ db, freezes, config }: DeliveryCtx): Promise<number> {
+  return freezes.awakeMs(performance.now()) < config.LEASE_MS / 2 ? 0 : loseExpiredAttempts(db);
+}
+
 /** Every duty of maintenance. One with `everyMs: 0` runs at every tick. */
 const duties: Readonly<Record<string, DutyOf>> = {
   due_work: prompt(promptMs, ({ parts }) => parts.dueWork()),
@@ -257,7 +262,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   reviews: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, endedReviews) },
   schedules: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, changedSchedules) },
   due_reviews: { everyMs: 0, work: ({ ctx }) => expireDueReviews(ctx) },
-  leases: repair(0, ({ db }) => loseExpiredAttempts(db)),
+  leases: repair(0, ({ ctx }) => loseExpired(ctx)),
   leases_of_dead_processes: routine(minuteMs, ({ db }) => deleteDeadLeases(db)),
   probes: routine(0, ({ parts }, isStopping) => probeWhatIsDue(parts, isStopping)),
   drains: routine(0, ({ ctx }) => endDrains(ctx)),

@@ -69,7 +69,7 @@ async function exec(endpoint: string, options: Partial<AddressPolicyOptions> = {
     livenessIntervalMs: 10_000,
   });
   try {
-    return await client.call(anExec(endpoint));
+    return (await client.call(anExec(endpoint))).outcome;
   } finally {
     await client.close();
   }
@@ -168,7 +168,7 @@ describe('a name', () => {
     const outcome = client.call({ ...anExec(`http://moving.test:${port}`), input });
     await waitFor('five tries, one for the call', () => asked.length >= 6);
     open();
-    expect(await outcome).toMatchObject({ kind: 'answered' });
+    expect(await outcome).toMatchObject({ outcome: { kind: 'answered' } });
     await client.close();
   });
 
@@ -221,7 +221,9 @@ describe('a kept connection', () => {
     const count = () => void connections++;
     server.on('connection', count);
     for (let call = 0; call < 10; call++) {
-      expect(await client.call(anExec(`http://kept.test:${port}`))).toMatchObject({ kind: 'answered' });
+      expect(await client.call(anExec(`http://kept.test:${port}`))).toMatchObject({
+        outcome: { kind: 'answered' },
+      });
     }
     server.off('connection', count);
     await client.close();

@@ -5,12 +5,8 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { AddressRefused } from '../../src/clients/guarded-dial.ts';
-import {
-  createSilenceWatch,
-  MachineSilent,
-  portPairOf,
-  type Unacknowledged,
-} from '../../src/clients/silent-machines.ts';
+import { createSilenceWatch, MachineSilent, type Unacknowledged } from '../../src/clients/silent-machines.ts';
+import { portPairOf } from '../../src/clients/socket-tables.ts';
 
 const intervalMs = 10_000;
 

@@ -45,15 +45,17 @@ function aClient(parts: Partial<DialGuard> = {}) {
   onTestFinished(() => client.close());
   return {
     tries,
-    call: (endpoint: string, input: JsonObject = {}) =>
-      client.call({
+    call: async (endpoint: string, input: JsonObject = {}) => {
+      const made = await client.call({
         endpoint,
         input,
         idempotencyKey: 'key',
         attempt: 1,
         timeoutMs: 600_000,
         signal: new CancelSource(),
-      }),
+      });
+      return made.outcome;
+    },
     passIntervals: async (count: number) => {
       for (let interval = 0; interval < count; interval++) {
         await setImmediate(); // now a request is written for which there is a connection

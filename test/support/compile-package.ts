@@ -26,6 +26,7 @@ const programs = [
   'src/server.ts',
   'src/worker.ts',
   'src/schemas/schema-thread.ts',
+  'src/runtime/freeze-thread.ts',
   'test/support/router-process.ts',
 ];
 

@@ -2,6 +2,7 @@
 import { pino } from 'pino';
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
+import { neverFrozen } from '../../src/core/call/freezes.ts';
 import type { Db } from '../../src/db/connect.ts';
 import type { DeliveryCtx } from '../../src/services/delivery/deliveries.ts';
 import { newId } from '../../src/services/ids.ts';
@@ -24,7 +25,13 @@ export function aDeliveryCtx(
   return {
     db,
     logger: pino({ level: 'silent' }),
-    config: { HEARTBEAT_TIMEOUT_MS: 1_000, ENGINE_VERSION: engineVersion, HISTORY_EVENTS: 4_096 },
+    freezes: neverFrozen,
+    config: {
+      HEARTBEAT_TIMEOUT_MS: 1_000,
+      LEASE_MS: 30_000,
+      ENGINE_VERSION: engineVersion,
+      HISTORY_EVENTS: 4_096,
+    },
     temporal: {
       workflows: fakeWorkflows(workflows),
       schedules: {

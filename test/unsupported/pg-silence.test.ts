@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { endWhenSilent } from '../../src/unsupported.ts';
@@ -23,10 +24,11 @@ test('a connection that says nothing any more fails what waits for it, and the n
   expect((await db.raw('select 2 as n')).rows).toEqual([{ n: 2 }]);
 });
 
-test('a connection that nobody asks anything is left alone', () => {
+test('a connection is left alone while nobody asks it, and when its answer is there as the process wakes', async () => {
   let tell = (): void => undefined;
   const ended: Error[] = [];
   const stream = {
+    bytesRead: 0,
     setTimeout: (_: number, onSilence: () => void) => {
       tell = onSilence;
     },
@@ -35,8 +37,14 @@ test('a connection that nobody asks anything is left alone', () => {
   const client = { readyForQuery: true, connection: { stream } };
   endWhenSilent(client, 500);
   tell();
+  await setImmediate();
   expect(ended).toEqual([]);
   client.readyForQuery = false;
   tell();
+  stream.bytesRead = 1;
+  await setImmediate();
+  expect(ended).toEqual([]);
+  tell();
+  await setImmediate();
   expect(ended).toHaveLength(1);
 });

@@ -12,7 +12,7 @@ import type { Json } from '../../contracts/primitives.ts';
 import { secretReference } from '../expression/language.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import {
-  type Found,
+  type FoundForm,
   finish,
   finishInTurns,
   type Pieces,
@@ -214,7 +214,7 @@ class Redaction {
     return this.#replace(text, this.#search.findInPiece(text));
   }
 
-  #replace(text: string, found: readonly Found[]): string {
+  #replace(text: string, found: readonly FoundForm[]): string {
     let rest = '';
     let from = 0;
     for (const { start, end, form } of found) {

@@ -33,7 +33,7 @@ export async function finishInTurns<Result>(
 }
 
 /** What was found from `start` to `end`, and the longest text in it, by its index. */
-export interface Found {
+export interface FoundForm {
   start: number;
   end: number;
   form: number;
@@ -160,8 +160,8 @@ export class SecretSearch {
   }
 
   /** @returns what was found, in order */
-  *find(text: string): Pieces<readonly Found[]> {
-    const found: Found[] = [];
+  *find(text: string): Pieces<readonly FoundForm[]> {
+    const found: FoundForm[] = [];
     let node = 0;
     for (let from = 0; from < text.length; from += pieceLength) {
       if (from > 0) yield;
@@ -171,14 +171,14 @@ export class SecretSearch {
   }
 
   /** Of a text of one piece. */
-  findInPiece(text: string): readonly Found[] {
-    const found: Found[] = [];
+  findInPiece(text: string): readonly FoundForm[] {
+    const found: FoundForm[] = [];
     this.#read(text, { from: 0, node: 0 }, found);
     return found;
   }
 
   /** Reads one piece. @returns the node that it leads to */
-  #read(text: string, { from, node: start }: { from: number; node: number }, found: Found[]): number {
+  #read(text: string, { from, node: start }: { from: number; node: number }, found: FoundForm[]): number {
     let node = start;
     const to = Math.min(text.length, from + pieceLength);
     for (let at = from; at < to; at += 1) {
@@ -189,9 +189,9 @@ export class SecretSearch {
     return node;
   }
 
-  #note(found: Found[], end: number, form: number): void {
+  #note(found: FoundForm[], end: number, form: number): void {
     const start = end - (this.#lengths[form] as number);
-    const one: Found = { start, end, form };
+    const one: FoundForm = { start, end, form };
     for (let last = found.at(-1); last !== undefined && last.end > one.start; last = found.at(-1)) {
       if ((this.#lengths[last.form] as number) >= (this.#lengths[one.form] as number)) one.form = last.form;
       one.start = Math.min(one.start, last.start);

@@ -22,6 +22,7 @@ export interface StepKey extends StepItemKey {
 
 export interface Claim {
   readonly attempt_id: string;
+  /** Of the process that makes it: the attempt is its own, and it renews all of its token while it does not turn. */
   readonly token: string;
   readonly key: string;
   /** No other attempt of this key exists, and no other caller makes one. */

@@ -18,8 +18,8 @@ export const deliveryBatch = 200;
 
 /** The parts of the server's context that deliveries need. */
 export interface DeliveryCtx
-  extends Pick<ServerCtx, 'db' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
-  readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
+  extends Pick<ServerCtx, 'db' | 'freezes' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
+  readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'LEASE_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
   readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKey'>;
 }
 

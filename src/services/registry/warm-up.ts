@@ -36,7 +36,7 @@ async function warmUp(ctx: WarmUpCtx, due: DueWarmUp): Promise<void> {
   const { instance_id, name: capability, endpoint } = due;
   const { input, timeout_s } = due.warm_up;
   const began = performance.now();
-  const outcome = await ctx.client.call({
+  const { outcome } = await ctx.client.call({
     endpoint,
     input,
     idempotencyKey: `warm-up-${instance_id}-${due.warm_due_at.getTime()}`,

@@ -7,6 +7,7 @@
  */
 
 import { hash } from 'node:crypto';
+import type { TimedOutcome } from '../../clients/capability-http.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
 import { readTransientTexts } from '../../core/call/judge.ts';
@@ -41,18 +42,16 @@ interface DeliveredCall {
   readonly trace?: TraceHeaders | undefined;
 }
 
-/** @returns the end, with the duration of the request alone */
 async function deliverCall(
   ctx: RoutingCtx,
   { request, claimed, trace }: DeliveredCall,
   signal: CancelSignal,
-): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }> {
+): Promise<TimedOutcome> {
   const { claim, instance, number, timeoutMs } = claimed;
   const { secrets, onDelta } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
-  const startedAt = performance.now();
-  const outcome = await ctx.client.call({
+  const { outcome, durationMs } = await ctx.client.call({
     endpoint: instance.endpoint,
     input: revealed?.input ?? request.input,
     redactor: revealed?.redactor,
@@ -66,7 +65,6 @@ async function deliverCall(
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     trace,
   });
-  const durationMs = performance.now() - startedAt;
   return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
 }
 

@@ -17,7 +17,7 @@ import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
 import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import type { Ctx } from '../context.ts';
-import { decisionIdOf, newId, newToken } from '../ids.ts';
+import { decisionIdOf, newId } from '../ids.ts';
 import { hasDurableEnd } from './attempt-writer.ts';
 import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
 
@@ -62,7 +62,8 @@ export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Ch
   const { request, best, instance } = chosen;
   const timeoutMs = enforcedTimeout(instance, request);
   const { reserved, risk } = reservationOf(instance, request, best.costUsd);
-  const claim = toClaim(target, chosen, { reserved, risk, leaseMs: ctx.config.LEASE_MS });
+  const lease = { token: ctx.fleet.holder, leaseMs: ctx.config.LEASE_MS };
+  const claim = toClaim(target, chosen, { reserved, risk, ...lease });
   const isTrial = best.tier === halfOpenTier || isDueTrial(chosen);
   const first: Claimed = {
     kind: 'claimed',
@@ -125,16 +126,22 @@ function hasTried({ ruledOut }: RouteRequest): boolean {
   return [...ruledOut.values()].includes('already_tried');
 }
 
+/** Of the attempts of this process. */
+interface ProcessLease {
+  readonly token: string;
+  readonly leaseMs: number;
+}
+
 function toClaim(
   target: CallRequest,
   { request, choice, best, instance, inputs }: Chosen,
-  { reserved, risk, leaseMs }: Pick<ClaimedCall, 'reserved' | 'risk'> & { readonly leaseMs: number },
+  { reserved, risk, token, leaseMs }: Pick<ClaimedCall, 'reserved' | 'risk'> & ProcessLease,
 ): Claim {
   const attempt_id = newId('attempt');
   const decision = explainChoice(decisionIdOf(attempt_id), request, choice, true);
   return {
     attempt_id,
-    token: newToken(),
+    token,
     key: target.key,
     is_first: target.isKeyNew && request.ruledOut.size === 0,
     begins_step: target.beginsStep === true && !hasTried(request),

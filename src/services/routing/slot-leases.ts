@@ -47,7 +47,7 @@ export interface SlotLeases {
   close(): Promise<void>;
 }
 
-type SlotLeasesCtx = Pick<Ctx, 'db' | 'fleet' | 'attemptWriter' | 'leases' | 'logger'>;
+type SlotLeasesCtx = Pick<Ctx, 'db' | 'fleet' | 'freezes' | 'attemptWriter' | 'leases' | 'logger'>;
 
 /** The lease on one instance, and the traffic that it is for. */
 interface HeldLease {
@@ -238,6 +238,10 @@ class Leases implements SlotLeases {
   #tick(): void {
     this.#timer = null;
     const at = performance.now();
+    if (this.#ctx.freezes.isCatchingUp(at)) {
+      this.#schedule(); // answers that have arrived come first
+      return;
+    }
     for (const slot of this.#open.members()) if (slot.isOld(at) && slot.mayMove) slot.move();
     for (const [id, held] of this.#held) this.#look(id, held, at);
     for (const [id, wantedAt] of this.#wantedAt) if (at - wantedAt > wantEveryMs) this.#wantedAt.delete(id);

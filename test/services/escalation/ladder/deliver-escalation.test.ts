@@ -115,7 +115,7 @@ it('starts a ladder by itself once, also when Temporal was away, and leaves thos
   };
   const ctx = {
     ...aDeliveryCtx(db, { workflows }),
-    config: { HEARTBEAT_TIMEOUT_MS: 30_000, ENGINE_VERSION: 7, HISTORY_EVENTS: 4_096 },
+    config: { HEARTBEAT_TIMEOUT_MS: 30_000, LEASE_MS: 30_000, ENGINE_VERSION: 7, HISTORY_EVENTS: 4_096 },
     publicUrl: () => 'http://c.test',
   };
   const deliverOverdue = async () => (await deliverDue(ctx, ladderStarts)).delivered;

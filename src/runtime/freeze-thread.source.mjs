@@ -1,0 +1,5 @@
+// Starts freeze-thread.ts in a checkout: a thread does not take over the TypeScript loader of its parent.
+import { register } from 'tsx/esm/api';
+
+register();
+await import('./freeze-thread.ts');
