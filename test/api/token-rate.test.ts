@@ -182,6 +182,19 @@ describe('keys that a limited key has made', () => {
     expect(await isRefused(parent)).toBe(true);
   });
 
+  test('make no more keys below sixteen with rates', async () => {
+    const scopes = ['admin'];
+    let headers = await aKeyWith({ requests_per_minute: 1_000, scopes });
+    const made: number[] = [];
+    for (let n = 0; n < 16; n++) {
+      const body = { name: 'child', projects: [api.projectId], scopes };
+      const [status, { key }] = await readJson<KeyCreated>(api.call('/v1/keys', { headers, body }));
+      made.push(status);
+      headers = { authorization: `Bearer ${key}` };
+    }
+    expect(made).toEqual([...Array.from({ length: 15 }, () => 201), 422]);
+  });
+
   test('share its requests', async () => {
     const { parent, children } = await twoBelow({ requests_per_minute: 6 });
     const senders = [parent, ...children];

@@ -37,7 +37,7 @@ export interface RatesInForce extends KeyRates {
   readonly key_id: string;
 }
 
-interface LiveKeyRow extends KeyRow {
+export interface LiveKeyRow extends KeyRow {
   readonly rates: readonly RatesInForce[];
 }
 

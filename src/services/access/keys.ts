@@ -4,7 +4,7 @@
  * K1: a key has no project or scope that its parent key lacks, and does not outlive it. K2: it is revoked with its
  * parent. K3: every admin key that shares a project with it lists and revokes it; an operator's key only another
  * operator's. K4: its secret is renewed only by itself and by the keys above it, because a renewal reveals the new
- * secret.
+ * secret. K5: it draws on the rates of the keys above it as well (key-rates.ts).
  */
 
 import type { Config } from '../../config.ts';
@@ -16,6 +16,7 @@ import {
   insertKey,
   type KeyRates,
   type KeyRow,
+  type LiveKeyRow,
   listGoingOn,
   listKeys,
   replaceSecret,
@@ -78,6 +79,16 @@ function rateOf(rate: keyof KeyRates, { [rate]: wanted }: KeyRequest, parent: Ke
   throw refuseField(`/${rate}`, `${wanted} is above the rate of the calling key, ${most}`);
 }
 
+/** Every request of a key draws on the rates of all keys above it. */
+const mostRatesAbove = 16;
+
+/** @throws AppError `request_invalid` */
+function requireRoomBelow({ key_id, rates }: LiveKeyRow): void {
+  if (rates.length < mostRatesAbove) return;
+  const message = `${key_id} is below ${rates.length - 1} keys with rates; a key with ${mostRatesAbove} at or above it makes no keys`;
+  throw new AppError('request_invalid', message);
+}
+
 /**
  * Reads the person's rights again: those of the request may be older than a change of groups, which takes the same
  * lock.
@@ -111,6 +122,7 @@ export async function createKey(
     await takeLock(trx, 'keys');
     const parent = await findLiveKey(trx, caller.key_id);
     if (parent === null) throw new AppError('unauthenticated', `${caller.key_id} was revoked or has expired`);
+    requireRoomBelow(parent);
     await requireHeldNow(trx, caller, request);
     await refuseErasing(trx, projects);
     const expires_at = endOf(request.expires_at, parent);
