@@ -187,6 +187,14 @@ export const ConfigSchema = z
       description:
         'Runs of a project that may be open at once, those counted that steps have started; further ones are answered 429. Requests of the same moment may pass it, by a run for each connection to the database.',
     }),
+    KEPT_ANSWER_BYTES: integer(262_144, 1_024, 16_777_216).meta({
+      description:
+        'Most bytes of an answer that `X-Capstan-Cache` keeps. A larger one is answered with the header `X-Capstan-Not-Kept`.',
+    }),
+    KEPT_ANSWERS_BYTES_PER_PROJECT: integer(1_073_741_824, 0, Number.MAX_SAFE_INTEGER).meta({
+      description:
+        'Bytes that the answers of a project may have together which are kept for `X-Capstan-Cache`, and as many for Idempotency-Keys. The oldest go first. 0 sets no limit.',
+    }),
     BODY_LIMIT_BYTES: integer(1_048_576, 1_024, 67_108_864).meta({
       description: 'Largest JSON request body.',
     }),

@@ -140,10 +140,11 @@ function toBar(name: string, values: readonly number[], { is, limit }: Limit): B
 /** The most that p50 of one caller, and the least that calls per second, may be by Portkey's. */
 const gatewayBars: readonly (readonly [name: string, by: string, mostP50: number, leastRate: number])[] = [
   ['Capstan free', 'Portkey', 0.6, 4],
-  ['Capstan paid', 'Portkey', 0.9, 2.5],
-  ...(['chat', 'stream'] as const).flatMap((group) =>
-    ['Capstan free', 'Capstan paid'].map((name) => [`${group}: ${name}`, `${group}: Portkey`, 1, 2] as const),
-  ),
+  ['Capstan paid', 'Portkey', 1.6, 2.5],
+  ['chat: Capstan free', 'chat: Portkey', 1, 2],
+  ['chat: Capstan paid', 'chat: Portkey', 1.6, 2],
+  ['stream: Capstan free', 'stream: Portkey', 1, 2],
+  ['stream: Capstan paid', 'stream: Portkey', 1, 2],
 ];
 
 /** The most that a free call may take of processors, by what a Koa relay takes for one that it passes on. */

@@ -105,7 +105,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['ajv', 'node:', 'tsx', 'zod'],
   },
   wrap: {
-    imports: ['capability', 'contracts', 'core', 'definitions'],
+    imports: ['capability', 'clients', 'contracts', 'core', 'definitions'],
     packages: ['node:', 'undici', 'zod'],
   },
   dev: {

@@ -3,6 +3,9 @@
 // The types of the function are the schemas of the capability. A field is required unless its tag
 // has omitempty. An instance registers, sends heartbeats, and on SIGTERM deregisters and lets its
 // calls end. Files are not part of it: read and write them through the media routes of the API.
+//
+// An instance refuses what a browser sends: a page that somebody visits reaches the addresses of that
+// person's machine.
 package capstan
 
 import (
@@ -17,9 +20,11 @@ import (
 	"math/rand"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -235,6 +240,7 @@ type instance[In, Out any] struct {
 	depth    atomic.Int64
 	stopping atomic.Bool
 	abort    context.Context // ends when open calls have to end
+	hosts    []string        // names by which callers know this machine, besides addresses and localhost
 }
 
 func newInstance[In, Out any](c Capability[In, Out], abort context.Context) *instance[In, Out] {
@@ -256,7 +262,39 @@ func (i *instance[In, Out]) cost() map[string]any {
 	return map[string]any{"type": i.CostType, "rate_usd": i.RateUSD}
 }
 
+// findBrowser returns why a request is refused: programs never send Origin and Sec-Fetch-Site, and a
+// foreign name in Host is one that a page has pointed at this machine.
+func (i *instance[In, Out]) findBrowser(r *http.Request) string {
+	for _, name := range []string{"Origin", "Sec-Fetch-Site"} {
+		if _, isThere := r.Header[name]; isThere {
+			return "requests of browsers are refused; this one has the header " + name
+		}
+	}
+	at, err := url.Parse("http://" + r.Host)
+	allowed := append([]string{"localhost"}, i.hosts...)
+	if r.Host == "" || err == nil && (net.ParseIP(at.Hostname()) != nil || slices.Contains(allowed, strings.ToLower(at.Hostname()))) {
+		return "" // HTTP/1.0 has no host
+	}
+	return fmt.Sprintf("the host %s is not allowed; allowed are an address, %s. ADVERTISE_URL names another one",
+		r.Host, strings.Join(allowed, ", "))
+}
+
+func isJSON(r *http.Request) bool {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
+}
+
+// refuse answers before the body is read, so the connection cannot serve another request.
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Connection", "close")
+	fail(w, &Failure{Status: status, Message: message})
+}
+
 func (i *instance[In, Out]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if fault := i.findBrowser(r); fault != "" {
+		refuse(w, 403, fault)
+		return
+	}
 	method, isKnown := map[string]string{"/exec": "POST", "/health": "GET", "/spec": "GET"}[r.URL.Path]
 	switch {
 	case !isKnown:
@@ -286,6 +324,10 @@ func (i *instance[In, Out]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (i *instance[In, Out]) exec(w http.ResponseWriter, r *http.Request) {
 	if i.stopping.Load() {
 		fail(w, &Failure{Status: 503, Message: "the instance is stopping"})
+		return
+	}
+	if !isJSON(r) {
+		refuse(w, 415, "the body needs the header Content-Type: application/json")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyLimit))
@@ -501,6 +543,18 @@ func Serve[In, Out any](c Capability[In, Out]) {
 	}
 }
 
+// hostsOf returns the names by which callers know this machine.
+func hostsOf(host, advertised string) []string {
+	hosts := []string{}
+	if host != "" {
+		hosts = append(hosts, strings.ToLower(host))
+	}
+	if at, err := url.Parse(advertised); err == nil && at.Hostname() != "" {
+		hosts = append(hosts, strings.ToLower(at.Hostname()))
+	}
+	return hosts
+}
+
 // run serves until the context ends, then lets open calls end.
 func run[In, Out any](ctx context.Context, c Capability[In, Out], env func(string) string) error {
 	abort, abortCalls := context.WithCancel(context.Background())
@@ -510,6 +564,7 @@ func run[In, Out any](ctx context.Context, c Capability[In, Out], env func(strin
 	if err != nil {
 		return err
 	}
+	own.hosts = hostsOf(env("HOST"), env("ADVERTISE_URL"))
 	server := &http.Server{Handler: own, IdleTimeout: 65 * time.Second, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()

@@ -44,6 +44,7 @@ func start(t *testing.T, exec work) *httptest.Server {
 func post(t *testing.T, url, body, accept string) (*http.Response, string) {
 	t.Helper()
 	request, _ := http.NewRequest("POST", url+"/exec", strings.NewReader(body))
+	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	request.Header.Set("Accept", accept)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -97,6 +98,53 @@ func TestAnswers(t *testing.T) {
 		response, text := post(t, server.URL, c.body, "")
 		if response.StatusCode != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%.40s: got %d %.200s", c.body, response.StatusCode, text)
+		}
+	}
+}
+
+func TestWhatABrowserSendsIsRefused(t *testing.T) {
+	own := newInstance(Capability[order, receipt]{Exec: count}, context.Background())
+	own.hosts = hostsOf("", "https://Parts.Example:8443/base")
+	server := httptest.NewServer(own)
+	t.Cleanup(server.Close)
+	const json, body = "application/json", `{"parts":[]}`
+	for _, c := range []struct {
+		method, path, host, kind string
+		header                   string
+		status                   int
+	}{
+		{"POST", "/exec", "", json, "", 200},
+		{"POST", "/exec", "parts.example", json, "", 200},
+		{"POST", "/exec", "localhost:8100", "Application/JSON ;charset=utf-8", "", 200},
+		{"POST", "/exec", "[::1]:8100", json, "", 200},
+		{"GET", "/health", "10.0.0.1", "", "", 200},
+		{"POST", "/exec", "", json, "Origin", 403},
+		{"POST", "/exec", "", json, "Sec-Fetch-Site", 403},
+		{"GET", "/spec", "", "", "Origin", 403},
+		{"OPTIONS", "/exec", "", "", "Origin", 403},
+		{"POST", "/exec", "evil.example", json, "", 403},
+		{"GET", "/spec", "evil.example:8100", "", "", 403},
+		{"GET", "/health", "127.0.0.1.evil.example", "", "", 403},
+		{"POST", "/exec", "", "text/plain", "", 415},
+		{"POST", "/exec", "", "", "", 415},
+		{"POST", "/exec", "", "application/x-www-form-urlencoded", "", 415},
+		{"POST", "/exec", "", "text/plain;application/json", "", 415},
+	} {
+		request, _ := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(body))
+		request.Host = c.host
+		if c.kind != "" {
+			request.Header.Set("Content-Type", c.kind)
+		}
+		if c.header != "" {
+			request.Header.Set(c.header, "https://evil.example")
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != c.status {
+			t.Errorf("%+v: got %d", c, response.StatusCode)
 		}
 	}
 }
@@ -164,6 +212,7 @@ func TestACallEndsWithItsCaller(t *testing.T) {
 	ctx, leave := context.WithCancel(context.Background())
 	request, _ := http.NewRequestWithContext(ctx, "POST", server.URL+"/exec", strings.NewReader(`{"parts":[]}`))
 	request.Header.Set("Accept", "application/x-ndjson")
+	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)

@@ -2,11 +2,16 @@
  * The HTTP interface of an instance: exactly `POST /exec`, `GET /health`, `GET /spec`, every answer JSON. It does not
  * know the router and does not authenticate callers (the router is the boundary).
  *
+ * Only the router and programs of the network may ask, so what a browser sends is refused: a page that somebody visits
+ * reaches the addresses of that person's machine. `Origin` and `Sec-Fetch-Site` are never sent by programs; a foreign
+ * name in `Host` is one that a page has pointed here; a body of another type than JSON needs no permission to be sent.
+ *
  * A request body must be one JSON object. Size is checked while reading, nesting before parsing, so a hostile body
  * costs no more than its bytes; a `__proto__` key is refused.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import { writeExactJson } from '../contracts/exact-json.ts';
 import { findLostNumbers } from '../core/json/numbers.ts';
 import type { Capability } from './define-capability.ts';
@@ -150,7 +155,11 @@ export interface InstanceServer {
 
 interface Parts {
   readonly capability: Capability;
-  readonly host: CallHost & { readonly bodyLimits: JsonBounds };
+  readonly host: CallHost & {
+    readonly bodyLimits: JsonBounds;
+    /** Names under which callers know this machine, besides its addresses and localhost. */
+    readonly names: readonly string[];
+  };
   readonly queue: CallQueue;
   readonly connections: Connections;
 }
@@ -173,6 +182,36 @@ function send(response: ServerResponse, { status, body, headers }: ExecReply, is
   response.end(text);
 }
 
+const closing = { connection: 'close' } as const; // the body is not read
+
+/** The host of an address, without port and brackets. A request without a host (HTTP/1.0) is of no browser. */
+function isOwnHost(host: string | undefined, names: readonly string[]): boolean {
+  if (host === undefined) return true;
+  if (!URL.canParse(`http://${host}`)) return false;
+  const name = new URL(`http://${host}`).hostname.replace(/^\[|\]$/g, '');
+  return isIP(name) !== 0 || name === 'localhost' || names.includes(name);
+}
+
+/** Refuses what only a browser sends, see the header. */
+function refuseBrowser({ headers }: IncomingMessage, { host }: Parts): ExecReply | null {
+  const sent = ['origin', 'sec-fetch-site'].find((name) => headers[name] !== undefined);
+  if (sent !== undefined) {
+    return {
+      ...failure(403, `requests of browsers are refused; this one has the header ${sent}`),
+      headers: closing,
+    };
+  }
+  if (isOwnHost(headers.host, host.names)) return null;
+  const names = host.names.filter((name) => isIP(name) === 0 && name !== 'localhost');
+  const allowed = ['an address', 'localhost', ...names].join(', ');
+  const error = `the host ${headers.host} is not allowed; allowed are ${allowed}. ADVERTISE_URL names another one`;
+  return { ...failure(403, error), headers: closing };
+}
+
+function isJson({ headers }: IncomingMessage): boolean {
+  return headers['content-type']?.split(';')[0]?.trim().toLowerCase() === 'application/json';
+}
+
 async function answerExec(
   parts: Parts,
   request: IncomingMessage,
@@ -180,6 +219,9 @@ async function answerExec(
 ): Promise<ExecReply> {
   const { capability, host, queue, connections } = parts;
   if (connections.isClosing) return failure(503, 'the instance is stopping');
+  if (!isJson(request)) {
+    return { ...failure(415, 'the body needs the header Content-Type: application/json'), headers: closing };
+  }
   const body = await readJsonBody(request, host.bodyLimits);
   if (!body.ok) return failure(body.status, body.error);
   const call = { value: body.value, headers: request.headers, signal, teller };
@@ -194,6 +236,8 @@ function answerHealth({ capability, queue }: Parts): ExecReply {
 
 async function answer(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<ExecReply> {
   const signal = parts.connections.watch(response);
+  const refusal = refuseBrowser(request, parts);
+  if (refusal !== null) return refusal;
   const path = (request.url ?? '').split('?', 1)[0] ?? '';
   const method = Object.hasOwn(methods, path) ? methods[path] : undefined;
   if (method === undefined) return failure(404, 'there are POST /exec, GET /health and GET /spec');

@@ -183,6 +183,35 @@ export function createAddressPolicy(options: AddressPolicyOptions): AddressPolic
   };
 }
 
+const notPublic = [
+  ...neverAllowed,
+  ['a loopback address', loopback],
+  [
+    'a private address',
+    [
+      ...['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.0.0.0/24', '192.168.0.0/16', '198.18.0.0/15'],
+      ...['fc00::/7', 'fec0::/10'],
+    ],
+  ],
+] as const satisfies readonly Kind[];
+
+const notPublicNetworks = notPublic.map(([what, texts]) => ({
+  what,
+  networks: createNetworks(parseAll(texts)),
+}));
+
+/** Addresses of the internet alone: for what an answer names, which a stranger may have written. */
+export const publicAddresses: AddressPolicy = {
+  findFault: (address) => {
+    const plain = toPlainAddress(address);
+    if (plain === null) return `${address} is no IP address`;
+    const kind = notPublicNetworks.find(({ networks }) => networks.has(plain));
+    return kind === undefined ? null : `${address} is ${kind.what}; only public addresses are allowed`;
+  },
+  findNameFault: () => null,
+  ownNames: () => [],
+};
+
 const defaultPorts: Readonly<Record<string, number>> = {
   'http:': 80,
   'https:': 443,

@@ -20,6 +20,8 @@ interface SealedSecret {
 export interface SecretCipher {
   /** The id of the key that seals. */
   readonly keyId: string;
+  /** The ids of all keys, which open. */
+  readonly keyIds: readonly string[];
   seal(owner: SecretOwner, value: string): SealedSecret;
   /** @throws Error that names the missing key */
   open(owner: SecretOwner, sealed: SealedSecret): string;
@@ -35,6 +37,7 @@ export function createSecretCipher(setting: string | undefined): SecretCipher | 
   const sealingKey = keys.get(newest.id) as Buffer;
   return {
     keyId: newest.id,
+    keyIds: [...keys.keys()],
     seal: ({ project_id, name }, value) => ({
       key_id: newest.id,
       sealed: seal(sealingKey, Buffer.from(JSON.stringify([project_id, name, value]))),

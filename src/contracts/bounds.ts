@@ -13,6 +13,9 @@ export const mostItems = 10_000;
 /** Values of a received JSON text (elements of lists, and values of keys), and of a definition's text. */
 export const mostValues = 200_000;
 
+/** Numbers that one answer of embeddings writes out; in base64 there may be as many as an answer has room for. */
+export const mostEmbeddingNumbers = 1_000_000;
+
 /** Levels of child runs below the first run. */
 export const deepestSubRun = 5;
 
@@ -42,6 +45,9 @@ export const signInMinutes = 10;
 
 /** Rows of each table are counted up to this number before a project is erased. */
 export const erasureCounted = 100_000;
+
+/** How long the answer of a request is kept for its Idempotency-Key. */
+export const keptAnswerHours = 24;
 
 /** A count as text for descriptions and messages. */
 export function showCount(count: number): string {

@@ -115,6 +115,11 @@ export const errorTable = {
     true,
     'This key sent too many requests, or this address sent too many wrong keys. Retry after the seconds in Retry-After.',
   ),
+  answer_not_kept: row(
+    410,
+    false,
+    'The call of this Idempotency-Key has succeeded, and its answer was removed, since the project kept too many. Use a new key to make the call again.',
+  ),
   idempotency_key_reuse: row(
     422,
     false,

@@ -188,7 +188,7 @@ export type EmbeddingsAnswer = z.infer<typeof EmbeddingsAnswer>;
 /** The result of a call of `embed.…`, as far as it is read. */
 export const EmbeddingResult = z.object({
   /** 32-bit floats, little-endian, in base64. */
-  embeddings: z.array(z.base64()),
+  embeddings: z.array(z.string()),
   model: z.string().optional(),
   usage: z.object({ input_tokens: z.number().nullish() }).nullish(),
 });

@@ -3,6 +3,7 @@
  * one; and advice, which is kept the same way. If a transaction writes the row with its work, a response survives a
  * crash, and the second of two equal concurrent requests waits for the first.
  */
+import { keptAnswerHours } from '../contracts/bounds.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { Db } from './connect.ts';
 import { purgeOld, query, toJson } from './statements.ts';
@@ -28,9 +29,9 @@ export function insertAnswer(
   );
 }
 
-/** Deletes responses after 24 hours. @returns how many */
+/** Deletes responses after `keptAnswerHours`. @returns how many */
 export function purgeAnswers(db: Db): Promise<number> {
-  return purgeOld(db, { table: 'idempotency', hours: 24 });
+  return purgeOld(db, { table: 'idempotency', hours: keptAnswerHours });
 }
 
 // Idempotency-Keys of work in flight outside of a transaction: rows with status 0 whose answer names the holder. A
@@ -119,6 +120,34 @@ export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<
   await db.raw(
     `update idempotency set status = ?, answer = ?, created_at = clock_timestamp() where ${ofHolder}`,
     [place.status, toJson(answer), ...holderBindings(place)],
+  );
+}
+
+/** What stands in place of an answer that was too large or too old to be kept, so that its call is not made again. */
+export const notKeptStatus = 410;
+
+/**
+ * Replaces the oldest answers of a project's calls beyond a sum of bytes by one that says so. Their keys stay, so that no
+ * call is paid twice.
+ *
+ * @param stated what a repeated request is answered
+ * @returns how many
+ */
+export function trimKeptAnswers(
+  db: Db,
+  projectId: string,
+  { bytes, stated }: { readonly bytes: number; readonly stated: Json },
+): Promise<number> {
+  return query(db).written(
+    `update idempotency set status = ${notKeptStatus}, answer = cast(:stated as json) where ctid = any (array(
+       select i.ctid from idempotency i join (
+         select request, key, sum(pg_column_size(answer) + 200) over (order by created_at desc, request, key) as sum
+         from idempotency where project_id = :projectId and status <> ${underWay}
+       ) sized using (request, key)
+       where i.project_id = :projectId and i.status = 200 and sized.sum > :bytes
+         and i.request like 'POST /v1/capabilities/%/exec'
+       for update of i skip locked))`,
+    { projectId, bytes, stated: toJson(stated) },
   );
 }
 

@@ -9,6 +9,7 @@ import { connectDatabase } from '../db/connect.ts';
 import { createPersonChecks } from '../services/access/person-session.ts';
 import { createSignIn, readSignInSettings, type SignIn } from '../services/access/sign-in.ts';
 import { createVerifiedKeys } from '../services/access/verified-keys.ts';
+import { createAnswerKeeper } from '../services/calls/answer-keeper.ts';
 import { createAliasBook } from '../services/calls/model-names.ts';
 import { createKeyRenewer, createOpenCalls } from '../services/calls/open-calls.ts';
 import type { ServerCtx } from '../services/context.ts';
@@ -82,18 +83,21 @@ function createRunParts({ logger, foundation: { ctx }, temporal }: Base) {
 
 /** Makes the parts that hold the open calls of this process. */
 function createCallParts({ logger, foundation: { ctx } }: Base) {
-  const { db } = ctx;
+  const { db, config } = ctx;
+  const answerKeeper = createAnswerKeeper({ db, logger, config });
   const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   return {
     parts: {
       openCalls,
       keyRenewer,
+      answerKeeper,
       aliases: createAliasBook(db),
       adviceCache: createAdviceCache({ db, keyRenewer }),
     },
     close: async (): Promise<void> => {
       await openCalls.close();
       keyRenewer.stop();
+      await answerKeeper.settled();
     },
   };
 }

@@ -21,6 +21,7 @@ import type { KeyBuckets } from './access/key-rates.ts';
 import type { SignIn } from './access/sign-in.ts';
 import type { VerifiedKeys } from './access/verified-keys.ts';
 import type { CachedCalls } from './cache/cached-calls.ts';
+import type { AnswerKeeper } from './calls/answer-keeper.ts';
 import type { AliasBook } from './calls/model-names.ts';
 import type { KeyRenewer, OpenCalls } from './calls/open-calls.ts';
 import type { Outbox } from './delivery/deliveries.ts';
@@ -153,6 +154,8 @@ export interface ServerCtx extends Ctx {
   readonly directMedia: DirectMedia;
   /** Open calls with a waiting caller; the server settles them before it stops. */
   readonly openCalls: OpenCalls;
+  /** Bounds what is kept of answers. */
+  readonly answerKeeper: AnswerKeeper;
   /** Holds the Idempotency-Keys of open calls. */
   readonly keyRenewer: KeyRenewer;
   /** Other names of projects for models. */

@@ -9,7 +9,7 @@ import { CallFailure, type ExecContext } from '../capability/index.ts';
 import { parseMediaReference } from '../contracts/media.ts';
 import type { Json } from '../contracts/primitives.ts';
 import type { WrapScope } from '../core/expression/evaluation.ts';
-import { downloadFile } from './exchange.ts';
+import { downloadFile, type FileSources } from './exchange.ts';
 import type { Evaluate, WrapCompiler } from './templates.ts';
 import { FileForm, type PreparedKind, type WrapDefaults } from './wrap-kind.ts';
 
@@ -25,10 +25,23 @@ const Upload = z.strictObject({
   content_type: z.string().optional(),
 });
 
+const Origin = z.string().regex(/^https?:\/\/[^/?#{}@\s]+\/?$/, {
+  error: 'an origin is http:// or https:// and a host, without a path',
+});
+
 export const FilesPart = z.strictObject({
   download: z.record(FileName, Download).default({}),
   upload: z.record(FileName, Upload).default({}),
+  /** Besides the service itself: origins from which files of an answer are read though their addresses are private. */
+  origins: z.array(Origin).default([]),
+  /** The most that a file of an answer may have. */
+  max_bytes: z
+    .number()
+    .int()
+    .positive()
+    .default(2 * 1024 ** 3),
 });
+export const noFiles = FilesPart.parse({});
 type FilesPart = z.infer<typeof FilesPart>;
 
 interface DownloadRule {
@@ -45,12 +58,15 @@ interface UploadRule {
   readonly contentType: string | undefined;
 }
 
-export interface FileRules {
+export interface FileRules extends Pick<FileSources, 'origins' | 'maxBytes'> {
   readonly downloads: readonly DownloadRule[];
   readonly uploads: readonly UploadRule[];
 }
 
-export function compileFiles({ download, upload }: FilesPart, compile: WrapCompiler): FileRules {
+export function compileFiles(
+  { download, upload, origins, max_bytes: maxBytes }: FilesPart,
+  compile: WrapCompiler,
+): FileRules {
   const downloads = Object.entries(download).map(([name, rule]) => {
     const at = `/files/download/${name}`;
     if (typeof rule === 'string') return { name, from: compile.value(rule, at), form: undefined };
@@ -61,7 +77,7 @@ export function compileFiles({ download, upload }: FilesPart, compile: WrapCompi
     const source = from === undefined ? undefined : compile.value(from, `${at}/from`);
     return { name, to: compile.value(to, `${at}/to`), from: source, isText: as === 'text', contentType };
   });
-  return { downloads, uploads };
+  return { downloads, uploads, origins, maxBytes };
 }
 
 /** Rules of a kind for files that the YAML does not list. */
@@ -246,7 +262,9 @@ async function fetchFile(
   if (known !== undefined) return known;
   const path = await host.media.temporaryPath(`stored${extname(target)}`);
   if (!isText && /^https?:\/\//.test(source)) {
-    const contentType = await downloadFile(source, path, { origin: host.kind.origin, signal: host.signal });
+    const { origins, maxBytes } = host.rules;
+    const from = { origin: host.kind.origin, origins, maxBytes, signal: host.signal };
+    const contentType = await downloadFile(source, path, from);
     return { path, contentType: contentType ?? contentTypeOf(target) };
   }
   const { bytes, type } = isText ? { bytes: Buffer.from(source), type: undefined } : decode(source);

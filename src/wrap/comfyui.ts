@@ -14,6 +14,7 @@ import { z } from 'zod';
 import { MediaReference } from '../capability/index.ts';
 import { Json, JsonObject } from '../contracts/primitives.ts';
 import { withoutEndSlashes } from '../core/expression/language.ts';
+import { parseJson } from '../core/json/text.ts';
 import { isList } from '../core/json/values.ts';
 import { createNameSuggester } from '../core/nearest-name.ts';
 import { openAsBlob } from './call-files.ts';
@@ -174,35 +175,43 @@ async function fillWorkflow(
   return filled as JsonObject;
 }
 
-/** Reports the progress of the prompts of one client, until it is closed. */
-function followProgress(
-  base: string,
-  {
-    clientId,
-    token,
-    nodes,
-  }: { readonly clientId: string; readonly token: string | undefined; readonly nodes: number },
-  context: WrappedCall['context'],
-): () => void {
-  const done = new Set<unknown>();
-  let current: unknown = null;
+/** The progress of a prompt by the messages of ComfyUI. Nodes that the workflow does not have are left out. */
+function createNodeCount(workflow: Workflow, { progress }: WrappedCall['context']): (message: Json) => void {
+  const total = Object.keys(workflow).length;
+  const done = new Set<string>();
+  let current: string | null = null;
+  const nodeOf = (id: Json | undefined): string | null =>
+    typeof id === 'string' && Object.hasOwn(workflow, id) ? id : null;
+  return (message) => {
+    const { type, data = null } = asObject(message) ?? {};
+    const { node, nodes, value, max } = asObject(data) ?? {};
+    if (type === 'execution_cached' && isList(nodes ?? null)) {
+      for (const id of (nodes as readonly Json[]).map(nodeOf)) if (id !== null) done.add(id);
+    }
+    if (type === 'executing') {
+      if (current !== null) done.add(current);
+      current = nodeOf(node);
+    }
+    if (type !== 'progress' && type !== 'executing') return;
+    const isPart = typeof value === 'number' && typeof max === 'number' && value >= 0 && max > 0;
+    const part = type === 'progress' && isPart ? Math.min(1, value / max) : 0;
+    progress(Math.min(1, (done.size + part) / total), current === null ? undefined : `node ${current}`);
+  };
+}
+
+interface ProgressSource {
+  readonly url: string;
+  readonly token: string | undefined;
+}
+
+/** Reports the progress of the prompts of one client, until it is closed. Frames that are no JSON are left out. */
+function followProgress({ url, token }: ProgressSource, take: (message: Json) => void): () => void {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const socket = new WebSocket(`${base.replace(/^http/, 'ws')}/ws?clientId=${clientId}`, { headers });
+  const socket = new WebSocket(url, { headers });
   socket.addEventListener('error', () => undefined);
   socket.addEventListener('message', ({ data }) => {
-    const message = typeof data === 'string' ? asObject(JSON.parse(data) as Json) : null;
-    const { node, nodes: cached, value, max } = asObject(message?.data ?? null) ?? {};
-    if (message?.type === 'execution_cached' && Array.isArray(cached)) for (const id of cached) done.add(id);
-    if (message?.type === 'executing') {
-      if (current !== null) done.add(current);
-      current = node ?? null;
-    }
-    if (message?.type !== 'progress' && message?.type !== 'executing') return;
-    const part = message.type === 'progress' ? Number(value) / Number(max) : 0;
-    context.progress(
-      Math.min(1, (done.size + (part || 0)) / nodes),
-      current === null ? undefined : `node ${current}`,
-    );
+    const message = typeof data === 'string' ? parseJson(data) : undefined;
+    if (message !== undefined) take(message as Json);
   });
   return () => socket.close();
 }
@@ -257,7 +266,7 @@ function readId(submitted: Json): string {
 
 function createPolling(part: ComfyuiPart, base: string, ask: Ask) {
   const readHistory = async (id: string, signal: AbortSignal): Promise<JsonObject | null> =>
-    asObject(asObject(await ask('GET', `/history/${id}`, { signal }))?.[id] ?? null);
+    asObject(asObject(await ask('GET', `/history/${encodeURIComponent(id)}`, { signal }))?.[id] ?? null);
   return async (submitted: Json, signal: AbortSignal): Promise<JobState> => {
     const id = readId(submitted);
     let ended = await readHistory(id, signal);
@@ -284,10 +293,11 @@ export const comfyui = defineKind({
       host,
     );
     const base = withoutEndSlashes(part.base_url);
+    const at = host.compile.base(part.base_url, '/comfyui/base_url');
     const headers: Record<string, string> =
       part.token === undefined ? {} : { authorization: `Bearer ${part.token}` };
     const ask: Ask = (method, path, request) =>
-      askJson({ method, url: `${base}${path}`, headers, hide: host.hide, ...request });
+      askJson({ method, target: at(path), headers, hide: host.hide, ...request });
     const jobs = createJobRunner(part, host);
     const poll = createPolling(part, base, ask);
     const cancel = async (submitted: Json, signal: AbortSignal): Promise<void> => {
@@ -304,8 +314,8 @@ export const comfyui = defineKind({
       origin: { url: base, headers },
       perform: async (call) => {
         const clientId = randomUUID();
-        const nodes = Object.keys(workflow).length;
-        const close = followProgress(base, { clientId, token: part.token, nodes }, call.context);
+        const url = `${base.replace(/^http/, 'ws')}/ws?clientId=${clientId}`;
+        const close = followProgress({ url, token: part.token }, createNodeCount(workflow, call.context));
         const submit = async (signal: AbortSignal): Promise<Json> => {
           const prompt = await fillWorkflow(workflow, { part, ask }, call);
           return ask('POST', '/prompt', { body: { prompt, client_id: clientId }, signal });

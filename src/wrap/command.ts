@@ -56,6 +56,11 @@ function environmentOf({ env }: CommandPart): NodeJS.ProcessEnv {
   return { ...Object.fromEntries(inherited.map((name) => [name, process.env[name]])), ...env };
 }
 
+/** A finite decimal number: programs read infinity, and numbers of another base, as options. */
+function isNegativeNumber(text: string): boolean {
+  return /^-(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) && Number.isFinite(Number(text));
+}
+
 /**
  * The texts of one argument: an expression may yield null for no argument, or a list for several.
  * @throws Error when a text of the input would be read as an option
@@ -69,8 +74,7 @@ function toArguments(
   if (typeof value === 'object')
     throw new Error(`/command/argv/${at}: an argument is a text or number; write | json`);
   const text = String(value);
-  const isOption =
-    isTemplate && typeof value === 'string' && text.startsWith('-') && Number.isNaN(Number(text));
+  const isOption = isTemplate && text.startsWith('-') && !isNegativeNumber(text);
   if (isOption) throw new Error(`/command/argv/${at}: a value that begins with - would be read as an option`);
   return [text];
 }

@@ -66,7 +66,13 @@ async function perform(wrapped: Wrapped, input: JsonObject, context: ExecContext
   const call = { idempotency_key: idempotencyKey };
   const files = await openCallFiles({ rules, kind, media, signal }, { input, files: {}, call });
   const scope = { input, files: files.values, call };
-  const answer = await kind.perform({ scope, context, paths: files.paths, keep: files.keep });
+  const answer = await kind.perform({
+    scope,
+    context,
+    paths: files.paths,
+    maxFileBytes: rules.maxBytes,
+    keep: files.keep,
+  });
   const seconds = (performance.now() - startedAt) / 1_000;
   const done = { ...scope, answer, call: { ...call, seconds } };
   const output = asObject(result({ ...done, files: await files.store(done) }));

@@ -4,6 +4,7 @@
  * variable reaches a request by mistake. `$${NAME}` stands for the text `${NAME}`. A secret may not be written out.
  */
 import type { Json } from '../contracts/primitives.ts';
+import { withoutEndSlashes } from '../core/expression/language.ts';
 import { extendPointer, isList, isPlainObject, splitPointer } from '../core/json/values.ts';
 import type { WrapFault } from './templates.ts';
 
@@ -95,12 +96,30 @@ export function readEnvironment(value: Json, environment: NodeJS.ProcessEnv): En
   return { value: replaced, faults: walk.faults, secrets: [...walk.secrets] };
 }
 
+/**
+ * What of a value may be a key. Of an address that is all but its origin: user, password, and a path or query with a
+ * part that is no plain word.
+ */
+function keysIn(value: string): readonly string[] {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(value) || !URL.canParse(value)) return [value];
+  const { username, password, pathname, search, searchParams } = new URL(value);
+  const path = withoutEndSlashes(pathname);
+  const parts = [...path.split('/'), ...searchParams.values()].filter(isTelling);
+  const whole = parts.length === 0 ? [] : [path + search, path.length > 1 ? path : ''];
+  const user = [isTelling(username) ? username : '', password.length >= 4 ? password : ''];
+  return [username === '' ? '' : value, ...user, ...whole, ...parts];
+}
+
+/** As they are, and as JSON and URLs write them. */
+function formsOf(key: string): readonly string[] {
+  return [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)];
+}
+
 /** @returns a function that replaces the secrets in a text */
 export function createHider(secrets: readonly string[]): (text: string) => string {
-  const known = secrets
-    .filter((secret) => !/^https?:\/\/[^@]*$/.test(secret))
-    .sort((a, b) => b.length - a.length);
-  return (text) => known.reduce((shown, secret) => shown.replaceAll(secret, '***'), text);
+  const forms = secrets.flatMap(keysIn).flatMap(formsOf);
+  const known = [...new Set(forms)].filter((form) => form !== '').sort((a, b) => b.length - a.length);
+  return (text) => known.reduce((shown, form) => shown.replaceAll(form, '***'), text);
 }
 
 // The text of a file as messages may show it. A secret may stand anywhere in it: in a header, the query of an address, an

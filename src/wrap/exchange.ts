@@ -9,25 +9,38 @@
  * | 408, 409, 425, other 5xx, no answer | 502 `provider_unavailable` | another instance |
  * | other 4xx | 422 `provider_refused` | the input is at fault |
  *
- * Redirects are not followed, so that no secret reaches another host; only downloads follow them, without headers.
+ * Redirects are not followed, so that no secret reaches another host; only downloads follow them.
+ *
+ * A message names the origin and the path as the file writes it, never the address itself, which may be a secret.
  */
 
 import { createWriteStream } from 'node:fs';
-import { Readable } from 'node:stream';
+import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Agent, type BodyInit, fetch, type Response } from 'undici';
+import { Agent, type BodyInit, type Dispatcher, fetch, type Response } from 'undici';
 import { CallFailure, type CallFailureStatus, isCallFailure } from '../capability/call-failure.ts';
+import { publicAddresses } from '../clients/address-policy.ts';
+import { createDialGuard } from '../clients/guarded-dial.ts';
 import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
 import type { Json } from '../contracts/primitives.ts';
+import type { Target } from './templates.ts';
 
 /** An answer may take as long as the timeout of the call allows. */
-const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
+const patience = { headersTimeout: 0, bodyTimeout: 0 } as const;
+const connectTimeoutMs = 10_000;
+const agent = new Agent({ ...patience, connect: { timeout: connectTimeoutMs } });
+/** Reaches public addresses alone, by a name or not, and judges each connection. */
+const publicAgent = createDialGuard(publicAddresses).createAgent({ ...patience, connectTimeoutMs });
 
 const longestAnswer = 64 * 1024 * 1024;
+/** Of an error, of which messages show the beginning. */
+const longestError = 64 * 1024;
+/** Of a stream of events. */
+const longestLine = 1024 * 1024;
 
 export interface Exchange {
   readonly method: string;
-  readonly url: string;
+  readonly target: Target;
   readonly headers?: Readonly<Record<string, string>>;
   /** An object or list is sent as JSON. */
   readonly body?: Json | undefined;
@@ -87,11 +100,11 @@ function bodyOf({ body, form, headers = {} }: Exchange): {
 
 /** @throws CallFailure unless the answer is 2xx */
 export async function openExchange(exchange: Exchange): Promise<Response> {
-  const { method, url, signal, hide } = exchange;
-  const place = `${method} ${new URL(url).origin}${new URL(url).pathname}`;
+  const { method, target, signal, hide } = exchange;
+  const place = `${method} ${target.shown}`;
   let response: Response;
   try {
-    response = await fetch(url, {
+    response = await fetch(target.url, {
       method,
       ...bodyOf(exchange),
       signal,
@@ -103,32 +116,78 @@ export async function openExchange(exchange: Exchange): Promise<Response> {
     throw providerFailure('provider_unavailable', hide(`${place} was not answered: ${causeOf(error)}`));
   }
   if (response.ok) return response;
-  const text = (await response.text().catch(() => '')).slice(0, 600).trim();
+  const text = hide(await readBeginning(response))
+    .slice(0, 600)
+    .trim();
   const fault = faultOf(response.status);
   const retryAfter =
     fault === 'provider_busy' ? readRetryAfter(response.headers.get('retry-after')) : undefined;
   throw providerFailure(fault, hide(`${place} was answered ${response.status}: ${text}`), retryAfter);
 }
 
-/** The bytes of an answer. @throws CallFailure when they break off or are too many */
-export async function readBytes(
-  response: Response,
-  { signal, hide }: Pick<Exchange, 'signal' | 'hide'>,
-): Promise<Buffer> {
+/** The beginning of an error. The rest is not read; one that breaks off is shown as far as it came. */
+async function readBeginning({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of body ?? []) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= longestError) break;
+    }
+  } catch {
+    // The status says what is known.
+  }
+  return Buffer.concat(chunks).subarray(0, longestError).toString('utf8');
+}
+
+type Reading = Pick<Exchange, 'signal' | 'hide'>;
+
+function tooLarge(what: string, limit: number): CallFailure {
+  return providerFailure('provider_refused', `${what} is larger than the allowed ${limit} bytes`);
+}
+
+/** The chunks of an answer. @throws CallFailure when they break off or are too many */
+async function* readChunks({ body }: Response, { signal, hide }: Reading): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  try {
+    for await (const chunk of body ?? []) {
       size += chunk.length;
       if (size > longestAnswer) break;
-      chunks.push(chunk);
+      yield chunk;
     }
   } catch (error) {
     signal.throwIfAborted();
     throw providerFailure('provider_unavailable', hide(`the answer broke off: ${causeOf(error)}`));
   }
-  if (size <= longestAnswer) return Buffer.concat(chunks);
-  throw providerFailure('provider_refused', `the answer is larger than the allowed ${longestAnswer} bytes`);
+  if (size > longestAnswer) throw tooLarge('the answer', longestAnswer);
+}
+
+/** The bytes of an answer. @throws CallFailure when they break off or are too many */
+export async function readBytes(response: Response, reading: Reading): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of readChunks(response, reading)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** The lines of an answer as they come. @throws CallFailure when one is too long, or when they break off or are too many */
+export async function* readLines(response: Response, reading: Reading): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  // Joined when the line ends, so that a line in many pieces takes no longer than one in few.
+  let pieces: string[] = [];
+  let length = 0;
+  for await (const chunk of readChunks(response, reading)) {
+    const [first = '', ...rest] = decoder.decode(chunk, { stream: true }).split('\n');
+    pieces.push(first);
+    length += first.length;
+    for (const next of rest) {
+      yield pieces.join('');
+      pieces = [next];
+      length = next.length;
+    }
+    if (length > longestLine) throw tooLarge('a line of the answer', longestLine);
+  }
+  if (length > 0) yield pieces.join('');
 }
 
 /** @throws CallFailure unless the answer is 2xx and JSON; an empty answer is null */
@@ -138,60 +197,120 @@ export async function askJson(exchange: Exchange): Promise<Json> {
   try {
     return parseExactJson(text) as Json;
   } catch {
-    const message = `${exchange.method} ${new URL(exchange.url).pathname} was answered with ${text.slice(0, 100)}, not with JSON`;
-    throw providerFailure('provider_unavailable', exchange.hide(message));
+    const { method, target, hide } = exchange;
+    const seen = hide(text.slice(0, longestError)).slice(0, 100);
+    const message = `${method} ${target.shown} was answered with ${seen}, not with JSON`;
+    throw providerFailure('provider_unavailable', hide(message));
   }
 }
 
-/** Writes the body of an answer into a file, whatever its size. */
-export async function saveBody({ body }: Response, path: string, signal: AbortSignal): Promise<void> {
+/** Writes the body of an answer into a file. @throws CallFailure when it breaks off or is larger than allowed */
+export async function saveBody(
+  { body }: Response,
+  path: string,
+  { signal, maxBytes }: { readonly signal: AbortSignal; readonly maxBytes: number },
+): Promise<void> {
   const source = body === null ? Readable.from([]) : Readable.fromWeb(body);
+  let size = 0;
+  const count = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      size += chunk.length;
+      done(size > maxBytes ? tooLarge('the file of the answer', maxBytes) : null, chunk);
+    },
+  });
   try {
-    await pipeline(source, createWriteStream(path), { signal });
+    await pipeline(source, count, createWriteStream(path), { signal });
   } catch (error) {
     signal.throwIfAborted();
+    if (isCallFailure(error)) throw error;
     throw providerFailure('provider_unavailable', `the file of the answer broke off: ${causeOf(error)}`);
   }
 }
 
-interface Origin {
+export interface Origin {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Copies a file of an answer. Headers go to the origin alone. @returns its content type, if stated */
-export async function downloadFile(
-  url: string,
-  path: string,
-  { origin, signal }: { readonly origin: Origin | undefined; readonly signal: AbortSignal },
-): Promise<string | undefined> {
-  const isOwn = origin !== undefined && new URL(url).origin === new URL(origin.url).origin;
-  const headers = isOwn ? { ...origin.headers } : {};
-  const redirect = isOwn ? 'manual' : 'follow';
-  try {
-    let response = await fetch(url, { headers, signal, redirect, dispatcher: agent });
+/** Where files of an answer may come from. */
+export interface FileSources {
+  /** Of the service: reached wherever it is, with its headers. */
+  readonly origin: Origin | undefined;
+  /** Further origins that are reached wherever they are. All others have public addresses. */
+  readonly origins: readonly string[];
+  readonly maxBytes: number;
+}
+
+const mostRedirects = 5;
+
+/** How one address on the way to a file is asked. */
+interface Way {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly dispatcher: Dispatcher;
+}
+
+function wayTo({ origin }: URL, sources: FileSources): Way | null {
+  const own = sources.origin;
+  if (own !== undefined && origin === new URL(own.url).origin) {
+    return { headers: own.headers, dispatcher: agent };
+  }
+  const isListed = sources.origins.some((listed) => new URL(listed).origin === origin);
+  return isListed ? { headers: {}, dispatcher: agent } : null;
+}
+
+/**
+ * Follows redirects, each of which is judged by itself. An address that an outsider names is public: once a redirect has
+ * left the origins that are known, none leads back to them.
+ */
+async function followFile(first: URL, sources: FileSources, signal: AbortSignal): Promise<Response> {
+  let url = first;
+  let isOutside = false;
+  for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
+    if (!/^https?:$/.test(url.protocol)) throw new Error(`${url.protocol} is neither http: nor https:`);
+    const way: Way | null = isOutside ? null : wayTo(url, sources);
+    isOutside = way === null;
+    const { headers, dispatcher } = way ?? { headers: {}, dispatcher: publicAgent };
+    const response = await fetch(url, { headers: { ...headers }, signal, redirect: 'manual', dispatcher });
     const location = response.headers.get('location');
-    if (isOwn && response.status >= 300 && response.status < 400 && location !== null) {
-      response = await fetch(new URL(location, url), { signal, dispatcher: agent });
-    }
+    if (response.status < 300 || response.status >= 400 || location === null) return response;
+    await response.body?.cancel();
+    url = new URL(location, url);
+  }
+  throw new Error(`it has more than ${mostRedirects} redirects`);
+}
+
+function isRefusedAddress(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && cause.name === 'AddressRefused';
+}
+
+/** Copies a file of an answer. @returns its content type, if stated */
+export async function downloadFile(
+  address: string,
+  path: string,
+  { signal, ...sources }: FileSources & { readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  if (!URL.canParse(address))
+    throw providerFailure('provider_refused', 'the answer names a file by an invalid address');
+  const url = new URL(address);
+  try {
+    const response = await followFile(url, sources, signal);
     if (!response.ok) throw new Error(`it was answered ${response.status}`);
-    await saveBody(response, path, signal);
+    await saveBody(response, path, { signal, maxBytes: sources.maxBytes });
     return response.headers.get('content-type')?.split(';')[0]?.trim();
   } catch (error) {
     signal.throwIfAborted();
     if (isCallFailure(error)) throw error;
-    const { host } = new URL(url);
-    throw providerFailure(
-      'provider_unavailable',
-      `the file of the answer at ${host} cannot be read: ${causeOf(error)}`,
-    );
+    // Another instance would be told the same address, and a caller may have named it.
+    const fault = isRefusedAddress(error) ? 'provider_refused' : 'provider_unavailable';
+    throw providerFailure(fault, `the file of the answer at ${url.host} cannot be read: ${causeOf(error)}`);
   }
 }
 
 /** @throws CallFailure when an address out of an answer would send the headers to another host */
-export function requireOrigin(url: string, own: string): string {
-  const [seen, allowed] = [new URL(url).origin, new URL(own).origin];
-  if (seen === allowed) return url;
+export function requireOrigin(target: Target, own: string): Target {
+  const [seen, allowed] = [new URL(target.url).origin, new URL(own).origin];
+  if (seen === allowed) return target;
   throw providerFailure(
     'provider_config',
     `the answer names an address of ${seen}; allowed is ${allowed}, which has the secrets`,

@@ -7,10 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Json, type JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
-import { withoutEndSlashes } from '../core/expression/language.ts';
-import { askJson, type Exchange, providerFailure, requireOrigin } from './exchange.ts';
+import { askJson, type Exchange, type Origin, providerFailure, requireOrigin } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields, type RemoteJob } from './poll-job.ts';
-import { asObject } from './templates.ts';
+import { asObject, describeTarget, showPath, type Target } from './templates.ts';
 import {
   BaseAddress,
   defineKind,
@@ -20,19 +19,19 @@ import {
   type WrappedCall,
 } from './wrap-kind.ts';
 
-interface Provider {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
+/** Requests to the provider, with its credentials. */
+function createAsk({ url, headers }: Origin, { compile, hide }: WrapHost, kind: string) {
+  const at = compile.base(url, `/${kind}/base_url`);
+  return (method: string, address: string, request: Pick<Exchange, 'signal' | 'body'>): Promise<Json> => {
+    const target = address.startsWith('/') ? at(address) : requireOrigin(readTarget(address), url);
+    return askJson({ method, target, headers, hide, ...request });
+  };
 }
 
-/** Requests to the provider, with its credentials. */
-function createAsk({ url: base, headers }: Provider, { hide }: WrapHost) {
-  return (method: string, address: string, request: Pick<Exchange, 'signal' | 'body'>): Promise<Json> => {
-    const url = address.startsWith('/')
-      ? `${withoutEndSlashes(base)}${address}`
-      : requireOrigin(address, base);
-    return askJson({ method, url, headers, hide, ...request });
-  };
+/** @throws CallFailure when the provider names an address that is none */
+function readTarget(address: string): Target {
+  if (URL.canParse(address)) return describeTarget(address, showPath(address));
+  throw providerFailure('provider_unavailable', 'the answer of the provider names an invalid address');
 }
 
 function authorization(scheme: string, token: string | undefined): Record<string, string> {
@@ -73,7 +72,7 @@ function readPrediction(answer: Json): JobState {
   return { state: 'failed', error: describeError(prediction.error, status), isTheirs };
 }
 
-function prepareProvider(provider: Provider, perform: (call: WrappedCall) => Promise<Json>): PreparedKind {
+function prepareProvider(provider: Origin, perform: (call: WrappedCall) => Promise<Json>): PreparedKind {
   return { defaults: {}, fileForm: 'data_uri', writesFiles: false, origin: provider, perform };
 }
 
@@ -105,7 +104,7 @@ export const replicate = defineKind({
   shape: ReplicatePart,
   prepare: (part, host) => {
     const provider = { url: part.base_url, headers: authorization('Bearer', part.token) };
-    const ask = createAsk(provider, host);
+    const ask = createAsk(provider, host, 'replicate');
     const inputOf = host.compile.value(part.input, '/replicate/input');
     const jobs = createJobRunner(part, host);
     const version: JsonObject = part.version === undefined ? {} : { version: part.version };
@@ -151,7 +150,7 @@ export const fal = defineKind({
   shape: FalPart,
   prepare: (part, host) => {
     const provider = { url: part.base_url, headers: authorization('Key', part.token) };
-    const ask = createAsk(provider, host);
+    const ask = createAsk(provider, host, 'fal');
     const inputOf = host.compile.value(part.input, '/fal/input');
     const jobs = createJobRunner(part, host);
     const poll: RemoteJob['poll'] = async (submitted, signal) => {
@@ -187,7 +186,7 @@ export const cog = defineKind({
   shape: CogPart,
   prepare: (part, host) => {
     const provider = { url: part.base_url, headers: authorization('Bearer', part.token) };
-    const ask = createAsk(provider, host);
+    const ask = createAsk(provider, host, 'cog');
     const inputOf = host.compile.value(part.input, '/cog/input');
     return prepareProvider(provider, async ({ scope, context }) => {
       const { signal, idempotencyKey: key } = context;
@@ -203,7 +202,7 @@ export const cog = defineKind({
         for (;;) {
           const state = readPrediction(await ask('PUT', `/predictions/${id}`, { signal, body }));
           if (state.state === 'done') return state.answer;
-          if (state.state === 'failed') throw failedPrediction(state, part.on_failed);
+          if (state.state === 'failed') throw failedPrediction(state, part.on_failed, host);
           await sleep(parseDuration(part.every), undefined, { signal });
         }
       } finally {
@@ -216,9 +215,10 @@ export const cog = defineKind({
 function failedPrediction(
   { error, isTheirs }: Extract<JobState, { state: 'failed' }>,
   rule: 'refused' | 'failed',
+  { hide }: WrapHost,
 ): Error {
   return providerFailure(
     rule === 'refused' && !isTheirs ? 'provider_refused' : 'provider_unavailable',
-    error,
+    hide(error),
   );
 }

@@ -17,7 +17,7 @@ import {
   saveBody,
 } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields } from './poll-job.ts';
-import type { Evaluate } from './templates.ts';
+import type { Target } from './templates.ts';
 import {
   Address,
   AddressOrExpression,
@@ -56,18 +56,6 @@ const HttpPart = z
 type HttpPart = z.infer<typeof HttpPart>;
 type PollPart = NonNullable<HttpPart['poll']>;
 
-function compileHeaders({ headers }: HttpPart, { compile }: WrapHost): Evaluate<Record<string, string>> {
-  const rows = Object.entries(headers).map(([name, written]) => {
-    return [name, compile.value(written, `/http/headers/${name}`)] as const;
-  });
-  return (scope) => {
-    const values = rows.map(([name, evaluate]) => [name, evaluate(scope)] as const);
-    return Object.fromEntries(
-      values.filter(([, value]) => value !== null).map(([name, value]) => [name, String(value)]),
-    );
-  };
-}
-
 /** Headers for downloads of files, which happen when no expression is evaluated any more. */
 function withoutExpressions(headers: HttpPart['headers']): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).filter(([, value]) => !value.includes('{{')));
@@ -92,12 +80,12 @@ function compileForm(written: Readonly<Record<string, string>>, { compile }: Wra
 }
 
 /** JSON as its value, text as a text, anything else as a file that `from` accepts: `{{ answer.file }}`. */
-async function readAnswer(exchange: Exchange, { context, keep }: WrappedCall): Promise<Json> {
+async function readAnswer(exchange: Exchange, { context, keep, maxFileBytes }: WrappedCall): Promise<Json> {
   const response = await openExchange(exchange);
   const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (type !== '' && !type.startsWith('text/') && !type.endsWith('json')) {
     const path = await context.media.temporaryPath('answer');
-    await saveBody(response, path, exchange.signal);
+    await saveBody(response, path, { signal: exchange.signal, maxBytes: maxFileBytes });
     return { file: keep(path, type), content_type: type, size: (await stat(path)).size };
   }
   const bytes = await readBytes(response, exchange);
@@ -129,13 +117,13 @@ function compilePoll(poll: PollPart, own: string, { compile, hide }: WrapHost) {
   const progress = poll.progress === undefined ? null : compile.number(poll.progress, at('progress'));
   const resultUrl = poll.result_url === undefined ? null : compile.address(poll.result_url, at('result_url'));
   const cancelUrl = poll.cancel === undefined ? null : compile.address(poll.cancel.url, at('cancel/url'));
-  const ask = (address: string, { headers, signal }: PollRequest, method = 'GET'): Promise<Json> =>
-    askJson({ method, url: requireOrigin(address, own), headers, signal, hide });
+  const ask = (address: Target, { headers, signal }: PollRequest, method = 'GET'): Promise<Json> =>
+    askJson({ method, target: requireOrigin(address, own), headers, signal, hide });
   return {
     read: async (request: PollRequest): Promise<JobState> => {
       const answer = await ask(url(request.scope), request);
       const scope = { ...request.scope, answer };
-      if (failed?.(scope)) return { state: 'failed', error: hide(String(error(scope))) };
+      if (failed?.(scope)) return { state: 'failed', error: String(error(scope)) };
       if (!done(scope)) return { state: 'running', progress: progress?.(scope) };
       return { state: 'done', answer: resultUrl === null ? answer : await ask(resultUrl(scope), request) };
     },
@@ -149,7 +137,7 @@ export const http = defineKind({
   prepare: (part, host) => {
     const { compile, hide } = host;
     const url = compile.address(part.url, '/http/url');
-    const headersOf = compileHeaders(part, host);
+    const headersOf = compile.headers(part.headers, '/http/headers');
     const body = part.body === undefined ? null : compile.value(part.body, '/http/body');
     const form = part.form === undefined ? null : compileForm(part.form, host);
     const poll =
@@ -157,7 +145,7 @@ export const http = defineKind({
     const jobs = part.poll === undefined ? null : createJobRunner(part.poll, host);
     const toExchange = async (call: WrappedCall, signal: AbortSignal): Promise<Exchange> => {
       const headers = headersOf(call.scope);
-      const base = { method: part.method, url: url(call.scope), headers, signal, hide };
+      const base = { method: part.method, target: url(call.scope), headers, signal, hide };
       return form === null ? { ...base, body: body?.(call.scope) } : { ...base, form: await form(call) };
     };
     return {

@@ -7,13 +7,13 @@ import { writeFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { FormData, type Response } from 'undici';
 import { z } from 'zod';
+import { isCallFailure } from '../capability/call-failure.ts';
 import { CallFailure, MediaReference } from '../capability/index.ts';
 import { compileSchema } from '../capability/schema.ts';
 import { type Json, JsonObject } from '../contracts/primitives.ts';
-import { withoutEndSlashes } from '../core/expression/language.ts';
 import { isList } from '../core/json/values.ts';
 import { contentTypeOf, openAsBlob } from './call-files.ts';
-import { askJson, type Exchange, openExchange, providerFailure, readBytes } from './exchange.ts';
+import { askJson, type Exchange, openExchange, providerFailure, readBytes, readLines } from './exchange.ts';
 import { asObject } from './templates.ts';
 import {
   BaseAddress,
@@ -75,16 +75,10 @@ interface ChatPieces {
 }
 
 /** The JSON values of server-sent events. */
-async function* readEvents(response: Response): AsyncGenerator<JsonObject> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for await (const chunk of response.body ?? []) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/);
-    rest = lines.pop() ?? '';
-    for (const line of lines) {
-      const data = line.startsWith('data:') ? line.slice(5).trim() : '';
-      if (data !== '' && data !== '[DONE]') yield JSON.parse(data) as JsonObject;
-    }
+async function* readEvents(response: Response, exchange: Exchange): AsyncGenerator<JsonObject> {
+  for await (const line of readLines(response, exchange)) {
+    const data = line.startsWith('data:') ? line.slice(5).trim() : '';
+    if (data !== '' && data !== '[DONE]') yield JSON.parse(data) as JsonObject;
   }
 }
 
@@ -120,11 +114,12 @@ async function readChat(
   };
   try {
     const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
-    if (isStream) for await (const event of readEvents(response)) take(event);
+    if (isStream) for await (const event of readEvents(response, exchange)) take(event);
     else take(JSON.parse((await readBytes(response, exchange)).toString('utf8')) as JsonObject);
     if (pieces.finishReason === null) throw new Error('the answer ended before it was complete');
   } catch (error) {
     exchange.signal.throwIfAborted();
+    if (isCallFailure(error)) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw providerFailure('provider_unavailable', exchange.hide(`the answer cannot be used: ${reason}`));
   }
@@ -336,14 +331,14 @@ const endpoints = { chat, transcriptions, speech, images } as const satisfies Re
 
 export const openai = defineKind({
   shape: OpenaiPart,
-  prepare: (part, { hide }: WrapHost) => {
+  prepare: (part, { compile, hide }: WrapHost) => {
     const { perform, ...defaults } = endpoints[part.endpoint];
     const headers: Record<string, string> =
       part.token === undefined ? {} : { authorization: `Bearer ${part.token}` };
-    const base = withoutEndSlashes(part.base_url);
+    const at = compile.base(part.base_url, '/openai/base_url');
     const send: Send = (path, content, signal) => ({
       method: 'POST',
-      url: `${base}${path}`,
+      target: at(path),
       headers,
       signal,
       hide,

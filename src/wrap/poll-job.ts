@@ -6,14 +6,28 @@
  * J2. The submission of a call is never broken off, so its job is known even if the caller leaves meanwhile.
  * J3. A job whose caller leaves is cancelled after `cancel_after`, unless a second attempt has come for it by then. The
  *     connection of a lost call and of a cancelled one close alike, so a lost one must have time to come again.
- * J4. A job that failed, or that the other side no longer knows, is forgotten: the next attempt submits a new one.
+ * J4. A job is kept as long as Capstan keeps the answer of a call by its key, from the last attempt that asked for it.
+ *     Then the same key is a new call, which is paid and gets a new job.
+ * J5. A job that failed, or that the other side no longer knows, is forgotten: the next attempt submits a new one.
  */
 import { createHash } from 'node:crypto';
-import { access, constants, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  access,
+  constants,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { CallFailure, isCallFailure } from '../capability/call-failure.ts';
+import { keptAnswerHours } from '../contracts/bounds.ts';
 import { Json } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { parseJson } from '../core/json/text.ts';
@@ -40,6 +54,8 @@ export type JobState =
   | { readonly state: 'done'; readonly answer: Json }
   | { readonly state: 'failed'; readonly error: string; readonly isTheirs?: boolean };
 
+type FailedJob = Extract<JobState, { state: 'failed' }>;
+
 export interface RemoteJob {
   /** @returns the answer, by which the job is found again */
   submit(signal: AbortSignal): Promise<Json>;
@@ -51,7 +67,7 @@ export interface RemoteJob {
 const aloneMs = 60_000;
 /** Failed polls in a row, after which the call fails. */
 const toleratedPolls = 5;
-const keptMs = 7 * 86_400_000;
+const keptMs = keptAnswerHours * 3_600_000;
 
 const KeptJob = z.object({ input: z.string(), submitted: Json });
 
@@ -66,6 +82,11 @@ export interface JobRunner {
   run(job: RemoteJob, call: WrappedCall): Promise<Json>;
 }
 
+async function isOld(path: string): Promise<boolean> {
+  const used = (await stat(path).catch(() => null))?.mtimeMs ?? Date.now();
+  return Date.now() - used > keptMs;
+}
+
 /** The files of jobs, one per Idempotency-Key. */
 function createStore(host: WrapHost) {
   const folder = join(host.stateDir, host.name);
@@ -73,9 +94,13 @@ function createStore(host: WrapHost) {
     join(folder, `${createHash('sha256').update(key).digest('hex')}.json`);
   return {
     read: async (key: string, input: string): Promise<Json | undefined> => {
-      const text = await readFile(fileOf(key), 'utf8').catch(() => 'null');
+      const path = fileOf(key);
+      if (await isOld(path)) return undefined;
+      const text = await readFile(path, 'utf8').catch(() => 'null');
       const kept = KeptJob.safeParse(parseJson(text));
-      return kept.success && kept.data.input === input ? kept.data.submitted : undefined;
+      if (!kept.success || kept.data.input !== input) return undefined;
+      await utimes(path, new Date(), new Date()).catch(() => undefined);
+      return kept.data.submitted;
     },
     /** @throws CallFailure when jobs cannot be kept here, before one is paid */
     requireFolder: async (): Promise<void> => {
@@ -97,8 +122,7 @@ function createStore(host: WrapHost) {
     forget: (key: string): Promise<void> => rm(fileOf(key), { force: true }),
     sweep: async (): Promise<void> => {
       for (const name of await readdir(folder).catch(() => [])) {
-        const written = (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? Date.now();
-        if (Date.now() - written > keptMs) await rm(join(folder, name), { force: true });
+        if (await isOld(join(folder, name))) await rm(join(folder, name), { force: true });
       }
     },
   };
@@ -108,12 +132,9 @@ function digest(value: Json): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex');
 }
 
-function failureOf(
-  { error, isTheirs = false }: Extract<JobState, { state: 'failed' }>,
-  rules: PollRules,
-): Error {
+function failureOf({ error, isTheirs = false }: FailedJob, rules: PollRules, { hide }: WrapHost): Error {
   const isRefused = rules.on_failed === 'refused' && !isTheirs;
-  return new CallFailure(isRefused ? 422 : 502, error.slice(0, 1_000), { code: 'job_failed' });
+  return new CallFailure(isRefused ? 422 : 502, hide(error).slice(0, 1_000), { code: 'job_failed' });
 }
 
 function isPassing(error: unknown): boolean {
@@ -213,11 +234,11 @@ export function createJobRunner(rules: PollRules, host: WrapHost): JobRunner {
       const submitted = await Promise.race([opened.submitted, rejectOnAbort(signal)]);
       const end = await follow(job, submitted, { signal, progress, everyMs });
       if (end.state === 'done') return end.answer;
-      throw failureOf(end, rules);
+      throw failureOf(end, rules, host);
     } catch (error) {
       if (signal.aborted) leave(job, call.context, opened);
       const code = isCallFailure(error) ? error.code : undefined;
-      // J4: the other side may have deleted what an earlier attempt had submitted.
+      // J5: the other side may have deleted what an earlier attempt had submitted.
       const isGone = opened.isFound && code === 'provider_config' && !signal.aborted;
       if (key !== undefined && (isGone || code === 'job_failed')) await forget(key);
       if (!isGone) throw error;

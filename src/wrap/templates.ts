@@ -4,13 +4,20 @@
  * input (422); afterwards it is a fault of the answer (502).
  */
 import { CallFailure } from '../capability/index.ts';
+import { ExactNumber } from '../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { evaluateCondition, readCondition } from '../core/expression/condition.ts';
 import { evaluateTemplate } from '../core/expression/evaluate.ts';
 import type { WrapScope } from '../core/expression/evaluation.ts';
 import { wrapDialect } from '../core/expression/filters.ts';
-import { ExpressionError, type ExpressionSyntaxError } from '../core/expression/language.ts';
+import {
+  ExpressionError,
+  type ExpressionSyntaxError,
+  withoutEndSlashes,
+} from '../core/expression/language.ts';
 import { type CompiledTemplate, readTemplate, type TemplateNode } from '../core/expression/template.ts';
+import { valueAt } from '../core/json/patch.ts';
+import { extendPointer } from '../core/json/values.ts';
 
 export type Evaluate<Value> = (scope: WrapScope) => Value;
 
@@ -23,14 +30,28 @@ export interface WrapFault {
   readonly suggestion?: string | undefined;
 }
 
+/** Where a request goes. */
+export interface Target {
+  readonly url: string;
+  /** For messages: the origin, and the path as the file writes it, since the path itself may be a secret. */
+  readonly shown: string;
+}
+
 export interface WrapCompiler {
   /** Any JSON value with expressions in its strings. */
   value(written: Json, pointer: string): Evaluate<Json>;
   /** A number, or an expression that yields one. */
   number(written: Json, pointer: string): Evaluate<number>;
   condition(written: string, pointer: string): Evaluate<boolean>;
-  /** An address. Values inside it are percent-encoded; an address that is one expression is taken as it is. */
-  address(written: string, pointer: string): Evaluate<string>;
+  /**
+   * An address. Values inside it are percent-encoded, and none makes a segment of the path empty, `.` or `..`. An
+   * address that is one expression is taken as it is.
+   */
+  address(written: string, pointer: string): Evaluate<Target>;
+  /** A base address, which paths follow. */
+  base(written: string, pointer: string): (path: string) => Target;
+  /** Headers by name: null leaves one out. */
+  headers(written: Readonly<Record<string, string>>, pointer: string): Evaluate<Record<string, string>>;
   /** Reports a fault of the file. */
   refuse(fault: WrapFault): void;
 }
@@ -52,28 +73,111 @@ function guarded<Value>(evaluate: Evaluate<Value>): Evaluate<Value> {
   };
 }
 
-/** @throws ExpressionError when it is not a text, number or boolean */
-function evaluateEncoded(node: Extract<TemplateNode, { kind: 'text' }>, scope: WrapScope): string {
-  return node.parts
-    .map((part) => {
-      if (typeof part === 'string') return part;
-      const root: TemplateNode = { kind: 'text', pointer: node.pointer, parts: [part] };
-      return encodeURIComponent(String(evaluateTemplate({ root, expressions: 1 }, scope)));
-    })
-    .join('');
+// Addresses.
+
+const hostOf = /^https?:\/\/[^/?#]*/;
+
+/** Words, versions and small numbers. Any other part of a path may be a key. */
+const plainPart =
+  /^[-_.~]*(?:v?\d{1,3}[a-z]{0,5}|[A-Z]?[a-z]{1,15}(?:[-_.](?:[a-z]{1,15}|\d{1,3})|[A-Z][a-z]{1,15}){0,6})?[-_.~]*$/;
+
+/** The path of an address as it is written, without its query, and without what may be a key. */
+export function showPath(written: string): string {
+  let shown = '';
+  for (const [part] of written.replace(hostOf, '').matchAll(/\{\{.*?\}\}|\$\{\w+\}|\/|[?#]|[^/?#{$]+|./gs)) {
+    if (part === '?' || part === '#') break;
+    shown +=
+      part.startsWith('{{') || part.startsWith('${') || part === '/' || plainPart.test(part) ? part : '***';
+  }
+  return shown;
 }
 
-function readAddress({ root }: CompiledTemplate): Evaluate<string> {
-  if (root.kind === 'text') return (scope) => evaluateEncoded(root, scope);
+/** @param path as `showPath` writes it */
+export function describeTarget(url: string, path: string): Target {
+  const { origin } = new URL(url);
+  return { url, shown: path === '' || path.startsWith('/') ? origin + path : `${origin} ${path}` };
+}
+
+/** More encodings than this around one text are refused. */
+const mostEncodings = 4;
+
+/** Whether a path leads elsewhere than it is written: `URL`, proxies and servers resolve such segments. */
+function leadsElsewhere(segment: string): boolean {
+  let text = segment;
+  for (let times = 0; /%[0-9a-f]{2}/i.test(text); times += 1) {
+    if (times === mostEncodings) return true;
+    const toCharacter = (code: string): string => String.fromCharCode(Number.parseInt(code.slice(1), 16));
+    text = text.replace(/%[0-9a-f]{2}/gi, toCharacter);
+  }
+  return text === '' || text.split(/[/\\]/).some((part) => /^\.{1,2}(?:;|$)/.test(part));
+}
+
+type TextNode = Extract<TemplateNode, { kind: 'text' }>;
+
+/** A caller may have given the value, whatever has been answered meanwhile, so no instance is at fault. */
+function refusePath(pointer: string, message: string): CallFailure {
+  return new CallFailure(422, `${pointer}: ${message}`, { code: 'path_refused' });
+}
+
+/** @throws CallFailure when a value leads to another path @throws ExpressionError when it is no text, number or boolean */
+function evaluateEncoded({ pointer, parts }: TextNode, scope: WrapScope): string {
+  // Stands before each value, so that a segment shows whether it has one.
+  const mark = '\u0000';
+  const encoded = parts.map((part) => {
+    if (typeof part === 'string') return part;
+    const value = String(
+      evaluateTemplate({ root: { kind: 'text', pointer, parts: [part] }, expressions: 1 }, scope),
+    );
+    if (/\p{Surrogate}/u.test(value))
+      throw refusePath(pointer, 'a value with half of a character cannot be encoded');
+    return mark + encodeURIComponent(value);
+  });
+  const [path = ''] = encoded.join('').replace(hostOf, '').split(/[?#]/, 1);
+  const isMoved = path
+    .split('/')
+    .some((segment) => segment.includes(mark) && leadsElsewhere(segment.replaceAll(mark, '')));
+  if (isMoved)
+    throw refusePath(pointer, 'a value makes a segment of the path empty, . or .., which is another path');
+  return encoded.join('').replaceAll(mark, '');
+}
+
+function readAddress({ root }: CompiledTemplate, path: string): Evaluate<Target> {
+  if (root.kind === 'text') return (scope) => describeTarget(evaluateEncoded(root, scope), path);
   return (scope) => {
     const value = evaluateTemplate({ root, expressions: 1 }, scope);
-    if (typeof value === 'string' && /^https?:\/\//.test(value)) return value;
+    if (typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value))
+      return describeTarget(value, path);
     const pointer = 'pointer' in root ? root.pointer : '';
     throw new ExpressionError({ pointer, message: 'the value is no http or https address' });
   };
 }
 
-export function createCompiler(faults: WrapFault[]): WrapCompiler {
+// Headers.
+
+/** A byte for each character, and no control character but a tab: HTTP has no other. */
+const inHeader = /^[\t\x20-\x7e\x80-\xff]*$/;
+/** White space at the ends is no part of a value. */
+export function canBeHeader(value: string): boolean {
+  return inHeader.test(value.trim());
+}
+
+/** @throws ExpressionError when the value cannot be a header */
+function toHeader(value: Json, pointer: string): string {
+  if (typeof value === 'object' && !(value instanceof ExactNumber))
+    throw new ExpressionError({
+      pointer,
+      message: 'a header is a text, number or boolean',
+      suggestion: 'write | json',
+    });
+  const text = String(value).trim();
+  if (canBeHeader(text)) return text;
+  const message =
+    'the value cannot be a header: it has a line break, a control character, or one beyond Latin-1';
+  throw new ExpressionError({ pointer, message, suggestion: 'encode it, or send it in the body' });
+}
+
+/** @param file the whole file as it is written, before variables are replaced */
+export function createCompiler(faults: WrapFault[], file: Json): WrapCompiler {
   const report = (errors: readonly ExpressionSyntaxError[]): void => {
     for (const { code, pointer, offset, message, suggestion } of errors) {
       faults.push({ code, pointer, offset, message, suggestion });
@@ -83,6 +187,10 @@ export function createCompiler(faults: WrapFault[]): WrapCompiler {
     const { template, errors } = readTemplate(written, pointer, wrapDialect);
     report(errors);
     return template;
+  };
+  const asWritten = (pointer: string): string | undefined => {
+    const found = valueAt(file, pointer);
+    return typeof found === 'string' ? found : undefined;
   };
   return {
     value: (written, pointer) => {
@@ -102,7 +210,28 @@ export function createCompiler(faults: WrapFault[]): WrapCompiler {
       report(errors);
       return guarded((scope) => evaluateCondition(condition, scope));
     },
-    address: (written, pointer) => guarded(readAddress(read(written, pointer))),
+    address: (written, pointer) =>
+      guarded(readAddress(read(written, pointer), showPath(asWritten(pointer) ?? written))),
+    base: (written, pointer) => {
+      const [base, shown] = [
+        withoutEndSlashes(written),
+        showPath(withoutEndSlashes(asWritten(pointer) ?? written)),
+      ];
+      return (path) => describeTarget(base + path, shown + showPath(path));
+    },
+    headers: (written, pointer) => {
+      const rows = Object.entries(written).map(([name, text]) => {
+        const at = extendPointer(pointer, name);
+        if (!canBeHeader(text.replaceAll(/\{\{.*?\}\}/gs, '')))
+          faults.push({ code: 'header_invalid', pointer: at, message: 'the text cannot be a header' });
+        return { name, at, template: read(text, at) };
+      });
+      return guarded((scope) => {
+        const values = rows.map((row) => ({ ...row, value: evaluateTemplate(row.template, scope) }));
+        const present = values.filter(({ value }) => value !== null);
+        return Object.fromEntries(present.map(({ name, at, value }) => [name, toHeader(value, at)]));
+      });
+    },
     refuse: (fault) => void faults.push(fault),
   };
 }

@@ -14,7 +14,7 @@ import { createFindingPlacer, readShapeIssue, type UnplacedFinding } from '../de
 import { readJson } from '../definitions/source/read-json.ts';
 import { readYaml } from '../definitions/source/read-yaml.ts';
 import { detectFormat, type SourceNode } from '../definitions/source/source-node.ts';
-import { FilesPart } from './call-files.ts';
+import { FilesPart, noFiles } from './call-files.ts';
 import { comfyui } from './comfyui.ts';
 import { command } from './command.ts';
 import { defineWrapped } from './define-wrapped.ts';
@@ -73,7 +73,7 @@ const common = {
     error: 'a timeout is more than 0 and at most 24h',
   }).default('5m'),
   deterministic: z.boolean().default(false),
-  files: FilesPart.default({ download: {}, upload: {} }),
+  files: FilesPart.default(noFiles),
   result: Json.optional(),
 } as const;
 
@@ -169,10 +169,10 @@ function asFinding(fault: WrapFault): UnplacedFinding {
 function define(
   { file, part }: { readonly file: WrapFile; readonly part: unknown },
   options: ReadOptions,
-  secrets: readonly string[],
+  { written, secrets }: { readonly written: Json; readonly secrets: readonly string[] },
 ): { readonly capability: Capability | null; readonly faults: readonly WrapFault[] } {
   const faults: WrapFault[] = [];
-  const compile = createCompiler(faults);
+  const compile = createCompiler(faults, written);
   const { folder, stateDir } = options;
   const host: WrapHost = { name: file.name, folder, stateDir, compile, hide: createHider(secrets) };
   try {
@@ -216,7 +216,7 @@ function readSource(
   const { value, faults, secrets } = readEnvironment(root.value, options.environment);
   const shape = readShape(value, { root, text });
   if ('faults' in shape) return { findings: place([...faults.map(asFinding), ...shape.faults]) };
-  const { capability, faults: inner } = define(shape, options, secrets);
+  const { capability, faults: inner } = define(shape, options, { written: root.value, secrets });
   const all = [...faults, ...inner];
   return all.length === 0 && capability !== null ? { capability } : { findings: place(all.map(asFinding)) };
 }

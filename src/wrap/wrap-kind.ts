@@ -6,7 +6,8 @@ import { z } from 'zod';
 import type { ExecContext } from '../capability/index.ts';
 import { Duration, type Json, type JsonObject } from '../contracts/primitives.ts';
 import type { WrapScope } from '../core/expression/evaluation.ts';
-import type { WrapCompiler } from './templates.ts';
+import type { Origin } from './exchange.ts';
+import { canBeHeader, type WrapCompiler } from './templates.ts';
 
 // Shapes of fields. Strings of `env`, `headers`, `token` and every key that ends in `url` may hold `${NAME}`.
 
@@ -25,7 +26,10 @@ export const BaseAddress = Address.refine((url) => !/[?#{]/.test(url), {
   error: 'a base address has no query, fragment or expression',
 });
 
-export const Secret = z.string().min(1);
+export const Secret = z
+  .string()
+  .min(1)
+  .refine(canBeHeader, { error: 'the value of the variable cannot be sent in a header' });
 export const Headers = z.record(z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/), z.string());
 export const Span = Duration;
 
@@ -40,6 +44,8 @@ export interface WrappedCall {
   readonly context: ExecContext;
   /** Local copies of the downloaded files, by the names that the file gives them. */
   readonly paths: Readonly<Record<string, string>>;
+  /** The most that a file of an answer may have. */
+  readonly maxFileBytes: number;
   /** Makes a local file known to `files.upload`. @returns the text that `from` accepts */
   keep(path: string, contentType: string): string;
 }
@@ -74,7 +80,7 @@ export interface PreparedKind {
   /** A program that must be on this machine. */
   readonly program?: string;
   /** Requests with these headers go to this origin only. */
-  readonly origin?: { readonly url: string; readonly headers: Readonly<Record<string, string>> };
+  readonly origin?: Origin;
   /** @returns the answer, which expressions read @throws CallFailure */
   perform(call: WrappedCall): Promise<Json>;
 }

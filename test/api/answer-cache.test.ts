@@ -57,6 +57,31 @@ async function savedToday(): Promise<number> {
 
 const cache = { ttl_seconds: 60 };
 
+describe('a large answer', () => {
+  test.each([300_000, 262_144])('of %i characters is not cached, and says so', async (length) => {
+    double.handle = (_, response) =>
+      answer(response, 200, { ok: true, output: { text: 'x'.repeat(length) } });
+    for (let times = 1; times <= 2; times++) {
+      const { status, cache: word, headers } = await exec('double', { input: { n: 1 }, cache });
+      expect([status, word]).toEqual([200, 'miss']);
+      expect(headers.get('x-capstan-not-kept')).toMatch(
+        /^the answer has \d+ bytes, and at most 262144 are cached$/,
+      );
+    }
+    expect(double.execs).toHaveLength(2);
+    expect(await api.db('cached_answer')).toEqual([]);
+  });
+
+  test('of a model says so in the forms of other protocols', async () => {
+    provider.answer(() => ({ text: 'x'.repeat(300_000), usage: [1_000, 500] }));
+    const body = { model: 'model.fast', messages: [{ role: 'user', content: 'hi' }] };
+    const headers = { 'x-capstan-cache': '60' };
+    const { status, headers: told } = await api.call('/openai/v1/chat/completions', { body, headers });
+    expect([status, told.get('x-capstan-cache')]).toEqual([200, 'miss']);
+    expect(told.get('x-capstan-not-kept')).toContain('at most 262144 are cached');
+  });
+});
+
 describe('a direct call', () => {
   test('takes the answer of an equal one, which costs nothing, is explained, and counts as saved', async () => {
     const before = await savedToday();

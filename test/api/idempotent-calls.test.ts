@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { trimKeptAnswers } from '../../src/db/idempotency.ts';
 import { toOpaqueKey } from '../../src/services/routing/call.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
@@ -76,6 +77,23 @@ test('a refusal of the input is kept like a success', async () => {
   const second = await exec('refused');
   expect([second.status, second.body.code, hasReplayed(second)]).toEqual([422, 'input_rejected', true]);
   expect(second.body.decision).toEqual(first.body.decision);
+  expect(instance.execs).toHaveLength(1);
+});
+
+test('an answer that was removed for newer ones is neither made nor paid again', async () => {
+  const first = await exec('removed', { n: 1 });
+  await trimKeptAnswers(api.db, api.projectId, {
+    bytes: 0,
+    stated: { code: 'answer_not_kept', message: 'gone' },
+  });
+  const second = await exec('removed', { n: 1 });
+  expect([first.status, second.status, second.body.code, second.body.detail]).toEqual([
+    200,
+    410,
+    'answer_not_kept',
+    'gone',
+  ]);
+  expect(hasReplayed(second)).toBe(true);
   expect(instance.execs).toHaveLength(1);
 });
 

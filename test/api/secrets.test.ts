@@ -1,5 +1,6 @@
 /** `/v1/secrets`: set, list, delete; a value is stored sealed and never shown. */
 import { randomBytes } from 'node:crypto';
+import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createSecretCipher } from '../../src/clients/secret-cipher.ts';
 import type { AuditEntry } from '../../src/contracts/access.ts';
@@ -148,13 +149,34 @@ test('after a rotation each is sealed by the new key', async () => {
   await put('a', { value, capabilities: ['*'] });
   await put('b', { value, capabilities: ['*'] });
   const secretCipher = createSecretCipher(`${newer},${older}`);
-  expect(await resealSecrets({ db: api.db, secretCipher })).toBe(2);
-  expect(await resealSecrets({ db: api.db, secretCipher })).toBe(0);
+  const logger = pino({ level: 'silent' });
+  expect(await resealSecrets({ db: api.db, secretCipher, logger })).toBe(2);
+  expect(await resealSecrets({ db: api.db, secretCipher, logger })).toBe(0);
   const rows = await api.db('secret').orderBy('name');
   const alone = createSecretCipher(newer);
   expect(rows.map((row) => [row.key_id, row.version, alone?.open(row, row)])).toEqual([
     ['k2', 1, value],
     ['k2', 1, value],
+  ]);
+});
+
+test('after a rotation with a key missing, the others are sealed by the new key, and the log names it', async () => {
+  for (const name of ['a', 'b', 'c']) await put(name, { value, capabilities: ['*'] });
+  await api.db('secret').where({ name: 'a' }).update({ key_id: 'k0' });
+  await api.db('secret').where({ name: 'c' }).update({ key_id: 'k9' });
+  const lines: string[] = [];
+  const logger = pino({ level: 'warn' }, { write: (line) => void lines.push(line) });
+  const secretCipher = createSecretCipher(`${newer},${older}`);
+  expect(await resealSecrets({ db: api.db, secretCipher, logger })).toBe(1);
+  const rows = await api.db('secret').orderBy('name');
+  expect(rows.map(({ name, key_id }) => [name, key_id])).toEqual([
+    ['a', 'k0'],
+    ['b', 'k2'],
+    ['c', 'k9'],
+  ]);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { key_id: 'k0', secrets: 1 },
+    { key_id: 'k9', secrets: 1 },
   ]);
 });
 

@@ -148,7 +148,12 @@ describe('a call that nobody waits for', () => {
     const caller = new AbortController();
     const before = level.provider.requests.length;
     const body = JSON.stringify(user('a'));
-    const call = fetch(`${level.instance.endpoint}/exec`, { method: 'POST', body, signal: caller.signal });
+    const call = fetch(`${level.instance.endpoint}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+      signal: caller.signal,
+    });
     const left = expect(call).rejects.toThrow();
     const request = await arrived(before);
     expect(request.isAborted).toBe(false);

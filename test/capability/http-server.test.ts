@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { access, readdir } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   CallFailure,
@@ -78,6 +81,72 @@ describe('the three endpoints', () => {
       status: 200,
       body: { ok: true, output: { text: 'hi' } },
     });
+  });
+});
+
+describe('what a browser sends', () => {
+  /** Sends headers that `fetch` would set itself. */
+  async function ask(
+    capability: Capability,
+    [method, path, headers]: readonly [string, string, Readonly<Record<string, string>>],
+  ): Promise<{ status: number; error?: string }> {
+    const printed: string[] = [];
+    const ADVERTISE_URL = 'https://Echo.Example:8443/base';
+    await start(capability, { ADVERTISE_URL }, { print: (line) => void printed.push(line) });
+    const [, local] = /listening on (\S+)/.exec(printed.join('\n')) ?? [];
+    const asked = request(`${local}${path}`, { method, headers });
+    asked.end(method === 'POST' ? '{"text":"a"}' : undefined);
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const body = (await json(response)) as { error?: string };
+    return { status: response.statusCode ?? 0, ...(body.error === undefined ? {} : { error: body.error }) };
+  }
+
+  const type = { 'content-type': 'application/json' };
+
+  it.each([
+    ['POST', '/exec', { ...type, origin: 'https://evil.example' }, 403],
+    ['POST', '/exec', { ...type, origin: 'null' }, 403],
+    ['POST', '/exec', { ...type, 'sec-fetch-site': 'cross-site' }, 403],
+    ['GET', '/spec', { 'sec-fetch-site': 'same-origin' }, 403],
+    ['GET', '/health', { origin: '' }, 403],
+    ['OPTIONS', '/exec', { origin: 'https://evil.example', 'access-control-request-method': 'POST' }, 403],
+    ['POST', '/exec', { ...type, host: 'evil.example' }, 403],
+    ['GET', '/spec', { host: 'evil.example:8100' }, 403],
+    ['GET', '/health', { host: '127.0.0.1.evil.example' }, 403],
+    ['GET', '/health', { host: 'echo.example.evil.example' }, 403],
+    ['POST', '/exec', {}, 415],
+    ['POST', '/exec', { 'content-type': 'text/plain' }, 415],
+    ['POST', '/exec', { 'content-type': 'text/plain;application/json' }, 415],
+    ['POST', '/exec', { 'content-type': 'application/x-www-form-urlencoded' }, 415],
+    ['POST', '/exec', { 'content-type': 'multipart/form-data; boundary=application/json' }, 415],
+  ] as const)('is refused: %s %s with %j', async (method, path, headers, status) => {
+    let calls = 0;
+    const echo = anEcho(async (input) => {
+      calls += 1;
+      return input;
+    });
+    const answer = await ask(echo, [method, path, headers]);
+    expect(answer).toEqual({ status, error: expect.any(String) });
+    expect(calls).toBe(0);
+  });
+
+  it.each([
+    ['POST', '/exec', type],
+    ['POST', '/exec', { 'content-type': 'Application/JSON ;charset=utf-8' }],
+    ['POST', '/exec', { ...type, host: 'echo.example' }],
+    ['POST', '/exec', { ...type, host: 'localhost:8100' }],
+    ['POST', '/exec', { ...type, host: '[::1]:8100' }],
+    ['GET', '/health', { host: '10.0.0.7' }],
+    ['GET', '/spec', { 'sec-fetch-mode': 'cors' }],
+  ] as const)('is not: %s %s with %j', async (method, path, headers) => {
+    expect(await ask(anEcho(), [method, path, headers])).toEqual({ status: 200 });
+  });
+
+  it('is told apart with the names that are allowed', async () => {
+    const { error } = await ask(anEcho(), ['GET', '/health', { host: 'other:1' }]);
+    expect(error).toBe(
+      'the host other:1 is not allowed; allowed are an address, localhost, echo.example. ADVERTISE_URL names another one',
+    );
   });
 });
 
@@ -194,8 +263,12 @@ describe('a call', () => {
       }),
     );
     const caller = new AbortController();
-    const body = JSON.stringify({ text: 'a' });
-    const call = fetch(`${instance.endpoint}/exec`, { method: 'POST', body, signal: caller.signal });
+    const call = fetch(`${instance.endpoint}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ text: 'a' }),
+      signal: caller.signal,
+    });
     await vi.waitFor(() => expect(reached).toBeDefined());
     caller.abort();
     await expect(call).rejects.toThrow();

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { bindServer, waitUntilReady } from '../../src/capability/lifecycle/start-instance.ts';
 import { findCompiled } from '../support/compiled.ts';
-import { anEcho, serve } from './support/capabilities.ts';
+import { anEcho, exec, serve } from './support/capabilities.ts';
 import { type FakeRouter, startFakeRouter } from './support/fake-router.ts';
 import { aFolder } from './support/folders.ts';
 
@@ -108,7 +108,7 @@ describe('heartbeat and deregistration', () => {
     expect(beats()[0]).toMatchObject({ method: 'POST', authorization: 'Bearer token-1' });
     expect(beats()[0]?.body).toEqual({ endpoint: instance.endpoint, queue_depth: 0 });
     router.answer(500);
-    const call = fetch(`${instance.endpoint}/exec`, { method: 'POST', body: '{"text":"a"}' });
+    const call = exec(instance, { text: 'a' });
     await vi.waitFor(() => expect(beats().at(-1)?.body.queue_depth).toBe(1));
     finish?.();
     expect((await call).status).toBe(200);

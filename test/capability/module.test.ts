@@ -51,7 +51,11 @@ async function start() {
   await waitFor('the registration', () => router.said.length === 1);
   const endpoint = String(router.said[0]?.body.endpoint);
   const ask = async (body: object = {}): Promise<number> => {
-    const answer = await fetch(`${endpoint}/exec`, { method: 'POST', body: JSON.stringify(body) });
+    const answer = await fetch(`${endpoint}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
     return ((await answer.json()) as { output: { pid: number } }).output.pid;
   };
   return { router, child, lines, endpoint, ask };

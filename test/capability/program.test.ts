@@ -30,7 +30,11 @@ function aProgram(): Promise<string> {
 }
 
 async function askAll(endpoint: string, body: object = {}) {
-  const response = await fetch(`${endpoint}/exec`, { method: 'POST', body: JSON.stringify(body) });
+  const response = await fetch(`${endpoint}/exec`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
   return ((await response.json()) as { output: { pid: number; router: string | null } }).output;
 }
 

@@ -25,6 +25,8 @@ export interface ComfyuiServer {
   /** Whether a client listens for progress. */
   isFollowed(prompt: Prompt): boolean;
   tell(prompt: Prompt, type: string, data: object): void;
+  /** Sends a text as it is. */
+  tellText(prompt: Prompt, text: string): void;
   finish(prompt: Prompt, outputs: object): void;
   fail(prompt: Prompt, exception: object): void;
   /** Loses queue and history, as a restart does. */
@@ -161,6 +163,7 @@ export async function startComfyui(): Promise<ComfyuiServer> {
     tell: ({ clientId, id }, type, data) => {
       sockets.get(clientId)?.write(toFrame(JSON.stringify({ type, data: { prompt_id: id, ...data } })));
     },
+    tellText: ({ clientId }, text) => void sockets.get(clientId)?.write(toFrame(text)),
     finish: (prompt, outputs) =>
       end(prompt, { outputs, status: { status_str: 'success', completed: true, messages: [] } }),
     fail: (prompt, exception) =>

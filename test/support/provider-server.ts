@@ -32,6 +32,8 @@ export interface ProviderServer {
   onPoll(script: (job: ProviderJob) => void): void;
   /** Answers the next requests with these statuses. */
   refuse(...statuses: readonly number[]): void;
+  /** Answers the next request with this status and text. */
+  tell(status: number, text: string): void;
   /** Forgets all jobs, as providers do after a while. */
   forget(): void;
   close(): Promise<void>;
@@ -180,14 +182,14 @@ function send(response: ServerResponse, [status, body]: Answer): void {
 export async function startProviderServer(): Promise<ProviderServer> {
   const state: State = { jobs: [], script: finishJob };
   const requests: ProviderRequest[] = [];
-  const statuses: number[] = [];
+  const refusals: Answer[] = [];
   let url = '';
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = '', url: path = '', headers } = request;
     const asked = { method, path, headers, body: await readBody(request) };
     requests.push(asked);
-    const refused = statuses.shift();
-    if (refused !== undefined) return send(response, [refused, { error: 'as the test asked' }]);
+    const refusal = refusals.shift();
+    if (refusal !== undefined) return send(response, refusal);
     if (path.startsWith('/image')) {
       response.writeHead(200, { 'content-type': 'image/png' });
       return void response.end(Buffer.from([0x89, 0x50, 0x4e, 0x47]));
@@ -214,7 +216,9 @@ export async function startProviderServer(): Promise<ProviderServer> {
     onPoll: (script) => {
       state.script = script;
     },
-    refuse: (...next) => void statuses.push(...next),
+    refuse: (...next) =>
+      void refusals.push(...next.map((status): Answer => [status, { error: 'as the test asked' }])),
+    tell: (status, text) => void refusals.push([status, text]),
     forget: () => void state.jobs.splice(0),
     close: async () => {
       const closed = once(server, 'close');

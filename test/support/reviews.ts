@@ -4,6 +4,7 @@ import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { RunStep } from '../../src/contracts/run-step.ts';
 import type { Db } from '../../src/db/connect.ts';
+import { createSchemaValidator } from '../../src/services/registry/specs.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import type { Capstan } from './capstan.ts';
 import { waitFor } from './wait.ts';
@@ -31,16 +32,12 @@ export async function decide(
   if (status !== 200) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
 }
 
-function neverAsked(): Promise<never> {
-  return Promise.reject(new Error('the decision is about no capability'));
-}
-
 /** Without instances: no decision may contain an input of a capability. */
 export function withoutCapabilities(db: Db) {
   return {
     db,
     contexts: createRunContexts(db),
     fleet: { of: () => ({ instances: [], priorMs: 0 }) },
-    validator: { of: neverAsked },
+    validator: createSchemaValidator({ db }),
   };
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
 import { createFoundation } from '../../src/runtime/foundation.ts';
+import { createAnswerKeeper } from '../../src/services/calls/answer-keeper.ts';
 import { createKeyRenewer, createOpenCalls } from '../../src/services/calls/open-calls.ts';
 import { registryOf } from './registry.ts';
 
@@ -9,12 +10,13 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
   const foundation = await createFoundation(config, logger);
   const { ctx } = foundation;
   const { db, callCapability, fleet } = ctx;
+  const answerKeeper = createAnswerKeeper({ db, logger, config });
   const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
   await foundation.start();
   return {
     ctx,
     /** The context of direct calls. */
-    calls: { ...ctx, logger, openCalls, keyRenewer },
+    calls: { ...ctx, logger, openCalls, keyRenewer, answerKeeper },
     callCapability,
     fleet,
     registry: registryOf(ctx),

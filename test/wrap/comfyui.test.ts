@@ -107,6 +107,33 @@ it('reports progress of all nodes', async () => {
   expect(first).toMatchObject({ progress: (2 + 0.5) / 7 });
 });
 
+it('leaves out frames of the socket that it does not know, and reports on', async () => {
+  const instance = await startWrapped(aWorkflow(), { folder });
+  const lines = callInLines(instance, { output_path });
+  const prompt = await waitFor('the prompt', async () =>
+    server.prompts.find((one) => server.isFollowed(one)),
+  );
+  for (const text of [
+    '',
+    'ping',
+    '{',
+    'null',
+    '[]',
+    '7',
+    '{"type":"executing"}',
+    '{"type":"progress","data":[]}',
+  ]) {
+    server.tellText(prompt, text);
+  }
+  server.tell(prompt, 'executing', { node: { toString: 1, valueOf: 1 } });
+  server.tell(prompt, 'execution_cached', { nodes: [{}, null, 'none', '__proto__', '4', '5'] });
+  server.tell(prompt, 'progress', { node: '3', value: 10, max: 0 });
+  server.finish(prompt, saved);
+  const all = await lines;
+  expect(all.at(-1)).toMatchObject({ ok: true });
+  expect(await call(instance, { output_path: 'none' })).toMatchObject({ status: 422 });
+});
+
 it('works without a socket', async () => {
   server.refuseSockets();
   const instance = await startWrapped(aWorkflow(), { folder });

@@ -37,10 +37,31 @@ it('refuses a text that the program would read as an option, but no negative num
     body: { error: '/command/argv/3: a value that begins with - would be read as an option' },
   });
   const upper = await startWrapped(
-    aCommand(printInput).replace(', --, "{{ input.text }}"', ', a, "{{ input.text }}"'),
+    aCommand(printInput)
+      .replace(', --, "{{ input.text }}"', ', a, "{{ input.text }}"')
+      .replace('{type: string}', '{}'),
   );
-  expect(await call(upper, { text: '-1.5' })).toMatchObject({ status: 200 });
+  for (const text of ['-1.5', '-.5', '-1e-7', -2, -1e-7]) {
+    expect(await call(upper, { text })).toMatchObject({ status: 200 });
+  }
+  for (const text of ['-Infinity', '-1e999', '-0x10', '-NaN', '-', '-1_0', '-5\n', '-١']) {
+    expect(await call(upper, { text })).toMatchObject({ status: 422 });
+  }
 });
+
+it.each(['-1e999', '-1e400'])(
+  'refuses %s, a number that is none, also where a value may be any',
+  async (written) => {
+    const anyText = aCommand(printInput).replace(', --, "{{ input.text }}"', ', a, "{{ input.text }}"');
+    const instance = await startWrapped(anyText.replace('{type: string}', '{}'));
+    const response = await fetch(`${instance.endpoint}/exec`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `{"text": ${written}}`,
+    });
+    expect(response.status).toBe(422);
+  },
+);
 
 it('leaves out an argument that is null, and spreads a list', async () => {
   const script = 'process.stdout.write(JSON.stringify(process.argv.slice(1)))';

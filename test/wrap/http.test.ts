@@ -1,9 +1,10 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import { keptAnswerHours } from '../../src/contracts/bounds.ts';
 import { aFolder } from '../capability/support/folders.ts';
 import { type ProviderServer, startProviderServer } from '../support/provider-server.ts';
 import { waitFor } from '../support/wait.ts';
@@ -249,6 +250,26 @@ it('finds the job of a lost call by its key, in another process too, and submits
   await call(second, { id: 'other' }, { key: 'k1' });
   await call(second, { id: 'a' }, { key: 'k2' });
   expect(server.jobs.length).toBe(3);
+});
+
+it('submits anew when the key is reused after the time for which Capstan keeps its answer', async () => {
+  const stateDir = join(await aFolder(), 'state');
+  const instance = await startWrapped(aJob(), { environment: environment(), stateDir });
+  await call(instance, { id: 'a' }, { key: 'k' });
+  const [name = ''] = await readdir(join(stateDir, 'remote'));
+  const age = async (hours: number): Promise<void> => {
+    const used = new Date(Date.now() - hours * 3_600_000);
+    await utimes(join(stateDir, 'remote', name), used, used);
+  };
+  await age(keptAnswerHours - 0.1);
+  await call(instance, { id: 'a' }, { key: 'k' });
+  expect(server.jobs.length).toBe(1);
+  // The attempt before has renewed it.
+  await call(instance, { id: 'a' }, { key: 'k' });
+  expect((await stat(join(stateDir, 'remote', name))).mtimeMs).toBeGreaterThan(Date.now() - 3_600_000);
+  await age(keptAnswerHours + 0.1);
+  expect(await call(instance, { id: 'a' }, { key: 'k' })).toMatchObject({ status: 200 });
+  expect(server.jobs.length).toBe(2);
 });
 
 it('joins a submission that is under way, and cancels after cancel_after when no attempt comes', async () => {

@@ -17,6 +17,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import httpx2 as httpx
 import uvicorn
@@ -49,6 +50,11 @@ class Settings(BaseModel):
     port: int | None = Field(None, ge=0, le=65_535)
     advertise_url: str | None = Field(None, pattern="^https?://")
     media_url: str = DEFAULT_MEDIA_URL
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names by which callers know this machine."""
+        return (self.host, urlsplit(self.advertise_url or "").hostname or self.host)
 
     @classmethod
     def read(cls, environment: Mapping[str, str]) -> Settings:
@@ -142,7 +148,7 @@ async def run(
         media = open_media(settings.media_url, settings.router_token)
     except ValueError as error:
         raise StartFailure(str(error)) from error
-    instance = Instance(capability, media=media, state=state)
+    instance = Instance(capability, media=media, state=state, hosts=settings.hosts)
     listener = _bind(settings)
     local = _local_address(listener)
     logger.info("bind: listening on %s", local)

@@ -1,5 +1,8 @@
 """The three routes of an instance: `POST /exec`, `GET /health`, `GET /spec`.
 
+Only the router and programs of the network may ask, so what a browser sends is refused: a page that
+somebody visits reaches the addresses of that person's machine.
+
 A caller that accepts `application/x-ndjson` receives progress and log messages, one line each; the
 last line is the ordinary answer. A call that reports nothing is answered as usual.
 """
@@ -10,21 +13,24 @@ import asyncio
 import concurrent.futures
 import contextlib
 import contextvars
+import ipaddress
 import json
 import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .call import Call
 from .capability import Capability
@@ -80,8 +86,12 @@ class Instance:
         media: Media | None = None,
         state: Any = None,
         body_limit: int = BODY_LIMIT,
+        hosts: Sequence[str] = (),
     ) -> None:
-        """Serve the capability at `app`."""
+        """Serve the capability at `app`.
+
+        `hosts` are the names by which callers know this machine, besides addresses and localhost.
+        """
         self.capability = capability
         self.stopping = False
         self._media = media
@@ -94,7 +104,11 @@ class Instance:
             Route("/health", self._health),
             Route("/spec", self._spec),
         ]
-        self.app = Starlette(routes=routes, exception_handlers={HTTPException: _answer_refused})
+        self.app = Starlette(
+            routes=routes,
+            middleware=[Middleware(_NoBrowser, hosts=hosts)],
+            exception_handlers={HTTPException: _answer_refused},
+        )
         self.app.router.redirect_slashes = False
 
     @property
@@ -131,6 +145,9 @@ class Instance:
         reply = _Reply(send, "application/x-ndjson" in headers.get("accept", ""))
         if self.stopping:
             return await reply.end(failure(503, "the instance is stopping"), close=True)
+        if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+            error = "the body needs the header Content-Type: application/json"
+            return await reply.end(failure(415, error), close=True)
         body = await _read_body(headers, receive, self._body_limit)
         if body is None:
             error = f"the body is larger than the allowed {self._body_limit} bytes"
@@ -188,6 +205,46 @@ class Instance:
             return _answer_error(error)
         finally:
             call.close()
+
+
+class _NoBrowser:
+    """Refuses what only a browser sends.
+
+    `Origin` and `Sec-Fetch-Site` are never sent by programs, and a foreign name in `Host` is one that
+    a page has pointed at this machine.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self._app = app
+        self._hosts = ("localhost", *(host.lower() for host in hosts))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        error = self._find_fault(Headers(scope=scope)) if scope["type"] == "http" else None
+        if error is None:
+            return await self._app(scope, receive, send)
+        body = {"ok": False, "error": error}
+        await JSONResponse(body, 403, {"connection": "close"})(scope, receive, send)
+
+    def _find_fault(self, headers: Headers) -> str | None:
+        for name in ("origin", "sec-fetch-site"):
+            if name in headers:
+                return f"requests of browsers are refused; this one has the header {name}"
+        host = headers.get("host")
+        if host is None or self._is_own(host):  # HTTP/1.0 has none
+            return None
+        allowed = ", ".join(("an address", *self._hosts))
+        more = "ADVERTISE_URL names another one"
+        return f"the host {host} is not allowed; allowed are {allowed}. {more}"
+
+    def _is_own(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+            if name in self._hosts:
+                return True
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
 
 
 class _Endpoint:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+JSON = {"content-type": "application/json"}
 LINES = {"accept": "application/json, application/x-ndjson;q=0.9"}
 
 
@@ -32,7 +33,8 @@ def of(work: Callable[[Job, Call], Out], **options: Any) -> Capability[..., Any]
 
 def post(endpoint: str, body: Any = None, headers: dict[str, str] | None = None) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
-    return httpx.post(f"{endpoint}/exec", content=content, headers=headers, timeout=DEADLINE_S)
+    sent = {**JSON, **(headers or {})}
+    return httpx.post(f"{endpoint}/exec", content=content, headers=sent, timeout=DEADLINE_S)
 
 
 def raising(error: Exception) -> Callable[[Job, Call], Out]:
@@ -120,13 +122,13 @@ def test_a_body_above_the_limit_is_refused_without_a_call() -> None:
     async def ask(length: dict[str, str]) -> httpx.Response:
         instance = Instance(of(raising(AssertionError())), body_limit=1_000)
         transport = httpx.ASGITransport(app=instance.app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
 
             async def pieces() -> Any:
                 for _ in range(20):
                     yield b" " * 100
 
-            return await http.post("/exec", content=pieces(), headers=length)
+            return await http.post("/exec", content=pieces(), headers={**JSON, **length})
 
     for length in ({}, {"content-length": "2000"}):
         answer = asyncio.run(ask(length))
@@ -137,9 +139,46 @@ def test_a_body_above_the_limit_is_refused_without_a_call() -> None:
         }
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("POST", "/exec", JSON, 200),
+        ("POST", "/exec", {"content-type": "Application/JSON ; charset=utf-8"}, 200),
+        ("POST", "/exec", {**JSON, "host": "localhost:8100"}, 200),
+        ("POST", "/exec", {**JSON, "host": "[::1]:8100"}, 200),
+        ("POST", "/exec", {**JSON, "host": "10.0.0.7"}, 200),
+        ("GET", "/health", {"host": "Parts.Example:8443"}, 200),
+        ("POST", "/exec", {**JSON, "origin": "https://evil.example"}, 403),
+        ("POST", "/exec", {**JSON, "origin": "null"}, 403),
+        ("POST", "/exec", {**JSON, "sec-fetch-site": "cross-site"}, 403),
+        ("GET", "/spec", {"sec-fetch-site": "same-origin"}, 403),
+        ("OPTIONS", "/exec", {"origin": "https://evil.example"}, 403),
+        ("POST", "/exec", {**JSON, "host": "evil.example"}, 403),
+        ("GET", "/spec", {"host": "evil.example:8100"}, 403),
+        ("GET", "/health", {"host": "127.0.0.1.evil.example"}, 403),
+        ("GET", "/health", {"host": "["}, 403),
+        ("POST", "/exec", {}, 415),
+        ("POST", "/exec", {"content-type": "text/plain"}, 415),
+        ("POST", "/exec", {"content-type": "text/plain;application/json"}, 415),
+    ],
+)
+def test_what_a_browser_sends_is_refused(
+    method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    async def ask() -> int:
+        app = Instance(of(lambda_of(1)), hosts=["Parts.example"]).app
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1"
+        ) as http:
+            answer = await http.request(method, path, content=b"{}", headers=headers)
+            return answer.status_code
+
+    assert asyncio.run(ask()) == status
+
+
 def test_several_capabilities_are_mounted_in_one_app() -> None:
     async def ask(path: str) -> Any:
-        mounts = [Mount(f"/{n}", Instance(of(lambda_of(n))).app) for n in (1, 2)]
+        mounts = [Mount(f"/{n}", Instance(of(lambda_of(n)), hosts=["test"]).app) for n in (1, 2)]
         transport = httpx.ASGITransport(app=Starlette(routes=mounts))
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
             return (await http.post(path, json={})).json()

@@ -155,7 +155,8 @@ def test_an_instance_that_stops_deregisters_first_and_lets_its_calls_end(
     caller = holding.call(served.endpoint)
     served.begin_stop()
     server.wait_for(lambda seen: DEREGISTER in paths(seen))
-    while (late := httpx.post(f"{served.endpoint}/exec", content=b"{")).status_code == 422:
+    url, sent = f"{served.endpoint}/exec", {"content-type": "application/json"}
+    while (late := httpx.post(url, content=b"{", headers=sent)).status_code == 422:
         pass  # deregistered, and about to refuse calls
     assert (late.status_code, late.json()["error"]) == (503, "the instance is stopping")
     holding.go.set()

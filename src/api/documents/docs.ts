@@ -1,14 +1,16 @@
 /**
  * Pages for people, and documents for machines: the OpenAPI document, and schemas for editors. Swagger UI is served
- * from its package, by file name, so that no path can lead elsewhere.
+ * by file name, so that no path can lead elsewhere: from the copy that the build makes, in a checkout from its package.
  *
  * The JSON Schema of a pipeline definition accepts and refuses the same shapes as the contract.
  * `/v1/pipelines/validate` finds the errors beyond shapes (unknown steps, cycles, expressions).
  */
 
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { errorTable } from '../../contracts/errors.ts';
 import { PipelineDefinition } from '../../contracts/pipeline.ts';
@@ -83,9 +85,14 @@ const swaggerFiles = {
   'favicon-32x32.png': 'image/png',
 } as const;
 
+function findSwaggerFolder(): string {
+  const copied = fileURLToPath(new URL('swagger-ui/', import.meta.url));
+  if (existsSync(copied)) return copied;
+  return dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+}
+
 function readSwaggerFile(name: keyof typeof swaggerFiles): Promise<Buffer> {
-  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  return readFile(join(folder, name));
+  return readFile(join(findSwaggerFolder(), name));
 }
 
 interface Page {

@@ -42,7 +42,7 @@ export function cacheWordOf({ routing }: { routing: Pick<ExecAnswer['routing'], 
 /** The errors of a routed call. */
 export const callErrors = [
   ...(['ceiling_too_low', 'budget_exhausted', 'budget_reserved'] as const),
-  ...(['idempotency_in_progress', 'idempotency_key_reuse', 'run_cancelled'] as const),
+  ...(['idempotency_in_progress', 'idempotency_key_reuse', 'answer_not_kept', 'run_cancelled'] as const),
   ...(['input_invalid', 'input_rejected', 'output_too_large', 'media_unknown'] as const),
   ...(['capability_failed', 'response_invalid', 'output_invalid'] as const),
   ...(['connect_failed', 'contact_lost', 'no_instance', 'overloaded', 'attempt_timeout'] as const),
@@ -69,6 +69,7 @@ export const callRoutes: readonly Route[] = [
         request: body,
         idempotency: readIdempotency(headers, bytes),
         signal,
+        onNotKept: (reason) => setHeader('X-Capstan-Not-Kept', reason),
       });
       if (isReplayed) setHeader('Idempotent-Replayed', 'true');
       if (answer instanceof AppError) throw answer;

@@ -69,7 +69,7 @@ function toConstraints({
 
 /** @param user whose call it is, by the protocol's own field */
 export function toOrder<Request>(
-  { caller, headers, bytes, signal }: OpenAiCall,
+  { caller, headers, bytes, signal, setHeader }: OpenAiCall,
   request: Request,
   user: string | null | undefined,
 ): OpenAiOrder<Request> {
@@ -79,6 +79,7 @@ export function toOrder<Request>(
     constraints: toConstraints(headers),
     idempotency: readIdempotency(headers, bytes),
     signal,
+    onNotKept: (reason) => setHeader('X-Capstan-Not-Kept', reason),
   };
 }
 

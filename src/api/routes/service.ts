@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mostSteps } from '../../contracts/bounds.ts';
+import { keptAnswerHours, mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
 import { readReadiness } from '../../services/health-service.ts';
 import {
@@ -51,7 +51,7 @@ function showLimits(config: ApiConfig): Limits {
     list_items: 200,
     open_runs: config.OPEN_RUNS_PER_PROJECT,
     pipeline_steps: mostSteps,
-    idempotency_hours: 24,
+    idempotency_hours: keptAnswerHours,
     rates: isLimited ? showRates(config) : null,
     open_at_once: isLimited ? { requests: config.REQUESTS_AT_ONCE, streams: config.STREAMS_AT_ONCE } : null,
   };

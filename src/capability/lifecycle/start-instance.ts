@@ -168,7 +168,9 @@ async function bind(capability: Capability, cacheDir: string, options: InstanceO
   const { settings, print } = options;
   const transfer = await createMediaTransfer(settings.MEDIA_URL, settings.ROUTER_TOKEN);
   const bodyLimits = options.bodyLimits ?? defaultBodyLimits;
-  const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits });
+  const own = localAddress(settings.HOST, 0);
+  const names = [own, settings.ADVERTISE_URL ?? own].map((url) => new URL(url).hostname);
+  const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits, names });
   const port = await bindServer(server.http, settings.HOST, settings.PORT);
   const local = localAddress(settings.HOST, port);
   print(`4/8 bind: listening on ${local}`);

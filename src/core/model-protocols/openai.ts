@@ -6,8 +6,6 @@ import type {
   ChatCompletion,
   ChatRequest,
   ChatUsage,
-  EmbeddingResult,
-  EmbeddingsAnswer,
   EmbeddingsRequest,
   FinishReason,
   ModelChoice,
@@ -173,30 +171,4 @@ export function createChatWriter(
 export function toEmbeddingInput({ input, dimensions }: EmbeddingsRequest): JsonObject {
   const texts = typeof input === 'string' ? [input] : input;
   return { texts, ...(dimensions === undefined || dimensions === null ? {} : { dimensions }) };
-}
-
-function toNumbers(vector: string): number[] {
-  const bytes = Uint8Array.from(atob(vector), (character) => character.charCodeAt(0));
-  const view = new DataView(bytes.buffer);
-  return Array.from({ length: Math.floor(bytes.length / 4) }, (_, index) => view.getFloat32(index * 4, true));
-}
-
-/** @param costUsd what the call cost */
-export function toEmbeddings(
-  { encoding_format, model: asked }: EmbeddingsRequest,
-  { embeddings, model = asked, usage }: EmbeddingResult,
-  costUsd: number,
-): EmbeddingsAnswer {
-  const tokens = usage?.input_tokens ?? 0;
-  const data = embeddings.map((vector, index) => ({
-    object: 'embedding' as const,
-    index,
-    embedding: encoding_format === 'base64' ? vector : toNumbers(vector),
-  }));
-  return {
-    object: 'list',
-    data,
-    model,
-    usage: { prompt_tokens: tokens, total_tokens: tokens, cost_usd: costUsd },
-  };
 }

@@ -93,16 +93,28 @@ export interface ForeignlySealed extends SealedValue {
   readonly name: string;
 }
 
-/** Locks some that another key than this one sealed, until the transaction ends. */
-export function lockUnderOtherKeys(
-  trx: Db,
+/** How many secrets each other key than this one has sealed. */
+export function countUnderOtherKeys(
+  db: Db,
   keyId: string,
+): Promise<readonly { readonly key_id: string; readonly secrets: number }[]> {
+  return query<{ key_id: string; secrets: number }>(db).all(
+    `select key_id, count(*)::int as secrets from secret where key_id < :keyId or key_id > :keyId
+     group by key_id order by key_id`,
+    { keyId },
+  );
+}
+
+/** Locks some that these keys sealed, until the transaction ends. */
+export function lockUnderKeys(
+  trx: Db,
+  keyIds: readonly string[],
   limit: number,
 ): Promise<readonly ForeignlySealed[]> {
   return query<ForeignlySealed>(trx).all(
-    `select project_id, name, sealed, key_id from secret where key_id < :keyId or key_id > :keyId
-     order by project_id, name limit :limit for no key update skip locked`,
-    { keyId, limit },
+    `select project_id, name, sealed, key_id from secret where key_id = any (?)
+     order by project_id, name limit ? for no key update skip locked`,
+    [[...keyIds], limit],
   );
 }
 

@@ -112,6 +112,18 @@ export function removeCachedAnswers(
   );
 }
 
+/** Removes the oldest answers of a project beyond a sum of bytes. @returns how many */
+export function trimCachedAnswers(db: Db, projectId: string, bytes: number): Promise<number> {
+  return query(db).written(
+    `delete from cached_answer where ctid = any (array(
+       select ctid from (
+         select ctid, sum(pg_column_size(output) + 200) over (order by stored_at desc, key) as sum
+         from cached_answer where project_id = :projectId
+       ) sized where sum > :bytes))`,
+    { projectId, bytes },
+  );
+}
+
 const batch = 1_000;
 
 /** Deletes expired answers. @returns how many */

@@ -14,16 +14,19 @@ import {
   storeCachedAnswer,
 } from '../../db/attempt/cached-answer.ts';
 import { isUnavailable } from '../../errors/app-error.ts';
-import type { Ctx } from '../context.ts';
+import type { Ctx, ServerCtx } from '../context.ts';
 import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';
 import { keyInput } from './call-key.ts';
 
-export type AnswerCacheCtx = Pick<Ctx, 'db' | 'logger' | 'fleet' | 'validator' | 'media' | 'ownMedia'>;
+export type AnswerCacheCtx = Pick<Ctx, 'db' | 'logger' | 'fleet' | 'validator' | 'media' | 'ownMedia'> &
+  Pick<ServerCtx, 'answerKeeper'>;
 
 interface AskedCall {
   readonly projectId: string;
   readonly capability: string;
   readonly request: ExecRequest;
+  /** Receives why the answer is not kept. */
+  readonly onNotKept?: ((reason: string) => void) | undefined;
 }
 
 /** By the digest of the spec. */
@@ -89,8 +92,8 @@ async function take(
 }
 
 async function keep(
-  { db, fleet }: AnswerCacheCtx,
-  { projectId: project_id, capability, request: { tags, cache } }: AskedCall,
+  { db, fleet, answerKeeper }: AnswerCacheCtx,
+  { projectId: project_id, capability, request: { tags, cache }, onNotKept }: AskedCall,
   { keys, answer }: { readonly keys: AnswerKeys; readonly answer: ExecAnswer },
 ): Promise<void> {
   const { output, routing } = answer;
@@ -98,6 +101,8 @@ async function keep(
   const instance = fleet.of(capability).instances.find(({ endpoint }) => endpoint === routing.chosen);
   const key = keys.get(instance?.spec_digest ?? '');
   if (files === null || files.size > 0 || instance === undefined || key === undefined) return;
+  const fault = answerKeeper.findFault(project_id, output);
+  if (fault !== null) return onNotKept?.(fault);
   await storeCachedAnswer(db, {
     project_id,
     key,

@@ -107,6 +107,7 @@ interface ExecCall {
   readonly signal: CancelSignal;
   readonly onDelta?: OnDelta | undefined;
   readonly declaredFields?: readonly string[] | undefined;
+  readonly onNotKept?: ((reason: string) => void) | undefined;
 }
 
 /** Turns the end of the call into its answer, or into the error to throw. */
@@ -169,13 +170,16 @@ interface CallOrder {
   readonly idempotency: Idempotency | null;
   /** Aborts when the caller disconnects; without an Idempotency-Key the result is no longer needed then. */
   readonly signal: CancelSignal;
+  /** Receives why the answer is not cached. */
+  readonly onNotKept?: ((reason: string) => void) | undefined;
   /** Receives parts of the result as they are made (C8). Only without an Idempotency-Key. */
   readonly onDelta?: OnDelta | undefined;
   /** Fields of the input that the schema of the instance must declare. */
   readonly declaredFields?: readonly string[] | undefined;
 }
 
-export type CallCtx = AnswerCacheCtx & Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer'>;
+export type CallCtx = AnswerCacheCtx &
+  Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer' | 'answerKeeper'>;
 
 /** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
@@ -233,9 +237,9 @@ function callByKey(ctx: CallCtx, order: CallOrder, { key, bodySha256 }: Idempote
 }
 
 function toExecCall(
-  { caller, capability, request, declaredFields }: CallOrder,
+  { caller, capability, request, declaredFields, onNotKept }: CallOrder,
   { key, keeps, signal, onDelta }: Pick<ExecCall, 'key' | 'keeps' | 'signal' | 'onDelta'>,
 ): ExecCall {
   const projectId = caller.project_id;
-  return { projectId, caller, capability, request, declaredFields, key, keeps, signal, onDelta };
+  return { projectId, caller, capability, request, declaredFields, key, keeps, signal, onDelta, onNotKept };
 }

@@ -57,7 +57,7 @@ interface StoredProblem {
  * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
  */
 export async function callOnce(
-  { db, keyRenewer, logger }: Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger'>,
+  { db, keyRenewer, logger, answerKeeper }: Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger' | 'answerKeeper'>,
   { body_sha256, attemptKey, ...request }: KeyedRequest,
   work: (held: HeldKey) => Promise<ExecAnswer>,
 ): Promise<ExecOutcome> {
@@ -66,7 +66,11 @@ export async function callOnce(
   if (stored !== null) return { answer: readStored(stored), isReplayed: true };
   const lost = new CancelSource();
   const release = keyRenewer.hold(hold, () => lost.abort('abandoned'));
-  const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => toKept(hold, answer);
+  const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => {
+    const kept = toKept(hold, answer);
+    if (kept !== null) answerKeeper.count(hold.project_id, kept.answer);
+    return kept;
+  };
   try {
     return { answer: await work({ lost, keeps }), isReplayed: false };
   } catch (thrown) {

@@ -18,6 +18,8 @@ import { type CallCtx, makeDirectCall } from './call-service.ts';
 
 export interface CallTerms {
   readonly caller: ProjectKey;
+  /** Receives why the answer is not cached. */
+  readonly onNotKept?: ((reason: string) => void) | undefined;
   /** The constraints of the route, as headers give them. */
   readonly constraints: Omit<ExecRequest, 'input'>;
   readonly idempotency: Idempotency | null;
@@ -45,12 +47,12 @@ function declaredIn({ n }: JsonObject): readonly string[] {
 /** @throws AppError of a direct call */
 export async function callModel(
   ctx: CallCtx,
-  { caller, constraints, idempotency, signal }: CallTerms,
+  { caller, onNotKept, constraints, idempotency, signal }: CallTerms,
   { capability, input, onDelta }: NamedCall,
 ): Promise<AnsweredCall> {
   const request: ExecRequest = { input, ...constraints };
   const declaredFields = declaredIn(input);
-  const order = { caller, idempotency, signal };
+  const order = { caller, onNotKept, idempotency, signal };
   const { answer, isReplayed } = await makeDirectCall(ctx, {
     capability,
     request,

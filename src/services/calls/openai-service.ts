@@ -12,16 +12,17 @@ import {
   type EmbeddingsRequest,
 } from '../../contracts/openai.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
+import type { JsonText } from '../../core/json/text.ts';
 import {
   type ChatHead,
   createChatWriter,
   toCompletion,
   toEmbeddingInput,
-  toEmbeddings,
   toModelInput,
 } from '../../core/model-protocols/openai.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { CallCtx } from './call-service.ts';
+import { writeEmbeddings } from './embeddings.ts';
 import { askModel, type CallTerms, callModel, type StreamedModel, streamModel } from './model-calls.ts';
 import { findModel, type NameCtx } from './model-names.ts';
 
@@ -71,14 +72,15 @@ export async function streamChat(
 export async function embedTexts(
   ctx: ModelCtx,
   order: OpenAiOrder<EmbeddingsRequest>,
-): Promise<OpenAiAnswer<EmbeddingsAnswer>> {
+): Promise<OpenAiAnswer<JsonText<EmbeddingsAnswer>>> {
   const { request } = order;
   const { model } = request;
   const capability = await findModel(ctx, order.caller, { model, kind: 'embeddings' });
   const call = { capability, input: toEmbeddingInput(request) };
   const { output, routing, isReplayed } = await callModel(ctx, order, call);
   const { success, data } = EmbeddingResult.safeParse(output);
-  if (!success)
+  const body = success ? await writeEmbeddings(request, data, routing.settled_usd ?? 0) : null;
+  if (body === null)
     throw new AppError('output_invalid', `${capability} answered without embeddings: vectors in base64`);
-  return { body: toEmbeddings(request, data, routing.settled_usd ?? 0), routing, isReplayed };
+  return { body, routing, isReplayed };
 }

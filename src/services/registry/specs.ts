@@ -3,12 +3,14 @@
  * value, and which input a step accepts now.
  */
 
+import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { isRoutable } from '../../core/instance-states.ts';
+import { canonicalJson } from '../../core/json/values.ts';
 import type { InputSpec } from '../../core/ladder/correction.ts';
 import { isInRange, readRange } from '../../core/routing/filter.ts';
 import { typeOfSchema } from '../../core/schema-types/schema-type.ts';
@@ -82,6 +84,11 @@ export interface CompiledSpec {
 export interface SchemaValidator {
   /** @param digest of the spec; names are not needed here. @throws AppError `not_found` */
   of(digest: string): Promise<CompiledSpec>;
+  /**
+   * The check by a schema of a job or a review, which has been vetted and is compiled once.
+   * @throws SchemaRefused
+   */
+  ofSchema(schema: JsonObject): SchemaCheck;
 }
 
 /** The schemas of known specs, read from the database and compiled once per process, by digest. */
@@ -94,6 +101,7 @@ export function createSchemaValidator({
 }): SchemaValidator {
   const compiler = createSchemaCompiler();
   const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
+  const checks = createTextCache<SchemaCheck>();
 
   const load = async (digest: string): Promise<CompiledSpec> => {
     const spec = await findSpec(db, digest);
@@ -109,6 +117,15 @@ export function createSchemaValidator({
       compiled.set(digest, loading);
       loading.catch(() => compiled.delete(digest));
       return loading;
+    },
+    ofSchema: (schema) => {
+      const text = canonicalJson(schema);
+      const digest = createHash('sha256').update(text).digest('base64');
+      const known = checks.get(digest);
+      if (known !== undefined) return known;
+      const check = compiler.compile(schema);
+      checks.set(digest, check, schema);
+      return check;
     },
   };
 }
@@ -148,21 +165,14 @@ export interface SpecDependencies {
 
 /** Finds the input schema of a step's capability: of the first instance, or the last known one while there is none. */
 export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
-  const compiler = createSchemaCompiler();
-  const compiled = createTextCache<PresentSpec>();
-
   return {
     read: async (target) => {
       const { specs, arePresent } = await listPresentSpecs({ db, fleet }, target);
       const chosen = arePresent ? specs[0] : specs.at(-1);
       if (chosen === undefined) return null;
       const { version, digest } = chosen;
-      const known = compiled.get(digest);
-      if (known !== undefined) return known;
-      const { input: schema } = (await validator.of(digest)).spec;
-      const spec: PresentSpec = { version, schema, find: compiler.compile(schema).find };
-      compiled.set(digest, spec, schema);
-      return spec;
+      const { spec, input } = await validator.of(digest);
+      return { version, schema: spec.input, find: input.find };
     },
   };
 }

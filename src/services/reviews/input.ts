@@ -14,7 +14,7 @@ import { decidedInput } from '../../core/review-actions.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createSchemaCompiler, SchemaRefused } from '../../schemas/schema-compiler.ts';
+import { SchemaRefused } from '../../schemas/schema-compiler.ts';
 import type { SchemaError } from '../../schemas/schema-errors.ts';
 import type { Ctx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
@@ -58,19 +58,23 @@ async function findErrors(
 
 /** Checks a result by its job's own `result_schema`. */
 async function findResultErrors(
-  { db }: InputCtx,
+  { db, validator }: InputCtx,
   escalationId: string,
   result: Json,
 ): Promise<readonly SchemaError[]> {
   const schema = (await readEscalation(db, escalationId))?.result_schema ?? null;
-  return schema === null ? [] : createSchemaCompiler().compile(schema)(result);
+  return schema === null ? [] : validator.ofSchema(schema)(result);
 }
 
 /** Checks an answer by the schema of the step's question. */
-function findAnswerErrors({ payload }: Pick<ReviewRow, 'payload'>, answer: Json): readonly SchemaError[] {
+function findAnswerErrors(
+  { validator }: InputCtx,
+  { payload }: Pick<ReviewRow, 'payload'>,
+  answer: Json,
+): readonly SchemaError[] {
   if (payload.schema === undefined) return [];
   try {
-    return createSchemaCompiler().compile(payload.schema)(answer);
+    return validator.ofSchema(payload.schema)(answer);
   } catch (error) {
     if (!(error instanceof SchemaRefused)) throw error;
     return [{ pointer: '', message: `cannot be checked: the schema of the review has ${error.message}` }];
@@ -99,7 +103,7 @@ export async function checkDecision(
   if (value === undefined) return;
   const { run_id, escalation_id, kind } = review;
   if (kind === 'step') {
-    const errors = findAnswerErrors(review, value);
+    const errors = findAnswerErrors(ctx, review, value);
     if (errors.length > 0) throw refuse(side, 'the schema of the review', errors);
     return;
   }
@@ -150,8 +154,8 @@ export async function checkInput(
   const { specs } = await listPresentSpecs(ctx, { capability, versionRange: version, tags });
   const nearest = await findNearest(ctx, specs, input);
   if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
-  const { input: schema } = (await ctx.validator.of(nearest.spec.digest)).spec;
-  const spec = { schema, find: createSchemaCompiler().compile(schema).find };
+  const { spec: known, input: check } = await ctx.validator.of(nearest.spec.digest);
+  const spec = { schema: known.input, find: check.find };
   const task = { capability, repair: 'propose', spec, original: input, current: input, failed: [] } as const;
   const errors = nearest.errors.map(({ pointer, message }) => ({ pointer, message }));
   return { valid: false, errors, proposals: proposeCorrections(task) };

@@ -5,8 +5,9 @@
 import { type Secret, type SecretRequest, secretLimits } from '../../contracts/secret.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import {
+  countUnderOtherKeys,
   listSecrets,
-  lockUnderOtherKeys,
+  lockUnderKeys,
   removeSecretRow,
   resealSecret,
   type SecretRow,
@@ -73,11 +74,33 @@ export async function deleteSecret(
 
 const resealedAtOnce = 100;
 
-/** Seals secrets by the first key that another key sealed. @returns how many */
-export async function resealSecrets({ db, secretCipher }: SecretCtx): Promise<number> {
+/**
+ * Seals secrets by the first key that another key sealed. Secrets whose key is missing here stay as they are, and the
+ * log names the key.
+ *
+ * @returns how many
+ */
+export async function resealSecrets({
+  db,
+  secretCipher,
+  logger,
+}: SecretCtx & Pick<Ctx, 'logger'>): Promise<number> {
   if (secretCipher === null) return 0;
+  const { keyId, keyIds } = secretCipher;
+  const others = await countUnderOtherKeys(db, keyId);
+  const [known, missing] = [true, false].map((isKnown) =>
+    others.filter(({ key_id }) => keyIds.includes(key_id) === isKnown),
+  );
+  for (const left of missing ?? []) {
+    logger.warn(
+      left,
+      'secrets are not encrypted by the newest key: PAYLOAD_KEYS lacks the key that encrypts them',
+    );
+  }
+  if (known === undefined || known.length === 0) return 0;
   return db.transaction(async (trx) => {
-    const rows = await lockUnderOtherKeys(trx, secretCipher.keyId, resealedAtOnce);
+    const former = known.map(({ key_id }) => key_id);
+    const rows = await lockUnderKeys(trx, former, resealedAtOnce);
     for (const row of rows)
       await resealSecret(trx, { ...row, ...secretCipher.seal(row, secretCipher.open(row, row)) });
     return rows.length;

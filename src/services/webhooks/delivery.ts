@@ -3,6 +3,7 @@
  * it is accepted.
  */
 import { createHmac, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
 import { writeJson } from '../../core/json/text.ts';
 import { createTally } from '../../core/tally.ts';
@@ -54,6 +55,10 @@ const pauses = [
  */
 const most = { all: 256, ofWebhook: 8, ofProject: 16 } as const;
 const leaseMs = minutes;
+/** Longer than any pause: a webhook that still fails is silent again by then. */
+const silentLastsMs = 13 * hours;
+/** Each is named in every statement that takes deliveries. */
+const mostSilent = 1_000;
 
 type WebhookCtx = Pick<ServerCtx, 'db' | 'webhookSender'>;
 
@@ -72,10 +77,11 @@ export async function tell(
 }
 
 /** Limits the deliveries in flight: each receiver has a share, and a silent one gets one at a time. */
-function createShares() {
+export function createShares() {
   const webhooks = createTally();
   const projects = createTally();
-  const silent = new Set<string>();
+  // A webhook that was deleted while it was silent gets no further attempt, so it is forgotten by time or number.
+  const silent = new LRUCache<string, true>({ max: mostSilent, ttl: silentLastsMs });
   let all = 0;
   return {
     room: (): DeliveryRoom => ({
@@ -84,7 +90,7 @@ function createShares() {
       ofProject: most.ofProject,
       left: {
         webhooks: new Map(
-          [...new Set([...silent, ...webhooks.entries.keys()])].map((id) => [
+          [...new Set([...silent.keys(), ...webhooks.entries.keys()])].map((id) => [
             id,
             Math.max(0, (silent.has(id) ? 1 : most.ofWebhook) - webhooks.of(id)),
           ]),
@@ -101,7 +107,7 @@ function createShares() {
     },
     note: (webhookId: string, hasAnswered: boolean): void => {
       if (hasAnswered) silent.delete(webhookId);
-      else silent.add(webhookId);
+      else silent.set(webhookId, true);
     },
   };
 }

@@ -60,7 +60,11 @@ async function startParent(args: readonly string[] = []) {
 }
 
 async function askParent(endpoint: string): Promise<number> {
-  const response = await fetch(`${endpoint}/exec`, { method: 'POST', body: '{"a": ""}' });
+  const response = await fetch(`${endpoint}/exec`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"a": ""}',
+  });
   const { output } = (await response.json()) as { output: { text: string } };
   return Number(output.text);
 }

@@ -1,13 +1,24 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
-import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
+import { createSchemaCompiler, SchemaRefused } from '../../../src/schemas/schema-compiler.ts';
+import type { Ctx } from '../../../src/services/context.ts';
 import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
+import { checkInput } from '../../../src/services/reviews/input.ts';
+import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { aSpec } from './fake-instance.ts';
 
 const { compile } = createSchemaCompiler();
+
+function branches(count: number): JsonObject[] {
+  return Array.from({ length: count }, (_, n): JsonObject => {
+    const property: JsonObject = { oneOf: [{ const: n }, { type: 'string', minLength: n }] };
+    return { properties: { [`k${n}`]: property }, required: [`k${n}`] };
+  });
+}
+
 function errorsOf(schema: JsonObject, value: Json): string[] {
   return compile(schema)(value).map(({ pointer, message }) => `${pointer} ${message}`);
 }
@@ -120,6 +131,35 @@ describe('createSchemaValidator', () => {
     expect((await validator.of('d1')).output({ output_path: 7 })).toMatchObject([
       { pointer: '/output_path' },
     ]);
+  });
+
+  it('compiles a schema of a job or a review once, whatever the order of its keys', () => {
+    const validator = createSchemaValidator({ db });
+    const check = validator.ofSchema({ type: 'object', required: ['a'] });
+    expect(validator.ofSchema({ required: ['a'], type: 'object' })).toBe(check);
+    expect(validator.ofSchema({ required: ['b'], type: 'object' })).not.toBe(check);
+    expect(check({})).toMatchObject([{ pointer: '/a' }]);
+    expect(() => validator.ofSchema({ $ref: 'https://a.example' })).toThrow(SchemaRefused);
+  });
+
+  it.each([
+    ['a union', { anyOf: branches(60), unevaluatedProperties: false }],
+    ['conditions', { allOf: branches(60).map((then) => ({ if: { required: ['z'] }, then })) }],
+    ['one of many', { oneOf: branches(60) }],
+  ])('finds what is wrong with an input without compiling the schema again: %s', async (name, schema) => {
+    const spec = { ...aSpec(), name, input: { type: 'object', ...schema } };
+    await insertSpec(db, { name, version: spec.version, digest: name, spec });
+    const instance = anInstance('one', { version: spec.version, spec_digest: name });
+    const fleet = { of: () => ({ instances: [instance], priorMs: 0 }) } as unknown as Ctx['fleet'];
+    const ctx = { db, fleet, validator: createSchemaValidator({ db }) };
+    const ask = () => checkInput(ctx, name, { input: { z: 1 }, tags: [] });
+    expect(await ask()).toMatchObject({ valid: false });
+    const spent = countProcessorMs();
+    for (let times = 0; times < 3; times++) compile(spec.input).find({ z: 1 });
+    const compiledMs = spent();
+    const again = countProcessorMs();
+    for (let times = 0; times < 3; times++) await ask();
+    expect(again()).toBeLessThan(compiledMs / 2);
   });
 
   it('asks again after a digest was unknown', async () => {

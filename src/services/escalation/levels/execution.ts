@@ -25,7 +25,6 @@ import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
 import type { NewEscalation } from '../../../db/escalation/escalation.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
-import { createSchemaCompiler } from '../../../schemas/schema-compiler.ts';
 import type { Ctx, WorkerCtx } from '../../context.ts';
 import { evaluateNow, turnFor } from '../../expression-work.ts';
 import { executeRevision } from '../../steps/execution.ts';
@@ -66,8 +65,12 @@ function lastErrorOf({ history }: Pick<LadderJob, 'history'>): string | null {
   return history.at(-1)?.error ?? null;
 }
 
-function checkResult({ result_schema }: LadderJob, result: Json): ExecutionEnd {
-  const [fault] = result_schema === null ? [] : createSchemaCompiler().compile(result_schema)(result);
+function checkResult(
+  { validator }: Pick<Ctx, 'validator'>,
+  { result_schema }: LadderJob,
+  result: Json,
+): ExecutionEnd {
+  const [fault] = result_schema === null ? [] : validator.ofSchema(result_schema)(result);
   if (fault === undefined) return { kind: 'succeeded', result };
   const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
@@ -88,7 +91,7 @@ function expandTemplate(
 }
 
 async function applyTemplates(
-  { skillMatcher }: Pick<Ctx, 'skillMatcher'>,
+  ctx: Pick<Ctx, 'skillMatcher' | 'validator'>,
   job: LadderJob,
 ): Promise<LevelExecution> {
   const { project_id, job_type, signals } = job;
@@ -96,14 +99,14 @@ async function applyTemplates(
   const tried: RankedSkill[] = [];
   let last: ExecutionEnd | null = null;
   const meter = new Meter(workLimits.request);
-  for (const ranked of await skillMatcher.match(query)) {
+  for (const ranked of await ctx.skillMatcher.match(query)) {
     const turn = turnFor();
     if (turn !== null) await turn;
     const result = expandTemplate(ranked, job, meter);
     if (result === null) continue;
     tried.push(ranked);
     const used = tried.map(({ skill }) => skill.id);
-    last = checkResult(job, result);
+    last = checkResult(ctx, job, result);
     if (last.kind === 'succeeded') {
       return endExecution(0, last, { skills: tried, used, solved_by: ranked.skill.id });
     }
@@ -150,7 +153,11 @@ async function askExecutor(
       return endExecution(level, { kind: 'gave_up', error }, { model, skills });
     }
     case 'result':
-      return endExecution(level, checkResult(job, reading.result), { model, skills, used: reading.used });
+      return endExecution(level, checkResult(ctx, job, reading.result), {
+        model,
+        skills,
+        used: reading.used,
+      });
   }
 }
 
