@@ -525,7 +525,7 @@ func (r *router) beat(ctx context.Context, facts map[string]any, depth func() in
 }
 
 // Serve serves until SIGTERM or SIGINT, then ends the process. It reads ROUTER_URL, ROUTER_TOKEN,
-// HOST, PORT and ADVERTISE_URL; without ROUTER_URL it serves only.
+// HOST, PORT, ADVERTISE_URL and SHARED_WITH; without ROUTER_URL it serves only.
 func Serve[In, Out any](c Capability[In, Out]) {
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -591,6 +591,24 @@ func run[In, Out any](ctx context.Context, c Capability[In, Out], env func(strin
 	return nil
 }
 
+// sharedWith reads the other projects that an instance serves: "all", or a list of ids; nil if it is not set.
+func sharedWith(text string) any {
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	if len(words) == 0 {
+		return nil
+	}
+	projects := []string{}
+	for _, word := range words {
+		if word == "all" {
+			return word
+		}
+		if word != "none" {
+			projects = append(projects, word)
+		}
+	}
+	return projects
+}
+
 // stayRegistered returns when the context has ended and the instance is deregistered.
 func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string, env func(string) string) error {
 	r := &router{strings.TrimRight(env("ROUTER_URL"), "/"), env("ROUTER_TOKEN"), i.Name, endpoint}
@@ -601,6 +619,9 @@ func (i *instance[In, Out]) stayRegistered(ctx context.Context, endpoint string,
 	}
 	if i.WarmUp != nil {
 		facts["warm_up"] = i.warmUp()
+	}
+	if shared := sharedWith(env("SHARED_WITH")); shared != nil {
+		facts["shared_with"] = shared
 	}
 	if err := r.register(ctx, facts); err != nil && ctx.Err() == nil {
 		return err

@@ -12,7 +12,7 @@ import { isIP } from 'node:net';
 import type { Context } from 'koa';
 import { sessionHours, signInMinutes } from '../contracts/bounds.ts';
 import { AppError } from '../errors/app-error.ts';
-import { requireScope, selectProject } from '../services/access/caller.ts';
+import { requireScope, requireScopeOfSome, selectProject } from '../services/access/caller.ts';
 import { isSessionText } from '../services/access/key-text.ts';
 import { identify, type KeyCtx } from '../services/access/verified-keys.ts';
 import type { ApiConfig, RateLimits } from './limits.ts';
@@ -167,14 +167,14 @@ export function createAuthentication({ server, limits }: Gate, scope: KeyRouteSc
       limits.sawWrongKey(ctx.req.socket.remoteAddress ?? '');
       throw refuse(ctx, invalid, 'the key is unknown, expired or revoked');
     }
-    const { rate = 'request', opens = 'request' } = ctx.state.route ?? {};
+    const { rate = 'request', opens = 'request', checksName = false } = ctx.state.route ?? {};
     limits.ask(rate, holder.key_id);
     limits.askKey(rate, holder);
     const leave = limits.enter(opens, holder.key_id);
     if (ctx.res.closed) leave();
     else ctx.state.leave = leave;
     const caller = selectProject(holder, requestedProject(ctx));
-    if (scope !== 'any') requireScope(caller, scope);
+    if (scope !== 'any') (checksName ? requireScopeOfSome : requireScope)(caller, scope);
     ctx.state.caller = caller;
     ctx.state.key = credential.text;
     ctx.res.setHeader('Cache-Control', 'no-store');

@@ -111,6 +111,8 @@ interface RouteFacts {
   readonly isForPrograms?: boolean;
   /** The rate that the route counts against; default `request`. */
   readonly rate?: RateKind;
+  /** The handler checks the name, so that a scope for some names opens the route too. */
+  readonly checksName?: boolean;
   /** The kind under which open requests are counted; default `request`. */
   readonly opens?: OpenKind;
   /** Time limit including authentication; a later answer becomes `unavailable`. */

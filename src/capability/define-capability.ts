@@ -3,7 +3,7 @@
  * It is plain so that a bootstrap can run a capability that was defined with another copy of this package.
  */
 import { z } from 'zod';
-import { CapabilitySpec, CostModel, type Registration, WarmUp } from '../contracts/capability.ts';
+import { CapabilitySpec, CostModel, type Registration, SharedWith, WarmUp } from '../contracts/capability.ts';
 import { type Json, type JsonObject, Tags } from '../contracts/primitives.ts';
 import { findCostFaults } from '../core/routing/call-bound.ts';
 import type { Prerequisite } from './lifecycle/prerequisites.ts';
@@ -94,6 +94,8 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
    * Only with a rate of 0. `timeout_s` is 60 by default.
    */
   readonly warm_up?: z.input<typeof WarmUp>;
+  /** The other projects that the instance serves: `all`, or their ids. Default: those it was shared with before. */
+  readonly shared_with?: SharedWith;
   /** True: equal inputs, with files of equal bytes, give equivalent results, so steps may cache them. Default false. */
   readonly deterministic?: boolean;
   /** Programs and models that the instance needs; checked, and installed if possible, before it listens. */
@@ -117,6 +119,7 @@ export interface Capability {
   /** Absent in definitions by an older copy of this package: computed. */
   readonly settle?: Registration['settle'];
   readonly warm_up?: Registration['warm_up'];
+  readonly shared_with?: Registration['shared_with'];
   readonly prerequisites: readonly Prerequisite[];
   checkInput(value: unknown): Promise<Checked>;
   checkOutput(value: unknown): Promise<Checked>;
@@ -129,6 +132,7 @@ const Declared = z.object({
   tags: Tags,
   max_concurrency: z.number().int().min(1).max(10_000),
   warm_up: WarmUp.optional(),
+  shared_with: SharedWith.optional(),
 });
 
 /**
@@ -159,6 +163,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     settle = 'computed',
     prerequisites = [],
     warm_up,
+    shared_with,
   } = definition;
   const input = compileSchema(definition.input, 'input');
   const output = compileSchema(definition.output, 'output');
@@ -168,6 +173,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
     tags,
     max_concurrency,
     warm_up,
+    shared_with,
   });
   if (!declared.success) throw new Error(`capability ${name}: ${z.prettifyError(declared.error)}`);
   const [fault] = findCostFaults({ cost_model, settle });

@@ -52,8 +52,8 @@ export async function runUntilSignal(
 /**
  * Serves a capability until SIGTERM or SIGINT, then ends the process. Call it at the end of a stand-alone file.
  *
- * It reads ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL and MEDIA_URL from the environment; without ROUTER_URL
- * it serves only. The process exits with 1 when the start fails, which includes a refused registration.
+ * It reads ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL, SHARED_WITH and MEDIA_URL from the environment; without
+ * ROUTER_URL it serves only. The process exits with 1 when the start fails, which includes a refused registration.
  * @param source a definition, or the result of `defineCapability`
  */
 export async function serveCapability<I extends Schema, O extends Schema>(

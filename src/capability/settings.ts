@@ -16,6 +16,10 @@ export const SettingsSchema = z
       description: 'Port; a random free one of 8100 to 8200 by default, any free one for 0.',
     }),
     ADVERTISE_URL: HttpUrl.optional().meta({ description: 'Base address that the router is given.' }),
+    SHARED_WITH: z.string().optional().meta({
+      description:
+        'The other projects that the instance serves: `all`, or ids separated by commas; `none` takes back what it was shared with. Without it, the capability decides.',
+    }),
     MEDIA_URL: z.string().default('file://.capstan/media').meta({
       description:
         'Media store: the base address of a Capstan API, file://DIR, or s3://BUCKET/PREFIX?region=… where the network is trusted.',
@@ -42,6 +46,13 @@ export function readSettings(environment: NodeJS.ProcessEnv = process.env): Sett
   const parsed = SettingsSchema.safeParse(Object.fromEntries(present));
   if (parsed.success) return parsed.data;
   throw new Error(`settings of the capability: ${z.prettifyError(parsed.error)}`);
+}
+
+/** @returns undefined where the variable is not set */
+export function readSharedWith(text: string | undefined): 'all' | string[] | undefined {
+  const words = (text ?? '').split(/[\s,]+/).filter((word) => word !== '');
+  if (words.length === 0) return undefined;
+  return words.includes('all') ? 'all' : words.filter((word) => word !== 'none');
 }
 
 /** The address at which this machine reaches a server that listens on `host`. */

@@ -3,9 +3,12 @@
  * time and size, JSON only, redirects are failures. Never throws for what an instance does.
  */
 
+import type { Socket } from 'node:net';
+import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { CapabilitySpec, Health } from '../contracts/capability.ts';
+import { toPlainAddress } from './address-policy.ts';
 import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 
 export type ProbeFault =
@@ -43,11 +46,23 @@ function explainProbeError(error: unknown): ProbeFault {
 
 type ProbeResult<Value> = { readonly kind: 'ok'; readonly value: Value } | ProbeFault;
 
+/** Where a connection leads, however the address was written: all addresses of loopback are one. */
+function peerOf({
+  remoteAddress = '',
+  remotePort = 0,
+}: Pick<Socket, 'remoteAddress' | 'remotePort'>): string {
+  const text = toPlainAddress(remoteAddress)?.text ?? remoteAddress;
+  const isLoopback = text.startsWith('127.') || text === '::1';
+  return `${isLoopback ? 'loopback' : text}:${remotePort}`;
+}
+
 export interface CapabilityProbe {
   /** @throws the reason of `signal` when it aborts */
   readHealth(url: string, signal?: AbortSignal): Promise<ProbeResult<Health>>;
   /** @throws the reason of `signal` when it aborts */
   readSpec(url: string, signal?: AbortSignal): Promise<ProbeResult<CapabilitySpec>>;
+  /** Where the last connection to the origin of this URL led; null: none has been made lately. */
+  peerOf(url: string): string | null;
   close(): Promise<void>;
 }
 
@@ -64,7 +79,9 @@ interface CapabilityProbeOptions {
 }
 
 export function createCapabilityProbe({ guard, deadlineMs }: CapabilityProbeOptions): CapabilityProbe {
+  const peers = new LRUCache<string, string>({ max: 1_000 });
   const agent = guard.createAgent({
+    onConnection: (socket, { origin }) => peers.set(origin, peerOf(socket)),
     pipelining: 0,
     connectTimeoutMs,
     headersTimeout: deadlineMs,
@@ -75,6 +92,7 @@ export function createCapabilityProbe({ guard, deadlineMs }: CapabilityProbeOpti
   return {
     readHealth: (url, signal) => read(agent, { ...health, url, signal }),
     readSpec: (url, signal) => read(agent, { ...spec, url, signal }),
+    peerOf: (url) => peers.get(new URL(url).origin) ?? null,
     close: () => agent.destroy(),
   };
 }

@@ -28,17 +28,17 @@ export const Scope = z
   .meta({ id: 'Scope' });
 export type Scope = z.infer<typeof Scope>;
 
-/** The rights that a key may hold for one capability, or for those with a common prefix. */
-export const NamedScope = z.enum(['capability:register', 'capability:call']);
+/** The rights that a key may hold for one capability or pipeline, or for those with a common prefix. */
+export const NamedScope = z.enum(['capability:register', 'capability:call', 'run:write']);
 export type NamedScope = z.infer<typeof NamedScope>;
 
-/** The scopes that a key holds: a scope, or a right to some capabilities alone. */
+/** The scopes that a key holds: a scope, or a right to some capabilities or pipelines alone. */
 export const KeyScope = z
   .union([Scope, z.templateLiteral([NamedScope, ':', z.string().regex(/^[A-Za-z0-9_.-]{1,128}\*?$/)])])
   .meta({
     id: 'KeyScope',
     description:
-      'A scope, or `capability:register` or `capability:call` with `:NAME` or `:PREFIX*`, for some names alone',
+      'A scope, or `capability:register`, `capability:call` or `run:write` with `:NAME` or `:PREFIX*`, for some names alone. `run:write:NAME` starts runs of that stored pipeline, and nothing else.',
   });
 export type KeyScope = z.infer<typeof KeyScope>;
 

@@ -55,6 +55,14 @@ export const WarmUp = z
   });
 export type WarmUp = z.infer<typeof WarmUp>;
 
+/** Who may call an instance besides the project that it belongs to. */
+export const SharedWith = z
+  .union([z.literal('all'), z.array(z.string().min(1).max(128)).max(100)], {
+    error: 'is "all", or a list of at most 100 ids of projects',
+  })
+  .meta({ id: 'SharedWith' });
+export type SharedWith = z.infer<typeof SharedWith>;
+
 /** Body of `POST /v1/capabilities`. Unknown fields are ignored. */
 export const Registration = z
   .object({
@@ -72,6 +80,10 @@ export const Registration = z
     /** reported: a success costs the `cost_usd` of its output, at most its price by the rate. */
     settle: z.enum(['computed', 'reported']).default('computed'),
     warm_up: WarmUp.optional(),
+    shared_with: SharedWith.optional().meta({
+      description:
+        'The other projects that it serves. Absent: as before; a new instance serves the project of its key alone.',
+    }),
   })
   .meta({ id: 'Registration' });
 export type Registration = z.infer<typeof Registration>;
@@ -124,6 +136,15 @@ export const DrainRequest = z
   })
   .meta({ id: 'DrainRequest' });
 export type DrainRequest = z.infer<typeof DrainRequest>;
+
+/** Body of `PUT /v1/capabilities/{name}/sharing`. */
+export const SharingRequest = z
+  .strictObject({
+    shared_with: SharedWith,
+    endpoint: HttpUrl.optional().meta({ description: 'Absent: all instances of the project of that name.' }),
+  })
+  .meta({ id: 'SharingRequest' });
+export type SharingRequest = z.infer<typeof SharingRequest>;
 
 /** Answer of `GET /spec`. */
 export const CapabilitySpec = z
@@ -191,6 +212,10 @@ export const Instance = z
     name: CapabilityName,
     version: VersionText,
     endpoint: z.string(),
+    /** The project that it belongs to. */
+    owner_project: z.string(),
+    /** The other projects that it serves. A project that does not own it sees at most itself. */
+    shared_with: SharedWith,
     spec_url: z.string(),
     health_url: z.string(),
     cost_model: CostModel,
@@ -222,6 +247,7 @@ export const Instance = z
   })
   .meta({ id: 'Instance' });
 export type Instance = z.infer<typeof Instance>;
+export const InstanceList = listOf(Instance).meta({ id: 'InstanceList' });
 
 /** Body of `PUT /v1/publishers/{name}`. */
 export const PublisherRequest = z
@@ -234,7 +260,7 @@ export const PublisherRequest = z
   })
   .meta({ id: 'PublisherRequest' });
 
-/** The projects that may register a name. */
+/** The projects that may share instances of a name. */
 export const Publisher = z
   .strictObject({ name: CapabilityName, projects: z.array(z.string()), updated_at: Instant })
   .meta({ id: 'Publisher' });

@@ -28,6 +28,7 @@ import { queueCalls } from './migrations/0013-queue-calls.ts';
 import { watchRuns } from './migrations/0014-watch-runs.ts';
 import { reserveDeclaredPrices } from './migrations/0015-reserve-declared-prices.ts';
 import { storeCallers } from './migrations/0016-store-callers.ts';
+import { shareInstances } from './migrations/0018-share-instances.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
 
@@ -56,6 +57,7 @@ const migrations: readonly Migration[] = [
   watchRuns,
   reserveDeclaredPrices,
   storeCallers,
+  shareInstances,
 ];
 
 /** In the order of application. */

@@ -58,10 +58,12 @@ interface CapabilitySource {
   /** Port of a trial, which does not register. */
   readonly trialPort?: number;
   readonly isReady: ChildSpec['isReady'];
+  /** Default: it serves the project of the stack's key. */
+  readonly sharedWith?: 'all';
 }
 
 function describeCapability(source: CapabilitySource, access: StackAccess): ChildSpec {
-  const { name, folder, trialPort, isReady } = source;
+  const { name, folder, trialPort, isReady, sharedWith } = source;
   const { command, args } = findProgram('cli/main');
   const isTrial = trialPort !== undefined;
   return {
@@ -74,6 +76,7 @@ function describeCapability(source: CapabilitySource, access: StackAccess): Chil
       ROUTER_URL: access.apiUrl,
       ROUTER_TOKEN: access.apiKey,
       MEDIA_URL: access.mediaUrl,
+      ...(sharedWith === undefined ? {} : { SHARED_WITH: sharedWith }),
       HOST: '127.0.0.1',
       PORT: isTrial ? String(trialPort) : undefined,
     },
@@ -215,7 +218,7 @@ export function watchCapability(folder: string, host: WatchHost): WatchedCapabil
   };
 }
 
-// The sample capabilities of Capstan.
+// The sample capabilities of Capstan: free and without state, so they serve all projects.
 
 export const sampleNames = ['concat', 'audio-mix', 'thumbnail'] as const;
 
@@ -224,5 +227,5 @@ export function describeSample(name: (typeof sampleNames)[number], access: Stack
   const folder = fileURLToPath(new URL(`../../capabilities/${name}`, import.meta.url));
   if (!existsSync(folder)) return null;
   const isReady: ChildSpec['isReady'] = ({ startedAt }) => isRegistered(name, access, startedAt);
-  return describeCapability({ name, folder, isReady }, access);
+  return describeCapability({ name, folder, isReady, sharedWith: 'all' }, access);
 }

@@ -143,7 +143,8 @@ function requireSchemas(
 
 /** @throws Error that names the invalid fields */
 export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Capability {
-  const { name, version, description, tags, max_concurrency, warm_up, deterministic, cost } = file;
+  const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic, cost } =
+    file;
   const { defaults } = kind;
   const [input, output, written] = [
     file.input ?? defaults.input,
@@ -168,6 +169,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     tags,
     max_concurrency,
     ...(warm_up === undefined ? {} : { warm_up }),
+    ...(shared_with === undefined ? {} : { shared_with }),
     deterministic,
     cost_model: { type, rate_usd, ...(notes === undefined ? {} : { notes }) },
     settle: measures.length > 0 ? 'reported' : 'computed',

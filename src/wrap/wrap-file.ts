@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Capability } from '../capability/index.ts';
-import { WarmUp } from '../contracts/capability.ts';
+import { SharedWith, WarmUp } from '../contracts/capability.ts';
 import type { Finding } from '../contracts/pipeline-answers.ts';
 import { CapabilityName, Json, JsonObject, Tags, VersionText } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
@@ -69,6 +69,7 @@ const common = {
   cost: CostPart.default({ type: 'free', rate_usd: 0 }),
   max_concurrency: z.number().int().min(1).max(10_000).default(1),
   warm_up: WarmUp.optional(),
+  shared_with: SharedWith.optional(),
   timeout: Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestTimeoutMs, {
     error: 'a timeout is more than 0 and at most 24h',
   }).default('5m'),

@@ -158,10 +158,13 @@ describe('a drain', () => {
   test('needs the right to register the name, in the project that did', async () => {
     await api.call('/v1/capabilities', { body: registration({ name: 'drained' }) });
     const other = await api.createProject('other');
-    const keys = [await api.createKey({ scopes: ['capability:register:other'] }), other.apiKey];
-    for (const key of keys) {
+    const unnamed = await api.createKey({ scopes: ['capability:register:other'] });
+    for (const [key, refusal] of [
+      [unnamed, [403, 'forbidden']],
+      [other.apiKey, [404, 'not_found']],
+    ] as const) {
       const [status, problem] = await act('/drain', { endpoint }, { authorization: `Bearer ${key}` });
-      expect([status, problem.code]).toEqual([403, 'forbidden']);
+      expect([status, problem.code]).toEqual(refusal);
     }
   });
 });

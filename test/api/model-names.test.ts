@@ -215,6 +215,8 @@ describe('an alias', () => {
 
   test('is one of a limited number', async () => {
     const { projectId, apiKey } = await api.createProject('crowded');
+    await api.db('instance').update({ shared_with: '"all"' });
+    await api.refreshFleet();
     await api.db('model_alias').insert(
       Array.from({ length: mostAliases }, (_, at) => ({
         project_id: projectId,

@@ -408,6 +408,9 @@ create table instance (
   warm_due_at timestamp with time zone,
   warm_error text,
   overran jsonb not null default '{}'::jsonb,
+  shared_with jsonb not null default '[]'::jsonb,
+  known_digest text,
+  peer text,
   constraint instance_check CHECK (((cost_type <> 'free'::text) OR (rate_usd = (0)::numeric))),
   constraint instance_cost_type_check CHECK ((cost_type = ANY (ARRAY['per_second'::text, 'per_call'::text, 'free'::text]))),
   constraint instance_max_concurrency_check CHECK ((max_concurrency > 0)),
@@ -1230,7 +1233,8 @@ begin
     v_instances := array(select distinct x.instance_id from unnest(p_claims) x order by 1);
   end if;
   foreach v_instance in array v_instances loop
-    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency, x.drained_by into i
+    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency, x.drained_by,
+        x.owner_project, x.shared_with into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
     select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched'))
@@ -1247,7 +1251,8 @@ begin
         outcomes[at] := 'over_budget';
         outputs[at] := p_refusal::json;
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
-          or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
+          or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd
+          or i.owner_project <> c.project_id and not serves(i.owner_project, i.shared_with, c.project_id) then
         outcomes[at] := 'gone';
       elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
         outcomes[at] := 'full';
@@ -1755,6 +1760,14 @@ CREATE OR REPLACE FUNCTION public.run_scopes(p_run text)
 AS $function$
   select array['key:' || t.key_id] || array(select 'label:' || key || '=' || value from jsonb_each_text(t.labels))
   from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = p_run
+$function$;
+
+CREATE OR REPLACE FUNCTION public.serves(p_owner text, p_shared_with jsonb, p_project text)
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select p_owner = p_project or p_shared_with = '"all"' or p_shared_with @> to_jsonb(p_project)
 $function$;
 
 CREATE OR REPLACE FUNCTION public.settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)

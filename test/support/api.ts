@@ -34,6 +34,8 @@ export interface TestApi {
   readonly waitForRuns: (count: number) => Promise<void>;
   /** The router knows the instance and its spec when this resolves. It looks at once, and asks no route. */
   readonly waitForInstance: (capability: string, endpoint: string) => Promise<void>;
+  /** The router knows all registrations when this resolves. */
+  readonly refreshFleet: () => Promise<void>;
   readonly closeServer: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -148,10 +150,11 @@ export async function startTestApi(
       const { fleet } = runtime.ctx;
       await waitFor('the router to know it', async () => {
         await fleet.refresh();
-        const known = fleet.of(capability).instances.find((instance) => instance.endpoint === endpoint);
+        const known = fleet.all(capability).find((instance) => instance.endpoint === endpoint);
         return known !== undefined && known.spec_digest !== null;
       });
     },
+    refreshFleet: () => runtime.ctx.fleet.refresh(),
     closeServer: () => server.close(),
     close: async () => {
       await server.close();

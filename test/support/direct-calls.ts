@@ -26,13 +26,13 @@ export async function execOn(
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Executed['body'] };
 }
 
-/** Registers an instance; the router knows it when this resolves. */
+/** Registers an instance that serves all projects; the router knows it when this resolves. */
 export async function registerInstance(api: TestApi, options: InstanceOptions): Promise<Instance> {
   const request: Capstan['request'] = async (method, path, body) => {
     const answer = await api.call(path, { method, body });
     return { status: answer.status, headers: answer.headers, body: JSON.parse(await answer.text()) };
   };
-  const instance = await startInstance({ request }, options);
+  const instance = await startInstance({ request }, { shared_with: 'all', ...options });
   await api.waitForInstance(options.name, instance.endpoint);
   return instance;
 }

@@ -45,7 +45,7 @@ export function aProject(
   });
 }
 
-/** Up, free, local and idle, at an endpoint of its own. */
+/** Up, free, local and idle, at an endpoint of its own; it serves all projects. */
 export async function anInstance(
   db: Db,
   instance: Partial<Omit<InstanceColumns, 'rate_usd'>> & { readonly rate_usd?: number | string } = {},
@@ -67,6 +67,7 @@ export async function anInstance(
       ...instance,
       owner_project,
       endpoint,
+      shared_with: JSON.stringify(instance.shared_with ?? 'all'),
     })
     .returning('*');
   return rows[0] as InstanceColumns;

@@ -1,6 +1,7 @@
 /** Instances made for tests: real HTTP servers with scripted answers that record every `/exec`. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { SharedWith } from '../../src/contracts/capability.ts';
 import type { Capstan } from './capstan.ts';
 
 export interface Exec {
@@ -35,6 +36,7 @@ export interface InstanceOptions {
   readonly deterministic?: boolean;
   readonly description?: string;
   readonly warm_up?: { readonly input: object };
+  readonly shared_with?: SharedWith;
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
@@ -115,6 +117,7 @@ export async function startInstance(
     max_concurrency: options.max_concurrency ?? 16,
     settle: options.settle,
     warm_up: options.warm_up,
+    shared_with: options.shared_with,
   });
   if (status >= 300) throw new Error(`registration: ${status} ${JSON.stringify(body)}`);
   return instance;

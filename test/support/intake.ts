@@ -1,8 +1,11 @@
 /** The context that checks definitions and accepts runs, without a process: a database, and no instances. */
+
+import type { Fleet } from '../../src/core/call/claim-search.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
 import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
+import type { FleetPoller } from '../../src/services/fleet/fleet-poller.ts';
 import { createOwnMedia } from '../../src/services/jobs.ts';
 import { type CheckCtx, createCheckedDefinitions } from '../../src/services/pipelines/definition-facts.ts';
 import { createKnownDefinitions } from '../../src/services/runs/definitions.ts';
@@ -16,11 +19,16 @@ function compileHere(): Pick<SchemaVetter, 'vet'> {
   };
 }
 
+/** The same instances of every name for every project. */
+export function aFleet(fleet: Fleet): Pick<FleetPoller, 'seenBy'> {
+  return { seenBy: () => ({ of: () => fleet, scopeOf: () => null, nowMs: () => 0 }) };
+}
+
 /** The database lists the registered capabilities, unless a fleet is given. */
 export function aCheckCtx(db: Db, over: Partial<CheckCtx> = {}): CheckCtx {
   return {
     db,
-    fleet: { of: () => ({ instances: [], priorMs: 0 }) },
+    fleet: aFleet({ instances: [], priorMs: 0 }),
     vetter: compileHere(),
     checked: createCheckedDefinitions(),
     ...over,

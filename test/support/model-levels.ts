@@ -45,7 +45,11 @@ export function startModelLevel(
     MODEL_MAX_CONCURRENCY: '50',
     ...prices,
   });
-  return serve(defineModel(settings), { ROUTER_URL: router.url, ROUTER_TOKEN: router.key });
+  return serve(defineModel(settings), {
+    ROUTER_URL: router.url,
+    ROUTER_TOKEN: router.key,
+    SHARED_WITH: 'all',
+  });
 }
 
 /**

@@ -29,7 +29,7 @@ export interface ProjectStream {
 
 /** @param query without the question mark */
 export async function openStream(
-  api: TestApi,
+  api: Pick<TestApi, 'call'>,
   query = '',
   headers: Record<string, string> = {},
 ): Promise<ProjectStream> {

@@ -15,8 +15,13 @@ export function registryOf(ctx: RegistryCtx) {
       takeHeartbeat(ctx, projectId, { name, body }),
     deregister: (by: RegistryActor, name: string, body: DeregisterRequest) =>
       deregisterInstance(ctx, by, { name, body }),
-    list: (request: Parameters<typeof listCapabilities>[1]) => listCapabilities(ctx, request),
-    get: (name: string) => getCapability(ctx, name),
+    list: (request: Parameters<typeof listCapabilities>[2], project_id = 'prj_one') =>
+      listCapabilities(
+        ctx,
+        { project_id, key_id: 'key_one', scopes: new Set(), projects: [project_id] },
+        request,
+      ),
+    get: (name: string, projectId = 'prj_one') => getCapability(ctx, { projectId, name }),
     reportRefused: (instanceId: string) => reportRefused(ctx, instanceId),
     vet: (instanceId: string) => vetInstance(ctx, instanceId),
     probeDue: (limit?: number) => probeDueInstances(ctx, limit),

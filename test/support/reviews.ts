@@ -1,4 +1,5 @@
 /** Waits for reviews of a run, and decides them through the API; and the context that checks decisions. */
+
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
@@ -7,6 +8,7 @@ import type { Db } from '../../src/db/connect.ts';
 import { createSchemaValidator } from '../../src/services/registry/specs.ts';
 import { createRunContexts } from '../../src/services/run-data/run-context.ts';
 import type { Capstan } from './capstan.ts';
+import { aFleet } from './intake.ts';
 import { waitFor } from './wait.ts';
 
 /** The review that a step waits for. */
@@ -37,7 +39,7 @@ export function withoutCapabilities(db: Db) {
   return {
     db,
     contexts: createRunContexts(db),
-    fleet: { of: () => ({ instances: [], priorMs: 0 }) },
+    fleet: aFleet({ instances: [], priorMs: 0 }),
     validator: createSchemaValidator({ db }),
   };
 }

@@ -118,7 +118,7 @@ export function useSteps(settings: Readonly<Record<string, string>> = {}): StepW
     projectId: () => project,
     fleet: () => router.ctx.fleet,
     media: () => media,
-    statesOf: (capability) => router.fleet.of(capability).instances.map(({ state }) => state),
+    statesOf: (capability) => router.fleet.all(capability).map(({ state }) => state),
     newWorker: () => {
       const contexts = createRunContexts(db);
       const results = createStepResults(db);
@@ -156,16 +156,19 @@ export function useSteps(settings: Readonly<Record<string, string>> = {}): StepW
     },
     register: async (options) => {
       const request = async <Body>(_method: string, _path: string, body: unknown) => {
-        const answered = await router.registry.register(project, Registration.parse(body));
+        const answered = await router.registry.register(
+          project,
+          Registration.parse({ ...Object(body), shared_with: 'all' }),
+        );
         return { status: 201, headers: new Headers(), body: answered as unknown as Body };
       };
-      const { instances: before } = router.fleet.of(options.name);
+      const before = [...router.fleet.all(options.name)];
       const known = new Set(before.map(({ endpoint }) => endpoint));
       const instance = await startInstance({ request }, options);
       instances.push(instance);
       const isKnown = ({ endpoint, spec_digest }: InstanceSnapshot): boolean =>
         !known.has(endpoint) && (options.deterministic === undefined || spec_digest !== null);
-      await waitFor('the router to know it', () => router.fleet.of(options.name).instances.some(isKnown));
+      await waitFor('the router to know it', () => router.fleet.all(options.name).some(isKnown));
       return instance;
     },
     eventsOf: async ({ run_id }) => {

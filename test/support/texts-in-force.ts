@@ -70,6 +70,7 @@ import {
   instanceTable,
   modelAliasTable,
   publisherTable,
+  servesFunction,
   touchInstance,
 } from '../../src/db/sql/registry.sql.ts';
 import {
@@ -168,6 +169,7 @@ const functions = [
   keepAnswers,
   beginSteps,
   failuresOf,
+  servesFunction,
   claimSlots,
   claimOneByOne,
   settleAndClaim,

@@ -4,6 +4,7 @@ import type {
   CapabilityDetail,
   CapabilitySummary,
   Instance,
+  SharedWith,
 } from '../../../src/contracts/capability.ts';
 import type {
   Decision,
@@ -57,6 +58,11 @@ export function changeDrain(
 ): Promise<Instance> {
   const body = reason === '' ? { endpoint } : { endpoint, reason };
   return askPlainly(`/v1/capabilities/${name}/${act}`, { method: 'POST', body });
+}
+
+/** Sets the other projects that the instance serves. */
+export function changeSharing({ name, endpoint }: Instance, shared_with: SharedWith): Promise<unknown> {
+  return askPlainly(`/v1/capabilities/${name}/sharing`, { method: 'PUT', body: { endpoint, shared_with } });
 }
 
 export function decisionQuery(decisionId: string) {

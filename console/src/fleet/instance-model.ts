@@ -1,5 +1,5 @@
 /** The content of an instance's tile. */
-import type { Instance } from '../../../src/contracts/capability.ts';
+import type { Instance, SharedWith } from '../../../src/contracts/capability.ts';
 import { describeDrain } from '../../../src/core/instance-states.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 
@@ -49,4 +49,24 @@ export function whatIsWrong(
   if (breaker.state === 'half_open') return 'One call tests whether it works again';
   if (state !== 'up') return reason ?? `is ${state}`;
   return in_flight >= max_concurrency ? 'Full: calls wait' : null;
+}
+
+/** Whom the instance belongs to and serves; null: a project's own, which serves no other. */
+export function describeSharing(
+  { owner_project, shared_with }: Pick<Instance, 'owner_project' | 'shared_with'>,
+  project: string | null,
+): string | null {
+  if (project !== null && owner_project !== project) return `shared by ${owner_project}`;
+  if (shared_with === 'all') return 'shared with all projects';
+  return shared_with.length === 0 ? null : `shared with ${shared_with.join(', ')}`;
+}
+
+/** The text of a field: `all`, ids, or nothing. */
+export function writeSharing(shared_with: SharedWith): string {
+  return shared_with === 'all' ? 'all' : shared_with.join(' ');
+}
+
+export function readSharing(text: string): SharedWith {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '');
+  return words.includes('all') ? 'all' : words;
 }

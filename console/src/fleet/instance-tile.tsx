@@ -1,12 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { Instance } from '../../../src/contracts/capability.ts';
+import { readProject } from '../api/project.ts';
 import { shortEndpoint } from '../decision/lanes-model.ts';
 import { StateMark } from '../shared/state-mark.tsx';
 import { useNow } from '../shared/use-now.ts';
 import {
   describeOverruns,
   describePrice,
+  describeSharing,
   describeSpeed,
   describeSuccess,
   heartbeatLeft,
@@ -21,6 +23,7 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
   const wrong = whatIsWrong(instance, now);
   const overruns = describeOverruns(instance);
   const left = heartbeatLeft(instance, now);
+  const sharing = describeSharing(instance, readProject());
   // Older calls have less weight.
   const { succeeded, failed } = instance.recent_calls;
   return (
@@ -45,6 +48,7 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
         <span>{describeSuccess(Math.round(succeeded), Math.round(succeeded + failed))}</span>
         <span className="truncate">{[instance.version, ...instance.tags].join(' · ')}</span>
       </span>
+      {sharing === null ? null : <span className="text-xs text-muted">{sharing}</span>}
       {wrong === null ? null : <span className="text-xs text-waiting">{wrong}</span>}
       {overruns === null ? null : <span className="text-xs text-waiting">{overruns}</span>}
       <span className="absolute inset-x-0 bottom-0 h-0.5 bg-quiet-soft" title="Until its heartbeat is late">

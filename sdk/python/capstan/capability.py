@@ -107,8 +107,8 @@ class Capability(Generic[Given, Result]):
     def serve(self) -> typing.NoReturn:
         """Serve until SIGTERM or SIGINT, then end the process.
 
-        It reads ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL and MEDIA_URL from the
-        environment; without ROUTER_URL it serves only.
+        It reads ROUTER_URL, ROUTER_TOKEN, HOST, PORT, ADVERTISE_URL, SHARED_WITH and MEDIA_URL from
+        the environment; without ROUTER_URL it serves only.
         """
         from .lifecycle import serve
 

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 import httpx2 as httpx
@@ -50,6 +50,7 @@ class Settings(BaseModel):
     port: int | None = Field(None, ge=0, le=65_535)
     advertise_url: str | None = Field(None, pattern="^https?://")
     media_url: str = DEFAULT_MEDIA_URL
+    shared_with: str | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -73,6 +74,14 @@ class Settings(BaseModel):
         return settings
 
 
+def _read_shared_with(text: str | None) -> Literal["all"] | list[str] | None:
+    """The other projects that an instance serves; None if the variable is not set."""
+    words = (text or "").replace(",", " ").split()
+    if not words:
+        return None
+    return "all" if "all" in words else [word for word in words if word != "none"]
+
+
 class _Server(uvicorn.Server):
     """Signals are ours: the instance deregisters before it stops to listen."""
 
@@ -89,6 +98,7 @@ class _Router:
         self._url = f"{base}/v1/capabilities"
         self._instance = instance
         self._endpoint = endpoint
+        self._shared_with = _read_shared_with(settings.shared_with)
         self._http = httpx.AsyncClient(headers={"authorization": f"Bearer {settings.router_token}"})
 
     async def register(self) -> None:
@@ -107,6 +117,8 @@ class _Router:
         }
         if capability.warm_up is not None:
             body["warm_up"] = capability.warm_up
+        if self._shared_with is not None:
+            body["shared_with"] = self._shared_with
         await self._send("POST", self._url, body, 30)
 
     async def heartbeat(self) -> None:

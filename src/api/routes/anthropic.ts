@@ -17,6 +17,7 @@ export const anthropicRoutes: readonly Route[] = [
       'The request becomes an ordinary call of the capability `model.NAME`, like a chat completion, with the same headers. With `stream: true` the answer is `text/event-stream`: until its first part the call may fail over to another instance. Errors have the form `{"type": "error", "error": {"type", "message", "code", "param"}}`. A client that disconnects cancels its call.',
     isLong: true,
     scope: 'capability:call',
+    checksName: true,
     headers: ModelHeaders,
     body: json(MessagesRequest, 'chat'),
     responses: { 200: { content: 'text/event-stream', schema: ModelMessage } },

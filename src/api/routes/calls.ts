@@ -57,6 +57,7 @@ export const callRoutes: readonly Route[] = [
       'Answers when the call has ended, after up to three instances. With `cache`, an equal call of the project within `ttl_seconds` gets the same answer at no cost, and `X-Capstan-Cache` is `hit`. Every problem carries the `decision`. A client that disconnects cancels its call, unless it sent an Idempotency-Key.',
     isLong: true,
     scope: 'capability:call',
+    checksName: true,
     params: CapabilityPath,
     headers: ExecHeaders,
     body: json(ExecRequest, 'data'),
@@ -87,7 +88,8 @@ export const callRoutes: readonly Route[] = [
     params: CapabilityPath,
     body: json(CheckRequest, 'data'),
     responses: { 200: InputVerdict },
-    result: (ctx, { params, body }) => checkInput(ctx, params.name, body),
+    result: (ctx, { caller, params, body }) =>
+      checkInput(ctx, { projectId: caller.project_id, name: params.name }, body),
   }),
   route('POST /v1/route', {
     operation: 'preview_route',

@@ -1,4 +1,5 @@
 /** Instances and capabilities, and the publishers of a name. */
+import { z } from 'zod';
 import {
   CallsSummary,
   CallsSummaryQuery,
@@ -11,11 +12,13 @@ import {
   HeartbeatAnswer,
   HeartbeatRequest,
   Instance,
+  InstanceList,
   InstanceState,
   Publisher,
   PublisherList,
   PublisherRequest,
   Registration,
+  SharingRequest,
 } from '../../contracts/capability.ts';
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
 import { requireName } from '../../services/access/caller.ts';
@@ -29,6 +32,7 @@ import {
   listCapabilities,
   readCallsSummary,
 } from '../../services/registry/registry-listing.ts';
+import { shareInstances } from '../../services/registry/sharing.ts';
 import { json } from '../input.ts';
 import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
@@ -41,6 +45,7 @@ export const capabilityRoutes: readonly Route[] = [
     description:
       'Repeatable. The answer is 201 for a new instance and 200 for a known one. A changed body raises its generation.',
     scope: 'capability:register',
+    checksName: true,
     rate: 'heartbeat',
     body: json(Registration),
     responses: { 200: Instance, 201: Instance },
@@ -55,9 +60,15 @@ export const capabilityRoutes: readonly Route[] = [
     tag: 'capabilities',
     summary: 'List registered capabilities with their instances',
     scope: 'capability:read',
-    query: ListQuery.extend({ tag: Tag.optional(), state: InstanceState.optional() }).strict(),
+    description:
+      'Those that serve the project: its own, and those that others share with it. `projects=all` lists those of all projects, for operators.',
+    query: ListQuery.extend({
+      tag: Tag.optional(),
+      state: InstanceState.optional(),
+      projects: z.literal('all').optional(),
+    }).strict(),
     responses: { 200: CapabilityList },
-    result: (ctx, { query }) => listCapabilities(ctx, query),
+    result: (ctx, { caller, query }) => listCapabilities(ctx, caller, query),
   }),
   route('GET /v1/calls/summary', {
     operation: 'get_calls_summary',
@@ -78,7 +89,8 @@ export const capabilityRoutes: readonly Route[] = [
     scope: 'capability:read',
     params: CapabilityPath,
     responses: { 200: CapabilityDetail },
-    result: (ctx, { params }) => getCapability(ctx, params.name),
+    result: (ctx, { caller, params }) =>
+      getCapability(ctx, { projectId: caller.project_id, name: params.name }),
   }),
   route('POST /v1/capabilities/{name}/heartbeat', {
     operation: 'send_heartbeat',
@@ -87,6 +99,7 @@ export const capabilityRoutes: readonly Route[] = [
     description:
       'A heartbeat revives an instance that was down. An unknown instance is registered if its /spec and /health name the capability.',
     scope: 'capability:register',
+    checksName: true,
     rate: 'heartbeat',
     params: CapabilityPath,
     body: json(HeartbeatRequest),
@@ -103,6 +116,7 @@ export const capabilityRoutes: readonly Route[] = [
     description:
       'Repeatable. Running calls finish first; the router sends no new ones. The request is stale and has no effect if the endpoint was registered again since.',
     scope: 'capability:register',
+    checksName: true,
     rate: 'heartbeat',
     params: CapabilityPath,
     body: json(DeregisterRequest),
@@ -119,6 +133,7 @@ export const capabilityRoutes: readonly Route[] = [
     description:
       'The instance stays registered and sends heartbeats. A restart or a registration does not end the drain; `undrain` does, or the time of `until`. A repeated request replaces reason and end. For the project that registered the instance, and for operators.',
     scope: 'capability:register',
+    checksName: true,
     params: CapabilityPath,
     body: json(DrainRequest),
     responses: { 200: Instance },
@@ -133,6 +148,7 @@ export const capabilityRoutes: readonly Route[] = [
     summary: 'End the drain of an instance',
     description: 'Repeatable. An instance with a `warm_up` is warmed up first.',
     scope: 'capability:register',
+    checksName: true,
     params: CapabilityPath,
     body: json(EndpointRequest),
     responses: { 200: Instance },
@@ -141,12 +157,29 @@ export const capabilityRoutes: readonly Route[] = [
       return undrainInstance(ctx, caller, { ...params, body });
     },
   }),
+  route('PUT /v1/capabilities/{name}/sharing', {
+    operation: 'share_instances',
+    tag: 'capabilities',
+    summary: 'Set which other projects an instance serves: all, or those named',
+    description:
+      'Without `endpoint`, for all instances of the name that the project has now. A later registration changes it only where it names `shared_with`. For the project that registered the instance, and for operators. A project shares instances of a name that it publishes: see `PUT /v1/publishers/{name}`.',
+    scope: 'capability:register',
+    checksName: true,
+    params: CapabilityPath,
+    body: json(SharingRequest),
+    responses: { 200: InstanceList },
+    result: (ctx, { caller, params, body }) => {
+      requireName(caller, 'capability:register', params.name);
+      return shareInstances(ctx, caller, { ...params, body });
+    },
+  }),
   route('POST /v1/capabilities/{name}/warm', {
     operation: 'warm_instance',
     tag: 'capabilities',
     summary: 'Send an instance the warm-up call that it registered',
     description: 'The instance is `warming` until the call succeeds.',
     scope: 'capability:register',
+    checksName: true,
     params: CapabilityPath,
     body: json(EndpointRequest),
     responses: { 200: Instance },
@@ -162,7 +195,7 @@ export const publisherRoutes: readonly Route[] = [
   route('GET /v1/publishers', {
     operation: 'list_publishers',
     tag: 'capabilities',
-    summary: 'List which projects register instances under which names',
+    summary: 'List which projects share instances of which names',
     scope: 'operator',
     query: ListQuery.strict(),
     responses: { 200: PublisherList },
@@ -172,9 +205,9 @@ export const publisherRoutes: readonly Route[] = [
     operation: 'set_publisher',
     tag: 'capabilities',
     summary:
-      'Set the projects that may register instances under a name; instances of other projects are deregistered',
+      'Set the projects that may share instances of a name; those of other projects serve their own project alone',
     description:
-      'Without this setting, only the first project that registers a name may register instances under it.',
+      'Without this setting, only the first project that registers a name may share instances of it. Each project may register instances for itself under any name.',
     scope: 'operator',
     params: CapabilityPath,
     body: json(PublisherRequest),

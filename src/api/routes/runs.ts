@@ -7,7 +7,7 @@ import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '../../contract
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
-import type { Caller } from '../../services/access/caller.ts';
+import { type Caller, findStartFault } from '../../services/access/caller.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
 import {
   countRunsOf,
@@ -73,12 +73,15 @@ export const runRoutes: readonly Route[] = [
     tag: 'runs',
     summary: 'Start a run of a stored pipeline, or of a definition',
     scope: 'run:write',
+    checksName: true,
     rate: 'start',
     headers: SubmitHeaders,
     body: json(RunRequest, 'definition'),
     responses: { 200: Run, 202: Run },
     errors: [...startErrors, 'not_found'],
     handle: async (ctx, { caller, headers, body, bytes, signal }) => {
+      const fault = findStartFault(caller, body);
+      if (fault !== null) throw fault;
       requireSmallJob(body.job, bytes, ctx.config);
       const { project_id, key_id: by } = caller;
       const idempotency = readIdempotency(headers, bytes);
@@ -100,6 +103,7 @@ export const runRoutes: readonly Route[] = [
     description:
       'The server accepts or refuses each run separately, with the status of a single request. It writes all accepted runs in one transaction. A request may contain at most 20 different definitions.',
     scope: 'run:write',
+    checksName: true,
     rate: 'start',
     headers: KeyHeaders,
     body: json(BulkRequest, 'definition'),
@@ -110,7 +114,10 @@ export const runRoutes: readonly Route[] = [
       const { answer, replayed } = await submitRuns(ctx, {
         projectId: caller.project_id,
         requests: body.runs.map(
-          (request) => findJobFault(request.job, ctx.config.BODY_LIMIT_BYTES) ?? request,
+          (request) =>
+            findStartFault(caller, request) ??
+            findJobFault(request.job, ctx.config.BODY_LIMIT_BYTES) ??
+            request,
         ),
         idempotency: readIdempotency(headers, bytes),
         toProblem: (error) => toProblem(error, place),

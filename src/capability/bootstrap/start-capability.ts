@@ -65,6 +65,7 @@ const CapabilityManifest = z.object({
       max_concurrency: Registration.shape.max_concurrency,
       settle: Registration.shape.settle,
       warm_up: Registration.shape.warm_up,
+      shared_with: Registration.shape.shared_with,
     })
     .optional(),
 });

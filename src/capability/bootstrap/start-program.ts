@@ -110,7 +110,7 @@ async function stopProgram({ process, ended }: ProgramRun, limitMs: number): Pro
 
 interface ProgramSource extends ProgramCommand {
   /** Facts that `/spec` does not hold; absent: the command serves a module, which reports all of them. */
-  readonly facts?: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle' | 'warm_up'>;
+  readonly facts?: Pick<Registrable, 'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with'>;
 }
 
 // A module or a file is served by another process of this program, which this variable marks.
@@ -143,8 +143,8 @@ export async function startKept(
   const settings = readSettings({ ...environment, ROUTER_URL: undefined });
   const printLog = (line: string): void => void (hidden.test(line) || print(line));
   const instance = await startInstance(capability, { ...others, settings, print: printLog });
-  const { spec, cost_model, tags, max_concurrency, settle, warm_up } = capability;
-  const facts: Registrable = { spec, cost_model, tags, max_concurrency, settle, warm_up };
+  const { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with } = capability;
+  const facts: Registrable = { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with };
   process.send?.(facts, () => process.disconnect());
   return instance;
 }
@@ -170,9 +170,9 @@ async function readFacts(
   if (facts === undefined) return reported;
   const response = await fetch(`${local}/spec`, { signal: AbortSignal.timeout(specTimeoutMs) });
   const spec = CapabilitySpec.parse(await response.json());
-  const { tags, max_concurrency, settle, warm_up } = facts;
+  const { tags, max_concurrency, settle, warm_up, shared_with } = facts;
   const { cost_model } = spec;
-  return { spec, cost_model, tags, max_concurrency, settle, warm_up };
+  return { spec, cost_model, tags, max_concurrency, settle, warm_up, shared_with };
 }
 
 /**

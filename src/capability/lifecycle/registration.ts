@@ -5,7 +5,7 @@
 import { heartbeatSeconds } from '../../contracts/bounds.ts';
 import { withoutEndSlashes } from '../../core/expression/language.ts';
 import type { Capability } from '../define-capability.ts';
-import type { Settings } from '../settings.ts';
+import { readSharedWith, type Settings } from '../settings.ts';
 
 /** Step 7 of the bootstrap: a heartbeat every 60 seconds. A failed one is ignored, as the specification requires. */
 
@@ -40,7 +40,7 @@ function startHeartbeat(
 
 export type Registrable = Pick<
   Capability,
-  'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle' | 'warm_up'
+  'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with'
 >;
 
 interface RouterClient {
@@ -85,10 +85,10 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
   };
 
   return {
-    register: ({ spec, cost_model, tags, max_concurrency, settle, warm_up }, endpoint, queue_depth) => {
+    register: ({ spec, settle, ...facts }, endpoint, queue_depth) => {
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
-      const body = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth, warm_up };
+      const body = { name, version, ...urls, ...facts, queue_depth };
       const sent = settle === 'reported' ? { ...body, settle } : body;
       return call('POST', base, sent, timeoutMs.register);
     },
@@ -122,7 +122,12 @@ async function registered(
   options: AnnounceOptions,
 ): Promise<Heartbeat> {
   const { name, version } = facts.spec;
-  await router.register(facts, endpoint, queueDepth());
+  const shared = readSharedWith(options.settings.SHARED_WITH);
+  await router.register(
+    shared === undefined ? facts : { ...facts, shared_with: shared },
+    endpoint,
+    queueDepth(),
+  );
   options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
   const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
   const beat = async (): Promise<void> => {

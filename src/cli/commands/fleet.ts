@@ -1,17 +1,24 @@
 /**
  * `fleet`: what each instance does now, what it has earned today, and why it gets no calls; `fleet drain`, `undrain` and
- * `warm` change how the router treats an instance.
+ * `warm` change how the router treats an instance, `share` and `unshare` whom it serves.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { CapabilityDetail, CapabilityList, Instance } from '../../contracts/capability.ts';
+import {
+  CapabilityDetail,
+  CapabilityList,
+  Instance,
+  InstanceList,
+  type SharedWith,
+} from '../../contracts/capability.ts';
 import { CostSeries } from '../../contracts/money.ts';
 import { readDuration } from '../../core/duration.ts';
 import { withoutEndSlashes } from '../../core/expression/language.ts';
 import { describeDrain } from '../../core/instance-states.ts';
-import { type ApiAnswer, jsonBody } from '../client/api-client.ts';
+import { type ApiAnswer, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
-import { parsed, procedure } from '../command.ts';
+import { parsed, procedure, required } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
+import { collectText } from '../input/arguments.ts';
 import { readMoment } from '../input/run-filter.ts';
 import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
 import { type Columns, renderRows } from '../render/print.ts';
@@ -49,7 +56,18 @@ function drawLoad({ in_flight, max_concurrency }: Instance): string {
   return `${'▮'.repeat(full)}${'▯'.repeat(width - full)} ${in_flight}/${max_concurrency}`;
 }
 
-function fleetTable(costs: FleetPicture['costs']): Columns<Instance> {
+function describeShares({ owner_project, shared_with }: Instance): string {
+  if (shared_with.length === 0) return owner_project;
+  return `${owner_project}, shared with ${shared_with === 'all' ? 'all' : shared_with.join(', ')}`;
+}
+
+/** Whom instances belong to is shown where they differ in that. */
+function ownerColumn(instances: readonly Instance[]): Columns<Instance> {
+  const isPlain = new Set(instances.map(describeShares)).size <= 1 && instances[0]?.shared_with.length === 0;
+  return isPlain || instances.length === 0 ? [] : [['PROJECT', describeShares, 'shrinks']];
+}
+
+function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instances'>): Columns<Instance> {
   return [
     ['CAPABILITY', ({ name, version }) => `${name}@${version}`],
     ['STATE', ({ state }, { style }) => formatState(state, style)],
@@ -59,6 +77,7 @@ function fleetTable(costs: FleetPicture['costs']): Columns<Instance> {
     ['SUCCEEDED', ({ success_rate }) => `${Math.round(success_rate * 100)} %`, 'right'],
     ['TODAY', ({ endpoint }) => formatUsd(costs.get(endpoint) ?? 0), 'right'],
     ['ENDPOINT', 'endpoint', 'shrinks'],
+    ...ownerColumn(instances),
     ['REASON', formatReason, 'shrinks'],
   ];
 }
@@ -88,7 +107,7 @@ async function watchFleet(session: Session): Promise<void> {
       });
       const layout = { style: print.style, width: shell.stdout.columns || 80, now: shell.now() };
       if (fleet !== null)
-        lines = [describeSum(fleet), '', ...renderRows(fleetTable(fleet.costs), fleet.instances, layout)];
+        lines = [describeSum(fleet), '', ...renderRows(fleetTable(fleet), fleet.instances, layout)];
       block.show(fleet === null ? [...lines, print.style.yellow('contact lost, trying again')] : lines);
       await delay(frameMs, undefined, { signal: stop.signal }).catch(() => undefined);
     }
@@ -223,17 +242,65 @@ const warmCommand = procedure('warm', {
   run: async (session, chosen) => void (await changeInstances(session, { act: 'warm', chosen })),
 });
 
+// Sharing.
+
+/** The capability and, if an endpoint is given, the endpoint of each instance that is meant. */
+async function findShared(
+  session: Session,
+  { instance, capability }: ChosenInstances,
+): Promise<readonly { readonly name: string; readonly endpoint?: string }[]> {
+  const isEndpoint = instance.includes('://');
+  return isEndpoint ? findInstances(session, { instance, capability }) : [{ name: instance }];
+}
+
+async function setSharing(session: Session, chosen: ChosenInstances, shared_with: SharedWith): Promise<void> {
+  const { client, print, json } = session;
+  for (const { name, endpoint } of await findShared(session, chosen)) {
+    const body = jsonBody({ shared_with, endpoint });
+    const answer = await client.put(path`/v1/capabilities/${name}/sharing`, InstanceList, body);
+    if (json) print.json(answer.text);
+    else
+      for (const one of answer.value.items) print.line(`${one.name} ${one.endpoint}: ${describeShares(one)}`);
+  }
+}
+
+const sharedArgument = {
+  '<instance>': 'an endpoint, or a capability: all instances that you have of it now',
+} as const;
+
+const shareCommand = procedure('share', {
+  about: 'let an instance serve other projects too; their calls are charged to them',
+  example: 'capstan fleet share transcribe --with all',
+  args: sharedArgument,
+  options: {
+    '--with <project>': required(
+      parsed('a project (repeatable), or `all`; replaces those that it is shared with', collectText),
+    ),
+    ...capabilityOption,
+  },
+  run: (session, { with: projects, ...chosen }) =>
+    setSharing(session, chosen, projects.includes('all') ? 'all' : [...projects]),
+});
+
+const unshareCommand = procedure('unshare', {
+  about: 'let an instance serve its own project alone',
+  example: 'capstan fleet unshare transcribe',
+  args: sharedArgument,
+  options: capabilityOption,
+  run: (session, chosen) => setSharing(session, chosen, []),
+});
+
 export const registerFleetCommand = procedure('fleet', {
   about: 'show what each instance does, what it cost today, and why it gets no calls',
   example: 'capstan fleet --watch',
-  inner: [drainCommand, undrainCommand, warmCommand],
+  inner: [drainCommand, undrainCommand, warmCommand, shareCommand, unshareCommand],
   options: { '-w, --watch': 'draw it again every second, until Ctrl-C' },
   run: async (session, { watch }) => {
     const { print, json, shell } = session;
     if (watch === true && shell.stdout.isTTY === true && !json) return watchFleet(session);
     const fleet = await readFleet(session);
     if (json) return print.json(fleet.json);
-    print.table(fleetTable(fleet.costs), fleet.instances);
+    print.table(fleetTable(fleet), fleet.instances);
     print.remark(describeSum(fleet));
   },
 });

@@ -1,6 +1,7 @@
 /**
  * The line of calls that wait for a free slot. Its rules, for the router with rows of the database and for mocks:
- * - N1: calls of one route (capability, version range, tags) stand in one line, by priority, then place, then age.
+ * - N1: calls of one route (capability, version range, tags) stand in one line, by priority, then place, then age. A
+ *   project with instances of its own has lines of its own: its calls wait for other slots than those of others.
  * - N2: runs take turns. A call's place comes after the last place of its run in the line, and after the highest place
  *   that was called; so the first call of a new run comes before the second waiting call of any other run.
  * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called in vain, it
@@ -13,7 +14,10 @@ import { createRouteFilter, excludeByRoute } from './filter.ts';
 import type { InstanceSnapshot, RouteConstraints } from './types.ts';
 
 /** The part of a route that all calls of a line share. */
-export type LineRoute = Pick<RouteConstraints, 'capability' | 'versionRange' | 'tags'>;
+export interface LineRoute extends Pick<RouteConstraints, 'capability' | 'versionRange' | 'tags'> {
+  /** The project, where it has instances that do not serve all projects; absent or null: the line of all others. */
+  readonly scope?: string | null;
+}
 
 const ranks: Readonly<Record<Priority, number>> = { interactive: 1, standard: 2, batch: 3 };
 
@@ -23,13 +27,15 @@ export function rankOf(priority: Priority): number {
 }
 
 /** The name of a route's line. */
-export function lineOf({ capability, versionRange, tags }: LineRoute): string {
+export function lineOf({ scope = null, capability, versionRange, tags }: LineRoute): string {
+  if (scope !== null) return JSON.stringify({ scope, capability, versionRange, tags: [...tags].sort() });
   if (versionRange === null && tags.length === 0) return capability;
   return JSON.stringify([capability, versionRange, ...[...tags].sort()]);
 }
 
 /** The route of a line by its name. */
 export function routeOfLine(line: string): LineRoute {
+  if (line.startsWith('{')) return JSON.parse(line) as LineRoute;
   if (!line.startsWith('[')) return { capability: line, versionRange: null, tags: [] };
   const [capability, versionRange, ...tags] = JSON.parse(line) as [string, string | null, ...string[]];
   return { capability, versionRange, tags };

@@ -1,4 +1,4 @@
-/** Capability names: the projects that may register instances under each, and the known names. */
+/** Capability names: the projects that may share instances of each, and the names that a project knows. */
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -8,17 +8,20 @@ export interface PublisherRow {
   readonly updated_at: Date;
 }
 
-/** The first project to claim an unused name gets it. @returns the projects that may use the name */
-export async function claimName(trx: Db, name: string, projectId: string): Promise<readonly string[]> {
+export type PublishedName = Pick<PublisherRow, 'projects'> & {
+  /** The operator's key that assigned the name; null: the first registration did. */
+  readonly set_by: string | null;
+};
+
+/** The first project to claim an unused name gets it. @returns the projects that may share instances of the name */
+export async function claimName(trx: Db, name: string, projectId: string): Promise<PublishedName> {
   await trx.raw('insert into publisher (name, projects) values (?, array[?]) on conflict (name) do nothing', [
     name,
     projectId,
   ]);
-  const row = await query<PublisherRow>(trx).first(
-    'select projects from publisher where name = ? for share',
-    [name],
-  );
-  return row?.projects ?? [];
+  return query<PublishedName>(trx).one('select projects, set_by from publisher where name = ? for share', [
+    name,
+  ]);
 }
 
 export function setPublishers(
@@ -50,18 +53,16 @@ export function listPublishers(
   );
 }
 
-/**
- * Locks, until the transaction ends, the instances of a name that other projects than `projects` registered.
- * @returns them
- */
-export function lockForeignInstances(
+/** Ends the sharing of the instances of a name that other projects than `projects` have registered, and vets them again. */
+export async function unshareForeignInstances(
   trx: Db,
   name: string,
   projects: readonly string[],
-): Promise<readonly { readonly instance_id: string }[]> {
-  return query<{ instance_id: string }>(trx).all(
-    `select instance_id from instance where name = ? and owner_project <> all(?::text[])
-       and state <> 'deregistered' order by instance_id for no key update`,
+): Promise<void> {
+  await trx.raw(
+    `update instance set shared_with = '[]', spec_digest = null where instance_id in (
+       select instance_id from instance where name = ? and owner_project <> all(?::text[])
+       order by instance_id for no key update)`,
     [name, [...projects]],
   );
 }
@@ -73,28 +74,36 @@ export async function purgePublishers(db: Db): Promise<void> {
   );
 }
 
-/** Lists the names of all instances that are not deregistered, in all projects. */
-export async function listCapabilityNames(db: Db): Promise<ReadonlySet<string>> {
+/** Lists the names of all instances that serve the project and are not deregistered. */
+export async function listCapabilityNames(db: Db, projectId: string): Promise<ReadonlySet<string>> {
   const rows = await query<{ name: string }>(db).all(
-    `select distinct name from instance where state <> 'deregistered'`,
+    `select distinct i.name from instance i where i.state <> 'deregistered' and serves(i.owner_project, i.shared_with, ?)`,
+    [projectId],
   );
   return new Set(rows.map(({ name }) => name));
 }
 
+/** A name as a project knows it: by the instances that serve the project. */
+export interface NameInProject {
+  readonly projectId: string;
+  readonly name: string;
+}
+
 /** Whether the name has an instance, even a deregistered one; instances are deleted after 7 days. */
-export async function isCapabilityName(db: Db, name: string): Promise<boolean> {
+export async function isCapabilityName(db: Db, { projectId, name }: NameInProject): Promise<boolean> {
   const row = await query<{ known: boolean }>(db).one(
-    'select exists (select 1 from instance where name = ?) as known',
-    [name],
+    `select exists (select 1 from instance i where i.name = ? and serves(i.owner_project, i.shared_with, ?)) as known`,
+    [name, projectId],
   );
   return row.known;
 }
 
 /** Whether an instance of the name is registered now, up or not. */
-export async function isRegistered(db: Db, name: string): Promise<boolean> {
+export async function isRegistered(db: Db, { projectId, name }: NameInProject): Promise<boolean> {
   const row = await query<{ known: boolean }>(db).one(
-    `select exists (select 1 from instance where name = ? and state <> 'deregistered') as known`,
-    [name],
+    `select exists (select 1 from instance i where i.name = ? and i.state <> 'deregistered'
+       and serves(i.owner_project, i.shared_with, ?)) as known`,
+    [name, projectId],
   );
   return row.known;
 }

@@ -3,10 +3,12 @@
  * whole definition reads the specs of many capabilities at once.
  */
 
+import { evictedAfterMs } from '../../contracts/bounds.ts';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query } from '../statements.ts';
+import type { NameInProject } from './capability-name.ts';
 
 export interface CapabilitySpecRow {
   readonly name: string;
@@ -31,61 +33,92 @@ export async function findSpec(db: Db, digest: string): Promise<CapabilitySpec |
   return row?.spec ?? null;
 }
 
-/** One spec for each registered version of a capability: the one in use, else the latest. */
-export function listSpecs(db: Db, name: string): Promise<CapabilitySpecRow[]> {
+/** The specs that the instances `i` of a project's view returned last; `serves` limits them. */
+const specsOfInstances = `from instance i
+  join capability_spec s on s.name = i.name and s.version = i.version and s.digest = i.known_digest`;
+
+/** A spec in use goes first, then those of the project's own instances, then the latest. */
+const bestFirst = `(i.spec_digest is not null) desc, (i.owner_project = :projectId) desc, s.created_at desc`;
+
+/** One spec for each version of a capability that serves the project: the one in use, else the latest. */
+export function listSpecs(db: Db, { projectId, name }: NameInProject): Promise<CapabilitySpecRow[]> {
   return query<CapabilitySpecRow>(db).all(
-    `select distinct on (s.version) s.name, s.version, s.digest, s.spec
-     from capability_spec s join instance i using (name, version)
-     where s.name = ?
-     order by s.version, (i.spec_digest is not distinct from s.digest) desc, s.created_at desc`,
-    [name],
+    `select distinct on (s.version) s.name, s.version, s.digest, s.spec ${specsOfInstances}
+     where i.name = :name and serves(i.owner_project, i.shared_with, :projectId) order by s.version, ${bestFirst}`,
+    { projectId, name },
   );
+}
+
+/** Names of capabilities, as a project knows them. */
+interface NamesInProject {
+  readonly projectId: string;
+  readonly names: readonly string[];
 }
 
 /** Name to description, from the latest spec of each. */
 export async function listDescriptions(
   db: Db,
-  names: readonly string[],
+  { projectId, names }: NamesInProject,
 ): Promise<ReadonlyMap<string, string>> {
   const rows = await query<{ name: string; description: string }>(db).all(
-    `select distinct on (name) name, spec ->> 'description' as description
-     from capability_spec where name = any(?) order by name, created_at desc`,
-    [[...names]],
+    `select distinct on (s.name) s.name, s.spec ->> 'description' as description ${specsOfInstances}
+     where i.name = any(:names) and serves(i.owner_project, i.shared_with, :projectId) order by s.name, s.created_at desc`,
+    { projectId, names: [...names] },
   );
   return new Map(rows.map(({ name, description }) => [name, description]));
 }
 
+/** A spec that an instance has returned. */
+interface ReturnedSpec extends Pick<CapabilitySpecRow, 'name' | 'version' | 'digest'> {
+  readonly instanceId: string;
+  readonly projectId: string;
+}
+
 /**
- * Finds a routable instance that serves this version with another spec: while an instance is up, its version means one
- * spec. Serialises these checks until the transaction ends.
+ * Finds a routable instance of the same project that serves this version with another spec: while an instance is up,
+ * its version means one spec. Serialises these checks until the transaction ends.
  */
 export async function findRivalSpec(
   db: Db,
-  {
-    name,
-    version,
-    digest,
-    instanceId,
-  }: { name: string; version: string; digest: string; instanceId: string },
+  { name, version, digest, instanceId, projectId }: ReturnedSpec,
 ): Promise<{ readonly endpoint: string } | null> {
   await takeLock(db, 'capability_spec', name, version);
   const row = await query<{ endpoint: string }>(db).first(
     `select endpoint from instance
-     where name = ? and version = ? and spec_digest <> ? and instance_id <> ? and state in ('up', 'suspect')
+     where name = ? and version = ? and spec_digest <> ? and instance_id <> ? and owner_project = ?
+       and state in ('up', 'suspect')
      order by registered_at limit 1`,
-    [name, version, digest, instanceId],
+    [name, version, digest, instanceId, projectId],
   );
   return row ?? null;
 }
 
-/** One for each registered version of each capability: the one in use, else the latest. */
-export function listKnownSpecs(db: Db, names: readonly string[]): Promise<Omit<CapabilitySpecRow, 'spec'>[]> {
+/**
+ * Whether an instance of the same name in another project was found at the same place and may be there still. A project
+ * to which an operator has assigned the name goes before others.
+ */
+export function isPeerOfOthers(
+  db: Db,
+  { name, projectId, peer }: NameInProject & { readonly peer: string },
+): Promise<boolean> {
+  return query(db).some(
+    `select 1 from instance i left join publisher p on p.name = i.name and p.set_by is not null
+     where i.name = :name and i.peer = :peer and i.owner_project <> :projectId
+       and coalesce(i.down_since > now() - interval '${evictedAfterMs} milliseconds', true)
+       and not coalesce(:projectId = any(p.projects) and i.owner_project <> all(p.projects), false) limit 1`,
+    { name, peer, projectId },
+  );
+}
+
+/** One for each version of each capability that serves the project: the one in use, else the latest. */
+export function listKnownSpecs(
+  db: Db,
+  { projectId, names }: NamesInProject,
+): Promise<Omit<CapabilitySpecRow, 'spec'>[]> {
   return query<CapabilitySpecRow>(db).all(
-    `select distinct on (s.name, s.version) s.name, s.version, s.digest
-     from capability_spec s join instance i using (name, version)
-     where s.name = any(?)
-     order by s.name, s.version, (i.spec_digest is not distinct from s.digest) desc, s.created_at desc`,
-    [[...names]],
+    `select distinct on (s.name, s.version) s.name, s.version, s.digest ${specsOfInstances}
+     where i.name = any(:names) and serves(i.owner_project, i.shared_with, :projectId) order by s.name, s.version, ${bestFirst}`,
+    { projectId, names: [...names] },
   );
 }
 

@@ -8,6 +8,7 @@
 import type { InstanceState, RoutedState } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
+import type { NameInProject } from './capability-name.ts';
 import {
   type InstanceJson,
   type InstanceRow,
@@ -27,36 +28,38 @@ const listed = `(
   from (select ${instanceColumns} from instance i) v
 )`;
 
-/**
- * The instances of the first `limit` capability names after `after` that have any, by name.
- * @param state null: all but the evicted and the deregistered
- */
-export function listInstancePage(
-  db: Db,
-  {
-    tag,
-    state,
-    after,
-    limit,
-  }: { tag: string | null; state: InstanceState | null; after: string | null; limit: number },
-): Promise<ListedInstance[]> {
+export interface InstanceFilter {
+  /** Null: of all projects. */
+  readonly projectId: string | null;
+  readonly tag: string | null;
+  /** Null: all but the evicted and the deregistered. */
+  readonly state: InstanceState | null;
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** The instances that serve a project, of the first `limit` capability names after `after` that have any, by name. */
+export function listInstancePage(db: Db, filter: InstanceFilter): Promise<ListedInstance[]> {
   return query<ListedInstance>(db).all(
     `with shown as (
        select * from ${listed} l
-       where (?::text is null or ? = any(l.tags))
-         and case when ?::text is null then l.shown_state not in ('evicted', 'deregistered') else l.shown_state = ? end
-         and (?::text is null or l.name collate "C" > ?)
-     ), page as (select distinct name collate "C" as name from shown order by 1 limit ?)
+       where (cast(:projectId as text) is null or serves(l.owner_project, l.shared_with, :projectId))
+         and (cast(:tag as text) is null or :tag = any(l.tags))
+         and case when cast(:state as text) is null then l.shown_state not in ('evicted', 'deregistered')
+           else l.shown_state = :state end
+         and (cast(:after as text) is null or l.name collate "C" > :after)
+     ), page as (select distinct name collate "C" as name from shown order by 1 limit :limit)
      select shown.* from shown join page on page.name = shown.name
      order by shown.name collate "C", shown.registered_at, shown.instance_id`,
-    [tag, tag, state, state, after, after, limit],
+    { ...filter },
   );
 }
 
-export function listInstancesByName(db: Db, name: string): Promise<ListedInstance[]> {
+export function listInstancesByName(db: Db, { projectId, name }: NameInProject): Promise<ListedInstance[]> {
   return query<ListedInstance>(db).all(
-    `select * from ${listed} l where l.name = ? order by l.registered_at, l.instance_id`,
-    [name],
+    `select * from ${listed} l where l.name = ? and serves(l.owner_project, l.shared_with, ?)
+     order by l.registered_at, l.instance_id`,
+    [name, projectId],
   );
 }
 

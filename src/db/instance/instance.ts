@@ -5,7 +5,7 @@
  */
 
 import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
-import type { CostModel, Registration, StoredState, WarmUp } from '../../contracts/capability.ts';
+import type { CostModel, Registration, SharedWith, StoredState, WarmUp } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query, toJsonb } from '../statements.ts';
@@ -71,6 +71,7 @@ export interface InstanceColumns {
   readonly warm_due_at: Date | null;
   /** Why the last warm-up failed. */
   readonly warm_error: string | null;
+  readonly shared_with: SharedWith;
 }
 
 /** A row with the facts that depend on the current time. */
@@ -80,6 +81,8 @@ export interface InstanceRow extends InstanceColumns {
   readonly is_silent: boolean;
   /** Down for so long that it is hidden and no longer probed. */
   readonly is_evicted: boolean;
+  /** Down or deregistered for as long: its address is free for other projects. */
+  readonly is_left: boolean;
   readonly is_breaker_open: boolean;
   /** Time since it registered, and since `uptime_at`, by the database's clock. */
   readonly registered_age_ms: number;
@@ -128,6 +131,7 @@ export const polledColumns = [
   'worst_case',
   'expected_cost',
   'overran',
+  'shared_with',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** Columns as JSON holds them: a price is a number there. */
@@ -140,7 +144,10 @@ type OrAbsent<Row> = {
   readonly [Key in keyof Row as null extends Row[Key] ? never : Key]: Row[Key];
 } & { readonly [Key in keyof Row as null extends Row[Key] ? Key : never]?: Row[Key] | undefined };
 
-export type Registered = OrAbsent<InstanceJson<(typeof registeredColumns)[number]>>;
+/** Without `shared_with`, an instance serves the same projects as before. */
+export type Registered = OrAbsent<InstanceJson<(typeof registeredColumns)[number]>> & {
+  readonly shared_with?: SharedWith | undefined;
+};
 
 export interface InstanceKey {
   readonly name: string;
@@ -166,6 +173,7 @@ function ageMs(column: string): string {
 export const instanceColumns = `i.*, ${heldSlots} as in_flight,
   i.last_heartbeat_at < now() - ${silence} as is_silent, i.last_heartbeat_at + ${silence} as expires_at,
   coalesce(i.state = 'down' and i.down_since < now() - interval '${evictedAfterMs} milliseconds', false) as is_evicted,
+  coalesce(i.down_since < now() - interval '${evictedAfterMs} milliseconds', false) as is_left,
   coalesce(i.breaker_until > now(), false) as is_breaker_open,
   ${ageMs('i.registered_at')} as registered_age_ms, ${ageMs('i.uptime_at')} as uptime_age_ms`;
 
@@ -227,8 +235,8 @@ export function insertInstance(
   change: StateChange,
 ): Promise<boolean> {
   return query(db).some(
-    `insert into instance (${insertedColumns.join(', ')}, state, reason, failed_probes, next_probe_at, warm_due_at)
-     select ${columnsOf('r', insertedColumns)}, ?, ?, ?, ${probeAt},
+    `insert into instance (${insertedColumns.join(', ')}, shared_with, state, reason, failed_probes, next_probe_at, warm_due_at)
+     select ${columnsOf('r', insertedColumns)}, coalesce(r.shared_with, '[]'), ?, ?, ?, ${probeAt},
        case when r.warm_up is null then null else now() end from ${fromJson}
      on conflict (name, endpoint) do nothing returning 1`,
     [...valuesOf(change), toJsonb(row)],
@@ -237,7 +245,8 @@ export function insertInstance(
 
 /**
  * Writes a repeated registration; the generation increases if it differs. Its spec will be read again, and it is warmed
- * up again. Facts about its process stay until a probe shows another process. A drain stays.
+ * up again. Facts about its process stay until a probe shows another process. A drain stays, and so does what it is
+ * shared with, unless the registration says that.
  */
 export async function updateRegistration(
   db: Db,
@@ -246,8 +255,9 @@ export async function updateRegistration(
 ): Promise<void> {
   await db.raw(
     `update instance i set
-       generation = i.generation + ((${columnsOf('i', registeredColumns)})
-         is distinct from (${columnsOf('r', registeredColumns)}))::int,
+       generation = i.generation + ((${columnsOf('i', registeredColumns)}, i.shared_with)
+         is distinct from (${columnsOf('r', registeredColumns)}, coalesce(r.shared_with, i.shared_with)))::int,
+       shared_with = coalesce(r.shared_with, i.shared_with),
        ${registeredColumns.map((column) => `${column} = r.${column}`).join(', ')}, ${setState},
        replaces = i.state <> 'deregistered', down_since = null, spec_digest = null, registered_at = now(),
        last_heartbeat_at = now(), ${warmAgain('r.warm_up')}
@@ -269,8 +279,16 @@ export async function updateInstanceState(db: Db, instanceId: string, change: St
   );
 }
 
-export async function updateSpecDigest(db: Db, instanceId: string, digest: string): Promise<void> {
-  await db.raw('update instance set spec_digest = ? where instance_id = ?', [digest, instanceId]);
+/** @param peer where the address leads, as the probe was connected */
+export async function updateSpecDigest(
+  db: Db,
+  instanceId: string,
+  { digest, peer }: { readonly digest: string; readonly peer: string | null },
+): Promise<void> {
+  await db.raw(
+    'update instance set spec_digest = :digest, known_digest = :digest, peer = :peer where instance_id = :instanceId',
+    { digest, peer, instanceId },
+  );
 }
 
 export async function recordHeartbeat(db: Db, instanceId: string): Promise<void> {
@@ -296,13 +314,34 @@ export async function countInstancesOf(trx: Db, projectId: string): Promise<numb
   return row.count;
 }
 
-/** Another project registers in its place; deregistrations of the earlier generation become stale, its drain ends. */
+/**
+ * Another project registers in its place. Deregistrations of the earlier generation become stale, its drain ends, and
+ * it serves its new owner alone.
+ */
 export async function moveInstance(trx: Db, instanceId: string, projectId: string): Promise<void> {
   await trx.raw(
     `update instance set owner_project = ?, generation = generation + 1, drained_by = null, drained_at = null,
-       drain_reason = null, drain_until = null
+       drain_reason = null, drain_until = null, shared_with = '[]', known_digest = null, peer = null
      where instance_id = ?`,
     [projectId, instanceId],
+  );
+}
+
+/** @returns whether that was different before */
+export function setSharing(trx: Db, instanceId: string, sharedWith: SharedWith): Promise<boolean> {
+  return query(trx).some(
+    `update instance set shared_with = cast(:shared_with as jsonb)
+     where instance_id = :instance_id and shared_with <> cast(:shared_with as jsonb) returning 1`,
+    { instance_id: instanceId, shared_with: toJsonb(sharedWith) },
+  );
+}
+
+/** Locks the instances of a project under a name, by id; the deregistered ones too. */
+export function lockInstancesOf(trx: Db, projectId: string, name: string): Promise<InstanceRow[]> {
+  return query<InstanceRow>(trx).all(
+    `select ${instanceColumns} from instance i where i.owner_project = ? and i.name = ?
+     order by i.instance_id for no key update of i`,
+    [projectId, name],
   );
 }
 

@@ -227,7 +227,8 @@ begin
     v_instances := array(select distinct x.instance_id from unnest(p_claims) x order by 1);
   end if;
   foreach v_instance in array v_instances loop
-    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency, x.drained_by into i
+    select x.endpoint, x.state, x.breaker_until, x.cost_type, x.rate_usd, x.max_concurrency, x.drained_by,
+        x.owner_project, x.shared_with into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
     select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched'))
@@ -244,7 +245,8 @@ begin
         outcomes[at] := 'over_budget';
         outputs[at] := p_refusal::json;
       elsif i.state not in ('up', 'suspect') or i.drained_by is not null or i.breaker_until > clock_timestamp()
-          or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then
+          or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd
+          or i.owner_project <> c.project_id and not serves(i.owner_project, i.shared_with, c.project_id) then
         outcomes[at] := 'gone';
       elsif v_held >= i.max_concurrency or (c.must_be_idle and v_held > 0) then
         outcomes[at] := 'full';

@@ -50,6 +50,9 @@ create table instance (
   warm_due_at timestamptz, -- when it is tried, or the open one is given up; null: it is warm
   warm_error text, -- why the last one failed
   overran jsonb not null default '{}', -- by project: when the last three overruns of its calls ended, newest first, Unix ms
+  shared_with jsonb not null default '[]', -- "all", or the projects that it serves beside its owner's
+  known_digest text, -- of the last spec that was accepted; null: none was
+  peer text, -- where its address led then
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );
@@ -61,6 +64,13 @@ create index instance_endpoint on instance (endpoint); -- other names of an endp
 create index instance_warm_due_at on instance (warm_due_at) where warm_due_at is not null; -- warm-ups
 create index instance_drain_until on instance (drain_until) where drain_until is not null; -- ends of drains
 create trigger instance_touch before update on instance for each row execute function touch_instance();
+`;
+
+/** Whether an instance serves a project: the rule of core/routing/visible-to.ts. */
+export const servesFunction = `
+create function serves(p_owner text, p_shared_with jsonb, p_project text) returns boolean language sql immutable as $$
+  select p_owner = p_project or p_shared_with = '"all"' or p_shared_with @> to_jsonb(p_project)
+$$;
 `;
 
 /** Specs that instances returned at `/spec`, once per text. */

@@ -61,10 +61,11 @@ export async function wakeUnits(db: Db, units: readonly StepItemKey[]): Promise<
 export async function wakeForCapabilities(db: Db, limit: number): Promise<number> {
   return query(db, 'wake_for_capabilities').written(
     `with due as (
-       select run_id, step_id, item from step
-       where state = 'waiting' and awaited_capability in (
-         select name from instance where state in ('up', 'suspect') and drained_by is null)
-       order by run_id, step_id, item limit ? for update skip locked
+       select s.run_id, s.step_id, s.item from step s join run r using (run_id)
+       where s.state = 'waiting' and exists (
+         select from instance i where i.name = s.awaited_capability and i.state in ('up', 'suspect')
+           and i.drained_by is null and serves(i.owner_project, i.shared_with, r.project_id))
+       order by s.run_id, s.step_id, s.item limit ? for update of s skip locked
      )
      update step s set wake_requested_at = clock_timestamp(), awaited_capability = null from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,

@@ -67,16 +67,18 @@ function namedScopes({ scopes }: Scopes, scope: Scope): readonly KeyScope[] {
   return [...scopes].filter((held) => held.startsWith(`${scope}:`));
 }
 
-/**
- * Whether it may call a route that requires the scope. A right for some names opens the routes of all names;
- * `requireName` checks the name.
- */
+/** Whether it holds the scope, at least for some names: the caller of this function checks the name. */
 export function mayCall(holder: KeyHolder, scope: Scope): boolean {
   return holdsScope(holder, scope) || namedScopes(holder, scope).length > 0;
 }
 
-/** @throws AppError `forbidden` */
+/** @throws AppError `forbidden`, also for a key that holds the scope for some names alone */
 export function requireScope(holder: KeyHolder, scope: Scope): void {
+  if (!holdsScope(holder, scope)) throw refuseScope(holder, scope);
+}
+
+/** For acts that check the name (`requireName`). @throws AppError `forbidden` */
+export function requireScopeOfSome(holder: KeyHolder, scope: Scope): void {
   if (!mayCall(holder, scope)) throw refuseScope(holder, scope);
 }
 
@@ -96,12 +98,21 @@ function callableNames(holder: Scopes): readonly string[] | null {
   return named.length === 0 ? null : named.map((held) => held.slice(scope.length + 1));
 }
 
+/** Whether its scopes limit the names for which it has a right, and leave out this one. */
+export function isBeyond(holder: Scopes, scope: NamedScope, name: string): boolean {
+  return namedScopes(holder, scope).length > 0 && !holdsName(holder, scope, name);
+}
+
 function holdsName(holder: Scopes, scope: NamedScope, name: string): boolean {
   const isCovered = (held: KeyScope): boolean => coversName(held.slice(scope.length + 1), name);
   return holdsScope(holder, scope) || namedScopes(holder, scope).some(isCovered);
 }
 
-const rightWords = { 'capability:register': 'register', 'capability:call': 'call' } as const;
+const rightWords = {
+  'capability:register': 'register',
+  'capability:call': 'call',
+  'run:write': 'start the pipeline',
+} as const;
 
 /** @throws AppError `forbidden` when the key holds the right for other names only */
 export function requireName(
@@ -139,6 +150,18 @@ export function toCallingKey(caller: Caller, marks: CallMarks): ProjectKey {
 /** @throws AppError `forbidden` when the key may call other names only */
 export function requireCallable(key: CallingKey, name: string): void {
   if (!mayCallName(key, name)) throw new AppError('forbidden', describeBeyond(key, name));
+}
+
+/** Why a key may not start a run, or null. A right to some pipelines is one to their stored versions. */
+export function findStartFault(
+  holder: Pick<KeyHolder, 'key_id' | 'scopes'>,
+  { pipeline }: { readonly pipeline?: string | undefined },
+): AppError | null {
+  if (holdsScope(holder, 'run:write')) return null;
+  if (pipeline !== undefined && holdsName(holder, 'run:write', pipeline)) return null;
+  const allowed = namedScopes(holder, 'run:write').join(', ');
+  const what = pipeline === undefined ? 'a definition of its own' : pipeline;
+  return new AppError('forbidden', `${holder.key_id} may not start ${what}, only by ${allowed}`);
 }
 
 /** A key passes on at most what it holds. @throws AppError `forbidden` */

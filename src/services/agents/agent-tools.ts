@@ -27,10 +27,21 @@ import {
   listPipelineNames,
 } from '../../db/pipeline.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isBeyondCalls, mayCall, requireScope, toCallingKey } from '../access/caller.ts';
+import {
+  type Caller,
+  holdsScope,
+  isBeyond,
+  isBeyondCalls,
+  mayCall,
+  requireName,
+  requireScope,
+  requireScopeOfSome,
+  toCallingKey,
+} from '../access/caller.ts';
 import { makeDirectCall } from '../calls/call-service.ts';
 import type { ServerCtx } from '../context.ts';
 import { decodeCursor, encodeCursor, refuseCursor } from '../cursor.ts';
+import type { ProjectFleet } from '../fleet/fleet-view.ts';
 import { pickPresentSpecs } from '../registry/specs.ts';
 import type { AgentTool, ToolListing, ToolRequest, ToolResult } from './agent-tool.ts';
 import { findOwnTool, listOwnTools } from './own-tools.ts';
@@ -59,7 +70,7 @@ function toRunTool({ pipeline, description, job_schema }: JobSchemaRow): ToolLis
 // Capabilities.
 
 /** The price now, as the instances that are up declare it. */
-function describePrice({ fleet }: Pick<ServerCtx, 'fleet'>, capability: string): string {
+function describePrice(fleet: Pick<ProjectFleet, 'of'>, capability: string): string {
   const up = fleet.of(capability).instances.filter(({ state }) => state === 'up');
   if (up.length === 0) return 'No instance is up now.';
   const prices = up.map(({ cost_type, rate_usd }) =>
@@ -73,11 +84,14 @@ function describePrice({ fleet }: Pick<ServerCtx, 'fleet'>, capability: string):
 /** The specs of the instances that are up, else the latest known ones. */
 async function readSpecs(
   { db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>,
+  projectId: string,
   names: readonly string[],
 ): Promise<ReadonlyMap<string, CapabilitySpec>> {
-  const digests = new Map((await listKnownSpecs(db, names)).map(({ name, digest }) => [name, digest]));
+  const known = await listKnownSpecs(db, { projectId, names });
+  const digests = new Map(known.map(({ name, digest }) => [name, digest]));
+  const seen = fleet.seenBy(projectId);
   for (const capability of names) {
-    const [present] = pickPresentSpecs(fleet, { capability, versionRange: null, tags: [] });
+    const [present] = pickPresentSpecs(seen, { capability, versionRange: null, tags: [] });
     if (present !== undefined) digests.set(capability, present.digest);
   }
   const specs = await findSpecs(db, [...digests.values()]);
@@ -90,7 +104,7 @@ async function readSpecs(
 }
 
 function toCallTool(
-  ctx: Pick<ServerCtx, 'fleet'>,
+  fleet: Pick<ProjectFleet, 'of'>,
   name: string,
   spec: CapabilitySpec | undefined,
 ): ToolListing {
@@ -99,7 +113,7 @@ function toCallTool(
     name: nameOf('call', name),
     title: name,
     description:
-      `Calls the capability ${name} on the best instance, and pays for it. ${describePrice(ctx, name)} ${quoted}`.trim(),
+      `Calls the capability ${name} on the best instance, and pays for it. ${describePrice(fleet, name)} ${quoted}`.trim(),
     inputSchema: toToolSchema(spec?.input ?? {}),
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
   };
@@ -151,8 +165,9 @@ interface ToolPage {
   readonly next: ListPlace | null;
 }
 
+/** A right to start some pipelines alone shows what a start of them takes. */
 function mayListRuns(caller: Caller): boolean {
-  return mayCall(caller, 'run:write') && mayCall(caller, 'pipeline:read');
+  return mayCall(caller, holdsScope(caller, 'run:write') ? 'pipeline:read' : 'run:write');
 }
 
 async function listRunTools({ db }: ServerCtx, caller: Caller, after: string | null): Promise<ToolPage> {
@@ -162,22 +177,25 @@ async function listRunTools({ db }: ServerCtx, caller: Caller, after: string | n
   const page = rows.slice(0, pageSize);
   const last = rows.length > pageSize ? (page.at(-1)?.pipeline ?? null) : null;
   const next: ListPlace = last === null ? { kind: 'call', after: null } : { kind: 'run', after: last };
-  return { tools: page.map(toRunTool), next };
+  const allowed = page.filter(({ pipeline }) => !isBeyond(caller, 'run:write', pipeline));
+  return { tools: allowed.map(toRunTool), next };
 }
 
 /** By name. */
 async function listCallable({ db }: ServerCtx, caller: Caller): Promise<readonly string[]> {
   if (!mayCall(caller, 'capability:call')) return [];
-  const known = await listCapabilityNames(db);
+  const known = await listCapabilityNames(db, caller.project_id);
   return [...known].filter((name) => !isBeyondCalls(caller, name)).toSorted();
 }
 
 async function listCallTools(ctx: ServerCtx, caller: Caller, after: string | null): Promise<ToolPage> {
+  const { project_id } = caller;
   const names = await listCallable(ctx, caller);
   const rest = names.filter((name) => after === null || name > after);
   const page = rest.slice(0, pageSize);
-  const specs = await readSpecs(ctx, page);
-  const tools = page.map((name) => toCallTool(ctx, name, specs.get(name)));
+  const specs = await readSpecs(ctx, project_id, page);
+  const fleet = ctx.fleet.seenBy(project_id);
+  const tools = page.map((name) => toCallTool(fleet, name, specs.get(name)));
   return { tools, next: rest.length > pageSize ? { kind: 'call', after: page.at(-1) ?? null } : null };
 }
 
@@ -188,7 +206,8 @@ export async function listAgentTools(
   cursor: string | undefined,
 ): Promise<{ readonly tools: readonly ToolListing[]; readonly nextCursor: string | null }> {
   const { kind, after } = readPlace(cursor);
-  const own = cursor === undefined ? [...listOwnTools()].filter(({ scope }) => mayCall(caller, scope)) : [];
+  const own =
+    cursor === undefined ? [...listOwnTools()].filter(({ scope }) => holdsScope(caller, scope)) : [];
   const page = kind === 'run' ? await listRunTools(ctx, caller, after) : null;
   const isNextKind = page === null || page.next?.kind === 'call';
   const calls = isNextKind ? await listCallTools(ctx, caller, kind === 'call' ? after : null) : null;
@@ -207,7 +226,7 @@ interface Subject {
 }
 
 function exists({ db }: ServerCtx, { project_id }: Caller, { kind, name }: Subject): Promise<boolean> {
-  if (kind === 'call') return isCapabilityName(db, name);
+  if (kind === 'call') return isCapabilityName(db, { projectId: project_id, name });
   return findDigest(db, { project_id, pipeline: name }, null).then((found) => found !== undefined);
 }
 
@@ -234,18 +253,20 @@ async function findDigested(
   { kind, ...name }: DigestedSubject,
 ): Promise<string | null> {
   if (kind === 'run') return findPipelineByDigest(db, project_id, name);
-  const names = [...(await listCapabilityNames(db))].filter((known) => known.startsWith(name.begin));
+  const names = [...(await listCapabilityNames(db, project_id))].filter((known) =>
+    known.startsWith(name.begin),
+  );
   return names.find((known) => hash('sha256', known).startsWith(name.digest)) ?? null;
 }
 
 /** For suggestions: names of the first tools of each kind, without their schemas. */
 async function listNames(ctx: ServerCtx, caller: Caller): Promise<readonly string[]> {
-  const own = [...listOwnTools()].filter(({ scope }) => mayCall(caller, scope));
+  const own = [...listOwnTools()].filter(({ scope }) => holdsScope(caller, scope));
   const runs = mayListRuns(caller) ? await listPipelineNames(ctx.db, caller.project_id) : [];
   const calls = await listCallable(ctx, caller);
   return [
     ...own.map(({ listing }) => listing.name),
-    ...runs.map((name) => nameOf('run', name)),
+    ...runs.filter((name) => !isBeyond(caller, 'run:write', name)).map((name) => nameOf('run', name)),
     ...calls.map((name) => nameOf('call', name)),
   ];
 }
@@ -256,7 +277,10 @@ async function describeMissing(ctx: ServerCtx, caller: Caller, tool: string): Pr
 }
 
 /** What a call needs: the scope, and the work. */
-export type CallableTool = Pick<AgentTool, 'scope' | 'call'>;
+export interface CallableTool extends Pick<AgentTool, 'scope' | 'call'> {
+  /** The pipeline or capability of its own that it is for: a scope for this name is enough. */
+  readonly subject?: string;
+}
 
 /** @returns the reason when there is no such tool */
 export async function findAgentTool(
@@ -268,17 +292,24 @@ export async function findAgentTool(
   if (own !== undefined) return own;
   const subject = await findSubject(ctx, caller, tool);
   if (subject === null) return describeMissing(ctx, caller, tool);
-  return toolKindOf(tool) === 'run'
-    ? { scope: 'run:write', call: (within, request) => runPipeline(within, request, subject) }
-    : { scope: 'capability:call', call: (within, request) => callCapability(within, request, subject) };
+  const isRun = toolKindOf(tool) === 'run';
+  const scope = isRun ? 'run:write' : 'capability:call';
+  return {
+    scope,
+    subject,
+    call: (within, request) => {
+      requireName(request.caller, scope, subject);
+      return (isRun ? runPipeline : callCapability)(within, request, subject);
+    },
+  };
 }
 
 /** @throws AppError as the same act in the API */
 export async function callAgentTool(
   ctx: ServerCtx,
-  { scope, call }: CallableTool,
+  { scope, subject, call }: CallableTool,
   request: ToolRequest,
 ): Promise<ToolResult> {
-  requireScope(request.caller, scope);
+  (subject === undefined ? requireScope : requireScopeOfSome)(request.caller, scope);
   return call(ctx, request);
 }

@@ -98,7 +98,10 @@ async function keep(
 ): Promise<void> {
   const { output, routing } = answer;
   const files = listOutputFiles(output);
-  const instance = fleet.of(capability).instances.find(({ endpoint }) => endpoint === routing.chosen);
+  const instance = fleet
+    .seenBy(project_id)
+    .of(capability)
+    .instances.find(({ endpoint }) => endpoint === routing.chosen);
   const key = keys.get(instance?.spec_digest ?? '');
   if (files === null || files.size > 0 || instance === undefined || key === undefined) return;
   const fault = answerKeeper.findFault(project_id, output);

@@ -24,7 +24,7 @@ import type { StepResults } from '../run-data/step-results.ts';
 export interface CacheParts {
   readonly db: Db;
   readonly logger: Logger;
-  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly fleet: Pick<FleetPoller, 'seenBy'>;
   readonly validator: SchemaValidator;
   readonly media: Pick<MediaLibrary, 'head' | 'copy'>;
   readonly ownMedia: Pick<OwnMedia, 'findForeign'>;
@@ -77,7 +77,7 @@ interface InputToKey {
 export async function keyInput(ctx: CallKeyParts, call: InputToKey): Promise<CallKeys | null> {
   const { projectId, jobId, scope, target, input, secrets, insists } = call;
   const { capability, tags } = target;
-  const specs = await listKeyedSpecs(ctx, target, { insists });
+  const specs = await listKeyedSpecs(ctx, target, { projectId, insists });
   const places = specs.length === 0 ? null : findMediaPlaces(input);
   if (places === null || (await ctx.ownMedia.findForeign(projectId, input, jobId)) !== null) return null;
   const digests = await readDigests(ctx, Object.values(places.sources));
@@ -104,9 +104,9 @@ function sha256(text: string): string {
 async function listKeyedSpecs(
   ctx: CallKeyParts,
   target: SpecTarget,
-  { insists }: Pick<ResolvedCache, 'insists'>,
+  { projectId, insists }: Pick<InputToKey, 'projectId' | 'insists'>,
 ): Promise<readonly KeyedSpec[]> {
-  const { specs } = await listPresentSpecs(ctx, target);
+  const { specs } = await listPresentSpecs(ctx, projectId, target);
   const sorted = [...specs].sort((a, b) => compare(b.version, a.version) || compare(a.digest, b.digest));
   const keyed: KeyedSpec[] = [];
   for (const spec of sorted.slice(0, mostSpecs)) {

@@ -61,7 +61,8 @@ export async function keepResult(
   { attempt, output }: SucceededCall,
 ): Promise<CachedResultRow | null> {
   if (attempt === null) return null;
-  const { instances } = ctx.fleet.of(passage.lookup.capability);
+  const { project_id, capability } = passage.lookup;
+  const { instances } = ctx.fleet.seenBy(project_id).of(capability);
   const instance = instances.find(({ endpoint }) => endpoint === attempt.endpoint);
   const key = passage.keys.keys.get(instance?.spec_digest ?? '');
   if (instance === undefined || key === undefined) return null;

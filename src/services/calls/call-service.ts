@@ -207,7 +207,7 @@ async function execCached(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
 export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
   const { caller, capability } = order;
   requireCallable(caller, capability); // before the caches, which the router never sees
-  await requireCapability(ctx, capability, '/path/name');
+  await requireCapability(ctx, { projectId: caller.project_id, name: capability }, '/path/name');
   return order.idempotency === null ? callOnline(ctx, order) : callByKey(ctx, order, order.idempotency);
 }
 

@@ -27,6 +27,7 @@ import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isBeyondCalls, type ProjectKey, toCallingKey } from '../access/caller.ts';
 import type { ServerCtx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
+import type { ProjectFleet } from '../fleet/fleet-view.ts';
 
 /** The aliases of projects that make calls. One is read at most every 5 s, so a call rarely waits for it. */
 export type AliasBook = LRUCache<string, ReadonlyMap<string, string>>;
@@ -71,7 +72,7 @@ async function refuseUnknown(
 ): Promise<AppError> {
   const isOfKind = (capability: string): boolean =>
     capability.startsWith(modelPrefixes[kind]) && mayCallName(caller, capability);
-  const names = [...(await listCapabilityNames(ctx.db))].filter(isOfKind);
+  const names = [...(await listCapabilityNames(ctx.db, caller.project_id))].filter(isOfKind);
   const aliases = [...(await aliasesOf(ctx, caller))].flatMap(([alias, to]) => (isOfKind(to) ? [alias] : []));
   const suggestion = createNameSuggester(names)(name) ?? createNameSuggester(aliases)(model);
   const all = [...names, ...aliases].toSorted();
@@ -79,8 +80,13 @@ async function refuseUnknown(
   return refuseName(model, suggestion ?? known, suggestion);
 }
 
-async function isKnown({ db, fleet }: NameCtx, capability: string): Promise<boolean> {
-  return fleet.of(capability).instances.length > 0 || (await listCapabilityNames(db)).has(capability);
+async function isKnown(
+  { db, fleet }: NameCtx,
+  { project_id }: ProjectKey,
+  capability: string,
+): Promise<boolean> {
+  const { instances } = fleet.seenBy(project_id).of(capability);
+  return instances.length > 0 || (await listCapabilityNames(db, project_id)).has(capability);
 }
 
 /**
@@ -97,7 +103,7 @@ export async function findModel(
   if (target !== undefined && !target.startsWith(prefix))
     throw refuseName(model, `the alias leads to ${target}, and ${kind} needs a capability ${prefix}NAME`);
   const name = target ?? (model.startsWith(prefix) ? model : `${prefix}${model}`);
-  if (await isKnown(ctx, name)) return name;
+  if (await isKnown(ctx, caller, name)) return name;
   if (target !== undefined) throw refuseName(model, `the alias leads to ${target}, which has no instance`);
   throw await refuseUnknown(ctx, caller, { model, name, kind });
 }
@@ -106,7 +112,7 @@ function isUp({ state }: { readonly state: string }): boolean {
   return state === 'up';
 }
 
-function toModel({ fleet }: NameCtx, id: string, capability: string): Model {
+function toModel(fleet: Pick<ProjectFleet, 'of'>, id: string, capability: string): Model {
   const up = fleet.of(capability).instances.filter(isUp);
   const rates = up.map(({ rate_usd }) => rate_usd);
   return {
@@ -122,13 +128,14 @@ function toModel({ fleet }: NameCtx, id: string, capability: string): Model {
 
 /** Lists the names that requests of the key may give as `model`. */
 export async function listModels(ctx: NameCtx, caller: Caller): Promise<Model[]> {
-  const names = await listCapabilityNames(ctx.db);
+  const names = await listCapabilityNames(ctx.db, caller.project_id);
+  const fleet = ctx.fleet.seenBy(caller.project_id);
   const own = [...names].filter(isModelName).map((name): [string, string] => [name, name]);
   const aliases = [...(await aliasesOf(ctx, caller))].filter(([, capability]) => names.has(capability));
   return [...own, ...aliases]
     .filter(([, capability]) => !isBeyondCalls(caller, capability))
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([id, capability]) => toModel(ctx, id, capability));
+    .map(([id, capability]) => toModel(fleet, id, capability));
 }
 
 /** @throws AppError `not_found` */
@@ -156,7 +163,7 @@ export async function setAlias(
   { project_id, key_id }: Caller,
   { name, capability }: Pick<ModelAlias, 'name' | 'capability'>,
 ): Promise<ModelAlias> {
-  await requireCapability(ctx, capability, '/capability');
+  await requireCapability(ctx, { projectId: project_id, name: capability }, '/capability');
   const row = await ctx.db.transaction(async (trx) => {
     const stored = await setModelAlias(trx, { project_id, name, capability, set_by: key_id });
     if (stored === undefined)

@@ -5,17 +5,20 @@
  */
 
 import type { Logger } from 'pino';
-import type { Fleet } from '../../core/call/claim-search.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { isRoutable } from '../../core/instance-states.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
-import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
+import {
+  isCapabilityName,
+  listCapabilityNames,
+  type NameInProject,
+} from '../../db/instance/capability-name.ts';
 import { pollInstances } from '../../db/instance/instance-list.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { newToken } from '../ids.ts';
-import { createFleetView, type FleetView } from './fleet-view.ts';
+import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view.ts';
 
 interface SlotWaiters {
   /** True when woken; false when the time is over or `signal` aborts. */
@@ -142,7 +145,10 @@ export interface FleetPoller {
   stop(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the database throws */
   refresh(): Promise<void>;
-  of(capability: string): Fleet;
+  /** The fleet of a project; null: of one that has no instance of its own. */
+  seenBy(projectId: string | null): ProjectFleet;
+  /** All instances of a capability, of any project. */
+  all(capability: string): readonly InstanceSnapshot[];
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
@@ -181,13 +187,13 @@ function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
 /** Also wakes for slots that were free before: a slot that was taken and released between two polls looks the same. */
 function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   for (const capability of [...waiters.awaited()]) {
-    if (view.of(capability).instances.some(hasRoom)) waiters.wake(capability);
+    if (view.all(capability).some(hasRoom)) waiters.wake(capability);
   }
 }
 
 function readingsOf(view: FleetView) {
-  const { of, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs } = view;
-  return { of, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs };
+  const { seenBy, all, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs } = view;
+  return { seenBy, all, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs };
 }
 
 export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {
@@ -233,25 +239,27 @@ export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerO
 
 export interface CapabilityLookup {
   readonly db: Db;
-  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly fleet: Pick<FleetPoller, 'seenBy'>;
 }
 
 /**
- * Queries the database only about names without a live instance.
+ * Queries the database only about names without a live instance that serves the project.
  * @param pointer where the request names it
- * @throws AppError `not_found` for a name that was never registered, with the nearest registered one
+ * @throws AppError `not_found` for a name that never had one, with the nearest of the names that the project sees
  */
 export function requireCapability(
   { db, fleet }: CapabilityLookup,
-  name: string,
+  wanted: NameInProject,
   pointer: string,
 ): Promise<void> | undefined {
-  return fleet.of(name).instances.length > 0 ? undefined : requireRegistered(db, name, pointer);
+  const { instances } = fleet.seenBy(wanted.projectId).of(wanted.name);
+  return instances.length > 0 ? undefined : requireRegistered(db, wanted, pointer);
 }
 
-async function requireRegistered(db: Db, name: string, pointer: string): Promise<void> {
-  if (await isCapabilityName(db, name)) return;
-  const suggestion = createNameSuggester(await listCapabilityNames(db))(name);
+async function requireRegistered(db: Db, wanted: NameInProject, pointer: string): Promise<void> {
+  const { projectId, name } = wanted;
+  if (await isCapabilityName(db, wanted)) return;
+  const suggestion = createNameSuggester(await listCapabilityNames(db, projectId))(name);
   const message = `no instance ever registered the capability ${name}`;
   throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {
     errors: [{ pointer, code: 'capability_unknown', message, ...(suggestion && { suggestion }) }],

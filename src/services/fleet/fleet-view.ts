@@ -4,15 +4,25 @@
  * changed in place, so that a choice reads them and copies nothing.
  */
 import { evictedAfterMs, queueDepthMs } from '../../contracts/bounds.ts';
-import type { Fleet } from '../../core/call/claim-search.ts';
+import type { Fleet, FleetNow } from '../../core/call/claim-search.ts';
 import { isDeclaring } from '../../core/routing/call-bound.ts';
 import { priorDuration } from '../../core/routing/estimate.ts';
 import { isLocal } from '../../core/routing/ranking.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import { NamedFleet } from '../../core/routing/visible-to.ts';
 import type { FeedPoll, FeedRow } from '../../db/instance/instance-list.ts';
 
+/** The instances that serve one project: no other exists for its calls. */
+export interface ProjectFleet extends FleetNow {
+  /** Keeps the calls that wait apart from those of other projects; null: its instances are those that serve all. */
+  scopeOf(capability: string): string | null;
+}
+
 export interface FleetView {
-  of(capability: string): Fleet;
+  /** The fleet of a project; null: of one that has no instance of its own. */
+  seenBy(projectId: string | null): ProjectFleet;
+  /** All instances of a capability, of any project. */
+  all(capability: string): readonly InstanceSnapshot[];
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
@@ -55,6 +65,16 @@ interface Entry {
 
 const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
 
+function toFleet(instances: readonly InstanceSnapshot[]): Fleet {
+  if (instances.length === 0) return noFleet;
+  const declaring = instances.filter(isDeclaring);
+  return {
+    instances,
+    priorMs: priorDuration(instances),
+    declaring: declaring.length === 0 ? undefined : declaring,
+  };
+}
+
 function count(entry: Entry): void {
   entry.snapshot.held = Math.max(
     0,
@@ -66,9 +86,17 @@ function readRanks(ranks: Readonly<Record<string, number>>): Map<number, number>
   return new Map(Object.entries(ranks).map(([rank, calls]) => [Number(rank), calls]));
 }
 
+type Fleets = Map<string, NamedFleet<InstanceSnapshot, Fleet>>;
+
+function addTo(fleets: Fleets, { snapshot, row }: Entry): void {
+  const named = fleets.get(row.name) ?? new NamedFleet(toFleet);
+  fleets.set(row.name, named);
+  named.add(snapshot, row);
+}
+
 export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
-  let fleets = new Map<string, Fleet>();
+  let fleets: Fleets = new Map();
   let horizon = '0';
   /** Numbers of polls. */
   let begun = 0;
@@ -79,7 +107,7 @@ export function createFleetView(): FleetView {
   const readAt = { begun: Number.NEGATIVE_INFINITY, accepted: Number.NEGATIVE_INFINITY };
 
   const accept = (row: FeedRow): void => {
-    const { reported_at_ms, down_since_ms, ...fields } = row;
+    const { reported_at_ms, down_since_ms, shared_with, ...fields } = row;
     const known = entries.get(row.instance_id);
     const facts = { is_local: isLocal(row), ...fields };
     if (known === undefined) {
@@ -105,7 +133,7 @@ export function createFleetView(): FleetView {
 
   /** Every poll ends with recomputed counts, ages and fleets: some microseconds per instance, four times a second. */
   const recount = (held: FeedPoll['held'], nowMs: number): void => {
-    const lists = new Map<string, InstanceSnapshot[]>();
+    const named: Fleets = new Map();
     for (const [id, entry] of entries) {
       entry.polledHeld = held[id] ?? 0;
       entry.notesBeforePoll = 0;
@@ -114,23 +142,21 @@ export function createFleetView(): FleetView {
       const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= queueDepthMs;
       entry.snapshot.reported_extra = isFresh ? reported_extra : 0;
       if (isForgotten(entry, nowMs)) entries.delete(id);
-      else if (lists.get(entry.row.name)?.push(entry.snapshot) === undefined) {
-        lists.set(entry.row.name, [entry.snapshot]);
-      }
+      else addTo(named, entry);
     }
-    fleets = new Map(
-      [...lists].map(([name, instances]) => {
-        const declaring = instances.filter(isDeclaring);
-        const priorMs = priorDuration(instances);
-        return [name, { instances, priorMs, declaring: declaring.length === 0 ? undefined : declaring }];
-      }),
-    );
+    fleets = named;
   };
+  const nowMs = (): number => clock.databaseMs + performance.now() - clock.ownMs;
 
   return {
-    of: (capability) => fleets.get(capability) ?? noFleet,
+    seenBy: (projectId) => ({
+      of: (capability) => fleets.get(capability)?.of(projectId) ?? noFleet,
+      scopeOf: (capability) => (fleets.get(capability)?.isOwn(projectId) ? projectId : null),
+      nowMs,
+    }),
+    all: (capability) => fleets.get(capability)?.instances ?? [],
     find: (instanceId) => entries.get(instanceId)?.snapshot,
-    nowMs: () => clock.databaseMs + performance.now() - clock.ownMs,
+    nowMs,
     note: (instanceId, by) => {
       const entry = entries.get(instanceId);
       if (entry === undefined) return;

@@ -43,7 +43,7 @@ interface SpecDigests {
 /** The parts of the context that checks of definitions need. */
 export interface CheckCtx {
   readonly db: Db;
-  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly fleet: Pick<FleetPoller, 'seenBy'>;
   readonly vetter: Pick<SchemaVetter, 'vet'>;
   readonly checked: CheckedDefinitions;
 }
@@ -55,12 +55,14 @@ function callOf({ capability, capability_version, tags = [] }: StepDefinition): 
 
 async function findSpecDigests(
   { db, fleet }: Pick<CheckCtx, 'db' | 'fleet'>,
+  projectId: string,
   calls: Calls,
 ): Promise<SpecDigests> {
+  const seen = fleet.seenBy(projectId);
   const byCall = new Map<string, readonly string[]>();
   const absent = new Map<string, SpecTarget>();
   for (const [call, target] of calls) {
-    const present = pickPresentSpecs(fleet, target);
+    const present = pickPresentSpecs(seen, target);
     if (present.length > 0)
       byCall.set(
         call,
@@ -69,7 +71,7 @@ async function findSpecDigests(
     else absent.set(call, target);
   }
   const names = [...new Set([...absent.values()].map(({ capability }) => capability))];
-  const known = names.length === 0 ? [] : await listKnownSpecs(db, names);
+  const known = names.length === 0 ? [] : await listKnownSpecs(db, { projectId, names });
   for (const [call, target] of absent) {
     const specs = known.filter(
       ({ name, version }) => name === target.capability && isWanted(target, version),
@@ -292,9 +294,9 @@ export async function gatherFacts(
   const { forms } = checked;
   const { definition } = subject;
   const { names, calls, namesSecrets } = readAsked(checked, definition);
-  const digests = await findSpecDigests({ db, fleet }, calls);
+  const digests = await findSpecDigests({ db, fleet }, projectId, calls);
   const pipelines = await findPipelineForms({ db, forms }, projectId, subject);
-  const knownCapabilities = await findRegistered({ db, fleet }, names);
+  const knownCapabilities = await findRegistered({ db, fleet }, projectId, names);
   const unknown = names.filter((name) => !knownCapabilities.has(name));
   const secrets = namesSecrets ? await listSecrets(db, projectId) : [];
   const receivers = secrets.map(({ name, capabilities, bytes }) => [name, capabilities, bytes]);
@@ -316,9 +318,11 @@ export async function gatherFacts(
 /** Uses memory for known names; for an unknown name, which may be new, it queries the database. */
 async function findRegistered(
   { db, fleet }: Pick<CheckCtx, 'db' | 'fleet'>,
+  projectId: string,
   names: readonly string[],
 ): Promise<ReadonlySet<string>> {
+  const seen = fleet.seenBy(projectId);
   const isRegistered = (name: string): boolean =>
-    fleet.of(name).instances.some(({ state }) => state !== 'deregistered');
-  return names.every(isRegistered) ? new Set(names) : listCapabilityNames(db);
+    seen.of(name).instances.some(({ state }) => state !== 'deregistered');
+  return names.every(isRegistered) ? new Set(names) : listCapabilityNames(db, projectId);
 }

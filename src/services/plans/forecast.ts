@@ -23,6 +23,7 @@ import type { Choice, RouteConstraints } from '../../core/routing/types.ts';
 import type { FindKept } from '../cache/cache-service.ts';
 import type { Ctx } from '../context.ts';
 import { noteWork, turnFor } from '../expression-work.ts';
+import type { ProjectFleet } from '../fleet/fleet-view.ts';
 import type { CheckCtx } from '../pipelines/definition-facts.ts';
 import {
   type ChoicePreview,
@@ -187,11 +188,12 @@ interface PlannedCall {
 }
 
 export async function forecastCall(
-  { ctx: { fleet, validator }, projectId, calls, headroom, prices }: PlanContext,
+  { ctx, projectId, calls, headroom, prices }: PlanContext,
   { route, retryMax, input }: PlannedCall,
 ): Promise<CallForecast> {
+  const fleet = ctx.fleet.seenBy(projectId);
   const known = fleet.of(route.capability);
-  const refusals = input === null ? noRefusals : await findRefusals(validator, known.instances, input);
+  const refusals = input === null ? noRefusals : await findRefusals(ctx.validator, known.instances, input);
   const turn = turnFor();
   if (turn !== null) await turn;
   const costOf = input === null ? null : createCostOfInput(input, { meter: prices, note: noteWork });
@@ -205,7 +207,7 @@ export async function forecastCall(
 }
 
 function priceCall(
-  fleet: PlanCtx['fleet'],
+  fleet: ProjectFleet,
   call: Omit<PlannedCall, 'input'> &
     Pick<ChoicePreview['request'], 'bounds'> & { readonly refusals: Refusals; readonly headroom: Headroom },
 ): CallForecast {

@@ -151,7 +151,7 @@ async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Prom
   const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), beside };
   const forecast = await forecastRun(context, task);
   const checks = await readChecks(context, task);
-  const dispatch = decideDispatch(ctx, known.openRoutes);
+  const dispatch = decideDispatch(ctx.fleet.seenBy(projectId), known.openRoutes);
   return showPlan({ context, task, forecast, headroom, dispatch, checks });
 }
 
@@ -169,7 +169,7 @@ async function openPlan(
     headroom,
     forecastRun,
     findKept: createFindKept(ctx),
-    registered: await listCapabilityNames(ctx.db),
+    registered: await listCapabilityNames(ctx.db, projectId),
     missing: new Set(),
     inputBudget: { left: mostInputs, isShort: false },
     work: new PlanWork(),

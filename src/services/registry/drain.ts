@@ -7,14 +7,14 @@
 import type { DrainRequest, EndpointRequest, Instance } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { findInstance, type InstanceRow, lockInstanceByKey } from '../../db/instance/instance.ts';
+import { findInstance, type InstanceRow } from '../../db/instance/instance.ts';
 import { endDrain, endDueDrains, setDrain, warmInstance } from '../../db/instance/instance-drain.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
-import { type Caller, isOperator } from '../access/caller.ts';
+import type { Caller } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { toInstance } from './instance-view.ts';
-import { requireOwner } from './registration.ts';
+import { lockChangedInstance } from './registration.ts';
 
 type DrainCtx = Pick<Ctx, 'db' | 'policy'>;
 type DrainCaller = Pick<Caller, 'project_id' | 'key_id' | 'scopes'>;
@@ -65,13 +65,9 @@ async function change(
 ): Promise<Instance> {
   const key = keyOf(ctx, request);
   return ctx.db.transaction(async (trx) => {
-    const row = await lockInstanceByKey(trx, key);
-    if (row === null) {
-      throw new AppError('not_found', `no instance of ${key.name} at ${key.endpoint} is registered`);
-    }
-    if (!isOperator(by)) requireOwner(row, by.project_id);
+    const row = await lockChangedInstance(trx, by, key);
     await write(trx, row);
-    return toInstance((await findInstance(trx, row.instance_id)) ?? row);
+    return toInstance((await findInstance(trx, row.instance_id)) ?? row, row.owner_project);
   });
 }
 

@@ -14,7 +14,13 @@ import {
   type ProbeFailure,
 } from '../../core/instance-states.ts';
 import { canonicalJson } from '../../core/json/values.ts';
-import { type CapabilitySpecRow, findRivalSpec, insertSpec } from '../../db/instance/capability-spec.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  type CapabilitySpecRow,
+  findRivalSpec,
+  insertSpec,
+  isPeerOfOthers,
+} from '../../db/instance/capability-spec.ts';
 import {
   type InstanceRow,
   lockInstance,
@@ -32,6 +38,8 @@ export interface ProbeFinding {
   readonly spec: CapabilitySpecRow | null;
   /** The answer of `/health`, where the probe was good. */
   readonly health: Health | null;
+  /** Where the address leads; only with a spec. */
+  readonly peer?: string | null;
 }
 
 /** The probed address, with the expected name and version. */
@@ -95,6 +103,7 @@ export async function examineInstance(
     event: { kind: 'probe_ok' },
     spec: { name, version, digest: digestOf(spec), spec },
     health: health.value,
+    peer: probe.peerOf(row.health_url),
   };
 }
 
@@ -160,6 +169,20 @@ export function reportRefused(ctx: Pick<Ctx, 'db' | 'logger'>, instanceId: strin
   });
 }
 
+/** Why another instance rules this one out: one of its project with another spec, or the same one of another project. */
+async function findRivalFault(
+  trx: Db,
+  { name, version, instance_id: instanceId, owner_project: projectId }: InstanceRow,
+  { spec: { digest }, peer }: { readonly spec: CapabilitySpecRow; readonly peer: string | null },
+): Promise<string | null> {
+  const rival = await findRivalSpec(trx, { name, version, digest, instanceId, projectId });
+  if (rival !== null) {
+    return `/spec differs from that of ${rival.endpoint}, which serves ${version} too; a changed spec needs a new version`;
+  }
+  const isTaken = peer !== null && (await isPeerOfOthers(trx, { name, projectId, peer }));
+  return isTaken ? 'its address leads to the instance of another project' : null;
+}
+
 /**
  * Applies the finding of a probe. A finding about an earlier registration, or a failure from before a heartbeat, is
  * stale and changes nothing.
@@ -173,25 +196,19 @@ export async function applyFinding(
 ): Promise<InstanceRow['state'] | null> {
   return ctx.db.transaction(async (trx) => {
     const within = { ...ctx, db: trx };
-    const { name, version, instance_id } = probed;
-    const { spec } = finding;
-    const rival =
-      spec === null
-        ? null
-        : await findRivalSpec(trx, { name, version, digest: spec.digest, instanceId: instance_id });
+    const { instance_id } = probed;
+    const { spec, peer = null } = finding;
+    const fault = spec === null ? null : await findRivalFault(trx, probed, { spec, peer });
     const row = await lockInstance(trx, instance_id);
     if (row === null) return 'deregistered';
     if (isOldNews(probed, row, finding)) return null;
-    if (rival !== null) {
-      const detail = `/spec differs from that of ${rival.endpoint}, which serves ${version} too; a changed spec needs a new version`;
-      return applyEvent(within, row, mismatch(detail).event);
-    }
+    if (fault !== null) return applyEvent(within, row, mismatch(fault).event);
     const state = await applyEvent(within, row, finding.event);
     if (state !== 'up') return state;
     if (finding.health !== null) await applyHealth(within, { probed, row }, finding.health);
     if (spec !== null) {
       await insertSpec(trx, spec);
-      await updateSpecDigest(trx, instance_id, spec.digest);
+      await updateSpecDigest(trx, instance_id, { digest: spec.digest, peer });
     }
     return state;
   });

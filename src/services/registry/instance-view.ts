@@ -3,6 +3,7 @@ import { type Breaker, Instance, type InstanceState } from '../../contracts/capa
 import { routedState } from '../../core/instance-states.ts';
 import { lastOverrunMs } from '../../core/money/overruns.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
+import { shownShares } from '../../core/routing/visible-to.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { present } from '../present.ts';
 
@@ -52,9 +53,11 @@ function toOverruns({ overruns: total, overran }: InstanceRow) {
   return last === null ? undefined : { total, last_at: new Date(last).toISOString() };
 }
 
-export function toInstance(row: InstanceRow): Instance {
+/** @param viewer the project that looks at it */
+export function toInstance(row: InstanceRow, viewer: string): Instance {
   return present(Instance, {
     ...row,
+    shared_with: shownShares(row, viewer),
     cost_model: toCostModel(row),
     overruns: toOverruns(row),
     drain: toDrain(row),

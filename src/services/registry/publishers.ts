@@ -1,8 +1,9 @@
 /**
- * Controls which projects may register under a name. P1: the project that registers a name first is its publisher. P2:
- * an operator assigns a name to other projects; the same transaction deregisters other projects' instances under it, so
- * neither their endpoints nor their schemas are in the way. P3: a name that no operator has assigned is free again when
- * its last instance is deleted.
+ * Controls which projects may share instances of a name: a shared instance takes calls of others. An instance that
+ * serves its own project alone needs no publisher. P1: the project that registers a name first is its publisher. P2: an
+ * operator assigns a name to other projects; the same transaction ends the sharing of other projects' instances, and
+ * the publishers may register at their addresses. P3: a name that no operator has assigned is free again when its last
+ * instance is deleted.
  */
 import { Publisher } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -10,11 +11,10 @@ import { listProjects } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   listPublishers,
-  lockForeignInstances,
   type PublisherRow,
   setPublishers,
+  unshareForeignInstances,
 } from '../../db/instance/capability-name.ts';
-import { updateInstanceState } from '../../db/instance/instance.ts';
 import { refuseField } from '../../errors/app-error.ts';
 import type { Ctx } from '../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
@@ -32,8 +32,6 @@ async function requireKnown(db: Db, projects: readonly string[]): Promise<void> 
   if (missing.length > 0) throw refuseField('/projects', `there is no project ${missing.join(', ')}`);
 }
 
-const taken = { state: 'deregistered', reason: null, failed_probes: 0, next_probe_in_ms: null } as const;
-
 /** Takes effect with the next registration. @throws AppError `request_invalid` for an unknown project */
 export async function publishName(
   { db }: Pick<Ctx, 'db'>,
@@ -43,8 +41,7 @@ export async function publishName(
   await requireKnown(db, projects);
   return db.transaction(async (trx) => {
     const row = await setPublishers(trx, { name, projects: [...new Set(projects)], by: key_id });
-    for (const { instance_id } of await lockForeignInstances(trx, name, projects))
-      await updateInstanceState(trx, instance_id, taken);
+    await unshareForeignInstances(trx, name, projects);
     const entry = { project_id: null, actor: key_id, action: 'capability.published', subject: name };
     await insertAudit(trx, { ...entry, data: { projects: [...row.projects] } });
     return toPublisher(row);

@@ -1,16 +1,20 @@
 /**
- * The registry: capabilities, their instances, addresses, prices and whether they can be called. It is one for all
- * projects; only the owning project may change an instance. Requests are answered without dialling; vetting follows.
- * (specification: Registry, Capability instance; times are the database's)
+ * The registry: capabilities, their instances, addresses, prices and whether they can be called. An instance belongs to
+ * the project that registered it, and serves that project and those with which it is shared; for other projects it does
+ * not exist. Requests are answered without dialling; vetting follows. (specification: Registry, Capability instance;
+ * times are the database's)
  *
- * Registration is an upsert by name and endpoint; the instance is up at once, whatever it was before.
+ * Registration is an upsert by name and endpoint; the instance is up at once, whatever it was before. Projects use the
+ * same names side by side, but an address belongs to one of them, so that no project calls the instance of another by
+ * registering it again.
  */
 
 import type { Instance, Registration } from '../../contracts/capability.ts';
 import { afterRegistration } from '../../core/instance-states.ts';
 import { findCostFaults } from '../../core/routing/call-bound.ts';
+import { serves } from '../../core/routing/visible-to.ts';
 import type { Db } from '../../db/connect.ts';
-import { claimName } from '../../db/instance/capability-name.ts';
+import { claimName, type PublishedName } from '../../db/instance/capability-name.ts';
 import {
   countInstancesOf,
   findInstance,
@@ -25,6 +29,7 @@ import {
   updateRegistration,
 } from '../../db/instance/instance.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
+import { type Caller, isOperator } from '../access/caller.ts';
 import type { Ctx } from '../context.ts';
 import { newId } from '../ids.ts';
 import { normaliseAddresses } from './addresses.ts';
@@ -43,8 +48,8 @@ interface RegisteredRow {
 export type RegistryCtx = ProbingCtx & Pick<Ctx, 'config' | 'policy'>;
 
 /**
- * @throws AppError `request_invalid` for a bad address or cost, `forbidden` for a name or an endpoint of other projects,
- * `limit_reached`
+ * @throws AppError `request_invalid` for a bad address or cost, `forbidden` for an endpoint of another project, and for
+ * sharing under a name that others publish, `limit_reached`
  */
 export async function registerInstance(
   ctx: RegistryCtx,
@@ -53,7 +58,7 @@ export async function registerInstance(
 ): Promise<{ instance: Instance; created: RegistrationKind }> {
   const { row, created } = await writeRegistration(ctx, projectId, normaliseAddresses(ctx, registration));
   vetInBackground(ctx, row.instance_id);
-  return { instance: toInstance(row), created };
+  return { instance: toInstance(row, projectId), created };
 }
 
 /** @throws AppError `request_invalid` with the place of each fault */
@@ -110,32 +115,68 @@ function toRegistered({ cost_model, ...registration }: Registration): Registered
   };
 }
 
-/** The locked row of an instance of the project; null when it is not registered. @throws AppError `forbidden` */
+function refuseUnknown({ name, endpoint }: InstanceKey): AppError {
+  return new AppError('not_found', `no instance of ${name} at ${endpoint} is registered`);
+}
+
+/**
+ * The locked row of an instance of the project; null when the address is free.
+ * @throws AppError `not_found` for an instance that does not serve the project, `forbidden` for one shared with it
+ */
 export async function lockOwnInstance(
   db: Db,
   projectId: string,
   key: InstanceKey,
 ): Promise<InstanceRow | null> {
   const row = await lockInstanceByKey(db, key);
-  if (row !== null) requireOwner(row, projectId);
-  return row;
-}
-
-/** @throws AppError `forbidden` */
-export function requireOwner(row: InstanceRow, projectId: string): void {
-  if (row.owner_project === projectId) return;
+  if (row === null || row.owner_project === projectId) return row;
+  if (!serves(row, projectId)) throw refuseUnknown(key);
   throw new AppError(
     'forbidden',
-    `${row.endpoint} is registered by another project; only that project can change it`,
+    `${row.endpoint} is an instance of another project, which shares it; only its owner can change it`,
   );
 }
 
-/** @returns the projects that may register the name. @throws AppError `forbidden` when the project is not among them */
-async function requirePublisher(db: Db, projectId: string, name: string): Promise<readonly string[]> {
-  const publishers = await claimName(db, name, projectId);
-  if (publishers.includes(projectId)) return publishers;
-  const remedy = `an operator lets others in by PUT /v1/publishers/${name}`;
-  throw new AppError('forbidden', `${name} is registered by another project; ${remedy}`);
+/** The locked row, of any project for an operator. @throws AppError `not_found`, `forbidden` */
+export async function lockChangedInstance(
+  trx: Db,
+  by: Pick<Caller, 'project_id' | 'scopes'>,
+  key: InstanceKey,
+): Promise<InstanceRow> {
+  const row = isOperator(by)
+    ? await lockInstanceByKey(trx, key)
+    : await lockOwnInstance(trx, by.project_id, key);
+  if (row === null) throw refuseUnknown(key);
+  return row;
+}
+
+/** What a project shares reaches the calls of others, so a name has its publishers. @throws AppError `forbidden` */
+export function requirePublisher({ projects }: PublishedName, projectId: string, name: string): void {
+  if (projects.includes(projectId)) return;
+  const remedy = `an operator lets others share it by PUT /v1/publishers/${name}`;
+  throw new AppError(
+    'forbidden',
+    `the name ${name} has another publisher, so that an instance of it serves its own project alone; ${remedy}`,
+  );
+}
+
+/**
+ * Whether a project that registers at the address of another one gets it. A restart of the owner takes less time than
+ * an address needs to be free.
+ */
+function mayTakeOver(
+  { is_left, owner_project }: InstanceRow,
+  { projects, set_by }: PublishedName,
+  projectId: string,
+): boolean {
+  if (owner_project === projectId || is_left) return true;
+  return set_by !== null && projects.includes(projectId) && !projects.includes(owner_project);
+}
+
+/** @throws AppError `forbidden` */
+function requireAddress(known: InstanceRow, publishers: PublishedName, projectId: string): void {
+  if (mayTakeOver(known, publishers, projectId)) return;
+  throw new AppError('forbidden', `${known.endpoint} is registered by another project`);
 }
 
 /** @throws AppError `limit_reached` */
@@ -151,14 +192,15 @@ async function upsert(
   registration: Registration,
 ): Promise<{ instanceId: string; generationBefore: number | null }> {
   const registered = toRegistered(registration);
-  const { name, endpoint } = registration;
-  const publishers = await requirePublisher(db, projectId, name);
+  const { name, endpoint, shared_with = [] } = registration;
+  const publishers = await claimName(db, name, projectId);
+  if (shared_with.length > 0) requirePublisher(publishers, projectId, name);
   for (;;) {
     const known = await lockInstanceByKey(db, { name, endpoint });
     if (known === null || known.state === 'deregistered') await requireRoom(db, projectId, most);
     if (known !== null) {
-      if (publishers.includes(known.owner_project)) requireOwner(known, projectId);
-      else await moveInstance(db, known.instance_id, projectId);
+      requireAddress(known, publishers, projectId);
+      if (known.owner_project !== projectId) await moveInstance(db, known.instance_id, projectId);
       const { instance_id, generation } = known;
       await updateRegistration(db, { ...registered, instance_id }, afterRegistration);
       return { instanceId: instance_id, generationBefore: generation };

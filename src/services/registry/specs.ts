@@ -21,6 +21,7 @@ import { AppError } from '../../errors/app-error.ts';
 import { createSchemaCompiler, type SchemaCheck } from '../../schemas/schema-compiler.ts';
 import type { SchemaError } from '../../schemas/schema-errors.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import type { ProjectFleet } from '../fleet/fleet-view.ts';
 
 export interface SpecTarget {
   readonly capability: string;
@@ -50,17 +51,19 @@ interface FoundSpecs {
 }
 
 export async function listPresentSpecs(
-  { db, fleet }: { readonly db: Db; readonly fleet: Pick<FleetPoller, 'of'> },
+  { db, fleet }: { readonly db: Db; readonly fleet: Pick<FleetPoller, 'seenBy'> },
+  projectId: string,
   target: SpecTarget,
 ): Promise<FoundSpecs> {
-  const present = pickPresentSpecs(fleet, target);
+  const present = pickPresentSpecs(fleet.seenBy(projectId), target);
   if (present.length > 0) return { specs: present, arePresent: true };
-  const known = (await listSpecs(db, target.capability)).filter(({ version }) => isWanted(target, version));
+  const listed = await listSpecs(db, { projectId, name: target.capability });
+  const known = listed.filter(({ version }) => isWanted(target, version));
   return { specs: known, arePresent: false };
 }
 
 /** Picks the specs of the instances that are up, each once. */
-export function pickPresentSpecs(fleet: Pick<FleetPoller, 'of'>, target: SpecTarget): readonly KnownSpec[] {
+export function pickPresentSpecs(fleet: Pick<ProjectFleet, 'of'>, target: SpecTarget): readonly KnownSpec[] {
   const present = new Map<string, KnownSpec>();
   for (const { state, version, spec_digest, tags } of fleet.of(target.capability).instances) {
     const isEligible = isRoutable(state) && isWanted(target, version);
@@ -153,21 +156,21 @@ export interface PresentSpec extends InputSpec {
 }
 
 export interface PresentSpecs {
-  /** Null while no instance has reported a spec. */
-  read(target: SpecTarget): Promise<PresentSpec | null>;
+  /** As a project sees the capability. Null while no instance has reported a spec. */
+  read(projectId: string, target: SpecTarget): Promise<PresentSpec | null>;
 }
 
 export interface SpecDependencies {
   readonly db: Db;
-  readonly fleet: Pick<FleetPoller, 'of'>;
+  readonly fleet: Pick<FleetPoller, 'seenBy'>;
   readonly validator: SchemaValidator;
 }
 
 /** Finds the input schema of a step's capability: of the first instance, or the last known one while there is none. */
 export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
   return {
-    read: async (target) => {
-      const { specs, arePresent } = await listPresentSpecs({ db, fleet }, target);
+    read: async (projectId, target) => {
+      const { specs, arePresent } = await listPresentSpecs({ db, fleet }, projectId, target);
       const chosen = arePresent ? specs[0] : specs.at(-1);
       if (chosen === undefined) return null;
       const { version, digest } = chosen;

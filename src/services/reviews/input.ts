@@ -12,24 +12,25 @@ import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import { proposeCorrections } from '../../core/ladder/correction.ts';
 import { decidedInput } from '../../core/review-actions.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
+import type { NameInProject } from '../../db/instance/capability-name.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { SchemaRefused } from '../../schemas/schema-compiler.ts';
 import type { SchemaError } from '../../schemas/schema-errors.ts';
 import type { Ctx } from '../context.ts';
 import { requireCapability } from '../fleet/fleet-poller.ts';
-import { type KnownSpec, listPresentSpecs, type SpecTarget, specTargetOf } from '../registry/specs.ts';
+import { type KnownSpec, listPresentSpecs, specTargetOf } from '../registry/specs.ts';
 
 export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
-  readonly fleet: Pick<Ctx['fleet'], 'of'>;
+  readonly fleet: Pick<Ctx['fleet'], 'seenBy'>;
   readonly validator: Ctx['validator'];
 };
 
-async function readTarget({ contexts }: InputCtx, runId: string, stepId: string): Promise<SpecTarget> {
-  const context = await contexts.open(runId);
+async function findStepSpecs(ctx: InputCtx, runId: string, stepId: string): Promise<readonly KnownSpec[]> {
+  const context = await ctx.contexts.open(runId);
   const step = context.definition.steps.find(({ id }) => id === stepId);
   if (step === undefined) throw new AppError('not_found', `run ${runId} has no step ${stepId}`);
-  return specTargetOf(step);
+  return (await listPresentSpecs(ctx, context.project_id, specTargetOf(step))).specs;
 }
 
 type Side = 'input' | 'output';
@@ -45,10 +46,8 @@ async function findErrors(
   if (run_id === null || step_id === null) return [];
   if (side === 'input' && !isPlainObject(value)) return [{ pointer: '', message: 'must be object' }];
   const { validator } = ctx;
-  const target = await readTarget(ctx, run_id, step_id);
   let nearest: readonly SchemaError[] | null = null;
-  const { specs } = await listPresentSpecs(ctx, target);
-  for (const { digest } of specs) {
+  for (const { digest } of await findStepSpecs(ctx, run_id, step_id)) {
     const errors = (await validator.of(digest))[side](value);
     if (nearest === null || errors.length < nearest.length) nearest = errors;
     if (nearest.length === 0) break;
@@ -145,13 +144,13 @@ type CheckedInput = Omit<CheckRequest, 'version'> & { readonly version?: string 
  */
 export async function checkInput(
   ctx: Pick<Ctx, 'db' | 'fleet' | 'validator'>,
-  capability: string,
+  { projectId, name: capability }: NameInProject,
   { input, version = null, tags }: CheckedInput,
 ): Promise<InputVerdict> {
-  await requireCapability(ctx, capability, '/name');
+  await requireCapability(ctx, { projectId, name: capability }, '/name');
   if (!isPlainObject(input))
     return { valid: false, errors: [{ pointer: '', message: 'must be object' }], proposals: [] };
-  const { specs } = await listPresentSpecs(ctx, { capability, versionRange: version, tags });
+  const { specs } = await listPresentSpecs(ctx, projectId, { capability, versionRange: version, tags });
   const nearest = await findNearest(ctx, specs, input);
   if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
   const { spec: known, input: check } = await ctx.validator.of(nearest.spec.digest);

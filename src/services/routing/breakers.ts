@@ -186,7 +186,13 @@ export function reportInstance(
   }
   const ok = kind === 'answered';
   const weight =
-    kind === 'timeout' ? weightOfTimeout(timeoutMs, instance, fleet.of(instance.name).priorMs) : 1;
+    kind === 'timeout'
+      ? weightOfTimeout(
+          timeoutMs,
+          instance,
+          fleet.seenBy(call.claimed.claim.project_id).of(instance.name).priorMs,
+        )
+      : 1;
   if (ok || verdict.blames) {
     speed.recordCall(instance_id, { durationMs, costUsd: fromNanoUsd(amount), ok, weight });
   }

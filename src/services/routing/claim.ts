@@ -39,6 +39,7 @@ export async function claimInstance(
 ): Promise<ClaimEnd<Claimed>> {
   const { waitQueue } = ctx;
   const { capability } = target.route;
+  const scope = ctx.fleet.seenBy(target.projectId).scopeOf(capability);
   const beganAt = performance.now();
   const deadline = beganAt + target.maxWaitMs;
   const turn = turnFor();
@@ -50,7 +51,7 @@ export async function claimInstance(
     costOf: createCostOfInput(target.input, { note: noteWork }),
     projectId: target.projectId,
   });
-  const own = { target, search };
+  const own = { target, search, queue: queueOf(scope, capability) };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
     return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // N4
@@ -59,9 +60,9 @@ export async function claimInstance(
   const first =
     inLine > 0 && isOutside // it takes a slot that the line leaves free
       ? lookOnceMore(ctx, own, inLine)
-      : await searchOnce(ctx, own, waitQueue.count(capability));
+      : await searchOnce(ctx, own, waitQueue.count(own.queue));
   if (!isHopeful(first, tried)) return toClaimEnd(first, own);
-  const place = { capability, priority: target.route.priority, deadline };
+  const place = { queue: own.queue, priority: target.route.priority, deadline };
   const { result, ahead } = await waitQueue.enter(place, () =>
     waitAndSearch(ctx, { ...own, tried, deadline }),
   );
@@ -71,14 +72,15 @@ export async function claimInstance(
 }
 
 /** Calls of steps in the line of this call's route that go before it. */
-function countInLine({ fleet }: RoutingCtx, { route }: CallRequest): number {
-  return fleet.inLine(lineOf(route), rankOf(route.priority));
+function countInLine({ fleet }: RoutingCtx, { projectId, route }: CallRequest): number {
+  const scope = fleet.seenBy(projectId).scopeOf(route.capability);
+  return fleet.inLine(lineOf({ ...route, scope }), rankOf(route.priority));
 }
 
 /** Chooses without a claim, so that a call that cannot have a slot reports the current state. */
-function lookOnceMore({ fleet }: RoutingCtx, { search }: OwnSearch, waiting: number): NothingFound {
+function lookOnceMore({ fleet }: RoutingCtx, { target, search }: OwnSearch, waiting: number): NothingFound {
   search.forgetMoment();
-  return { kind: 'none', ...search.choose(fleet, { waiting }) };
+  return { kind: 'none', ...search.choose(fleet.seenBy(target.projectId), { waiting }) };
 }
 
 function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
@@ -91,6 +93,7 @@ interface OwnSearch {
 }
 
 interface HopefulSearch extends OwnSearch {
+  readonly queue: string;
   readonly tried: ReadonlySet<string>;
   readonly deadline: number;
 }
@@ -101,14 +104,14 @@ const wantAgainMs = 500;
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(
   ctx: RoutingCtx,
-  { target, search, tried, deadline }: HopefulSearch,
+  { target, search, queue, tried, deadline }: HopefulSearch,
 ): Promise<SearchEnd | null> {
   const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
   while (performance.now() < deadline && !signal.aborted) {
     if ((await target.isHeld?.()) === true) return null; // C9
     search.forgetMoment();
-    const end = await searchOnce(ctx, { target, search }, waitQueue.count(route.capability) - 1);
+    const end = await searchOnce(ctx, { target, search }, waitQueue.count(queue) - 1);
     if (!isHopeful(end, tried)) return end;
     if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
     const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
@@ -121,7 +124,7 @@ async function waitAndSearch(
 function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: number): Promise<SearchEnd> {
   const { fleet, halfOpenProbes } = ctx;
   const ports = {
-    fleet,
+    fleet: fleet.seenBy(target.projectId),
     refresh: fleet.refresh,
     fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
     claim: (chosen: Chosen) => (isDueTrial(chosen) ? claimTrial : claimBest)(ctx, target, chosen),
@@ -184,8 +187,13 @@ async function isFitting(
   return errors.length === 0;
 }
 
+/** The callers that wait for the same slots. */
+export function queueOf(scope: string | null, capability: string): string {
+  return scope === null ? capability : `${capability} ${scope}`;
+}
+
 interface QueuedCall {
-  readonly capability: string;
+  readonly queue: string;
   readonly priority: Priority;
   /** On the clock of `performance.now()`. */
   readonly deadline: number;
@@ -201,11 +209,11 @@ interface QueueTurn<Result> {
 export interface WaitQueue {
   /** Runs `work` in its turn. */
   enter<Result>(place: QueuedCall, work: () => Promise<Result | null>): Promise<QueueTurn<Result>>;
-  /** Callers in all queues of the capability. */
-  count(capability: string): number;
+  /** Callers of all priorities. */
+  count(queue: string): number;
 }
 
-/** The callers of one capability and priority. */
+/** The callers of one queue and priority. */
 interface CallerQueue {
   tail: Promise<unknown>;
   callers: number;
@@ -220,8 +228,8 @@ export function createWaitQueue(): WaitQueue {
   const queues = new Map<string, CallerQueue>();
   const counts = createTally();
   return {
-    enter: async ({ capability, priority, deadline }, work) => {
-      const name = `${capability} ${priority}`;
+    enter: async ({ queue: waited, priority, deadline }, work) => {
+      const name = `${waited} ${priority}`;
       const queue = queues.get(name) ?? { tail: Promise.resolve(), callers: 0, served: 0 };
       queues.set(name, queue);
       const { tail: before, callers, served } = queue;
@@ -231,14 +239,14 @@ export function createWaitQueue(): WaitQueue {
       });
       queue.tail = before.then(() => left);
       queue.callers += 1;
-      counts.add(capability, 1);
+      counts.add(waited, 1);
       try {
         const result = (await beforeDeadline(before, deadline)) ? await work() : null;
         const ahead = Math.max(0, callers - (queue.served - served));
         if (result !== null) queue.served += 1;
         return { result, ahead };
       } finally {
-        counts.add(capability, -1);
+        counts.add(waited, -1);
         queue.callers -= 1;
         leave();
         if (queue.callers === 0) queues.delete(name);

@@ -10,7 +10,7 @@ import type {
   RouteRequestBody,
 } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
-import type { SchemaError } from '../../core/call/claim-search.ts';
+import type { FleetNow, SchemaError } from '../../core/call/claim-search.ts';
 import { type JsonText, toJsonText, withMember } from '../../core/json/text.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
@@ -36,7 +36,7 @@ import { AppError } from '../../errors/app-error.ts';
 import type { Ctx, ServerCtx } from '../context.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { noteWork, turnFor } from '../expression-work.ts';
-import { type FleetPoller, requireCapability } from '../fleet/fleet-poller.ts';
+import { requireCapability } from '../fleet/fleet-poller.ts';
 import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../ids.ts';
 import type { SchemaValidator } from '../registry/specs.ts';
 
@@ -80,7 +80,7 @@ export interface ChoicePreview {
 }
 
 export function previewChoice(
-  fleet: Pick<FleetPoller, 'of' | 'nowMs'>,
+  fleet: FleetNow,
   route: RouteConstraints,
   { headroomUsd, hidesHeadroom, ruledOut, bounds }: Headroom & Pick<RouteRequest, 'ruledOut' | 'bounds'>,
 ): ChoicePreview {
@@ -123,9 +123,10 @@ export async function previewDecision(
   projectId: string,
   { capability, input, ...wish }: RouteRequestBody,
 ): Promise<Decision> {
-  const { db, fleet, validator } = ctx;
-  await requireCapability(ctx, capability, '/capability');
+  const { db, validator } = ctx;
+  await requireCapability(ctx, { projectId, name: capability }, '/capability');
   const headroom = toHeadroom(await readHeadroom(db, projectId));
+  const fleet = ctx.fleet.seenBy(projectId);
   const known = fleet.of(capability);
   const { ruledOut } =
     input === undefined ? noRefusals : await findRefusals(validator, known.instances, input);

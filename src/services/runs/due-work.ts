@@ -96,8 +96,10 @@ async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promis
   let sum = 0;
   for (const { line, waiting, called } of await readLines(db)) {
     const route = routeOfLine(line);
-    const { instances } = fleet.of(route.capability);
-    const room = countCallable(route, instances, { called, nowMs: fleet.nowMs() });
+    const { instances } = fleet.seenBy(route.scope ?? null).of(route.capability);
+    // The last instance for the line serves other projects now: its calls find out where they stand.
+    const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
+    const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
     const count = Math.min(room, waiting);
     if (count > 0) sum += await callNext(db, line, count);
   }

@@ -20,6 +20,7 @@ import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { turnFor } from '../expression-work.ts';
+import type { ProjectFleet } from '../fleet/fleet-view.ts';
 import { newId } from '../ids.ts';
 import { bindJobMedia, type OwnMedia, refuseForeign } from '../jobs.ts';
 import { checkForRun } from '../pipelines/definition-checks.ts';
@@ -149,7 +150,7 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
   if (turn !== null) await turn;
   const run_id = newId('run');
   const { pipeline, version } = definition;
-  const dispatch = decideDispatch(ctx, known.openRoutes);
+  const dispatch = decideDispatch(ctx.fleet.seenBy(projectId), known.openRoutes);
   const row: NewRun = {
     ...asked,
     ...(asked.started_by === undefined ? {} : { key_id: asked.started_by }),
@@ -195,7 +196,7 @@ export async function readRequest(
  * run, so a capability that has become slow is queued from the next run on.
  */
 export function decideDispatch(
-  { fleet }: Pick<CheckCtx, 'fleet'>,
+  fleet: Pick<ProjectFleet, 'of'>,
   routes: readonly DispatchRoute[],
 ): readonly DecidedRoute[] {
   return routes.map((route) => {

@@ -57,7 +57,7 @@ export async function waitForCall(ctx: LineCtx, work: Work, stop: CallStop): Pro
   const capability = capabilityOf(work.step.definition);
   const isMissing =
     error.code === 'no_instance' &&
-    !(await isRegistered(db, capability)) &&
+    !(await isRegistered(db, { projectId: work.context.project_id, name: capability })) &&
     !(await isUnderWay(db, callKeyOf(work.key)));
   if (isMissing) return waitForCapability(db, work, capability);
   if (!needsTimer) return null;
@@ -83,7 +83,7 @@ export async function waitForSlot(
     ceilingUsd: null,
     remainingMs: leftMs,
   });
-  const line = lineOf(route);
+  const line = lineOf({ ...route, scope: fleet.seenBy(context.project_id).scopeOf(route.capability) });
   const rank = rankOf(priority);
   const wait = {
     awaiting: 'slot',
@@ -123,7 +123,8 @@ export async function endSlotWait(
   const { queue_timeout = context.definition.defaults?.queue_timeout ?? '' } = step.definition;
   const route = routeOfLine(queued.line);
   const filter = createRouteFilter(route);
-  const possible = fleet.of(route.capability).instances.filter((one) => excludeByRoute(one, filter) === null);
+  const { instances } = fleet.seenBy(context.project_id).of(route.capability);
+  const possible = instances.filter((one) => excludeByRoute(one, filter) === null);
   const waited = {
     capability: route.capability,
     waitedMs: queued.waited_ms,

@@ -6,7 +6,9 @@
 import type { RunFrame, StreamFrame, StreamTopic } from '../../contracts/event.ts';
 import type { Budget } from '../../contracts/money.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { serves } from '../../core/routing/visible-to.ts';
 import type { Db } from '../../db/connect.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
 import { countHeldCalls, listChangedInstances } from '../../db/instance/instance-list.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import {
@@ -177,15 +179,21 @@ export async function readRunFrames(
 
 export type HeldCalls = ReadonlyMap<string, number>;
 
-/** Reads the states of instances whose row or number of calls has changed. */
+/** Reads the instances whose row or number of calls has changed. */
 export async function compareInstances(
   db: Db,
   horizon: string,
   held: HeldCalls,
-): Promise<{ readonly frames: readonly StreamFrame[]; readonly held: HeldCalls }> {
+): Promise<{ readonly rows: readonly InstanceRow[]; readonly held: HeldCalls }> {
   const now = await countHeldCalls(db);
   const ids = new Set([...now.keys(), ...held.keys()]);
   const other = [...ids].filter((id) => now.get(id) !== held.get(id));
-  const rows = await listChangedInstances(db, horizon, other);
-  return { frames: rows.map((row) => ({ kind: 'instance', data: toInstance(row) })), held: now };
+  return { rows: await listChangedInstances(db, horizon, other), held: now };
+}
+
+/** The instances that serve the project, as it sees them. */
+export function toInstanceFrames(rows: readonly InstanceRow[], projectId: string): readonly StreamFrame[] {
+  return rows
+    .filter((row) => serves(row, projectId))
+    .map((row) => ({ kind: 'instance', data: toInstance(row, projectId) }));
 }

@@ -7,6 +7,7 @@
 import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
 import { longestPauseMs } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
 import type { LogSpan } from '../../db/run/run-list.ts';
 import type { Ctx } from '../context.ts';
@@ -67,7 +68,8 @@ export interface StreamRound {
   readonly position: StreamPosition;
   /** The new events of the watched runs. */
   readonly events: NewEvents;
-  readonly instances: readonly StreamFrame[];
+  /** Of all projects. */
+  readonly instances: readonly InstanceRow[];
   readonly ofProject: ReadonlyMap<string, readonly StreamFrame[]>;
 }
 
@@ -115,10 +117,10 @@ function createRoundReader(ctx: FrameCtx, now: () => number): RoundReader {
   const isSlowDue = createPace(slowMs, now);
   let held: HeldCalls = new Map();
 
-  const readInstances = async (since: string): Promise<readonly StreamFrame[]> => {
+  const readInstances = async (since: string): Promise<readonly InstanceRow[]> => {
     const compared = await compareInstances(db, since, held);
     held = compared.held;
-    return compared.frames;
+    return compared.rows;
   };
 
   return {

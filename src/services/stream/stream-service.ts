@@ -18,6 +18,7 @@ import {
   type FrameCtx,
   readReviewsSince,
   readRunFrames,
+  toInstanceFrames,
 } from './frames.ts';
 import {
   earlierOf,
@@ -72,7 +73,8 @@ function selectFrames(
 }
 
 function toBatch(view: StreamView, { events, instances, ofProject, position }: StreamRound): StreamBatch {
-  const standing = [...(ofProject.get(view.caller.project_id) ?? []), ...instances];
+  const { project_id } = view.caller;
+  const standing = [...(ofProject.get(project_id) ?? []), ...toInstanceFrames(instances, project_id)];
   return { id: writePosition(position), frames: selectFrames(view, events, standing) };
 }
 
@@ -93,7 +95,7 @@ async function readMissed(
     ...(await readRunFrames(ctx, project_id, { ...span, endedSince })),
     ...(await readReviewsSince(db, project_id, endedSince)),
     ...(await compareBudgets(db, project_id, new Map())).frames,
-    ...(await compareInstances(db, span.from, new Map())).frames,
+    ...toInstanceFrames((await compareInstances(db, span.from, new Map())).rows, project_id),
   ];
   return { id: writePosition(to), frames: selectFrames(view, events, standing) };
 }

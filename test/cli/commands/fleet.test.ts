@@ -9,6 +9,8 @@ const busy: Instance = {
   name: 'upscale',
   version: '1.0.0',
   endpoint: 'http://gpu:8000',
+  owner_project: 'prj_a',
+  shared_with: [],
   spec_url: 'http://gpu:8000/spec',
   health_url: 'http://gpu:8000/health',
   cost_model: { type: 'per_second', rate_usd: 0.0004 },

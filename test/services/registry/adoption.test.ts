@@ -40,7 +40,7 @@ describe('a heartbeat of an unknown instance', () => {
     await waitFor('its spec is vetted', async () => (await bench.read(instance.url)).spec_digest !== null);
     expect(await beat()).toEqual({ state: 'up', revived: false, heartbeat_interval_s: 60 });
     const foreign = bench.registry.heartbeat(otherProject, 'lost', { endpoint: instance.url });
-    await expect(foreign).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(foreign).rejects.toMatchObject({ code: 'not_found' });
   });
 
   it.each<[string, Partial<CapabilitySpec>, (instance: FakeInstance) => void, RegExp]>([

@@ -27,48 +27,55 @@ const schema = (field: string) => ({
 });
 
 describe('a name of a capability', () => {
-  it('belongs to the project that registers it first', async () => {
+  it('is used by each project for itself, and shared by the one that registers it first', async () => {
     const [first, second] = [
-      await bench.start(aSpec({ name: 'first' })),
-      await bench.start(aSpec({ name: 'first' })),
+      await bench.start(aSpec({ name: 'first', input: schema('clip') })),
+      await bench.start(aSpec({ name: 'first', input: schema('other') })),
     ];
     await register(project, first);
-    await expect(register(otherProject, second)).rejects.toMatchObject({
-      code: 'forbidden',
-      message: expect.stringContaining('first'),
-    });
-    const beat = bench.registry.heartbeat(otherProject, 'first', { endpoint: second.url });
-    await expect(beat).rejects.toMatchObject({ code: 'forbidden' });
-    expect(await bench.read(second.url)).toBe(undefined);
+    expect((await register(otherProject, second)).created).toBe('new');
+    expect([await vetted(first), await vetted(second)]).toMatchObject([{ state: 'up' }, { state: 'up' }]);
+    for (const shared_with of ['all', [project]] as const) {
+      const sharing = {
+        ...second.registration(),
+        shared_with: shared_with === 'all' ? shared_with : [...shared_with],
+      };
+      await expect(bench.registry.register(otherProject, sharing)).rejects.toMatchObject({
+        code: 'forbidden',
+        message: expect.stringContaining('PUT /v1/publishers/first'),
+      });
+    }
+    expect(await bench.read(second.url)).toMatchObject({ state: 'up', shared_with: [] });
   });
 
-  it('is shared when an operator says so', async () => {
+  it('is shared by others when an operator says so', async () => {
     const [first, second] = [
       await bench.start(aSpec({ name: 'shared' })),
       await bench.start(aSpec({ name: 'shared' })),
     ];
     await register(project, first);
     await publishName(bench, owner, { name: 'shared', projects: [project, otherProject] });
-    expect((await register(otherProject, second)).created).toBe('new');
-    expect(await vetted(first)).toMatchObject({ state: 'up', owner_project: project });
+    await bench.registry.register(otherProject, { ...second.registration(), shared_with: 'all' });
+    const { instances } = await bench.registry.get('shared', project);
+    expect(instances.map(({ owner_project }) => owner_project)).toEqual([project, otherProject]);
   });
 
-  it('is taken from a squatter with endpoint and schema, and its owner registers as if nobody had', async () => {
+  it('is taken from a squatter with the address, and its owner registers as if nobody had', async () => {
     const victim = await bench.start(aSpec({ name: 'squat', input: schema('clip') }));
     const squatter = await bench.start(aSpec({ name: 'squat', input: schema('other') }));
-    await register(otherProject, squatter);
+    await bench.registry.register(otherProject, { ...squatter.registration(), shared_with: 'all' });
     await register(otherProject, victim);
     await vetted(squatter);
     await expect(register(project, victim)).rejects.toMatchObject({ code: 'forbidden' });
     await publishName(bench, owner, { name: 'squat', projects: [project] });
-    expect(await bench.read(squatter.url)).toMatchObject({ state: 'deregistered' });
+    expect(await bench.read(squatter.url)).toMatchObject({ state: 'up', shared_with: [] });
     expect((await register(project, victim)).instance.generation).toBe(2);
     expect(await vetted(victim)).toMatchObject({ state: 'up', owner_project: project });
-    await expect(register(otherProject, squatter)).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(register(otherProject, victim)).rejects.toMatchObject({ code: 'forbidden' });
     const leave = bench.registry.deregister({ project_id: otherProject, key_id: 'key_two' }, 'squat', {
       endpoint: victim.url,
     });
-    await expect(leave).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(leave).rejects.toMatchObject({ code: 'not_found' });
     const acts = await listAudit(bench.db, project, { withGlobal: true, subject: 'squat', limit: 5 });
     expect(acts).toMatchObject([
       { actor: owner.key_id, action: 'capability.published', data: { projects: [project] } },

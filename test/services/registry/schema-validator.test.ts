@@ -7,6 +7,7 @@ import { createSchemaValidator } from '../../../src/services/registry/specs.ts';
 import { checkInput } from '../../../src/services/reviews/input.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
+import { aFleet } from '../../support/intake.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';
 import { aSpec } from './fake-instance.ts';
 
@@ -150,9 +151,9 @@ describe('createSchemaValidator', () => {
     const spec = { ...aSpec(), name, input: { type: 'object', ...schema } };
     await insertSpec(db, { name, version: spec.version, digest: name, spec });
     const instance = anInstance('one', { version: spec.version, spec_digest: name });
-    const fleet = { of: () => ({ instances: [instance], priorMs: 0 }) } as unknown as Ctx['fleet'];
+    const fleet = aFleet({ instances: [instance], priorMs: 0 }) as Ctx['fleet'];
     const ctx = { db, fleet, validator: createSchemaValidator({ db }) };
-    const ask = () => checkInput(ctx, name, { input: { z: 1 }, tags: [] });
+    const ask = () => checkInput(ctx, { projectId: 'prj_one', name }, { input: { z: 1 }, tags: [] });
     expect(await ask()).toMatchObject({ valid: false });
     const spent = countProcessorMs();
     for (let times = 0; times < 3; times++) compile(spec.input).find({ z: 1 });

@@ -20,7 +20,7 @@ function reportsOf(
 ) {
   const told: unknown[] = [];
   const ports = {
-    fleet: { of: () => ({ instances: [], priorMs: 2_500 }) },
+    fleet: { seenBy: () => ({ of: () => ({ instances: [], priorMs: 2_500 }) }) },
     registry: { reportRefused: async () => undefined },
     speed: { recordCall: (_: string, call: object) => void told.push(['speed', call]) },
     breakers: { record: (_: string, report: object) => void told.push(['breaker', report]) },

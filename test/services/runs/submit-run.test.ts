@@ -14,12 +14,12 @@ import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';
-import { anIntakeCtx } from '../../support/intake.ts';
+import { aFleet, anIntakeCtx } from '../../support/intake.ts';
 
 const { db } = useDatabase();
 const short = { duration_ms: 10, success_count: 9, spec_digest: 'known' };
 const fleet = { instances: [anInstance('only', short)], priorMs: 1 };
-const intake = anIntakeCtx(db, { fleet: { of: () => fleet }, mostOpen: 1_000 });
+const intake = anIntakeCtx(db, { fleet: aFleet(fleet), mostOpen: 1_000 });
 
 /** With what would be told to Temporal; null: it waits its turn, or was taken before. */
 async function submit(projectId: string, request: RunRequest, idempotency: Idempotency | null) {

@@ -169,7 +169,7 @@ describe('an instance of another project', () => {
     await db('instance').where({ endpoint: instance.endpoint }).update({ owner_project: project_id });
     const { fleet } = worker.ctx;
     await waitFor('the router to know the owner', () =>
-      fleet.of(capability).instances.some(({ owner_project }) => owner_project === project_id),
+      fleet.all(capability).some(({ owner_project }) => owner_project === project_id),
     );
   }
 

@@ -36,7 +36,7 @@ beforeAll(async () => {
   };
   const input = { type: 'object', properties: { id: { type: 'integer' } } };
   instance = await startInstance({ request }, { name: 'ids', input });
-  await waitFor('the router to know it', () => router.fleet.of('ids').instances.length > 0);
+  await waitFor('the router to know it', () => router.fleet.all('ids').length > 0);
 });
 afterAll(async () => {
   await instance?.stop();

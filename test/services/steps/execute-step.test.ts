@@ -53,7 +53,7 @@ beforeAll(async () => {
   instance = await startInstance(registry, { name: 'even', output: numbers });
   counted = await startInstance(registry, { name: 'counted', input: numbers });
   await waitFor('the router to know them', () =>
-    ['even', 'counted'].every((name) => router.fleet.of(name).instances.length > 0),
+    ['even', 'counted'].every((name) => router.fleet.all(name).length > 0),
   );
 });
 beforeEach(() => {

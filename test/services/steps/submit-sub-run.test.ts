@@ -7,7 +7,7 @@ import { type SubRunOrder, submitSubRun } from '../../../src/services/steps/sub-
 import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';
-import { aCheckCtx, anIntakeCtx } from '../../support/intake.ts';
+import { aCheckCtx, aFleet, anIntakeCtx } from '../../support/intake.ts';
 
 const { db } = useDatabase();
 let parent: StoredRun;
@@ -38,7 +38,7 @@ async function keyed(pipeline: string, key: string): Promise<void> {
 
 function submit(order: Partial<SubRunOrder> = {}) {
   const instances = [aSnapshot('only', { duration_ms: 10, success_count: 9 })];
-  const fleet = { of: () => ({ instances, priorMs: 1 }) };
+  const fleet = aFleet({ instances, priorMs: 1 });
   const ctx = anIntakeCtx(db, { fleet, mostOpen: 1 });
   const media = { exists: async () => true } as never; // no step of these tests names a file
   return submitSubRun(

@@ -1,11 +1,13 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactElement, Suspense } from 'react';
-import type { CapabilityDetail } from '../../../../src/contracts/capability.ts';
+import type { CapabilityDetail, Instance } from '../../../../src/contracts/capability.ts';
 import { capabilityQuery } from '../../api/capabilities.ts';
 import { isStatus } from '../../api/problem-error.ts';
+import { readProject } from '../../api/project.ts';
 import { DrainControls } from '../../fleet/drain-controls.tsx';
 import { InstanceTile } from '../../fleet/instance-tile.tsx';
+import { SharingControls } from '../../fleet/sharing-controls.tsx';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { usePolling } from '../../live/live.tsx';
 import type { capabilityTabs } from '../../searches.ts';
@@ -111,11 +113,25 @@ function Fleet({
         <div key={one.endpoint} className={one.endpoint === instance ? 'rounded-lg ring-2 ring-accent' : ''}>
           <InstanceTile instance={one} />
           <div className="flex flex-wrap gap-2 pt-1.5">
-            <DrainControls instance={one} />
+            {isForeign(one) ? null : <OwnControls instance={one} />}
           </div>
         </div>
       ))}
     </div>
+  );
+}
+
+/** Another project shares it; its owner alone changes it. */
+function isForeign({ owner_project }: Instance): boolean {
+  return owner_project !== (readProject() ?? owner_project);
+}
+
+function OwnControls({ instance }: { readonly instance: Instance }): ReactElement {
+  return (
+    <>
+      <DrainControls instance={instance} />
+      <SharingControls instance={instance} />
+    </>
   );
 }
 

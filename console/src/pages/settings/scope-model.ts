@@ -10,7 +10,7 @@ export const scopeWords: Readonly<Record<Scope, string>> = {
   'media:write': 'Upload files.',
   'capability:read': 'See capabilities, their instances and calls.',
   'capability:call': 'Call a capability without a pipeline, which costs its price.',
-  'capability:register': 'Register instances under any free name.',
+  'capability:register': 'Register instances, and share them with other projects.',
   'review:decide': 'See and decide reviews.',
   'skill:read': 'See skills and what they saved.',
   'skill:write': 'Edit, flag and retire skills.',

@@ -53,7 +53,7 @@ export async function readStepTask({ db, contexts, specs }: Ctx, row: Escalation
   const context = await contexts.open(step.run_id);
   const definition = findStepDefinition(context.definition, step.step_id);
   const [spec, revisions] = await Promise.all([
-    specs.read(specTargetOf(definition)),
+    specs.read(context.project_id, specTargetOf(definition)),
     listStepRevisions(db, step),
   ]);
   const earlier = revisions.filter(

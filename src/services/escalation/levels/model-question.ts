@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
-import type { CallCaller, CallingKey } from '../../../core/call/caller.ts';
+import type { CallCaller } from '../../../core/call/caller.ts';
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
@@ -16,7 +16,7 @@ import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import type { Interruption } from '../../../core/ladder/execute-correction.ts';
 import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
 import { humanLevel, topLevel } from '../../../core/ladder/levels.ts';
-import { requireCallable } from '../../access/caller.ts';
+import { type ProjectKey, requireCallable } from '../../access/caller.ts';
 import type { Ctx } from '../../context.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
@@ -62,23 +62,30 @@ const retry: RetrySettings = {
 };
 const answerWithinMs = 180_000;
 
-/** Whether the level's model may have an instance. */
-function hasModel({ fleet, config }: Pick<Ctx, 'fleet' | 'config'>, level: number): boolean {
+/** Whether the level's model may have an instance for the project. */
+function hasModel(
+  { fleet, config }: Pick<Ctx, 'fleet' | 'config'>,
+  projectId: string,
+  level: number,
+): boolean {
   const capability = modelOf(readLevelModels(config.LADDER_LEVELS), level);
   if (capability === null) return false;
-  return fleet.of(capability).instances.some(({ state }) => isRoutable(state));
+  return fleet
+    .seenBy(projectId)
+    .of(capability)
+    .instances.some(({ state }) => isRoutable(state));
 }
 
 /** The level, or the next one above it that has a model. @returns 5, for a person, when none has */
-export function findLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, from: number): number {
+export function findLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, projectId: string, from: number): number {
   if (from === 0) return 0;
-  for (let level = from; level <= topLevel; level++) if (hasModel(ctx, level)) return level;
+  for (let level = from; level <= topLevel; level++) if (hasModel(ctx, projectId, level)) return level;
   return humanLevel;
 }
 
 /** @throws AppError `forbidden` when the key may not call the model that is asked first; level 0 asks none */
-export function requireLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, key: CallingKey, from: number): void {
-  const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), findLevel(ctx, from));
+export function requireLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, key: ProjectKey, from: number): void {
+  const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), findLevel(ctx, key.project_id, from));
   if (capability !== null) requireCallable(key, capability);
 }
 
@@ -90,7 +97,7 @@ export async function askModel(
   { level, kind, messages }: ModelQuestion,
 ): Promise<ModelEnd> {
   const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), level);
-  if (capability === null || !hasModel(ctx, level)) return { kind: 'unavailable' };
+  if (capability === null || !hasModel(ctx, call.projectId, level)) return { kind: 'unavailable' };
   if ((await call.isHeld?.()) === true) return { kind: 'interrupted' };
   const end = await ctx.callCapability({
     projectId: call.projectId,

@@ -218,7 +218,7 @@ async function attempt(ctx: Ctx, { asker, request }: ExecuteCall, level: number)
 /** @throws AppError of the routing table, when the level could not be asked */
 export async function executeOnce(ctx: AdviseCtx, call: ExecuteCall): Promise<ExecuteAnswer> {
   const { asker, request } = call;
-  const level = findLevel(ctx, request.level);
+  const level = findLevel(ctx, asker.key.project_id, request.level);
   if (level === humanLevel) {
     const why = request.level === humanLevel ? 'it asks for one' : 'no model is there';
     return answerHuman(ctx, call, { why });

@@ -48,7 +48,7 @@ function aPoller(): FleetPoller {
   return createFleetPoller({ db, intervalMs: 3_600_000, logger: silentLogger });
 }
 function held(fleet: FleetPoller, name: string): number | undefined {
-  return fleet.of(name).instances[0]?.held;
+  return fleet.seenBy(project).of(name).instances[0]?.held;
 }
 
 describe('candidates', () => {
@@ -70,7 +70,7 @@ describe('candidates', () => {
     const fleet = aPoller();
     await fleet.refresh();
     const { endpoint } = await db('instance').where({ instance_id }).first('endpoint');
-    expect(fleet.of('whole').instances).toEqual([
+    expect(fleet.seenBy(project).of('whole').instances).toEqual([
       {
         instance_id,
         owner_project: 'prj_one',
@@ -98,11 +98,11 @@ describe('candidates', () => {
         is_local: false,
       },
     ]);
-    expect(fleet.of('whole').declaring).toBeUndefined();
-    expect(fleet.of('nobody').instances).toEqual([]);
+    expect(fleet.seenBy(project).of('whole').declaring).toBeUndefined();
+    expect(fleet.seenBy(project).of('nobody').instances).toEqual([]);
     await db('instance').where({ instance_id }).update({ worst_case: '{{ input.n }}' });
     await fleet.refresh();
-    expect(fleet.of('whole').declaring).toEqual(fleet.of('whole').instances);
+    expect(fleet.seenBy(project).of('whole').declaring).toEqual(fleet.seenBy(project).of('whole').instances);
   });
 
   it('leaves out who has been down for a quarter of an hour', async () => {
@@ -114,7 +114,12 @@ describe('candidates', () => {
     await insertInstance('fallen', down(16));
     const fleet = aPoller();
     await fleet.refresh();
-    expect(fleet.of('fallen').instances.map(({ instance_id }) => instance_id)).toEqual([late]);
+    expect(
+      fleet
+        .seenBy(project)
+        .of('fallen')
+        .instances.map(({ instance_id }) => instance_id),
+    ).toEqual([late]);
   });
 
   it('forgets a reported queue after 90 s, though the row does not change', async () => {
@@ -122,10 +127,10 @@ describe('candidates', () => {
     await insertInstance('queued', { queue_depth: 4, queue_depth_at: at });
     const fleet = aPoller();
     await fleet.refresh();
-    expect(fleet.of('queued').instances[0]?.reported_extra).toBe(4);
+    expect(fleet.seenBy(project).of('queued').instances[0]?.reported_extra).toBe(4);
     await waitFor('the report is too old', async () => {
       await fleet.refresh();
-      return fleet.of('queued').instances[0]?.reported_extra === 0;
+      return fleet.seenBy(project).of('queued').instances[0]?.reported_extra === 0;
     });
   });
 });
@@ -135,10 +140,13 @@ describe('polling', () => {
     const instance_id = await insertInstance('watched');
     const fleet = createFleetPoller({ db, intervalMs: 20, logger: silentLogger });
     await fleet.start();
-    expect(fleet.of('watched').instances[0]?.state).toBe('up');
+    expect(fleet.seenBy(project).of('watched').instances[0]?.state).toBe('up');
     const other = connectDatabase(url, 1);
     await other('instance').where({ instance_id }).update({ state: 'down' });
-    await waitFor('the fleet shows it', () => fleet.of('watched').instances[0]?.state === 'down');
+    await waitFor(
+      'the fleet shows it',
+      () => fleet.seenBy(project).of('watched').instances[0]?.state === 'down',
+    );
     await Promise.all([fleet.stop(), other.destroy()]);
   });
 
@@ -148,7 +156,12 @@ describe('polling', () => {
     const fleet = aPoller();
     await fleet.refresh();
     const max = (): Record<string, number> =>
-      Object.fromEntries(fleet.of('gap').instances.map((c) => [c.instance_id, c.max_concurrency]));
+      Object.fromEntries(
+        fleet
+          .seenBy(project)
+          .of('gap')
+          .instances.map((c) => [c.instance_id, c.max_concurrency]),
+      );
     await db.transaction(async (trx) => {
       await trx('instance').where({ instance_id: slow }).update({ max_concurrency: 5 });
       await db('instance').where({ instance_id: fast }).update({ max_concurrency: 6 });
@@ -178,6 +191,7 @@ describe('polling', () => {
     await fleet.stop();
     await fleet.refresh();
     const seen = fleet
+      .seenBy(project)
       .of('busy')
       .instances.map(({ instance_id, max_concurrency }) => [instance_id, max_concurrency]);
     expect(Object.fromEntries(seen)).toEqual(
@@ -190,7 +204,7 @@ describe('polling', () => {
     const own = connectDatabase(url, 1);
     const fleet = createFleetPoller({ db: own, intervalMs: 10, logger: silentLogger });
     await fleet.start();
-    fleet.noteClaim(fleet.of('lasting').instances[0]?.instance_id as string);
+    fleet.noteClaim(fleet.seenBy(project).of('lasting').instances[0]?.instance_id as string);
     await own.destroy();
     await expect(fleet.refresh()).rejects.toThrow();
     expect(held(fleet, 'lasting')).toBe(1);
