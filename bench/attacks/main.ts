@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import { attacks, longAttacks, type Target } from '../../test/scenarios/attacks/attacks.ts';
 import { calm, freezingAttacks, freezingLivezMs } from '../../test/scenarios/attacks/freezing.ts';
+import { largeAnswers } from '../../test/scenarios/attacks/large-answers.ts';
 import { collectorEnvironment } from '../../test/scenarios/attacks/process-size.ts';
 import { type AttackFigures, isAsLarge, livezMs, playRounds } from '../../test/scenarios/attacks/rounds.ts';
 import { startS3Gateway } from '../../test/support/s3-gateway.ts';
@@ -15,9 +16,10 @@ import { createEnvironment, startTemporalServer } from '../shared/start-temporal
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, only: { type: 'string', default: '' } },
 });
-const all = [...longAttacks, ...attacks, calm, ...freezingAttacks];
+const freezes = [...freezingAttacks, ...largeAnswers];
+const all = [...longAttacks, ...attacks, calm, ...freezes];
 /** Their names, so that all of them can be asked for. */
-const isFreezing = values.only !== '' && freezingAttacks.some(({ name }) => name.includes(values.only));
+const isFreezing = values.only !== '' && freezes.some(({ name }) => name.includes(values.only));
 const some = all.filter(({ name }) => name.includes(values.only) || (name === calm.name && isFreezing));
 if (some.length === 0) {
   throw new Error(`no attack's name has "${values.only}" in it: ${all.map(({ name }) => name).join(', ')}`);
@@ -86,7 +88,7 @@ await runBench(async (place) => {
   const { target, pid } = await startTarget(place);
   const { figures, before, after } = await playRounds(target, pid, { rounds: Number(values.rounds), some });
   for (const figure of figures) console.log(show(figure));
-  const freezing = new Set(freezingAttacks.map(({ name }) => name));
+  const freezing = new Set(freezes.map(({ name }) => name));
   const longestOf = (wanted: (name: string) => boolean): number =>
     Math.max(0, ...figures.filter(({ name }) => wanted(name)).map((figure) => figure.longestMs));
   const longestMs = longestOf((name) => !freezing.has(name));

@@ -124,7 +124,7 @@ export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<
 }
 
 /** What stands in place of an answer that was too large or too old to be kept, so that its call is not made again. */
-export const notKeptStatus = 410;
+const notKeptStatus = 410;
 
 /**
  * Replaces the oldest answers of a project's calls beyond a sum of bytes by one that says so. Their keys stay, so that no

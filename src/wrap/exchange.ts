@@ -23,7 +23,7 @@ import { publicAddresses } from '../clients/address-policy.ts';
 import { createDialGuard } from '../clients/guarded-dial.ts';
 import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
 import type { Json } from '../contracts/primitives.ts';
-import type { Target } from './templates.ts';
+import type { RequestTarget } from './templates.ts';
 
 /** An answer may take as long as the timeout of the call allows. */
 const patience = { headersTimeout: 0, bodyTimeout: 0 } as const;
@@ -40,7 +40,7 @@ const longestLine = 1024 * 1024;
 
 export interface Exchange {
   readonly method: string;
-  readonly target: Target;
+  readonly target: RequestTarget;
   readonly headers?: Readonly<Record<string, string>>;
   /** An object or list is sent as JSON. */
   readonly body?: Json | undefined;
@@ -141,14 +141,14 @@ async function readBeginning({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).subarray(0, longestError).toString('utf8');
 }
 
-type Reading = Pick<Exchange, 'signal' | 'hide'>;
+type AnswerReading = Pick<Exchange, 'signal' | 'hide'>;
 
 function tooLarge(what: string, limit: number): CallFailure {
   return providerFailure('provider_refused', `${what} is larger than the allowed ${limit} bytes`);
 }
 
 /** The chunks of an answer. @throws CallFailure when they break off or are too many */
-async function* readChunks({ body }: Response, { signal, hide }: Reading): AsyncGenerator<Uint8Array> {
+async function* readChunks({ body }: Response, { signal, hide }: AnswerReading): AsyncGenerator<Uint8Array> {
   let size = 0;
   try {
     for await (const chunk of body ?? []) {
@@ -164,14 +164,14 @@ async function* readChunks({ body }: Response, { signal, hide }: Reading): Async
 }
 
 /** The bytes of an answer. @throws CallFailure when they break off or are too many */
-export async function readBytes(response: Response, reading: Reading): Promise<Buffer> {
+export async function readBytes(response: Response, reading: AnswerReading): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of readChunks(response, reading)) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
 /** The lines of an answer as they come. @throws CallFailure when one is too long, or when they break off or are too many */
-export async function* readLines(response: Response, reading: Reading): AsyncGenerator<string> {
+export async function* readLines(response: Response, reading: AnswerReading): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   // Joined when the line ends, so that a line in many pieces takes no longer than one in few.
   let pieces: string[] = [];
@@ -244,12 +244,12 @@ export interface FileSources {
 const mostRedirects = 5;
 
 /** How one address on the way to a file is asked. */
-interface Way {
+interface FileRoute {
   readonly headers: Readonly<Record<string, string>>;
   readonly dispatcher: Dispatcher;
 }
 
-function wayTo({ origin }: URL, sources: FileSources): Way | null {
+function routeTo({ origin }: URL, sources: FileSources): FileRoute | null {
   const own = sources.origin;
   if (own !== undefined && origin === new URL(own.url).origin) {
     return { headers: own.headers, dispatcher: agent };
@@ -267,7 +267,7 @@ async function followFile(first: URL, sources: FileSources, signal: AbortSignal)
   let isOutside = false;
   for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
     if (!/^https?:$/.test(url.protocol)) throw new Error(`${url.protocol} is neither http: nor https:`);
-    const way: Way | null = isOutside ? null : wayTo(url, sources);
+    const way: FileRoute | null = isOutside ? null : routeTo(url, sources);
     isOutside = way === null;
     const { headers, dispatcher } = way ?? { headers: {}, dispatcher: publicAgent };
     const response = await fetch(url, { headers: { ...headers }, signal, redirect: 'manual', dispatcher });
@@ -308,7 +308,7 @@ export async function downloadFile(
 }
 
 /** @throws CallFailure when an address out of an answer would send the headers to another host */
-export function requireOrigin(target: Target, own: string): Target {
+export function requireOrigin(target: RequestTarget, own: string): RequestTarget {
   const [seen, allowed] = [new URL(target.url).origin, new URL(own).origin];
   if (seen === allowed) return target;
   throw providerFailure(

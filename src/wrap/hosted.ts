@@ -9,7 +9,7 @@ import { Json, type JsonObject } from '../contracts/primitives.ts';
 import { parseDuration } from '../core/duration.ts';
 import { askJson, type Exchange, type Origin, providerFailure, requireOrigin } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields, type RemoteJob } from './poll-job.ts';
-import { asObject, describeTarget, showPath, type Target } from './templates.ts';
+import { asObject, describeTarget, type RequestTarget, showPath } from './templates.ts';
 import {
   BaseAddress,
   defineKind,
@@ -29,7 +29,7 @@ function createAsk({ url, headers }: Origin, { compile, hide }: WrapHost, kind: 
 }
 
 /** @throws CallFailure when the provider names an address that is none */
-function readTarget(address: string): Target {
+function readTarget(address: string): RequestTarget {
   if (URL.canParse(address)) return describeTarget(address, showPath(address));
   throw providerFailure('provider_unavailable', 'the answer of the provider names an invalid address');
 }

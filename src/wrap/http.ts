@@ -17,7 +17,7 @@ import {
   saveBody,
 } from './exchange.ts';
 import { createJobRunner, type JobState, pollFields } from './poll-job.ts';
-import type { Target } from './templates.ts';
+import type { RequestTarget } from './templates.ts';
 import {
   Address,
   AddressOrExpression,
@@ -117,7 +117,7 @@ function compilePoll(poll: PollPart, own: string, { compile, hide }: WrapHost) {
   const progress = poll.progress === undefined ? null : compile.number(poll.progress, at('progress'));
   const resultUrl = poll.result_url === undefined ? null : compile.address(poll.result_url, at('result_url'));
   const cancelUrl = poll.cancel === undefined ? null : compile.address(poll.cancel.url, at('cancel/url'));
-  const ask = (address: Target, { headers, signal }: PollRequest, method = 'GET'): Promise<Json> =>
+  const ask = (address: RequestTarget, { headers, signal }: PollRequest, method = 'GET'): Promise<Json> =>
     askJson({ method, target: requireOrigin(address, own), headers, signal, hide });
   return {
     read: async (request: PollRequest): Promise<JobState> => {

@@ -31,7 +31,7 @@ export interface WrapFault {
 }
 
 /** Where a request goes. */
-export interface Target {
+export interface RequestTarget {
   readonly url: string;
   /** For messages: the origin, and the path as the file writes it, since the path itself may be a secret. */
   readonly shown: string;
@@ -47,9 +47,9 @@ export interface WrapCompiler {
    * An address. Values inside it are percent-encoded, and none makes a segment of the path empty, `.` or `..`. An
    * address that is one expression is taken as it is.
    */
-  address(written: string, pointer: string): Evaluate<Target>;
+  address(written: string, pointer: string): Evaluate<RequestTarget>;
   /** A base address, which paths follow. */
-  base(written: string, pointer: string): (path: string) => Target;
+  base(written: string, pointer: string): (path: string) => RequestTarget;
   /** Headers by name: null leaves one out. */
   headers(written: Readonly<Record<string, string>>, pointer: string): Evaluate<Record<string, string>>;
   /** Reports a fault of the file. */
@@ -93,7 +93,7 @@ export function showPath(written: string): string {
 }
 
 /** @param path as `showPath` writes it */
-export function describeTarget(url: string, path: string): Target {
+export function describeTarget(url: string, path: string): RequestTarget {
   const { origin } = new URL(url);
   return { url, shown: path === '' || path.startsWith('/') ? origin + path : `${origin} ${path}` };
 }
@@ -141,7 +141,7 @@ function evaluateEncoded({ pointer, parts }: TextNode, scope: WrapScope): string
   return encoded.join('').replaceAll(mark, '');
 }
 
-function readAddress({ root }: CompiledTemplate, path: string): Evaluate<Target> {
+function readAddress({ root }: CompiledTemplate, path: string): Evaluate<RequestTarget> {
   if (root.kind === 'text') return (scope) => describeTarget(evaluateEncoded(root, scope), path);
   return (scope) => {
     const value = evaluateTemplate({ root, expressions: 1 }, scope);
@@ -176,22 +176,44 @@ function toHeader(value: Json, pointer: string): string {
   throw new ExpressionError({ pointer, message, suggestion: 'encode it, or send it in the body' });
 }
 
+interface HeaderHost {
+  read(written: Json, pointer: string): CompiledTemplate;
+  readonly faults: WrapFault[];
+}
+
+function compileHeaders(
+  written: Readonly<Record<string, string>>,
+  pointer: string,
+  { read, faults }: HeaderHost,
+): Evaluate<Record<string, string>> {
+  const rows = Object.entries(written).map(([name, text]) => {
+    const at = extendPointer(pointer, name);
+    if (!canBeHeader(text.replaceAll(/\{\{.*?\}\}/gs, '')))
+      faults.push({ code: 'header_invalid', pointer: at, message: 'the text cannot be a header' });
+    return { name, at, template: read(text, at) };
+  });
+  return (scope) => {
+    const values = rows.map((row) => ({ ...row, value: evaluateTemplate(row.template, scope) }));
+    const present = values.filter(({ value }) => value !== null);
+    return Object.fromEntries(present.map(({ name, at, value }) => [name, toHeader(value, at)]));
+  };
+}
+
+function toFault({ code, pointer, offset, message, suggestion }: ExpressionSyntaxError): WrapFault {
+  return { code, pointer, offset, message, suggestion };
+}
+
 /** @param file the whole file as it is written, before variables are replaced */
 export function createCompiler(faults: WrapFault[], file: Json): WrapCompiler {
-  const report = (errors: readonly ExpressionSyntaxError[]): void => {
-    for (const { code, pointer, offset, message, suggestion } of errors) {
-      faults.push({ code, pointer, offset, message, suggestion });
-    }
-  };
+  const report = (errors: readonly ExpressionSyntaxError[]): void => void faults.push(...errors.map(toFault));
   const read = (written: Json, pointer: string): CompiledTemplate => {
     const { template, errors } = readTemplate(written, pointer, wrapDialect);
     report(errors);
     return template;
   };
-  const asWritten = (pointer: string): string | undefined => {
-    const found = valueAt(file, pointer);
-    return typeof found === 'string' ? found : undefined;
-  };
+  // A part that has a default is not written.
+  const showWritten = (written: string, pointer: string): string =>
+    showPath(withoutEndSlashes(String(valueAt(file, pointer) ?? written)));
   return {
     value: (written, pointer) => {
       const template = read(written, pointer);
@@ -211,27 +233,12 @@ export function createCompiler(faults: WrapFault[], file: Json): WrapCompiler {
       return guarded((scope) => evaluateCondition(condition, scope));
     },
     address: (written, pointer) =>
-      guarded(readAddress(read(written, pointer), showPath(asWritten(pointer) ?? written))),
+      guarded(readAddress(read(written, pointer), showWritten(written, pointer))),
     base: (written, pointer) => {
-      const [base, shown] = [
-        withoutEndSlashes(written),
-        showPath(withoutEndSlashes(asWritten(pointer) ?? written)),
-      ];
+      const [base, shown] = [withoutEndSlashes(written), showWritten(written, pointer)];
       return (path) => describeTarget(base + path, shown + showPath(path));
     },
-    headers: (written, pointer) => {
-      const rows = Object.entries(written).map(([name, text]) => {
-        const at = extendPointer(pointer, name);
-        if (!canBeHeader(text.replaceAll(/\{\{.*?\}\}/gs, '')))
-          faults.push({ code: 'header_invalid', pointer: at, message: 'the text cannot be a header' });
-        return { name, at, template: read(text, at) };
-      });
-      return guarded((scope) => {
-        const values = rows.map((row) => ({ ...row, value: evaluateTemplate(row.template, scope) }));
-        const present = values.filter(({ value }) => value !== null);
-        return Object.fromEntries(present.map(({ name, at, value }) => [name, toHeader(value, at)]));
-      });
-    },
+    headers: (written, pointer) => guarded(compileHeaders(written, pointer, { read, faults })),
     refuse: (fault) => void faults.push(fault),
   };
 }

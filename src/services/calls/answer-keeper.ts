@@ -42,25 +42,31 @@ interface KeeperParts extends Pick<Ctx, 'logger'> {
   readonly config: Pick<Ctx['config'], 'KEPT_ANSWER_BYTES' | 'KEPT_ANSWERS_BYTES_PER_PROJECT'>;
 }
 
-export function createAnswerKeeper({ db, logger, config }: KeeperParts): AnswerKeeper {
-  const { KEPT_ANSWER_BYTES: mostBytes, KEPT_ANSWERS_BYTES_PER_PROJECT: limit } = config;
+/** @returns whether it succeeded */
+async function trimAnswers(
+  { db, logger }: Pick<KeeperParts, 'db' | 'logger'>,
+  project_id: string,
+  bytes: number,
+): Promise<boolean> {
+  try {
+    await trimCachedAnswers(db, project_id, bytes);
+    await trimKeptAnswers(db, project_id, { bytes, stated });
+    return true;
+  } catch (error) {
+    logger.warn({ err: error, project_id }, 'kept answers were not removed; this is tried again');
+    return false;
+  }
+}
+
+export function createAnswerKeeper(parts: KeeperParts): AnswerKeeper {
+  const { KEPT_ANSWER_BYTES: mostBytes, KEPT_ANSWERS_BYTES_PER_PROJECT: limit } = parts.config;
   /** Bytes since the last look. */
   const since = new LRUCache<string, number>({ max: mostProjects });
   const underWay = new Map<string, Promise<void>>();
 
   const trim = async (projectId: string): Promise<void> => {
-    try {
-      await trimCachedAnswers(db, projectId, limit);
-      await trimKeptAnswers(db, projectId, { bytes: limit, stated });
-    } catch (error) {
-      logger.warn(
-        { err: error, project_id: projectId },
-        'kept answers were not removed; this is tried again',
-      );
-      since.delete(projectId);
-    } finally {
-      underWay.delete(projectId);
-    }
+    if (!(await trimAnswers(parts, projectId, limit))) since.delete(projectId);
+    underWay.delete(projectId);
   };
 
   const add = (projectId: string, bytes: number): void => {

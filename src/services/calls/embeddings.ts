@@ -9,7 +9,7 @@ import { type JsonText, toJsonText } from '../../core/json/text.ts';
 import { AppError } from '../../errors/app-error.ts';
 
 /** A piece of the answer's text, and how many numbers it took. Null: a vector is no base64. */
-type Piece = readonly [text: string, numbers: number] | null;
+type VectorPiece = readonly [text: string, numbers: number] | null;
 
 /** Numbers that are written in one turn: some milliseconds. */
 const numbersPerTurn = 4_096;
@@ -24,7 +24,7 @@ function beginVector(index: number): string {
   return `${index === 0 ? '' : ','}{"object":"embedding","index":${index},"embedding":`;
 }
 
-function* quote(vectors: readonly string[]): Generator<Piece> {
+function* quote(vectors: readonly string[]): Generator<VectorPiece> {
   for (const [index, vector] of vectors.entries()) {
     const numbers = numbersPerVector + vector.length / 1_000;
     yield isBase64(vector) ? [`${beginVector(index)}"${vector}"}`, numbers] : null;
@@ -32,7 +32,7 @@ function* quote(vectors: readonly string[]): Generator<Piece> {
 }
 
 /** @throws AppError `output_invalid` when there are too many numbers to write out */
-function* writeOut(vectors: readonly string[]): Generator<Piece> {
+function* writeOut(vectors: readonly string[]): Generator<VectorPiece> {
   const count = vectors.reduce((sum, { length }) => sum + Math.floor((length * 3) / 16), 0);
   if (count > mostEmbeddingNumbers) {
     const most = showCount(mostEmbeddingNumbers);
@@ -53,7 +53,7 @@ function* writeOut(vectors: readonly string[]): Generator<Piece> {
 }
 
 /** @returns null when a piece is null */
-async function joinInTurns(pieces: Iterable<Piece>): Promise<string | null> {
+async function joinInTurns(pieces: Iterable<VectorPiece>): Promise<string | null> {
   const texts: string[] = [];
   let taken = 0;
   for (const piece of pieces) {
