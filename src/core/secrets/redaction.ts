@@ -1,6 +1,6 @@
 /**
  * Takes the values of secrets out of what an instance answers, before anything of it is stored or shown: each becomes
- * `[secret NAME]`. It finds the value as it is; as JSON, URLs and forms write it; in base64, also as a part of a longer
+ * `[secret NAME]`. It finds the value as it is; as JSON, URLs, forms and XML write it; in base64, also as a part of a longer
  * text, such as `user:value`; in hexadecimal digits; and each of the first longer lines of a value with several. It does not find
  * other forms, such as a hash, a compressed text, or a value that is split over several strings.
  *
@@ -82,6 +82,12 @@ function inUrl(text: string): readonly string[] {
   return [...forms, ...forms.map((form) => form.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()))];
 }
 
+function inXml(text: string): readonly string[] {
+  const signs = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  const quoted = signs.replaceAll('"', '&quot;');
+  return [signs, quoted, quoted.replaceAll("'", '&#39;'), quoted.replaceAll("'", '&apos;')];
+}
+
 function linesOf(value: string): readonly string[] {
   const lines = value.split(/\r?\n/).map((line) => line.trim());
   return lines.filter(({ length }) => length >= shortestLine).slice(0, mostLines);
@@ -101,6 +107,7 @@ function formsOf(secret: string): readonly string[] {
     value,
     ...inJson(value),
     ...inUrl(value),
+    ...inXml(value),
     ...linesOf(value),
     ...base64,
     ...base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_')),

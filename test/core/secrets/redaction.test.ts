@@ -18,6 +18,8 @@ const forms: readonly (readonly [string, string])[] = [
   ['in JSON inside JSON', JSON.stringify(JSON.stringify({ value }))],
   ['in a URL', encodeURIComponent(value)],
   ['in a form', new URLSearchParams({ value }).toString()],
+  ['in text of XML', value.replaceAll('&', '&amp;')],
+  ['in an attribute of XML', value.replaceAll('&', '&amp;').replaceAll('"', '&quot;')],
   ['in base64', Buffer.from(value).toString('base64')],
   ['in base64url', Buffer.from(value).toString('base64url')],
   ['in base64 behind one character', Buffer.from(`u${value}`).toString('base64')],
