@@ -41,6 +41,12 @@ async function isRefused(headers: Record<string, string>): Promise<boolean> {
   return (await exec(headers)).body.code === 'rate_limited';
 }
 
+/** How many calls of the model have ended because their client left. */
+async function leftCalls(): Promise<number> {
+  const ended = api.db('attempt').where({ capability: 'model.counted' }).whereNotNull('finished_at');
+  return (await ended.whereRaw("error ->> 'code' = 'run_cancelled'")).length;
+}
+
 /** A part of an answer, and then nothing until the request is closed. */
 const half: Handler = (_, response) => {
   response.writeHead(200, { 'content-type': 'application/x-ndjson' });
@@ -62,7 +68,7 @@ const streams = [
 
 describe('a client that leaves early', () => {
   test.each(streams)('after a part of %s %j has used tokens', async (path, body) => {
-    const headers = await aKeyWith({ tokens_per_minute: 100 });
+    const [headers, left] = [await aKeyWith({ tokens_per_minute: 100 }), await leftCalls()];
     model.handle = half;
     const stop = new AbortController();
     const response = await fetch(`${api.url}${path}`, {
@@ -79,11 +85,12 @@ describe('a client that leaves early', () => {
     stop.abort();
     await waitFor('the call to be closed', () => model.execs.at(-1)?.closed);
     model.handle = whole;
-    await waitFor('its tokens to be counted', () => isRefused(headers));
+    await waitFor('its end', async () => (await leftCalls()) > left);
+    expect(await isRefused(headers)).toBe(true);
   });
 
   test('before anything of the answer has used tokens', async () => {
-    const headers = await aKeyWith({ tokens_per_minute: 100 });
+    const [headers, left] = [await aKeyWith({ tokens_per_minute: 100 }), await leftCalls()];
     model.handle = silence;
     const seen = model.execs.length;
     const stop = new AbortController();
@@ -98,7 +105,8 @@ describe('a client that leaves early', () => {
     await asked;
     await waitFor('the call to be closed', () => model.execs.at(-1)?.closed);
     model.handle = whole;
-    await waitFor('its tokens to be counted', () => isRefused(headers));
+    await waitFor('its end', async () => (await leftCalls()) > left);
+    expect(await isRefused(headers)).toBe(true);
   });
 
   test('of a call that is no model has used none', async () => {
