@@ -44,6 +44,14 @@ const specs: Record<string, CapabilitySpec> = {
     },
   ),
   open: aSpec({}, path),
+  large: aSpec(
+    {},
+    {
+      type: 'object',
+      properties: { v: { type: 'array', items: { type: 'number' }, minItems: 9_000_000 } },
+      required: ['v'],
+    },
+  ),
   wide: aSpec(
     {
       type: 'object',
@@ -69,7 +77,7 @@ const judge = createReferenceJudge({ pipeline: 'trailer', version: '1', referenc
 const many: PipelineForm = { kind: 'refused', code: 'pipeline_limit', message: 'too many' };
 
 const facts: DefinitionFacts = {
-  knownCapabilities: new Set(['concat', 'open', 'wide', 'model.fast']),
+  knownCapabilities: new Set(['concat', 'large', 'open', 'wide', 'model.fast']),
   strict: true,
   specsOf: ({ capability = '' }) => {
     const spec = specs[capability];
@@ -253,6 +261,13 @@ const rows: Readonly<Record<string, Row>> = {
   findings_cut: [jsonSteps(list(1_001, (n) => ({ id: `s${n}`, capability: 'none' }))), 'undefined:undefined'],
   json_syntax: [json(',}'), '1:76 /steps/0'],
   key_duplicate: [second('capability: open', 'id: c'), '9:5 /steps/1/id'],
+  list_limit: [
+    steps(
+      '- {id: a, capability: large, for_each: {items: [1, 2]}}',
+      '- {id: b, capability: open, input: {x: "{{ steps.a.output }}"}}',
+    ),
+    '5:42 /steps/1/input/x',
+  ],
   number_inexact: [second('capability: open', 'input: {x: 9007199254740993}'), '9:16 /steps/1/input/x'],
   text_invalid: [second('capability: open', 'input: {x: "a\\0"}'), '9:16 /steps/1/input/x'],
   too_deep: [json(`,"input":{"x":${'['.repeat(120)}`), `1:186 /steps/0/input/x${'/0'.repeat(97)}`],
