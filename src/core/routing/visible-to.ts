@@ -11,7 +11,7 @@ export interface Ownership {
 }
 
 /** The projects that it serves, each once. */
-export function servedProjects({ owner_project, shared_with }: Ownership): 'all' | readonly string[] {
+function servedProjects({ owner_project, shared_with }: Ownership): 'all' | readonly string[] {
   return shared_with === 'all' ? 'all' : [...new Set([owner_project, ...shared_with])];
 }
 

@@ -28,7 +28,7 @@ const listed = `(
   from (select ${instanceColumns} from instance i) v
 )`;
 
-export interface InstanceFilter {
+interface InstanceFilter {
   /** Null: of all projects. */
   readonly projectId: string | null;
   readonly tag: string | null;

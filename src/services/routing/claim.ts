@@ -188,7 +188,7 @@ async function isFitting(
 }
 
 /** The callers that wait for the same slots. */
-export function queueOf(scope: string | null, capability: string): string {
+function queueOf(scope: string | null, capability: string): string {
   return scope === null ? capability : `${capability} ${scope}`;
 }
 
