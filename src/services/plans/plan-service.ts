@@ -3,6 +3,7 @@
  * the definition are among its findings, and so is every fact that would keep the run from succeeding.
  */
 
+import { setImmediate } from 'node:timers/promises';
 import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Finding } from '../../contracts/pipeline-answers.ts';
@@ -11,6 +12,7 @@ import { checkRunnable } from '../../core/definition/checks/check-availability.t
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { Meter, workLimits } from '../../core/expression/meter.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { createTurns } from '../../core/pacing.ts';
 import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
 import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
@@ -29,6 +31,9 @@ import { PlanWork } from './partial-evaluation.ts';
 import { forecastRun } from './run-forecast.ts';
 
 const mostFindings = 1_000;
+
+/** Definitions and jobs of plans at once are read and checked one after the other. */
+const takeTurn = createTurns(setImmediate);
 
 interface PlannedRun {
   readonly context: Pick<PlanContext, 'missing' | 'inputBudget'>;
@@ -134,6 +139,7 @@ export async function planDefinition(
   { project_id }: Pick<Caller, 'project_id'>,
   { definition, pipelines: beside = [], ...wish }: PlanDefinitionRequest,
 ): Promise<Plan> {
+  await takeTurn();
   await requireSoundBeside(ctx, beside);
   return makePlan(ctx, project_id, { known: await ctx.definitions.ofBody(definition), wish, beside });
 }
@@ -146,6 +152,7 @@ interface PlanOrder {
 
 async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Promise<Plan> {
   const { known, beside } = order;
+  await takeTurn();
   const task = await readTask(ctx, projectId, order);
   const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
   const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), beside };
