@@ -157,6 +157,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/capabilities/{name}/heartbeat',
         'POST /v1/capabilities/{name}/undrain',
         'POST /v1/capabilities/{name}/warm',
+        'PUT /v1/capabilities/{name}/sharing',
         'POST /v1/escalations',
         'POST /v1/jobs',
         'POST /v1/keys',
