@@ -31,7 +31,10 @@ beforeAll(async () => {
   router = await createRouterRuntime(config, pino({ level: 'silent' }));
   const { project_id } = await aProject(db);
   const request = async <Body>(_method: string, _path: string, body: unknown) => {
-    const answered = await router.registry.register(project_id, Registration.parse(body));
+    const answered = await router.registry.register(
+      project_id,
+      Registration.parse({ ...Object(body), shared_with: 'all' }),
+    );
     return { status: 201, headers: new Headers(), body: answered as unknown as Body };
   };
   const input = { type: 'object', properties: { id: { type: 'integer' } } };
