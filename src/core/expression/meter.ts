@@ -25,7 +25,7 @@ export const workLimits = {
   /** One of them. */
   price: 100_000,
   /** One of them for an input of usual size, when it is registered. */
-  usualPrice: 10_000,
+  usualPrice: 30_000,
 } as const;
 
 /** What is charged. Nothing that is evaluated is free, so long texts of cheap parts end as well. */
