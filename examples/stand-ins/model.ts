@@ -19,11 +19,15 @@ interface StandInModel {
 }
 
 const mostOutputTokens = 1_000;
-const mostQuestionTokens = 100_000;
+/**
+ * A small number keeps the rate near the price of a call: while calls are open, a budget reserves the rate of each.
+ */
+const mostQuestionTokens = 2_000;
+const charactersPerToken = 4;
 
 /** About as many as a model counts in English. */
 function countTokens(value: unknown): number {
-  return Math.ceil(JSON.stringify(value).length / 4);
+  return Math.ceil(JSON.stringify(value).length / charactersPerToken);
 }
 
 const ModelInput = z.object({
@@ -52,7 +56,7 @@ export function defineStandInModel({ name, description, price, answer }: StandIn
     cost_model: {
       type: 'per_call',
       rate_usd: mostQuestionTokens * input + mostOutputTokens * output,
-      worst_case: `{{ (input.messages | tokens) * ${input} + (input.max_output_tokens ?? ${mostOutputTokens}) * ${output} }}`,
+      worst_case: `{{ ((input.messages | json | length) / 2) * ${input} + (input.max_output_tokens ?? ${mostOutputTokens}) * ${output} }}`,
     },
     settle: 'reported',
     deterministic: true,

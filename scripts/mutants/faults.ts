@@ -22,8 +22,8 @@ const money: readonly Fault[] = [
   {
     name: 'a claim ignores what others have reserved',
     file: 'src/db/sql/money.sql.ts',
-    find: 'l.spent + l.reserved + l.wanted > l.limit_nano\n',
-    put: 'l.spent + l.wanted > l.limit_nano\n',
+    find: 'l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) > l.limit_nano\n',
+    put: 'l.spent + l.wanted - coalesce(p_risk, 0) > l.limit_nano\n',
     tests: ['test/db/money/budget.test.ts'],
   },
   {
@@ -110,15 +110,15 @@ const money: readonly Fault[] = [
   {
     name: 'a claim reserves less than the worst case',
     file: 'src/services/routing/reservation.ts',
-    find: 'const reserved = reservationOf(instance, request, best.costUsd);',
-    put: 'const reserved = reservationOf(instance, request, best.costUsd) / 2n;',
+    find: '    reserved_nano: reserved,\n',
+    put: '    reserved_nano: reserved / 2n,\n',
     tests: ['test/api/calls.test.ts'],
   },
   {
     name: 'a claim is made at a price that has changed',
     file: 'src/db/sql/claims.sql.ts',
-    find: 'or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd then',
-    put: 'then',
+    find: 'or i.cost_type <> c.cost_type or i.rate_usd <> c.rate_usd\n',
+    put: '\n',
     tests: ['test/db/attempt/attempt.test.ts', 'test/db/money/budget.test.ts'],
   },
 ];

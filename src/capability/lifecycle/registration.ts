@@ -85,10 +85,12 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
   };
 
   return {
-    register: ({ spec, settle, ...facts }, endpoint, queue_depth) => {
+    register: ({ spec, cost_model, tags, max_concurrency, settle, ...optional }, endpoint, queue_depth) => {
+      const { warm_up, shared_with } = optional;
       const { name, version } = spec;
       const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
-      const body = { name, version, ...urls, ...facts, queue_depth };
+      const always = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
+      const body = { ...always, warm_up, shared_with };
       const sent = settle === 'reported' ? { ...body, settle } : body;
       return call('POST', base, sent, timeoutMs.register);
     },

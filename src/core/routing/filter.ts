@@ -66,10 +66,12 @@ function refuseByState({ state }: InstanceSnapshot): Verdict | null {
 
 /**
  * R4, in doubles. They are exact enough to rule out a call that cannot fit. The claim, which counts whole nano-USD in
- * the database, refuses any that passes by a rounding error.
+ * the database, refuses any that passes by a rounding error. A price by the input is reckoned when the instance is
+ * vetted, so nothing refuses it before.
  */
 function refuseByPrice(instance: InstanceSnapshot, request: RouteRequest, costUsd: number): Verdict | null {
   const { ceilingUsd, headroomUsd } = request;
+  if (instance.spec_digest === null && instance.worst_case != null) return null;
   if (ceilingUsd !== null && costUsd > ceilingUsd) return 'over_ceiling';
   if (ceilingUsd !== null && worstCaseUsd(instance, request) > ceilingUsd) return 'over_ceiling';
   const isOver = headroomUsd !== null && reservedUsd(instance, request, costUsd) > headroomUsd;

@@ -257,6 +257,12 @@ describe('a choice by the input', () => {
     expect(choose([model], aRequest({ ceilingUsd: 0.05 }), 1).best).toBeNull();
   });
 
+  it('refuses none for its price before it is vetted: until then no price by the input is reckoned', () => {
+    const unvetted = { ...model, spec_digest: null };
+    const { best, verdicts } = choose([unvetted], aRequest({ ceilingUsd: 0.05 }), 1);
+    expect([best?.instance, verdicts.get('over_ceiling')]).toEqual([unvetted, undefined]);
+  });
+
   it('takes the cheaper of two for this input', () => {
     const short = aPaid('short', 1, { worst_case: '{{ (input | tokens) * 0.001 }}' });
     const flat = aPaid('flat', 0.1);
