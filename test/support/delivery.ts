@@ -78,8 +78,15 @@ export async function someDelivered(
   }
   for (let n = 0; n < count.ladders; n++) {
     const empty = { ladder: '{}', model_spec: '{}', job_type: 'summary', prompt: 'p', escalation_level: 2 };
+    const caller = { key_id: 'key_1', scopes: [], names: null, token_rates: [] };
     const escalation_id = newId('escalation');
-    await db('escalation').insert({ ...empty, escalation_id, project_id, start_delivered_at: hourAgo() });
+    await db('escalation').insert({
+      ...empty,
+      caller,
+      escalation_id,
+      project_id,
+      start_delivered_at: hourAgo(),
+    });
   }
   for (let n = 0; n < count.schedules; n++) {
     const schedule_id = newId('schedule');

@@ -64,7 +64,8 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
 async function fillLearning({ db, mark }: World, project_id: string, run_id: string): Promise<void> {
   const escalation_id = newId('escalation');
   const open = { project_id, job_type: mark, prompt: mark, ladder: {}, escalation_level: 0, model_spec: {} };
-  await db('escalation').insert({ ...open, escalation_id });
+  const caller = { key_id: 'key_1', scopes: [], names: null, token_rates: [] };
+  await db('escalation').insert({ ...open, escalation_id, caller });
   const ofStep = newId('escalation');
   await db('escalation').insert({ ...open, escalation_id: ofStep, run_id, step_id: 'a', item: 0 });
   const place = { run_id, step_id: 'a', item: 0 };

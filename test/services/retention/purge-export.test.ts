@@ -83,6 +83,7 @@ async function makeLooseCalls(project_id: string, instance: Instance): Promise<v
     ladder: '{}',
     escalation_level: 0,
     model_spec: '{}',
+    caller: { key_id: 'key_1', scopes: [], names: null, token_rates: [] },
     state: 'succeeded',
     finished_at: new Date(),
   });
