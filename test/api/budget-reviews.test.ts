@@ -31,7 +31,7 @@ beforeEach(async () => {
   await setDaily('project', 1);
   runs = [];
   for (let n = 0; n < 2; n++) {
-    const body = { definition: { pipeline: 'paid', version: '1', steps }, job: {} };
+    const body = { definition: { pipeline: 'paid', version: '1', steps }, job: {}, budget_ceiling_usd: 1 };
     runs.push((await readJson<Run>(api.call('/v1/runs', { body })))[1]);
   }
 });
