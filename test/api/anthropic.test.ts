@@ -1,50 +1,30 @@
 /** Anthropic's own library, changed in nothing but address and key, on models behind the real router. */
 import Anthropic from '@anthropic-ai/sdk';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { readModelSettings } from '../../capabilities/model/configuration.ts';
-import { defineModel } from '../../capabilities/model/define-model.ts';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import type { Decision } from '../../src/contracts/decision.ts';
-import { serve } from '../capability/support/capabilities.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject } from '../support/direct-calls.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
+import { createServedModels } from '../support/served-models.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
 let provider: ModelServer;
 let client: Anthropic;
-const instances: RunningInstance[] = [];
+let models: ReturnType<typeof createServedModels>;
 
 beforeAll(async () => {
   globalThis.AI_SDK_LOG_WARNINGS = false;
   [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
+  models = createServedModels(api, provider);
   client = new Anthropic({ baseURL: `${api.url}/anthropic`, apiKey: api.apiKey, maxRetries: 0 });
   const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
-  await start('model.claude-large', prices);
+  await models.start('model.claude-large', prices);
 });
 beforeEach(() => provider.answer(() => ({ text: 'Hello, world', usage: [1_000, 500] })));
 afterAll(async () => {
-  await Promise.all(instances.map((instance) => instance.stop()));
+  await models.stop();
   await Promise.all([provider.close(), api.close()]);
 });
-
-async function start(name: string, more: Record<string, string>): Promise<void> {
-  const settings = readModelSettings({
-    MODEL_CAPABILITY: name,
-    MODEL_PROVIDER: 'openai-compatible',
-    MODEL_BASE_URL: provider.url,
-    MODEL_NAME: 'small',
-    ...more,
-  });
-  const instance = await serve(defineModel(settings), { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
-  instances.push(instance);
-  await waitFor('the router to know it', async () => {
-    const answer = await api.call('/v1/route', { body: { capability: name } });
-    const { candidates = [] } = (await answer.json()) as Partial<Decision>;
-    return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
-  });
-}
 
 const hi = [{ role: 'user', content: 'Hi' }] as const satisfies Anthropic.MessageParam[];
 const basics = { model: 'claude-large', max_tokens: 50 };

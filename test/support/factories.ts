@@ -68,6 +68,7 @@ export async function anInstance(
       owner_project,
       endpoint,
       shared_with: JSON.stringify(instance.shared_with ?? 'all'),
+      known_digest: instance.spec_digest ?? null,
     })
     .returning('*');
   return rows[0] as InstanceColumns;

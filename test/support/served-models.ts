@@ -8,7 +8,7 @@ import type { TestApi } from './api.ts';
 import type { ModelServer } from './model-server.ts';
 
 interface ServedModels {
-  /** @param more settings of the instance; the router knows it when this resolves */
+  /** It serves all projects; the router knows it when this resolves. @param more settings of the instance */
   start(name: string, more?: Record<string, string>): Promise<RunningInstance>;
   stop(): Promise<void>;
 }
@@ -28,7 +28,11 @@ export function createServedModels(
         ...more,
       });
       const capability = name.startsWith('embed.') ? defineEmbedding(settings) : defineModel(settings);
-      const instance = await serve(capability, { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
+      const instance = await serve(capability, {
+        ROUTER_URL: api.url,
+        ROUTER_TOKEN: api.apiKey,
+        SHARED_WITH: 'all',
+      });
       instances.push(instance);
       await api.waitForInstance(name, instance.endpoint);
       return instance;
