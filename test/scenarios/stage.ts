@@ -34,7 +34,7 @@ export interface Stage {
   readonly registry: TestRegistry;
   /** @param limitUsd 0 = none @param timezone default: one in which the day has no end while the scenario plays */
   aProject(limitUsd: number, timezone?: string): Promise<string>;
-  /** Starts instances, registers them, and waits until their specs are known. */
+  /** Starts instances, registers them for all projects, and waits until their specs are known. */
   startFleet(projectId: string, options: readonly MemberOptions[]): Promise<JournalFleet>;
   register(projectId: string, instance: JournalInstance): Promise<void>;
   readonly places: number;
@@ -118,7 +118,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 
   const register: Stage['register'] = async (projectId, { endpoint, ...member }) => {
     const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
-    await registry.register(projectId, Registration.parse({ ...member, ...urls, version: '1.0.0' }));
+    const shared = { ...member, ...urls, version: '1.0.0', shared_with: 'all' };
+    await registry.register(projectId, Registration.parse(shared));
   };
 
   const router: Stage['router'] = async (place) => {
