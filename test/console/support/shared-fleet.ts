@@ -1,6 +1,6 @@
 /**
- * The instances that projects of the console's tests call, started once for all of them: the name of a capability
- * belongs to the project that has registered it first.
+ * The instances that projects of the console's tests call, started once for all of them: whoever lends the
+ * Capstan owns them and shares them with every project.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -73,7 +73,7 @@ type Lender = CapstanClient & { readonly mediaUrl: string };
 
 async function startMember(capstan: Lender, index: number): Promise<Instance> {
   const { handle = echo, ...options } = members[index] as (typeof members)[number];
-  const instance = await startInstance(capstan, options);
+  const instance = await startInstance(capstan, { ...options, shared_with: 'all' });
   instance.handle = options.name === 'concat' ? writing(capstan.mediaUrl) : handle;
   return instance;
 }
