@@ -38,9 +38,9 @@ beforeAll(async () => {
   });
   db = connectDatabase(capstan.databaseUrl, 3);
   temporal = new Client({ connection: await Connection.connect({ address: inject('temporalAddress') }) });
-  const cost_model = { type: 'per_call', rate_usd: 0.25 };
-  instances.push(await startInstance(capstan, { name: 'echo', cost_model, deterministic: true }));
-  const holder = await startInstance(capstan, { name: 'hold', cost_model });
+  const shared = { cost_model: { type: 'per_call', rate_usd: 0.25 }, shared_with: 'all' } as const;
+  instances.push(await startInstance(capstan, { name: 'echo', ...shared, deterministic: true }));
+  const holder = await startInstance(capstan, { name: 'hold', ...shared });
   instances.push(holder);
   holder.handle = (exec, response) =>
     void held.push({ exec, release: () => answer(response, 200, { ok: true, output: exec.input }) });

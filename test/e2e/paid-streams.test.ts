@@ -83,7 +83,7 @@ beforeAll(async () => {
   const { cost_model, tags, settle } = capability;
   const { name, version } = capability.spec;
   const places = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
-  const facts = { name, version, cost_model, tags, settle, max_concurrency: 2 * streams };
+  const facts = { name, version, cost_model, tags, settle, max_concurrency: 2 * streams, shared_with: 'all' };
   const { status } = await capstan.request('POST', '/v1/capabilities', { ...facts, ...places });
   expect(status).toBe(201);
 });

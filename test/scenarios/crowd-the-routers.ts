@@ -26,15 +26,15 @@ export async function crowdRouters(stage: Stage, { calls }: { readonly calls: nu
   const projects = await Promise.all(priorities.map(() => stage.aProject(calls)));
   const names = ['one', 'two', 'three'].map((name) => `crowd-the-routers.${name}`);
   const cost_model = { type: 'per_call', rate_usd: 1 } as const;
-  const speed = { minMs: 10, maxMs: 40 };
+  const common = { minMs: 10, maxMs: 40, shared_with: 'all' } as const;
   const owner = projects[0] as string;
   const free = await stage.startFleet(
     owner,
-    names.map((name) => ({ ...speed, name, max_concurrency: 4 })),
+    names.map((name) => ({ ...common, name, max_concurrency: 4 })),
   );
   const paid = await stage.startFleet(
     owner,
-    names.map((name) => ({ ...speed, name, cost_model, max_concurrency: 128, tags: ['hosted'] })),
+    names.map((name) => ({ ...common, name, cost_model, max_concurrency: 128, tags: ['hosted'] })),
   );
   const before = await countDeadlocks(stage);
   const orders = manyOrders(calls, (at) => ({

@@ -23,7 +23,7 @@ const untilMidnightMs = 500;
 const capability = { short: 'pass-midnight', long: 'pass-midnight.long' } as const;
 
 async function startInstances(stage: Stage): Promise<void> {
-  const member = { max_concurrency: 256, tags: ['hosted'] };
+  const member = { max_concurrency: 256, tags: ['hosted'], shared_with: 'all' } as const;
   const cost_model = { type: 'per_call', rate_usd: 1 } as const;
   await stage.startFleet(await stage.aProject(0), [
     { ...member, cost_model, name: capability.short, minMs: 5, maxMs: 15 },

@@ -1,5 +1,5 @@
 /** Messages between a test and its process of instances, and the lines of their journal. */
-import type { CostModel } from '../../src/contracts/capability.ts';
+import type { CostModel, SharedWith } from '../../src/contracts/capability.ts';
 
 /** One instance of a process. */
 export interface FleetMember {
@@ -13,6 +13,8 @@ export interface FleetMember {
   readonly maxMs: number;
   /** The share of calls that end with 500. */
   readonly failureShare: number;
+  /** Default: none, it serves the project that registers it. */
+  readonly shared_with?: SharedWith;
 }
 
 export interface ToInstances {
