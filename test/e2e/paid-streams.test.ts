@@ -121,9 +121,9 @@ interface Project {
   readonly keys: readonly string[];
 }
 
-/** A project whose day admits exactly so many calls. */
+/** A project whose day admits exactly so many calls: the last by its worst case, beside open ones at the rate. */
 async function aProject(): Promise<Project> {
-  const daily_limit_usd = Number((admitted * reservedUsd).toFixed(9));
+  const daily_limit_usd = Number(((admitted - 1) * rateUsd + reservedUsd).toFixed(9));
   const { body } = await capstan.request<{ project_id: string }>('POST', '/v1/projects', {
     name: 'streams',
     daily_limit_usd,
@@ -143,7 +143,7 @@ async function knowInstance(): Promise<void> {
       input,
     });
     reservedUsd = body.candidates[0]?.worst_case_usd ?? 0;
-    return body.chosen === instance.endpoint;
+    return body.chosen === instance.endpoint && reservedUsd > 0;
   });
 }
 
