@@ -228,6 +228,27 @@ export function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
   );
 }
 
+/** The last failure of a call that is to be made again. */
+interface LastFailure {
+  readonly is_counted: boolean;
+  /** Counted failures of the call. */
+  readonly counted: number;
+  /** Since it was stored, ms. */
+  readonly age_ms: number;
+}
+
+/** @returns undefined when the last attempt has not failed */
+export function readLastFailure(db: Db, key: string): Promise<LastFailure | undefined> {
+  return query<LastFailure>(db).first(
+    `select counted as is_counted,
+       (select count(*)::int from attempt where key = ? and counted) as counted,
+       (extract(epoch from clock_timestamp() - finished_at) * 1000)::float8 as age_ms
+     from (select * from attempt where key = ? order by number desc limit 1) a
+     where finished_at is not null and error is not null`,
+    [key, key],
+  );
+}
+
 /** Takes a call away from the process that makes it, which learns of that at its next lease renewal. */
 export async function loseOpenAttempt(db: Db, key: string): Promise<void> {
   await db.raw(

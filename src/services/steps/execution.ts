@@ -59,6 +59,7 @@ import {
   readStepPause,
   waitForCall,
   waitForRest,
+  waitForRetry,
   waitForSlot,
 } from './waits.ts';
 
@@ -245,7 +246,8 @@ async function callUnlessPaused(
   work: StepWork<StepExecution | WaitingStep>,
   { request, control }: AskedStep,
 ): Promise<StepExecution | WaitingStep> {
-  return (await holdIfPaused(ctx.db, request, control)) ?? callForStep(ctx, work, control);
+  const held = await holdIfPaused(ctx.db, request, control);
+  return held ?? (await waitForRetry(ctx.db, work, { request, control })) ?? callForStep(ctx, work, control);
 }
 
 export type RevisionCtx = StepCallCtx & LineCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;

@@ -11,6 +11,7 @@
  */
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
+import { backoffMs, hasTimeFor, uncountedDelay } from '../../core/call/retry.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -19,7 +20,7 @@ import { nameRefusing } from '../../core/money/scoped-budget.ts';
 import { lineOf, rankOf, routeOfLine, standAsideMs } from '../../core/routing/call-line.ts';
 import { createRouteFilter, excludeByRoute } from '../../core/routing/filter.ts';
 import { toQueueTimeout, waitForCapabilityOf } from '../../core/run/step-rules.ts';
-import type { StepKey } from '../../db/attempt/attempt.ts';
+import { readLastFailure, type StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { isRegistered } from '../../db/instance/capability-name.ts';
@@ -63,6 +64,38 @@ export async function waitForCall(ctx: LineCtx, work: Work, stop: CallStop): Pro
   if (!needsTimer) return null;
   const until = new Date(Date.now() + delayMs);
   return { kind: 'waiting', awaiting: 'retry', until, ref: null, leftMs: leftMs - delayMs, rounds: round };
+}
+
+interface AskedAgain {
+  readonly request: Pick<StepRequest, 'again'>;
+  readonly control: Pick<StepControl, 'remainingMs' | 'round'>;
+}
+
+/**
+ * A step that fails after its batch has reported tells nobody of its pause, and the queue goes on with it at once, maybe
+ * in another process. What is left of the pause is read from its last attempt (B8).
+ * @returns null when none is left, or too little time for a call after it
+ */
+export async function waitForRetry(
+  db: Db,
+  { context, step, key }: Work,
+  { request, control: { remainingMs, round } }: AskedAgain,
+): Promise<WaitingStep | null> {
+  const last = request.again && round === 1 ? await readLastFailure(db, callKeyOf(key)) : undefined;
+  if (last === undefined) return null;
+  const { retry } = resolveStepSettings(context.definition, step.definition);
+  const [spacing, failures] = last.is_counted ? [retry, last.counted] : [uncountedDelay, round];
+  const delayMs = backoffMs(spacing, failures, Math.random()) - last.age_ms;
+  if (delayMs <= 0 || !hasTimeFor(delayMs, remainingMs)) return null;
+  const until = new Date(Date.now() + delayMs);
+  return {
+    kind: 'waiting',
+    awaiting: 'retry',
+    until,
+    ref: null,
+    leftMs: remainingMs - delayMs,
+    rounds: round,
+  };
 }
 
 // Waiting for a slot is a wait: a row in the line, which counts against no timeout but the step's own `queue_timeout`.

@@ -170,9 +170,45 @@ it('what has to be tried again later is no failure: the queue goes on with it, a
   expect(row?.state).toBe('retrying');
   instance.handle = echo;
   await db('instance').where({ name: 'busy' }).update({ breaker_until: null });
+  // its pause is over
+  await db('attempt')
+    .where({ run_id: run.run_id })
+    .update({ finished_at: new Date(0) });
   const end = await world.newWorker().execute(run, { step_id: 'a', again: true });
   expect(end).toMatchObject({ kind: 'succeeded' });
 });
+
+it.each([
+  ['a counted one, in its process', 500, true, 10_000, '10s'],
+  ['one that does not count, in another process', 503, false, 500, '10ms'],
+  ['a counted one, in another process', 500, false, 9_000, '9s'],
+] as const)(
+  'the pause after a failure that comes when the batch has reported is kept: %s',
+  async (_, status, isSame, pauseMs, initial) => {
+    const open: (() => void)[] = [];
+    const fail: Handler = (_exec, response) =>
+      void open.push(() => answer(response, status, { ok: false, error: 'broken' }));
+    const name = `late-${status}-${pauseMs}`;
+    const { instance, run, batch } = await someSteps(name, fail, [{ retry: { max: 2, initial } }]);
+    const worker = world.newWorker();
+    expect(told(await worker.inline()(batch))).toEqual(['again']);
+    await waitFor('the call', () => open.length > 0);
+    open[0]?.();
+    const last = await waitFor('its failure', () =>
+      db('attempt').where({ run_id: run.run_id }).whereNotNull('finished_at').first('finished_at'),
+    );
+    const next = isSame ? worker : world.newWorker();
+    const end = await next.execute(run, { step_id: 'a', again: true });
+    expect(end).toMatchObject({ kind: 'waiting', awaiting: 'retry', rounds: 1 });
+    const { until } = end as { until: Date };
+    expect(until.getTime() - last.finished_at.getTime()).toBeGreaterThanOrEqual(pauseMs * 0.79);
+    expect(instance.execs).toHaveLength(1);
+    instance.handle = echo;
+    await db('instance').where({ name }).update({ breaker_until: null });
+    const resumed = await world.newWorker().execute(run, { step_id: 'a', resumed: true });
+    expect(resumed).toMatchObject({ kind: 'succeeded', attempt: { number: 2 } });
+  },
+);
 
 it('a step that is sent at most once is not sent in a batch', async () => {
   const { instance, run, batch } = await someSteps('once', echo, [{ retry: { max: 0 } }]);
