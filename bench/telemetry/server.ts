@@ -64,7 +64,7 @@ const ctx = {
   logger: pino({ level: 'warn', mixin: telemetry.logFields }),
   telemetry,
   verifiedKeys: { get: () => holder },
-  fleet: { of: () => ({ instances: [newClaim().instance], priorMs: 1 }) },
+  fleet: { seenBy: () => ({ of: () => ({ instances: [newClaim().instance], priorMs: 1 }) }) },
   openCalls: createOpenCalls(),
   callCapability,
 } as unknown as ServerCtx;
