@@ -27,6 +27,7 @@ const observed = { telemetry, attemptSpans: new WeakMap() };
 const holder = { key_id: 'key_bench', scopes: new Set(['capability:call']), projects: ['prj_bench'] };
 const request = {
   projectId: 'prj_bench',
+  caller: { key_id: 'key_bench', scopes: [], names: null, token_rates: [] },
   step: null,
   route: { capability: 'bench-free', priority: 'standard' },
 } as unknown as CallRequest;
