@@ -63,9 +63,9 @@ beforeAll(async () => {
   models = createServedModels(
     { url: api.url, apiKey: first.apiKey, waitForInstance: api.waitForInstance },
     provider,
+    'none',
   );
   endpoint = (await models.start(name, { MODEL_RATE_USD: '0.25' })).endpoint;
-  await share([]); // served models of tests are shared with all
   const answer = await first.call(`/v1/capabilities/${name}/exec`, { body: { input } });
   foreignDecision = ((await answer.json()) as { routing: { decision_id: string } }).routing.decision_id;
   await second.call('/v1/pipelines', { body: definition });

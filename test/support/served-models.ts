@@ -8,14 +8,16 @@ import type { TestApi } from './api.ts';
 import type { ModelServer } from './model-server.ts';
 
 interface ServedModels {
-  /** It serves all projects; the router knows it when this resolves. @param more settings of the instance */
+  /** The router knows it when this resolves. @param more settings of the instance */
   start(name: string, more?: Record<string, string>): Promise<RunningInstance>;
   stop(): Promise<void>;
 }
 
+/** @param sharedWith other projects than that of the key */
 export function createServedModels(
   api: Pick<TestApi, 'url' | 'apiKey' | 'waitForInstance'>,
   provider: ModelServer,
+  sharedWith: 'all' | 'none' = 'all',
 ): ServedModels {
   const instances: RunningInstance[] = [];
   return {
@@ -31,7 +33,7 @@ export function createServedModels(
       const instance = await serve(capability, {
         ROUTER_URL: api.url,
         ROUTER_TOKEN: api.apiKey,
-        SHARED_WITH: 'all',
+        ...(sharedWith === 'all' ? { SHARED_WITH: 'all' } : {}),
       });
       instances.push(instance);
       await api.waitForInstance(name, instance.endpoint);
