@@ -72,6 +72,7 @@ class WatchedLoop implements FreezeWatch {
   }
 
   arrivedAt(nowMs: number, reading: Parameters<FreezeClock['arrivedAt']>[1]): number {
+    if (!this.#log.isCatchingUp(nowMs)) return nowMs; // as a rule
     this.#hear();
     return this.#log.arrivedAt(nowMs, reading);
   }

@@ -7,7 +7,7 @@ import type { Db } from '../../src/db/connect.ts';
 import type { DeliveryCtx } from '../../src/services/delivery/deliveries.ts';
 import { newId } from '../../src/services/ids.ts';
 import { createStartMarks } from '../../src/services/runs/delivery.ts';
-import { aProject, aRun } from './factories.ts';
+import { aCallingKey, aProject, aRun } from './factories.ts';
 import { fakeWorkflows } from './run-workflows.ts';
 
 interface KnownTemporal {
@@ -78,11 +78,10 @@ export async function someDelivered(
   }
   for (let n = 0; n < count.ladders; n++) {
     const empty = { ladder: '{}', model_spec: '{}', job_type: 'summary', prompt: 'p', escalation_level: 2 };
-    const caller = { key_id: 'key_1', scopes: [], names: null, token_rates: [] };
     const escalation_id = newId('escalation');
     await db('escalation').insert({
       ...empty,
-      caller,
+      caller: aCallingKey(),
       escalation_id,
       project_id,
       start_delivered_at: hourAgo(),

@@ -7,6 +7,7 @@ import { setScopedBudget } from '../../../src/db/money/scoped-budget.ts';
 import { newId } from '../../../src/services/ids.ts';
 import type { MediaLibrary } from '../../../src/services/media/media-library.ts';
 import {
+  aCallingKey,
   aClaim,
   anEnd,
   anInstance,
@@ -64,8 +65,7 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
 async function fillLearning({ db, mark }: World, project_id: string, run_id: string): Promise<void> {
   const escalation_id = newId('escalation');
   const open = { project_id, job_type: mark, prompt: mark, ladder: {}, escalation_level: 0, model_spec: {} };
-  const caller = { key_id: 'key_1', scopes: [], names: null, token_rates: [] };
-  await db('escalation').insert({ ...open, escalation_id, caller });
+  await db('escalation').insert({ ...open, escalation_id, caller: aCallingKey() });
   const ofStep = newId('escalation');
   await db('escalation').insert({ ...open, escalation_id: ofStep, run_id, step_id: 'a', item: 0 });
   const place = { run_id, step_id: 'a', item: 0 };

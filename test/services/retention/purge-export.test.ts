@@ -11,6 +11,7 @@ import { createPurgeExport } from '../../../src/services/retention/deletion-pass
 import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
+  aCallingKey,
   aClaim,
   anEnd,
   anInstance,
@@ -83,7 +84,7 @@ async function makeLooseCalls(project_id: string, instance: Instance): Promise<v
     ladder: '{}',
     escalation_level: 0,
     model_spec: '{}',
-    caller: { key_id: 'key_1', scopes: [], names: null, token_rates: [] },
+    caller: aCallingKey(),
     state: 'succeeded',
     finished_at: new Date(),
   });
