@@ -62,8 +62,12 @@ export async function waitForCall(ctx: LineCtx, work: Work, stop: CallStop): Pro
     !(await isUnderWay(db, callKeyOf(work.key)));
   if (isMissing) return waitForCapability(db, work, capability);
   if (!needsTimer) return null;
-  const until = new Date(Date.now() + delayMs);
-  return { kind: 'waiting', awaiting: 'retry', until, ref: null, leftMs: leftMs - delayMs, rounds: round };
+  return waitToRetry(delayMs, { leftMs: leftMs - delayMs, rounds: round });
+}
+
+/** @param left what the step has left when its next attempt is due */
+function waitToRetry(delayMs: number, left: Pick<WaitingStep, 'leftMs' | 'rounds'>): WaitingStep {
+  return { kind: 'waiting', awaiting: 'retry', until: new Date(Date.now() + delayMs), ref: null, ...left };
 }
 
 interface AskedAgain {
@@ -87,15 +91,7 @@ export async function waitForRetry(
   const [spacing, failures] = last.is_counted ? [retry, last.counted] : [uncountedDelay, round];
   const delayMs = backoffMs(spacing, failures, Math.random()) - last.age_ms;
   if (delayMs <= 0 || !hasTimeFor(delayMs, remainingMs)) return null;
-  const until = new Date(Date.now() + delayMs);
-  return {
-    kind: 'waiting',
-    awaiting: 'retry',
-    until,
-    ref: null,
-    leftMs: remainingMs - delayMs,
-    rounds: round,
-  };
+  return waitToRetry(delayMs, { leftMs: remainingMs - delayMs, rounds: round });
 }
 
 // Waiting for a slot is a wait: a row in the line, which counts against no timeout but the step's own `queue_timeout`.
@@ -285,14 +281,8 @@ export async function readStepPause(
 ): Promise<StepPause<WaitingStep>> {
   const { is_paused, paused_ms } = await readPause(db, run_id);
   const passedMs = Math.min(Math.max(0, paused_ms - before), Date.now() - askedAtMs);
-  const hold = (remainingMs: number, delayMs: number): WaitingStep => ({
-    kind: 'waiting',
-    awaiting: 'retry',
-    until: new Date(Date.now() + delayMs),
-    ref: null,
-    leftMs: remainingMs + passedMs,
-    rounds: round,
-  });
+  const hold = (remainingMs: number, delayMs: number): WaitingStep =>
+    waitToRetry(delayMs, { leftMs: remainingMs + passedMs, rounds: round });
   return { passedMs, hold: is_paused || passedMs > 0 ? hold : () => null };
 }
 
