@@ -19,6 +19,8 @@ interface PauseCase {
   readonly instances?: number;
   /** Between one call and the next, without jitter, ms. */
   readonly pauses: readonly number[];
+  /** They begin with the call before, not with its end: its answer names a moment. */
+  readonly isDated?: true;
   /** The instance of each call. Default: always the first. */
   readonly order?: readonly number[];
 }
@@ -59,6 +61,7 @@ const cases: readonly PauseCase[] = [
     step: { retry: { max: 1, initial: '10ms' } },
     replies: [busy(503, '2500ms'), {}],
     pauses: [1_500], // a date has whole seconds
+    isDated: true,
   },
   {
     name: 'an instance that refuses work is asked again ever more rarely, and it does not count',
@@ -126,7 +129,9 @@ describe.each(['inline', 'queued'] as const)('on Temporal, %s', (dispatch) => {
   it.concurrent.each(cases.map((one, at) => [one.name, one, `p${dispatch}${at}`] as const))(
     '%s',
     async (_, one, suffix) => {
-      const { outcome, arrivals, pauses } = await playCase({ capstan, db }, toCase(one, dispatch), suffix);
+      const played = await playCase({ capstan, db }, toCase(one, dispatch), suffix);
+      const { outcome, arrivals } = played;
+      const pauses = one.isDated ? played.gaps : played.pauses;
       expect(outcome).toBe('succeeded');
       expect({ pauses, isEach: one.pauses.map((pause, at) => (pauses[at] ?? -1) >= pause * 0.79) }).toEqual({
         pauses,

@@ -18,16 +18,20 @@ export type SeenRun = Pick<LocalResult, 'outcome' | 'error' | 'output' | 'steps'
   Pick<CaseFleet, 'arrivals'> & {
     /** Between the end of an attempt and the beginning of the next one, by the database's clock, ms. */
     readonly pauses: readonly number[];
+    /** The same from the beginning of an attempt: a date that an answer names does not wait for its end. */
+    readonly gaps: readonly number[];
   };
 
-async function readPauses({ db }: CaseHost, runId: string): Promise<number[]> {
+async function readPauses({ db }: CaseHost, runId: string): Promise<Pick<SeenRun, 'pauses' | 'gaps'>> {
   const attempts = await db('attempt')
     .where({ run_id: runId })
     .orderBy('number')
     .select('started_at', 'finished_at');
-  return attempts
-    .slice(1)
-    .map(({ started_at }, at) => started_at.getTime() - (attempts[at]?.finished_at?.getTime() ?? 0));
+  const between = (column: 'started_at' | 'finished_at'): number[] =>
+    attempts
+      .slice(1)
+      .map(({ started_at }, at) => started_at.getTime() - (attempts[at]?.[column]?.getTime() ?? 0));
+  return { pauses: between('finished_at'), gaps: between('started_at') };
 }
 
 /** Cases run at the same time, so each has capabilities of its own. */
@@ -103,7 +107,7 @@ export async function playCase(host: CaseHost, one: ConformanceCase, suffix: str
       steps: steps.flat(),
       calls: fleet.calls(),
       arrivals: fleet.arrivals,
-      pauses: await readPauses(host, run_id),
+      ...(await readPauses(host, run_id)),
     };
   } finally {
     stop.abort();

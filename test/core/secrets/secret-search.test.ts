@@ -19,7 +19,7 @@ describe('the work of a search', () => {
     ],
     ['each the beginning of the next', numbered(400, (at) => 'a'.repeat(at + 8)), 'a'.repeat(200_000)],
     ['each the end of the next', numbered(400, (at) => `${'b'.repeat(at + 8)}c`), 'b'.repeat(200_000)],
-    ['a period that never ends', ['ab'.repeat(5_000) + 'c'], 'ab'.repeat(100_000)],
+    ['a period that never ends', [`${'ab'.repeat(5_000)}c`], 'ab'.repeat(100_000)],
     [
       'a thousand first letters',
       numbered(1_000, (at) => `${String.fromCharCode(400 + at)}1234567`),
