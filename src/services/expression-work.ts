@@ -11,25 +11,36 @@ import { AppError } from '../errors/app-error.ts';
 const unitsPerTurn = 50_000;
 
 let done = 0;
-let rest: Promise<void> | null = null;
+let isServing = false;
+const waiting: (() => void)[] = [];
+
+/** In each turn of the event loop, those that wait continue one after the other until the turn has its work. */
+async function serve(): Promise<void> {
+  isServing = true;
+  do {
+    await setImmediate();
+    done = 0;
+    for (
+      let next = waiting.shift();
+      next !== undefined;
+      next = done < unitsPerTurn ? waiting.shift() : undefined
+    ) {
+      next();
+      await null; // its evaluation is done when this continues
+    }
+  } while (waiting.length > 0 || done >= unitsPerTurn);
+  isServing = false;
+}
 
 /** Counts work that was done in this turn. */
 export function noteWork(units: number): void {
   done += units;
-  if (done < unitsPerTurn || rest !== null) return;
-  rest = setImmediate().then(() => {
-    done = 0;
-    rest = null;
-  });
-}
-
-async function waitForRest(): Promise<void> {
-  while (rest !== null) await rest;
+  if (done >= unitsPerTurn && !isServing) void serve();
 }
 
 /** @returns what to wait for before more work is done; null as a rule, so that nothing is awaited in vain */
 export function turnFor(): Promise<void> | null {
-  return rest === null ? null : waitForRest();
+  return isServing ? new Promise((resolve) => waiting.push(resolve)) : null;
 }
 
 /** Evaluates, and counts it. @param meter that the evaluation draws on */
