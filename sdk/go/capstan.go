@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 const (
@@ -593,7 +594,7 @@ func run[In, Out any](ctx context.Context, c Capability[In, Out], env func(strin
 
 // sharedWith reads the other projects that an instance serves: "all", or a list of ids; nil if it is not set.
 func sharedWith(text string) any {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	words := strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	if len(words) == 0 {
 		return nil
 	}

@@ -294,6 +294,37 @@ func TestItRegistersAgainAndAgainThenLetsItsCallsEnd(t *testing.T) {
 	}
 }
 
+func TestItRegistersTheProjectsThatItServes(t *testing.T) {
+	for text, want := range map[string]any{
+		"all":                "all",
+		"prj_a,all":          "all",
+		"prj_a,prj_b":        []any{"prj_a", "prj_b"},
+		" prj_a ,\n\tprj_b ": []any{"prj_a", "prj_b"},
+		"none":               []any{},
+		"none prj_a":         []any{"prj_a"},
+		"":                   nil,
+		" , ":                nil,
+	} {
+		server, requests := aRouter(t)
+		ctx, stop := context.WithCancel(context.Background())
+		done := make(chan error)
+		env := func(name string) string {
+			if name == "SHARED_WITH" {
+				return text
+			}
+			return environment(server.URL)(name)
+		}
+		go func() { done <- run(ctx, Capability[order, receipt]{Name: "order", Version: "1", Exec: count}, env) }()
+		if got := (<-requests).body["shared_with"]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %#v, want %#v", text, got, want)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestARefusedRegistrationEndsTheStart(t *testing.T) {
 	server, _ := aRouter(t, 403)
 	c := Capability[order, receipt]{Name: "order", Version: "1", Exec: count}

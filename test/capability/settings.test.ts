@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { localAddress, readSettings } from '../../src/capability/settings.ts';
+import { localAddress, readSettings, readSharedWith } from '../../src/capability/settings.ts';
 
 describe('readSettings', () => {
   it('has safe defaults, and takes empty variables as absent', () => {
@@ -31,4 +31,18 @@ it.each([
   ['10.1.2.3', 'http://10.1.2.3:81'],
 ])('a server on %s is reached at %s', (host, address) => {
   expect(localAddress(host, 81)).toBe(address);
+});
+
+it.each([
+  ['all', 'all'],
+  ['prj_a,all', 'all'],
+  ['prj_a,prj_b', ['prj_a', 'prj_b']],
+  [' prj_a ,\n\tprj_b ', ['prj_a', 'prj_b']],
+  ['none', []],
+  ['none prj_a', ['prj_a']],
+  ['', undefined],
+  [' , ', undefined],
+  [undefined, undefined],
+])('SHARED_WITH %j is %j', (text, sharedWith) => {
+  expect(readSharedWith(text)).toEqual(sharedWith);
 });

@@ -68,6 +68,26 @@ def test_it_registers_its_warm_up(serve: Serve, server: FakeServer) -> None:
     assert server.requests[0].json()["warm_up"] == warm_up
 
 
+@pytest.mark.parametrize(
+    ("text", "shared_with"),
+    [
+        ("all", "all"),
+        ("prj_a,all", "all"),
+        ("prj_a,prj_b", ["prj_a", "prj_b"]),
+        (" prj_a ,\n\tprj_b ", ["prj_a", "prj_b"]),
+        ("none", []),
+        ("none prj_a", ["prj_a"]),
+        ("", None),
+        (" , ", None),
+    ],
+)
+def test_it_registers_the_projects_that_it_serves(
+    serve: Serve, server: FakeServer, text: str, shared_with: Any
+) -> None:
+    serve(rest, {**at(server), "SHARED_WITH": text}).wait_until_ready()
+    assert server.requests[0].json().get("shared_with", None) == shared_with
+
+
 def test_it_is_set_up_before_it_registers(serve: Serve, server: FakeServer) -> None:
     seen: list[int] = []
     own = capability(name="rest", version="2", setup=lambda: seen.append(len(server.requests)))
