@@ -30,13 +30,14 @@ export function shareInstances(
   const { name, body } = request;
   const { shared_with, endpoint } = body;
   return ctx.db.transaction(async (trx) => {
-    if (shared_with.length > 0 && !isOperator(by)) {
-      requirePublisher(await claimName(trx, name, by.project_id), by.project_id, name);
-    }
+    // The name is locked before its instances, as everywhere; whose those are is said first.
+    const needsName = shared_with.length > 0 && !isOperator(by);
+    const publishers = needsName ? await claimName(trx, name, by.project_id) : null;
     const rows =
       endpoint === undefined
         ? await lockNamed(trx, by.project_id, name)
         : [await lockChangedInstance(trx, by, keyOf(ctx, { name, body: { endpoint } }))];
+    if (publishers !== null) requirePublisher(publishers, by.project_id, name);
     for (const row of rows) await change(trx, row, { by, shared_with });
     const shown = await Promise.all(rows.map(({ instance_id }) => findInstance(trx, instance_id)));
     return {
