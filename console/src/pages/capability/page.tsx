@@ -34,7 +34,8 @@ const tabs: readonly Tab<CapabilityTab>[] = [
 export function CapabilityPage(): ReactElement {
   const { name } = useParams({ from: '/capabilities/$name' });
   const query = useQuery({ ...capabilityQuery(name), refetchInterval: usePolling() || 15_000 });
-  if (isStatus(query.error, 404) && query.data === undefined) return <NeverRegistered name={name} />;
+  // Also when it has been there: an instance that is no longer shared with the project does not exist for it.
+  if (isStatus(query.error, 404)) return <NeverRegistered name={name} />;
   return <QueryView query={query}>{(capability) => <CapabilityOpen capability={capability} />}</QueryView>;
 }
 
