@@ -8,8 +8,8 @@ import { listImports, type Source, type Violation } from './source.ts';
 const minLines = 40;
 const maxFiles = 15;
 
-function linesOf({ tree }: Source): number {
-  return tree.getLineAndCharacterOfPosition(tree.end).line;
+function linesOf({ text }: Source): number {
+  return text.split('\n').length - 1;
 }
 
 function isOfSrc({ file }: Source): boolean {

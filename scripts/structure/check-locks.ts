@@ -1,14 +1,12 @@
 import type { Source, Violation } from './source.ts';
 
 const table = 'src/db/locks.ts';
-/** Functions of the database lock the keys of calls; migrations and texts in force carry them. */
-const functions = /^src\/db\/(?:sql|migrations)\//;
 const taking = /\bpg_(?:try_)?advisory_\w+/;
 
 /** Advisory locks are taken by name, from the one table of names: two numbers chosen apart may be the same. */
 export function checkLocks(sources: readonly Source[]): Violation[] {
   return sources
-    .filter(({ file, text }) => file !== table && !functions.test(file) && taking.test(text))
+    .filter(({ file, text }) => file !== table && taking.test(text))
     .map(({ file }) => ({
       rule: 'locks',
       subject: file,

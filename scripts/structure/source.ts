@@ -77,6 +77,11 @@ export function readSources(folders: readonly string[], isWanted?: TestText): So
   return readFiles(patterns, isWanted).filter(({ file }) => !/\.(test|d)\.tsx?$/.test(file));
 }
 
+/** Their lines count; no rule reads their tree. */
+export function readSql(): Source[] {
+  return readFiles(['src/**/*.sql']);
+}
+
 export function readTests(): Source[] {
   return readFiles(['test/**/*.test.ts', 'capabilities/**/*.test.ts']);
 }

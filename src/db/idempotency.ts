@@ -48,7 +48,7 @@ export interface KeptPlace extends KeyHold {
   readonly status: number;
 }
 
-/** Stored by the statement that settles a call: `keepAnswers` (sql/attempts.sql.ts). */
+/** Stored by the statement that settles a call: `keep_answers` (sql/attempts.sql). */
 export interface KeptAnswer {
   readonly place: KeptPlace;
   readonly answer: Json;

@@ -2,7 +2,7 @@
  * Every advisory lock that the processes take, by name. The number of a lock is a hash of its name, so two locks differ
  * as long as their names do, and the compiler refuses a second one of the same name. No other file takes such a lock;
  * `npm run check` verifies it. The functions of the database lock the keys of calls, in the order that
- * `sql/claims.sql.ts` states.
+ * `sql/claims.sql` states.
  */
 import { discardConnection } from '../unsupported.ts';
 import type { Db } from './connect.ts';

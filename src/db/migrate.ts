@@ -1,36 +1,28 @@
 /**
  * Migrates a database to the newest schema that this process knows, forward only, and reads its schema version without
- * writing. Migrations are imported statically, so that sources and compiled output behave alike. A session advisory
- * lock lets many processes start at the same time; inside it, knex's own lock row, which a killed migrator leaves
- * behind, is freed.
+ * writing. Tables change by migrations, each once; functions are created again when their texts differ
+ * (sql/functions.ts). A session advisory lock lets many processes start at the same time; inside it, knex's own lock
+ * row, which a killed migrator leaves behind, is freed.
  *
  * A process also starts with a newer schema, so that a rolling update and its rollback work. It ignores what it does
- * not know, unless a migration has raised the floor above its version (`schemaFloorTable`, sql/database.sql.ts).
+ * not know, and leaves the newer functions alone, unless a migration has raised the floor above its version
+ * (`schema_floor`).
  */
 
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { connectDatabase, type Db } from './connect.ts';
 import { holdLock } from './locks.ts';
-import { createSchema } from './migrations/0001-create-schema.ts';
-import { countItems } from './migrations/0002-count-items.ts';
-import { repairDecisions } from './migrations/0003-repair-decisions.ts';
-import { costByInput } from './migrations/0004-cost-by-input.ts';
-import { scopeBudgets } from './migrations/0005-scope-budgets.ts';
-import { addModelAliases } from './migrations/0006-model-aliases.ts';
-import { leaseSlotsOfInstances } from './migrations/0007-slot-leases.ts';
-import { addSecrets } from './migrations/0008-secrets.ts';
-import { drainInstances } from './migrations/0009-drain-instances.ts';
-import { cheapenClaims } from './migrations/0010-cheapen-claims.ts';
-import { watchSchedules } from './migrations/0011-watch-schedules.ts';
-import { continueRuns } from './migrations/0012-continue-runs.ts';
-import { queueCalls } from './migrations/0013-queue-calls.ts';
-import { watchRuns } from './migrations/0014-watch-runs.ts';
-import { reserveDeclaredPrices } from './migrations/0015-reserve-declared-prices.ts';
-import { storeCallers } from './migrations/0016-store-callers.ts';
-import { shareInstances } from './migrations/0018-share-instances.ts';
 import { addParts } from './partitions.ts';
 import { type Adoption, adoptCluster } from './recovery.ts';
+import {
+  createFunctions,
+  createTriggerFunctions,
+  type FunctionSet,
+  listStaleFunctions,
+  readFunctions,
+} from './sql/functions.ts';
 
 interface Migration {
   /** Begins with the migration's number. */
@@ -40,28 +32,21 @@ interface Migration {
   readonly isPiecewise?: boolean;
 }
 
-const migrations: readonly Migration[] = [
-  createSchema,
-  countItems,
-  repairDecisions,
-  costByInput,
-  scopeBudgets,
-  addModelAliases,
-  leaseSlotsOfInstances,
-  addSecrets,
-  drainInstances,
-  cheapenClaims,
-  watchSchedules,
-  continueRuns,
-  queueCalls,
-  watchRuns,
-  reserveDeclaredPrices,
-  storeCallers,
-  shareInstances,
-];
+/** @param name of a file of migrations/ that is SQL alone */
+function runFile(name: string): Migration {
+  const file = new URL(`migrations/${name}.sql`, import.meta.url);
+  return { name, up: (db) => db.raw(readFileSync(file, 'utf8').replaceAll('?', '\\?')) };
+}
+
+const migrations: readonly Migration[] = [runFile('0001-tables')];
 
 /** In the order of application. */
 const migrationNames: readonly string[] = migrations.map(({ name }) => name);
+
+function readOwnFunctions(): FunctionSet {
+  return readFunctions(Math.max(...migrationNames.map((name) => Number.parseInt(name, 10))));
+}
+
 /** The table in which knex keeps the applied migrations. */
 const migrationTable = 'schema_migration';
 
@@ -96,12 +81,14 @@ async function withLock<Result>(db: Db, work: () => Promise<Result>): Promise<Re
   }
 }
 
-/** @throws Error if the database requires a newer process */
-async function checkFloor(db: Db): Promise<void> {
+/**
+ * @param known the newest schema that this process knows
+ * @throws Error if the database requires a newer process
+ */
+async function checkFloor(db: Db, known: number): Promise<void> {
   if (!(await db.schema.hasTable('schema_floor'))) return;
   const { rows } = await db.raw<{ rows: [{ floor: number }] }>('select migration as floor from schema_floor');
   const [{ floor }] = rows;
-  const known = Math.max(...migrationNames.map((name) => Number.parseInt(name, 10)));
   if (floor <= known) return;
   throw new Error(
     `the schema of the database needs a process that knows migration ${floor}, and this one knows migrations up to ${known}: start a newer version of Capstan`,
@@ -114,17 +101,20 @@ async function checkFloor(db: Db): Promise<void> {
  * @throws Error if the database's schema is too new for this process
  */
 export async function migrate(url: string): Promise<Adoption | null> {
+  const functions = readOwnFunctions();
   const db = connectDatabase(url, 3, 0);
   try {
     return await withLock(db, async () => {
-      await checkFloor(db);
+      await checkFloor(db, functions.schema);
       const config = {
         migrationSource: source,
         tableName: migrationTable,
         disableMigrationsListValidation: true, // later migrations may have been applied
       };
       await db.migrate.forceFreeMigrationsLock(config);
+      await createTriggerFunctions(db, functions);
       await db.migrate.latest(config);
+      await createFunctions(db, functions);
       const adoption = await adoptCluster(db);
       await addParts(db);
       return adoption;
@@ -142,19 +132,23 @@ export interface SchemaState {
   readonly pending: readonly string[];
   /** Migrations that a newer version has applied and this one does not know. */
   readonly newer: readonly string[];
+  /** Files of functions that `migrate` would create. */
+  readonly functions: readonly string[];
 }
 
 /** @throws Error if the database requires a newer version */
 export async function readSchemaState(url: string): Promise<SchemaState> {
+  const functions = readOwnFunctions();
   const db = connectDatabase(url, 2, 0);
   try {
-    await checkFloor(db);
+    await checkFloor(db, functions.schema);
     const hasTable = await db.schema.hasTable(migrationTable);
     const found: string[] = hasTable ? await db(migrationTable).orderBy('id').pluck('name') : [];
     return {
       applied: migrationNames.filter((name) => found.includes(name)),
       pending: migrationNames.filter((name) => !found.includes(name)),
       newer: found.filter((name) => !migrationNames.includes(name)),
+      functions: await listStaleFunctions(db, functions),
     };
   } finally {
     await db.destroy();

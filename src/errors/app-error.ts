@@ -56,7 +56,7 @@ export function refuseField(pointer: string, message: string, code = 'invalid_va
   return refuseRequest([{ pointer, code, message }]);
 }
 
-/** An error code of our own, raised by db/sql/deletion.sql.ts. */
+/** An error code of our own, raised by db/sql/triggers/refuse-erased.sql. */
 const projectErased = 'CAP01';
 /** A Postgres error code: a foreign key finds no row. */
 const noSuchRow = '23503';

@@ -10,6 +10,7 @@ import { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findMissingSearchAttributes } from '../../src/clients/temporal/search-attributes.ts';
+import { readFunctions } from '../../src/db/sql/functions.ts';
 import type { Check } from '../../src/dev/doctor/check.ts';
 import { prepareDatabase } from '../../src/services/setup.ts';
 import { serve } from '../cli/support/http-server.ts';
@@ -278,22 +279,23 @@ describe('a program that works on a database goes where its file says, whatever 
 test('capstan migrate says what it would do, does it, and leaves a key where it is asked to', async () => {
   const settings = { DATABASE_URL: empty.url };
   const names = migrationNames();
+  const functions = readFunctions(names.length).texts.map(({ name }) => name);
   const check = await capstan(['migrate', '--check'], settings);
   expect(check).toEqual({
     code: 0,
-    stdout: `${names.map((name) => `would apply ${name}\n`).join('')}the database has no schema yet\n`,
+    stdout: `${names.map((name) => `would apply ${name}\n`).join('')}would create functions of ${functions.join(', ')}\nthe database has no schema yet\n`,
     stderr: '',
   });
   expect(await empty.db.schema.hasTable('schema_migration')).toBe(false);
   const keyFile = join(folder, 'first-key');
   const done = await capstan(['migrate', '--api-key-file', keyFile], settings);
   expect(done.stdout).toBe(
-    `${names.map((name) => `applied ${name}\n`).join('')}the schema is at ${names.at(-1)}\nan admin key is in ${keyFile}\n`,
+    `${names.map((name) => `applied ${name}\n`).join('')}created functions of ${functions.join(', ')}\nthe schema is at ${names.at(-1)}\nan admin key is in ${keyFile}\n`,
   );
   expect(await readFile(keyFile, 'utf8')).toMatch(/^cap_/);
   expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
   const again = await capstan(['migrate', '--check', '--json'], settings);
-  expect(JSON.parse(again.stdout)).toEqual({ applied: names, pending: [], newer: [] });
+  expect(JSON.parse(again.stdout)).toEqual({ applied: names, pending: [], newer: [], functions: [] });
 });
 
 test.runIf(isLong)(

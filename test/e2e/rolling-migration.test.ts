@@ -1,10 +1,12 @@
 /**
- * Version B has a migration that version A does not know. Processes of A are replaced by such of B, one by one, and then
- * by such of A again, while runs are submitted and carried out: all start, and every run completes.
+ * Version B has a migration that version A does not know, and a function that needs it. Processes of A are replaced by
+ * such of B, one by one, and then by such of A again, while runs are submitted and carried out: all start, every run
+ * completes, and the function of B stays in force.
  */
 import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
@@ -24,7 +26,7 @@ let instance: Instance;
 let db: Db;
 
 const migration = (steps: string) => `{
-  name: '0009-of-version-b',
+  name: '0002-of-version-b',
   isPiecewise: true,
   up: async (db) => {
     const { addIndex, changeTables, fillInBatches } = await import(${JSON.stringify(steps)});
@@ -34,7 +36,22 @@ const migration = (steps: string) => `{
   },
 }`;
 
-/** The package of this checkout, but for one migration more. */
+/** It notes each step that it begins, in the column of the migration. */
+function beginStepsOfB(text: string): string {
+  return text
+    .replace('-- schema 1\n', '-- schema 2\n')
+    .replace('state, started_at)', 'state, started_at, note)')
+    .replace("'running', clock_timestamp() from", "'running', clock_timestamp(), 'begun' from");
+}
+
+async function change(file: string, work: (text: string) => string): Promise<void> {
+  const text = await readFile(file, 'utf8');
+  const changed = work(text);
+  expect(changed).not.toBe(text);
+  await writeFile(file, changed);
+}
+
+/** The package of this checkout, but for one migration and one function. */
 async function makeVersionB(): Promise<string> {
   const original = inject('packageFolder');
   await cp(join(original, 'dist'), join(folder, 'dist'), { recursive: true });
@@ -43,15 +60,16 @@ async function makeVersionB(): Promise<string> {
   }
   const steps = findCompiled(folder, 'src/db/migrations/gentle-steps.ts');
   for (const program of ['src/server.ts', 'src/worker.ts']) {
-    const file = findCompiled(folder, program);
-    const text = await readFile(file, 'utf8');
-    const changed = text.replace(
-      /migrations = \[(createSchema[^\]]*)\]/,
-      (_, known) => `migrations = [${known}, ${migration(steps)}]`,
+    await change(findCompiled(folder, program), (text) =>
+      text
+        .replace(
+          /migrations = \[(runFile[^\]]*)\]/,
+          (_, known) => `migrations = [${known}, ${migration(steps)}]`,
+        )
+        .replaceAll(pathToFileURL(original).href, pathToFileURL(folder).href),
     );
-    expect(changed).not.toBe(text);
-    await writeFile(file, changed);
   }
+  await change(join(folder, 'dist/src/db/sql/runs.sql'), beginStepsOfB);
   return folder;
 }
 
@@ -107,6 +125,20 @@ async function appliedMigrations(): Promise<string[]> {
   return db('schema_migration').orderBy('id').pluck('name');
 }
 
+async function functionsInForce(): Promise<unknown[]> {
+  return db('schema_function').orderBy('name').select();
+}
+
+async function now(): Promise<Date> {
+  const { rows } = await db.raw<{ rows: [{ at: Date }] }>('select clock_timestamp() as at');
+  return rows[0].at;
+}
+
+/** The notes of calls that have begun since. */
+async function notesSince(at: Date): Promise<unknown[]> {
+  return db('step').whereIn('step_id', ['a', 'b']).where('started_at', '>', at).distinct().pluck('note');
+}
+
 test('from A to B and back under load: every process starts, every run completes', {
   timeout: 300_000,
 }, async () => {
@@ -122,14 +154,22 @@ test('from A to B and back under load: every process starts, every run completes
       await waitFor('the time of the next', () => performance.now() >= next);
     }
   })();
+  const before = await functionsInForce();
   const third = Math.floor(runs / 4);
   await waitFor('the first runs', () => ids.length >= third, 120_000);
   worker = await replace(worker, b);
   const applied = await appliedMigrations();
-  expect(applied.at(-1)).toBe('0009-of-version-b');
+  expect(applied.at(-1)).toBe('0002-of-version-b');
+  const functions = await functionsInForce();
+  expect(functions).not.toEqual(before);
+  const since = await now();
   await waitFor('more runs', () => ids.length >= 2 * third, 120_000);
   worker = await replace(worker);
   expect(await appliedMigrations()).toEqual(applied);
+  expect(await functionsInForce()).toEqual(functions);
+  expect(await notesSince(since)).toEqual(['begun']);
+  const back = await now();
+  await waitFor('a step that A begins', async () => (await notesSince(back)).length > 0);
   isOver = true;
   await load;
   expect(ids.length).toBeGreaterThanOrEqual(runs);
@@ -138,5 +178,6 @@ test('from A to B and back under load: every process starts, every run completes
     'step_noted',
   ]);
   expect(rows).toEqual([{ indisvalid: true }]);
+  expect(await notesSince(since)).toEqual(['begun']);
   await waitFor('no drift', async () => (await findDrift(db)).length === 0);
 });

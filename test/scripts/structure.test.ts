@@ -263,7 +263,6 @@ describe('names of duties and of advisory locks', () => {
     const files = {
       'src/services/setup.ts': text,
       'src/db/locks.ts': text,
-      'src/db/sql/claims.sql.ts': text,
     };
     expect(subjectsOf(checkLocks, files)).toEqual(['src/services/setup.ts']);
   });

@@ -7,7 +7,7 @@
  */
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join, relative } from 'node:path';
+import { dirname, extname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild';
 import { findCompiled } from './compiled.ts';
@@ -36,6 +36,7 @@ const ownImports = /\b(from |import |import\()"(\.[^"\n]+)\.ts"/g;
 /** @param root the checkout @param folder of the package; its compiled files are replaced */
 export async function compilePackage(root: string, folder: string): Promise<void> {
   await furnish(root, folder);
+  await copySql(join(root, 'src', 'db'), join(folder, 'dist', 'src', 'db'));
   const options = {
     absWorkingDir: root,
     outbase: root,
@@ -66,6 +67,12 @@ async function writeAll(files: readonly OutputFile[]): Promise<void> {
       writeFile(path, path.endsWith('.js') ? text.replace(ownImports, '$1"$2.js"') : text),
     ),
   );
+}
+
+/** As scripts/copy-files.mjs does. */
+async function copySql(source: string, target: string): Promise<void> {
+  const filter = (path: string): boolean => ['', '.sql'].includes(extname(path));
+  await cp(source, target, { recursive: true, filter });
 }
 
 /** A module that looks for files beside itself finds them where its own file would be. */

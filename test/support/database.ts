@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
+import { parse } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
@@ -86,13 +87,6 @@ function cloneTemplate(name: string): Promise<void> {
   });
 }
 
-/** Changes the template of all tests' databases; call it before the first of them. */
-export async function changeTemplate(work: (db: Db) => Promise<void>): Promise<void> {
-  await withServer(ensureTemplate);
-  const db = connectDatabase(databaseUrl(template), 1);
-  await work(db).finally(() => db.destroy());
-}
-
 /** The caller drops it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const name = newName();
@@ -118,6 +112,6 @@ export function migrationNames(): string[] {
   const files = readdirSync(new URL('../../src/db/migrations', import.meta.url));
   return files
     .filter((file) => /^\d{4}-/.test(file))
-    .map((file) => file.replace('.ts', ''))
+    .map((file) => parse(file).name)
     .sort();
 }

@@ -188,13 +188,14 @@ export const registerRecoverCommand = local('recover', {
   },
 });
 
-function describe({ applied, pending, newer }: SchemaState, isCheck: boolean): string[] {
-  const done = isCheck ? 'would apply' : 'applied';
-  const lines = pending.map((name) => `${done} ${name}`);
+function describe({ applied, pending, newer, functions }: SchemaState, isCheck: boolean): string[] {
+  const lines = pending.map((name) => `${isCheck ? 'would apply' : 'applied'} ${name}`);
+  if (functions.length > 0)
+    lines.push(`${isCheck ? 'would create' : 'created'} functions of ${functions.join(', ')}`);
   if (newer.length > 0) lines.push(`left alone, of a newer version: ${newer.join(', ')}`);
   const last = [...applied, ...newer, ...(isCheck ? [] : pending)].at(-1);
   const state = last === undefined ? 'the database has no schema yet' : `the schema is at ${last}`;
-  return [...lines, `${state}${pending.length === 0 ? '; nothing to do' : ''}`];
+  return [...lines, `${state}${pending.length + functions.length === 0 ? '; nothing to do' : ''}`];
 }
 
 /** `capstan migrate`: creates or migrates the schema, writes a first key if a file for it is given, then exits. */

@@ -1,6 +1,6 @@
 /**
  * Whose an instance is. It serves the project whose key registered it, and those with which it is shared; for every
- * other project it does not exist. The same rule in SQL is `serves` (db/sql/registry.sql.ts). The fleet view keeps an
+ * other project it does not exist. The same rule in SQL is `serves` (db/sql/registry.sql). The fleet view keeps an
  * index by it, so that a call of a project costs nothing for the instances of others.
  */
 import type { SharedWith } from '../../contracts/capability.ts';

@@ -1,4 +1,4 @@
-/** Queries on attempts. The statement of every call is a database function: sql/claims.sql.ts. */
+/** Queries on attempts. The statement of every call is a database function: sql/claims.sql. */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { Decision } from '../../contracts/decision.ts';
 import type { BudgetPeriod, BudgetRefusal } from '../../contracts/money.ts';

@@ -1,4 +1,4 @@
-/** Queries on leases of slots and on calls that used them: sql/slot-leases.sql.ts. */
+/** Queries on leases of slots and on calls that used them: sql/slot-leases.sql. */
 import type { Db } from '../connect.ts';
 import { query, runPrepared, toJsonb } from '../statements.ts';
 import type { AttemptEnd, Claim } from './attempt.ts';

@@ -283,7 +283,7 @@ function eraseVersions(db: Db, { projectId, limit }: ProjectPage): Promise<Delet
   });
 }
 
-/** The table is append-only except for an erasure: `erase_project` (sql/deletion.sql.ts). Its rows are not counted. */
+/** The table is append-only except for an erasure: `erase_project` (sql/deletion.sql). Its rows are not counted. */
 async function eraseSkillVersions(db: Db, { projectId, limit }: ProjectPage): Promise<DeletedBatch> {
   const row = await query<{ place: string | null }>(db).one(
     `select erase_project('skill_version', ?, '', '{}', 0, ?) as place`,

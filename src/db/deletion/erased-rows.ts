@@ -1,6 +1,6 @@
 /**
  * Deletes the rows of a project that is being erased, in batches; all of them belong to that project alone. Its calls
- * are deleted by `erase_attempts` (sql/deletion.sql.ts). Its schedules start nothing more, and are not delivered to
+ * are deleted by `erase_attempts` (sql/deletion.sql). Its schedules start nothing more, and are not delivered to
  * Temporal again. Definitions are stored once per text, for all projects: one is deleted with the last run or version
  * that refers to it.
  */
@@ -86,7 +86,7 @@ export async function listErasableJobs(
 
 export type ErasedBook = 'ledger_entry' | 'audit';
 
-/** Calls `erase_project` (sql/deletion.sql.ts). @returns null if there are no more rows */
+/** Calls `erase_project` (sql/deletion.sql). @returns null if there are no more rows */
 export async function eraseBook(
   db: Db,
   book: ErasedBook,

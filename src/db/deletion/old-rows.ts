@@ -9,7 +9,7 @@ import { listParts, type PartedTable, type TablePart } from '../partitions.ts';
 import { query } from '../statements.ts';
 import { type BatchMode, type DeletedBatch, deleteBatch, lineOf, selectBatch } from './deleted-tables.ts';
 
-// The ledger and the audit log, of which only the oldest entries may be deleted: `purgeBooks` (sql/deletion.sql.ts).
+// The ledger and the audit log, of which only the oldest entries may be deleted: `purge_books` (sql/deletion.sql).
 
 export type Book = 'ledger_entry' | 'audit';
 

@@ -1,7 +1,7 @@
 /**
  * Daily budgets as people see and set them, and the room in them. A new limit holds from the next reservation on, in
  * every process. It first changes the source of new days, waiting for a day that is being added, and then every
- * existing day from today on. Reservations change the rows by database functions: sql/money.sql.ts.
+ * existing day from today on. Reservations change the rows by database functions: sql/money.sql.
  */
 import type { BudgetPeriod } from '../../contracts/money.ts';
 import type { Db } from '../connect.ts';

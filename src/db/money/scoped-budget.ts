@@ -1,6 +1,6 @@
 /**
  * The budgets that a project sets for a part of its calls, with their current windows. A call is charged to those that
- * match when it is admitted (`draw_budgets`, sql/money.sql.ts). A new limit reaches existing windows as those of days do
+ * match when it is admitted (`draw_budgets`, sql/money.sql). A new limit reaches existing windows as those of days do
  * (budget.ts).
  */
 import type { BudgetPeriod, ScopeAndPeriod } from '../../contracts/money.ts';
@@ -113,7 +113,7 @@ export async function deleteScopedBudget(
 }
 
 /**
- * Calls `erase_user` (sql/deletion.sql.ts).
+ * Calls `erase_user` (sql/deletion.sql).
  * @param scope `user:<id>` @param pseudonym `user:<other>`
  * @returns how many calls named the user
  */

@@ -1,68 +1,11 @@
-/**
- * Deletion by age and by project: the table of erasures, the triggers that refuse writes and changes, and the only
- * functions that may bypass them.
- */
+-- schema 1
 
-/**
- * The erasure of a project: its request and its progress. After its end only the digest of the project's id remains, so
- * that a later request with the id finds it.
- */
-export const erasureTable = `
-create table erasure (
-  pseudonym text primary key, -- what ledger and audit log call the project
-  project_id text unique references project, -- null: it is gone
-  project_sha256 bytea not null unique,
-  requested_at timestamptz not null default clock_timestamp(),
-  attempts_after text not null default '', -- attempts up to this one have been looked at
-  deleted jsonb not null default '{}', -- rows and files by table
-  finished_at timestamptz,
-  check ((project_id is null) = (finished_at is not null))
-);
-`;
+-- Deletion by age and by project: the only functions that may bypass the triggers that refuse changes and writes.
 
-/**
- * Refuses new work of a project that is being erased, whichever process writes it. It locks the project's row as its
- * foreign key does. So an erasure, which takes a stronger lock, waits for work that is being written, and later work
- * waits until the erasure is visible.
- */
-export const refuseErased = `
-create function refuse_erased() returns trigger language plpgsql as $$
-declare
-  v_since timestamptz;
-begin
-  select p.erasing_since into v_since from project p where p.project_id = new.project_id for key share;
-  if v_since is not null then
-    raise exception using errcode = 'CAP01', message = format('project %s is being erased', new.project_id);
-  end if;
-  return new;
-end $$;
-`;
-
-/**
- * Refuses changes of append-only tables, except by the functions that name the table in `capstan.erases` while they
- * run: `purge_books` and `erase_project`. A partition's name is that of its table, with a day. It takes no lock.
- */
-export const refuseChange = `
-create function refuse_change() returns trigger language plpgsql as $$
-begin
-  if tg_op <> 'TRUNCATE' and regexp_replace(tg_table_name, '_(default|[0-9]{8})$', '')
-      = current_setting('capstan.erases', true) then
-    if tg_op = 'DELETE' then
-      return old;
-    end if;
-    return new;
-  end if;
-  raise exception '% is append-only', tg_table_name;
-end $$;
-`;
-
-/**
- * Deletes the oldest entries of the audit log, or those of the ledger's default partition, that were made before a
- * time, up to p_most. Nothing else may delete them. It locks the rows that it deletes, in their order. It returns how
- * many.
- */
-export const purgeBooks = `
-create function purge_books(p_table text, p_before timestamptz, p_most int) returns int language plpgsql as $$
+-- Deletes the oldest entries of the audit log, or those of the ledger's default partition, that were made before a
+-- time, up to p_most. Nothing else may delete them. It locks the rows that it deletes, in their order. It returns how
+-- many.
+create or replace function purge_books(p_table text, p_before timestamptz, p_most int) returns int language plpgsql as $$
 declare
   v_deleted int;
 begin
@@ -80,16 +23,12 @@ begin
   perform set_config('capstan.erases', '', true);
   return v_deleted;
 end $$;
-`;
 
-/**
- * Deletes ended attempts of a project with their choices. Paid attempts of days whose budgets are still checked
- * (db/money/budget-drift.ts) stay under the pseudonym, without identifying details, and their amounts move from the
- * project's budgets to those of the pseudonym: the budget of all projects does not change. It locks the attempts, then
- * those budgets, in the order of their key (L3, L4).
- */
-export const eraseAttempts = `
-create function erase_attempts(p_project text, p_pseudonym text, p_ids text[]) returns int language plpgsql as $$
+-- Deletes ended attempts of a project with their choices. Paid attempts of days whose budgets are still checked
+-- (db/money/budget-drift.ts) stay under the pseudonym, without identifying details, and their amounts move from the
+-- project's budgets to those of the pseudonym: the budget of all projects does not change. It locks the attempts, then
+-- those budgets, in the order of their key (L3, L4).
+create or replace function erase_attempts(p_project text, p_pseudonym text, p_ids text[]) returns int language plpgsql as $$
 declare
   v_scopes text[];
   v_windows date[];
@@ -118,15 +57,11 @@ begin
   get diagnostics v_deleted = row_count;
   return v_deleted;
 end $$;
-`;
 
-/**
- * Replaces a user's id in calls, ladders, ledger, budgets and audit log of a project by a pseudonym: amounts stay. One
- * transaction, so that sums and calls agree. It locks the attempts, then the budgets, in the order of their key (L3,
- * L4). The user's own budgets are already removed. It returns the number of calls.
- */
-export const eraseUser = `
-create function erase_user(p_project text, p_user text, p_pseudonym text) returns int language plpgsql as $$
+-- Replaces a user's id in calls, ladders, ledger, budgets and audit log of a project by a pseudonym: amounts stay. One
+-- transaction, so that sums and calls agree. It locks the attempts, then the budgets, in the order of their key (L3,
+-- L4). The user's own budgets are already removed. It returns the number of calls.
+create or replace function erase_user(p_project text, p_user text, p_pseudonym text) returns int language plpgsql as $$
 declare
   v_ids text[];
   v_days text[] := array['day:' || p_user, 'month:' || p_user];
@@ -160,16 +95,12 @@ begin
     and d.event = 'budget.reached' and d.payload #>> '{data,scope}' = p_user;
   return coalesce(cardinality(v_ids), 0);
 end $$;
-`;
 
-/**
- * The changes of an erasure in append-only tables, in batches. The ledger keeps amounts, the audit log keeps acts and
- * their times, both under the pseudonym; versions of skills are deleted. In the audit log it examines the entries after
- * p_after, of all projects, because others may name this one. It locks the rows that it changes. It returns the
- * position of the last row for the audit log, else how many it changed; null if there are no more.
- */
-export const eraseProject = `
-create function erase_project(p_table text, p_project text, p_pseudonym text, p_keys text[], p_after bigint, p_most int)
+-- The changes of an erasure in append-only tables, in batches. The ledger keeps amounts, the audit log keeps acts and
+-- their times, both under the pseudonym; versions of skills are deleted. In the audit log it examines the entries after
+-- p_after, of all projects, because others may name this one. It locks the rows that it changes. It returns the
+-- position of the last row for the audit log, else how many it changed; null if there are no more.
+create or replace function erase_project(p_table text, p_project text, p_pseudonym text, p_keys text[], p_after bigint, p_most int)
 returns bigint language plpgsql as $$
 declare
   v_done bigint;
@@ -200,4 +131,3 @@ begin
   perform set_config('capstan.erases', '', true);
   return nullif(v_done, 0);
 end $$;
-`;

@@ -1,27 +1,12 @@
-/**
- * Leases of slots on free instances, and the records of calls that used them (S1 to S10, docs/contributing/
- * leased-slots.md). All functions lock instances by id (L5), then the leases of an instance.
- */
+-- schema 1
 
-/** Slots of an instance that one process uses without a claim for each call. Leases past their end hold nothing. */
-export const slotLeaseTable = `
-create table slot_lease (
-  instance_id text not null references instance on delete cascade,
-  holder uuid not null, -- the process
-  slots int not null check (slots >= 0),
-  expires_at timestamptz not null,
-  is_wanted boolean not null default false, -- another router waits for a slot
-  primary key (instance_id, holder)
-);
-`;
+-- Leases of slots on free instances, and the records of calls that used them (S1 to S10,
+-- docs/contributing/leased-slots.md). All functions lock instances by id (L5), then the leases of an instance.
 
-/**
- * Gives a process a lease, renews or changes it, or ends it (0 slots). It fills no more than three quarters of an instance. Slots in
- * use stay held, as far as the lease that is in force has them. A crash of the database may undo a lease, as it may undo
- * a claim on a free instance.
- */
-export const leaseSlots = `
-create function lease_slots(p_instance text, p_holder uuid, p_slots int, p_in_use int, p_lease_ms int)
+-- Gives a process a lease, renews or changes it, or ends it (0 slots). It fills no more than three quarters of an
+-- instance. Slots in use stay held, as far as the lease that is in force has them. A crash of the database may undo a
+-- lease, as it may undo a claim on a free instance.
+create or replace function lease_slots(p_instance text, p_holder uuid, p_slots int, p_in_use int, p_lease_ms int)
 returns int language plpgsql as $$
 declare
   v_declared int;
@@ -56,15 +41,11 @@ begin
   end if;
   return v_granted;
 end $$;
-`;
 
-/**
- * Writes calls that used leased slots: ended ones as they ended, open ones as dispatched attempts. An open call takes
- * its slot out of the lease; where the lease has ended, it takes a free slot, or it is lost. It returns the lost ones.
- * A repeated call has no second effect.
- */
-export const recordCalls = `
-create function record_calls(p_calls json) returns text[] language plpgsql as $$
+-- Writes calls that used leased slots: ended ones as they ended, open ones as dispatched attempts. An open call takes
+-- its slot out of the lease; where the lease has ended, it takes a free slot, or it is lost. It returns the lost ones.
+-- A repeated call has no second effect.
+create or replace function record_calls(p_calls json) returns text[] language plpgsql as $$
 declare
   v_now timestamptz := clock_timestamp();
   v_calls call_record[];
@@ -123,13 +104,3 @@ begin
   return array(select a.attempt_id from attempt a
     where a.attempt_id = any (v_open) and a.state not in ('reserved', 'dispatched'));
 end $$;
-`;
-
-/** A call on a leased slot, as `db/attempt/slot-lease.ts` sends it; null `ended_ms_ago` = it is open. */
-export const callRecordType = `
-create type call_record as (
-  attempt_id text, token uuid, key text, project_id text, capability text, instance_id text, endpoint text, holder uuid,
-  lease_ms int, state text, ambiguity text, counted boolean, has_failed boolean, duration_ms double precision, error jsonb,
-  began_ms_ago double precision, ended_ms_ago double precision, decision json, inputs json
-);
-`;

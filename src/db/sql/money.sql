@@ -1,82 +1,18 @@
-/**
- * Tables of money, and the functions by which claims and ends of attempts move it. The lock order (L1 to L5) is in
- * claims.sql.ts.
- */
+-- schema 1
 
-/**
- * Budgets by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`, and
- * `budget:<project>:<period>:<scope>` of scoped_budget. A window is a day (local to the project; UTC for global) or a
- * month, by its first day. `-infinity` is the window of a run, and of the permanent global limit, which has a row from
- * the beginning. Rows are always locked in the order of their key, so scopes sort bytewise.
- */
-export const budgetTable = `
-create table budget (
-  scope text collate "C" not null,
-  window_start date not null,
-  limit_nano bigint check (limit_nano >= 0), -- null: none
-  reserved_nano bigint not null default 0 check (reserved_nano >= 0),
-  spent_nano bigint not null default 0 check (spent_nano >= 0),
-  reached_50_at timestamptz,
-  reached_80_at timestamptz,
-  reached_100_at timestamptz, -- or a call was refused
-  announced int not null default 0, -- the highest mark that was logged
-  soft numeric not null default 0.8, -- the share of the limit at which reached_80_at is set
-  primary key (scope, window_start)
-);
-create index budget_unannounced on budget (announced)
-  where (reached_50_at is not null and announced < 50) or (reached_80_at is not null and announced < 80)
-    or (reached_100_at is not null and announced < 100); -- maintenance: marks
-create index budget_by_day on budget (window_start) where window_start > '-infinity'; -- maintenance: sums of days
-insert into budget (scope, window_start) values ('global', '-infinity');
-`;
+-- The functions by which claims and ends of attempts move money. The lock order (L1 to L5) is in claims.sql.
 
-/**
- * Reserved, settled, released and adjusted amounts; entries never change. An entry is written by the statement that
- * writes its attempt, so it has no foreign keys, whose checks took most of its time. Its checks are written as those of
- * attempts. The table is partitioned by month (db/partitions.ts); an attempt has one day, so its entries are in one
- * partition.
- */
-export const ledgerEntryTable = `
-create table ledger_entry (
-  entry_id bigint generated always as identity,
-  attempt_id text not null,
-  kind text not null check (kind = any ('{reserve,settle,release,adjust}')),
-  seq int not null default 0,
-  project_id text not null,
-  capability text not null,
-  amount_nano bigint not null,
-  certainty text not null check (certainty = any ('{exact,estimated}')),
-  budget_window date not null, -- the project's local date of admission
-  at timestamptz not null default clock_timestamp(),
-  budgets text[], -- of a reservation: the scoped budgets that hold it
-  primary key (entry_id, budget_window),
-  unique (attempt_id, kind, seq, budget_window)
-) partition by range (budget_window);
-create table ledger_entry_default partition of ledger_entry default;
-create index ledger_entry_listed on ledger_entry (project_id, budget_window desc, entry_id desc); -- GET /v1/ledger
-create index ledger_entry_drawn on ledger_entry (budget_window) where budgets is not null; -- maintenance: sums of months
-create trigger ledger_entry_append_only before update or delete on ledger_entry
-  for each row execute function refuse_change();
-`;
-
-/**
- * Returns the first instant of a local day: where clocks go back over midnight, midnight occurs twice. It takes no
- * lock.
- */
-export const dayStart = `
-create function day_start(p_day date, p_zone text) returns timestamptz language sql stable as $$
+-- Returns the first instant of a local day: where clocks go back over midnight, midnight occurs twice. It takes no
+-- lock.
+create or replace function day_start(p_day date, p_zone text) returns timestamptz language sql stable as $$
   select m.midnight - case when ((m.midnight - interval '1 hour') at time zone p_zone)::date = p_day
     then interval '1 hour' else interval '0' end
   from (select p_day::timestamp at time zone p_zone) m (midnight)
 $$;
-`;
 
-/**
- * Returns the budgets that a call is charged to: the global, the project's, the capability's, its run's and those of
- * the runs above. It takes no lock.
- */
-export const budgetScopes = `
-create function budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date)
+-- Returns the budgets that a call is charged to: the global, the project's, the capability's, its run's and those of
+-- the runs above. It takes no lock.
+create or replace function budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date)
 returns table (scope text, window_start date) language sql stable as $$
   select s.scope, s.window_start from (values
     ('global', p_utc_day),
@@ -88,11 +24,9 @@ returns table (scope text, window_start date) language sql stable as $$
   select 'run:' || a.run_id, '-infinity'::date from run r cross join lateral unnest(r.ancestors) a (run_id)
   where r.run_id = p_run
 $$;
-`;
 
-/** Returns the budgets that a call is charged to, with the scoped ones that it was admitted under. It takes no lock. */
-export const allBudgetScopes = `
-create function all_budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date,
+-- Returns the budgets that a call is charged to, with the scoped ones that it was admitted under. It takes no lock.
+create or replace function all_budget_scopes(p_project text, p_capability text, p_run text, p_day date, p_utc_day date,
   p_budgets text[])
 returns table (scope text, window_start date) language sql stable as $$
   select s.scope, s.window_start from budget_scopes(p_project, p_capability, p_run, p_day, p_utc_day) s
@@ -101,14 +35,10 @@ returns table (scope text, window_start date) language sql stable as $$
     case when b.name like 'month:%' then date_trunc('month', p_day::timestamp)::date else p_day end
   from unnest(p_budgets) b (name)
 $$;
-`;
 
-/**
- * Names in each paid claim the scoped budgets that match it, once for the whole statement: a budget that is added or
- * removed meanwhile holds for later claims. It takes no lock.
- */
-export const drawBudgets = `
-create function draw_budgets(p_claims claim_request[]) returns claim_request[] language plpgsql as $$
+-- Names in each paid claim the scoped budgets that match it, once for the whole statement: a budget that is added or
+-- removed meanwhile holds for later claims. It takes no lock.
+create or replace function draw_budgets(p_claims claim_request[]) returns claim_request[] language plpgsql as $$
 declare
   v_drawn claim_request[] := '{}';
   c claim_request;
@@ -123,11 +53,9 @@ begin
   end loop;
   return v_drawn;
 end $$;
-`;
 
-/** Returns the budgets that claims are charged to, and the amount that each holds for them. It takes no lock. */
-export const budgetDemand = `
-create function budget_demand(p_claims claim_request[], p_now timestamptz)
+-- Returns the budgets that claims are charged to, and the amount that each holds for them. It takes no lock.
+create or replace function budget_demand(p_claims claim_request[], p_now timestamptz)
 returns table (scope text, window_start date, nano bigint) language sql stable as $$
   select s.scope, s.window_start, sum(c.reserved_nano + coalesce(c.risk_nano, 0))::bigint
   from unnest(p_claims) c join project p using (project_id)
@@ -135,22 +63,16 @@ returns table (scope text, window_start date, nano bigint) language sql stable a
     (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, c.budgets) s
   where c.reserved_nano > 0 group by 1, 2
 $$;
-`;
 
-/** The scope of a scoped budget, out of the name of its row: `label:team=ads`. */
-export const nameOfBudget = `
-create function name_of_budget(p_scope text) returns text language sql immutable as $$
+-- The scope of a scoped budget, out of the name of its row: `label:team=ads`.
+create or replace function name_of_budget(p_scope text) returns text language sql immutable as $$
   select regexp_replace(p_scope, '^budget:[^:]*:[^:]*:', '')
 $$;
-`;
 
-/**
- * Adds a budget's row for the first call of its window, with the current limit. It waits for a concurrent change of the
- * limit: it locks the source of the limit for share, except a run's. Callers open budgets in the order of their key,
- * and before they lock any.
- */
-export const openBudget = `
-create function open_budget(p_scope text, p_window date) returns void language plpgsql as $$
+-- Adds a budget's row for the first call of its window, with the current limit. It waits for a concurrent change of the
+-- limit: it locks the source of the limit for share, except a run's. Callers open budgets in the order of their key,
+-- and before they lock any.
+create or replace function open_budget(p_scope text, p_window date) returns void language plpgsql as $$
 declare
   v_limit bigint;
   v_soft numeric := 0.8;
@@ -179,19 +101,15 @@ begin
     values (p_scope, p_window, v_limit, coalesce(v_soft, 0.8), case when v_is_scoped then 50 else 0 end)
     on conflict do nothing;
 end $$;
-`;
 
-/**
- * Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in
- * all of them or in none. `p_risk` is of a lone claim, null for several: the part of `wanted` that needs no room (B1).
- * A mark is set when spending passes it, and logged for a run's budget. A lone claim that has no room even when nothing
- * is reserved marks the budget as reached. One statement locks, checks and moves: starting a statement costs more than
- * its work. It opens missing budgets, then locks all of them; scopes come in their order
- * (L4). It returns null, or the tightest scope without room for `wanted`; for a run also its id, as it may be one
- * above.
- */
-export const applyBudgets = `
-create function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
+-- Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in
+-- all of them or in none. `p_risk` is of a lone claim, null for several: the part of `wanted` that needs no room (B1).
+-- A mark is set when spending passes it, and logged for a run's budget. A lone claim that has no room even when nothing
+-- is reserved marks the budget as reached. One statement locks, checks and moves: starting a statement costs more than
+-- its work. It opens missing budgets, then locks all of them; scopes come in their order
+-- (L4). It returns null, or the tightest scope without room for `wanted`; for a run also its id, as it may be one
+-- above.
+create or replace function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
   p_wanted bigint[], p_risk bigint) returns jsonb language plpgsql as $$
 declare
   v_now timestamptz := clock_timestamp();
@@ -260,25 +178,19 @@ begin
   end if;
   return v_refusal;
 end $$;
-`;
 
-/** Moves money without a check of the room. It locks the budgets, whose scopes come in their order (L4). */
-export const moveBudgets = `
-create function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[])
+-- Moves money without a check of the room. It locks the budgets, whose scopes come in their order (L4).
+create or replace function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[])
 returns void language plpgsql as $$
 begin
   perform apply_budgets(p_scopes, p_windows, p_reserved, p_spent, array_fill(0::bigint, array[cardinality(p_scopes)]),
     null);
 end $$;
-`;
 
-/**
- * Books the refunds and costs of ended attempts, then reserves money for all claims or for none. It locks all their
- * budgets, in the order of their key (L4). Calls with the same budgets are summed before their scopes are named: most
- * calls of a batch have. It returns null, or the tightest scope that has no room for the claims.
- */
-export const chargeBudgets = `
-create function charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[],
+-- Books the refunds and costs of ended attempts, then reserves money for all claims or for none. It locks all their
+-- budgets, in the order of their key (L4). Calls with the same budgets are summed before their scopes are named: most
+-- calls of a batch have. It returns null, or the tightest scope that has no room for the claims.
+create or replace function charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[],
   p_now timestamptz) returns jsonb language plpgsql as $$
 declare
   v_scopes text[];
@@ -313,12 +225,9 @@ begin
   return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted,
     case when cardinality(p_claims) = 1 then coalesce(p_claims[1].risk_nano, 0) end);
 end $$;
-`;
 
-/** Releases the reservations of refused claims. It locks their budgets, in the order of their key (L4). */
-export const releaseBudgets = `
-create function release_budgets(p_claims claim_request[], p_now timestamptz) returns void language sql as $$
+-- Releases the reservations of refused claims. It locks their budgets, in the order of their key (L4).
+create or replace function release_budgets(p_claims claim_request[], p_now timestamptz) returns void language sql as $$
   select move_budgets(array_agg(d.scope), array_agg(d.window_start), array_agg(-d.nano), array_agg(0::bigint))
   from (select * from budget_demand(p_claims, p_now) order by scope collate "C", window_start) d having count(*) > 0
 $$;
-`;

@@ -1,25 +1,22 @@
-/**
- * The one statement of every call, and its functions for claims: they lock money, then take slots for all claims at
- * once, or one by one.
- */
+-- schema 1
 
-/**
- * Writes ends, then claims, with results in that order: the one statement of every call. A crash of the database may
- * undo a call that is not durable; such ends are those of free calls without a step, and a lost claim on a free
- * instance ends with its lease.
- *
- * All locks are taken in one order, within a kind by key, so that nothing deadlocks:
- * L1 keys of calls (advisory), L2 steps, L3 attempts and then responses kept under callers' keys, L4 budgets, L5
- * instances.
- *
- * Every batch has the same plan, whatever the statistics say: planning a settlement takes longer than executing it, and
- * a plan made for empty tables would read all of them. So every statement fixes its starting point. Rows are looked up
- * one by one, in a lateral subquery that the planner does not flatten (`for update`, `offset 0`), and updated rows are
- * also named by their whole key (`= any`). Starting a statement costs more than its work, so a plain call, free and
- * without a step, starts as few as possible.
- */
-export const settleAndClaim = `
-create function settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)
+-- The one statement of every call, and its functions for claims: they lock money, then take slots for all claims at
+-- once, or one by one.
+
+-- Writes ends, then claims, with results in that order: the one statement of every call. A crash of the database may
+-- undo a call that is not durable; such ends are those of free calls without a step, and a lost claim on a free
+-- instance ends with its lease.
+--
+-- All locks are taken in one order, within a kind by key, so that nothing deadlocks:
+-- L1 keys of calls (advisory), L2 steps, L3 attempts and then responses kept under callers' keys, L4 budgets, L5
+-- instances.
+--
+-- Every batch has the same plan, whatever the statistics say: planning a settlement takes longer than executing it, and
+-- a plan made for empty tables would read all of them. So every statement fixes its starting point. Rows are looked up
+-- one by one, in a lateral subquery that the planner does not flatten (`for update`, `offset 0`), and updated rows are
+-- also named by their whole key (`= any`). Starting a statement costs more than its work, so a plain call, free and
+-- without a step, starts as few as possible.
+create or replace function settle_and_claim(p_ends json, p_outputs json[], p_claims json, p_durable boolean)
 returns table (outcome text, number int, counted int, output json) language plpgsql
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
 set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -137,14 +134,10 @@ begin
       from claim_slots(v_claims, v_now, v_refusal, v_is_paid, v_has_steps, v_has_earlier) s;
   end if;
 end $$;
-`;
 
-/**
- * Locks the budgets of claims together with those of the open attempts that they replace, which may be of another day.
- * It opens missing budgets, then locks all of them, in the order of their key (L4).
- */
-export const lockBudgets = `
-create function lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamptz)
+-- Locks the budgets of claims together with those of the open attempts that they replace, which may be of another day.
+-- It opens missing budgets, then locks all of them, in the order of their key (L4).
+create or replace function lock_budgets(p_claims claim_request[], p_attempt_ids text[], p_now timestamptz)
 returns void language plpgsql as $$
 declare
   d record;
@@ -163,17 +156,13 @@ begin
     cross join lateral (
       select 1 from budget b where b.scope = m.scope and b.window_start = m.window_start for update) b;
 end $$;
-`;
 
-/**
- * Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of
- * them is reserved. A claim is answered or closed if its step, the step as a whole or its run has ended, or if it would
- * begin a step that has begun. A claim that does not know which instances have failed its key gets the list (R6). A
- * half-open breaker lets one call through. It returns results in the given order, and releases the money of refused
- * claims. It locks the instances, by id (L5).
- */
-export const claimSlots = `
-create function claim_slots(p_claims claim_request[], p_now timestamptz, p_refusal jsonb, p_is_paid boolean,
+-- Claims slots on instances, for claims whose keys, steps and money are locked; null p_refusal = the money of all of
+-- them is reserved. A claim is answered or closed if its step, the step as a whole or its run has ended, or if it would
+-- begin a step that has begun. A claim that does not know which instances have failed its key gets the list (R6). A
+-- half-open breaker lets one call through. It returns results in the given order, and releases the money of refused
+-- claims. It locks the instances, by id (L5).
+create or replace function claim_slots(p_claims claim_request[], p_now timestamptz, p_refusal jsonb, p_is_paid boolean,
   p_has_steps boolean, p_has_earlier boolean,
   out outcomes text[], out numbers int[], out counted int[], out outputs json[]) language plpgsql as $$
 declare
@@ -297,15 +286,11 @@ begin
     perform begin_steps(p_claims, outcomes, numbers, v_endpoints);
   end if;
 end $$;
-`;
 
-/**
- * Claims one by one, with keys, steps and money locked: if there is not enough money for all, and for claims of one
- * key, where each supersedes the one before, except one that would begin a step that has begun. It locks all instances
- * first, by id (L5).
- */
-export const claimOneByOne = `
-create function claim_one_by_one(p_claims claim_request[], p_now timestamptz, p_is_reserved boolean)
+-- Claims one by one, with keys, steps and money locked: if there is not enough money for all, and for claims of one
+-- key, where each supersedes the one before, except one that would begin a step that has begun. It locks all instances
+-- first, by id (L5).
+create or replace function claim_one_by_one(p_claims claim_request[], p_now timestamptz, p_is_reserved boolean)
 returns table (outcome text, number int, counted int, output json) language plpgsql as $$
 declare
   c claim_request;
@@ -322,4 +307,3 @@ begin
       c.reserved_nano > 0, c.run_id is not null, not c.is_first) s;
   end loop;
 end $$;
-`;
