@@ -116,6 +116,26 @@ describe('a function is created again when its text differs from the one in forc
   });
 });
 
+test('a function of a trigger is there before the migration that names it; a changed one waits for it', async () => {
+  const trigger = (name: string, schema: number, change: string) =>
+    readFunctionText(
+      `triggers/${name}`,
+      `-- schema ${schema}\ncreate or replace function ${name}() returns trigger language plpgsql as $$
+        begin new.note := '${change}'; return new; end $$;`,
+    );
+  const texts = [trigger('mark', 8, 'old')];
+  await db('schema_function').delete();
+  await createFunctions(db, { texts, schema: 8 });
+  const later = { texts: [trigger('mark', 9, 'new'), trigger('mark_late', 9, 'late')], schema: 9 };
+  expect(await createdBy(db, () => createTriggerFunctions(db, later))).toEqual(['mark_late']);
+  await db.raw(`create table marked (note text);
+    create trigger marked_late before insert on marked for each row execute function mark_late()`);
+  await createFunctions(db, later);
+  await db('marked').insert({ note: '' });
+  expect(await db('marked').pluck('note')).toEqual(['late']);
+  await db.raw('drop table marked; drop function mark, mark_late');
+});
+
 test('processes that start together create the functions that are missing once', async () => {
   await whole.db('schema_function').where({ name: 'claims' }).update({ sha256: 'of another text' });
   const { rows: before } = await whole.db.raw("select xmin from pg_proc where proname = 'claim_slots'");

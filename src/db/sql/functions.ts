@@ -28,7 +28,7 @@ export interface FunctionSet {
 
 /** @throws Error if the text does not begin with its number */
 export function readFunctionText(name: string, sql: string): FunctionText {
-  const [, schema] = /^-- schema ([1-9]\d*)\n/.exec(sql) ?? [];
+  const [, schema] = /^-- schema ([1-9]\d*)\r?\n/.exec(sql) ?? [];
   if (schema === undefined) throw new Error(`${name}.sql does not begin with "-- schema" and a number`);
   return { name, sql, schema: Number(schema) };
 }
