@@ -174,7 +174,7 @@ const tries: Readonly<Record<string, () => Try>> = {
   get_limits: () => ({ path: '/v1/limits', statuses: [200, 200] }),
 };
 
-/** Answered from rows of the caller's project, or of none; tests of those routes try another project. */
+/** Answered from rows of the caller's project, or of none: foreign-objects.test.ts tries them. */
 const ofOwnRows = [
   ...[
     'create_project',
