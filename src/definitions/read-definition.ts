@@ -6,10 +6,11 @@ import type { z } from 'zod';
 import { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
-import { checkDefinition, checkKeys } from '../core/definition/checks/check-definition.ts';
+import { checkInPieces, checkKeys } from '../core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../core/definition/compile.ts';
 import { extendPointer, isList, isPlainObject } from '../core/json/values.ts';
+import { atOnce, type Pieces } from '../core/pieces.ts';
 import { createFindingPlacer, readDefinitionIssue, type UnplacedFinding } from './findings.ts';
 import { readJson } from './source/read-json.ts';
 import { readYaml } from './source/read-yaml.ts';
@@ -135,7 +136,7 @@ interface OpenDefinition {
   /** The checkable definition, without the parts that the contract refused; null when nothing is checkable. */
   readonly definition: PipelineDefinition | null;
   /** @param facts null only without a definition */
-  readonly finish: (facts: DefinitionFacts | null) => DefinitionReading;
+  readonly finish: (facts: DefinitionFacts | null) => Pieces<DefinitionReading>;
 }
 
 export function openDefinition(source: DefinitionText): OpenDefinition {
@@ -150,16 +151,22 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
   ];
   // These suppress all other findings: the shape that was read is not what the author meant.
   if (root === null || problems.some(({ code }) => code === 'yaml_syntax' || code === 'yaml_merge')) {
-    const refused = () => ({ definition: null, findings: place(problems), analysis: null });
-    return { definition: null, finish: refused };
+    const refused: DefinitionReading = { definition: null, findings: place(problems), analysis: null };
+    return {
+      definition: null,
+      // biome-ignore lint/correctness/useYield: nothing is left to check
+      *finish() {
+        return refused;
+      },
+    };
   }
   const { definition, findings, isSound, isOfTheAuthor } = readShape(root, text);
   return {
     definition,
-    finish: (facts) => {
+    *finish(facts) {
       const analysis = definition === null ? null : analyseDefinition(definition);
       const isChecked = definition !== null && facts !== null && analysis !== null;
-      const checked = isChecked ? checkDefinition(definition, facts, analysis) : [];
+      const checked = isChecked ? yield* checkInPieces(definition, facts, analysis) : [];
       const told = [...checkText(root.value), ...checkKeys(root.value), ...checked.filter(isOfTheAuthor)];
       const placed = place([...problems, ...findings, ...told]);
       const isRefused = !isSound || placed.some(({ severity }) => severity === 'error');
@@ -171,7 +178,7 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
 }
 
 export function readDefinition(source: DefinitionText, facts: DefinitionFacts): DefinitionReading {
-  return openDefinition(source).finish(facts);
+  return atOnce(openDefinition(source).finish(facts));
 }
 
 function checkText(value: Json): UnplacedFinding[] {

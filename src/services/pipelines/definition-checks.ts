@@ -2,17 +2,23 @@
  * Checks definitions that have no source text: inside requests, and again when a run starts. The definition itself
  * never changes and is checked once; its surroundings are checked every time, from memory where they are known.
  */
+import { setImmediate } from 'node:timers/promises';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Finding } from '../../contracts/pipeline-answers.ts';
 import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
-import { checkDefinition } from '../../core/definition/checks/check-definition.ts';
+import { checkInPieces } from '../../core/definition/checks/check-definition.ts';
 import { listReadSteps } from '../../core/definition/checks/check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../../core/definition/checks/finding.ts';
 import { analyseDefinition } from '../../core/definition/compile.ts';
+import { createTurns } from '../../core/pacing.ts';
+import { inTurns } from '../../core/pieces.ts';
 import { listFormerItemBytes } from '../../db/step/step.ts';
 import { vetOwnSchemas } from '../../definitions/input-forms.ts';
 import { refuseFindings } from '../../definitions/submission.ts';
 import { type CheckCtx, type CheckedDefinition, gatherFacts } from './definition-facts.ts';
+
+/** Large definitions are checked one after the other, and others are served between their pieces. */
+export const takeTurn = createTurns(setImmediate);
 
 interface RunCheck {
   /** Warnings and notes. */
@@ -31,7 +37,8 @@ export async function requireSound(
   name?: string,
 ): Promise<void> {
   const schemaFaultOf = await vetOwnSchemas(vetter.vet, definition);
-  const checked = checkDefinition(definition, { knownCapabilities: null, strict: false, schemaFaultOf });
+  const facts = { knownCapabilities: null, strict: false, schemaFaultOf };
+  const checked = await inTurns(checkInPieces(definition, facts), takeTurn);
   const findings = checked.map(toFinding);
   if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings, name);
 }
@@ -66,7 +73,8 @@ export async function checkForPlan(
   const run = { project_id: projectId, pipeline: definition.pipeline };
   const former = read.length === 0 ? undefined : await listFormerItemBytes(ctx.db, run, read);
   const itemBytesOf = (stepId: string) => former?.get(stepId);
-  return checkDefinition(definition, { ...facts, job, itemBytesOf }, analysed).map(toFinding);
+  const pieces = checkInPieces(definition, { ...facts, job, itemBytesOf }, analysed);
+  return (await inTurns(pieces, takeTurn)).map(toFinding);
 }
 
 /** @throws AppError `definition_invalid` with all errors when it cannot run now */
@@ -79,7 +87,8 @@ export async function checkForRun(
   const name = JSON.stringify([digest, present.key]);
   let findings = ctx.checked.findings.get(name);
   if (findings === undefined) {
-    const checked = checkDefinition(definition, { ...(await present.read()), knownCapabilities: null });
+    const facts = { ...(await present.read()), knownCapabilities: null };
+    const checked = await inTurns(checkInPieces(definition, facts), takeTurn);
     findings = [...checked, ...checkRunnable(definition, present.knownCapabilities)].map(toFinding);
     ctx.checked.findings.set(name, findings, findings);
   }

@@ -12,6 +12,7 @@ import type {
 } from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { showGraph } from '../../core/definition/compile.ts';
+import { inTurns } from '../../core/pieces.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -38,7 +39,7 @@ import { detectFormat } from '../../definitions/source/source-node.ts';
 import { describeDifferences, digestDefinition, refuseFindings } from '../../definitions/submission.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { requireSoundBeside } from './definition-checks.ts';
+import { requireSoundBeside, takeTurn } from './definition-checks.ts';
 import { type CheckCtx, gatherFacts } from './definition-facts.ts';
 
 /** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
@@ -131,7 +132,8 @@ async function readText(
 ): Promise<DefinitionReading> {
   const { definition, finish } = openDefinition(source);
   const present = definition === null ? null : await gatherFacts(ctx, projectId, { definition, beside });
-  return finish(present === null ? null : { ...(await present.read()), strict });
+  const facts = present === null ? null : { ...(await present.read()), strict };
+  return inTurns(finish(facts), takeTurn);
 }
 
 /** @throws AppError `definition_invalid` when one of them is invalid */

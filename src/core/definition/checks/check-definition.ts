@@ -7,12 +7,13 @@ import type { Json } from '../../../contracts/primitives.ts';
 import { findCycles, type Graph } from '../../graph/dag.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
+import { atOnce, type Pieces } from '../../pieces.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../compile.ts';
 import { checkCache, checkCapabilities, checkPipelines } from './check-availability.ts';
 import { checkExpressions } from './check-expressions.ts';
 import { checkSecrets } from './check-secrets.ts';
 import { checkEscalation, checkKinds, checkSettings } from './check-settings.ts';
-import { checkSchemas, checkTypes } from './check-types.ts';
+import { checkSchemas, checkTypes, stepsOfPiece } from './check-types.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
 
 /**
@@ -22,25 +23,41 @@ import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
 export function checkDefinition(
   definition: PipelineDefinition,
   facts: DefinitionFacts,
-  { templates, graph }: AnalysedDefinition = analyseDefinition(definition),
+  analysed?: AnalysedDefinition,
 ): DefinitionFinding[] {
+  return atOnce(checkInPieces(definition, facts, analysed));
+}
+
+/** The same, in pieces of some hundred steps. */
+export function* checkInPieces(
+  definition: PipelineDefinition,
+  facts: DefinitionFacts,
+  analysed: AnalysedDefinition = analyseDefinition(definition),
+): Pieces<DefinitionFinding[]> {
+  const { templates, graph } = analysed;
   const suggestStep = createNameSuggester(definition.steps.map(({ id }) => id));
   const schemas = checkSchemas(definition, facts);
-  return [
-    ...checkKinds(definition),
-    ...checkStepNames(definition, suggestStep),
-    ...checkExpressions(definition, templates, suggestStep),
-    ...checkSecrets(definition, templates, facts),
-    ...checkCycles(definition, graph),
-    ...checkOrder(definition, graph),
-    ...checkSettings(definition),
-    ...checkEscalation(definition),
-    ...schemas.findings,
-    ...checkPipelines(definition, facts),
-    ...checkCapabilities(definition, facts),
-    ...checkCache(definition, facts),
-    ...checkTypes({ definition, templates, graph, facts, isSound: schemas.isSound }),
+  const checks: readonly (() => readonly DefinitionFinding[])[] = [
+    () => checkKinds(definition),
+    () => checkStepNames(definition, suggestStep),
+    () => checkExpressions(definition, templates, suggestStep),
+    () => checkSecrets(definition, templates, facts),
+    () => checkCycles(definition, graph),
+    () => checkOrder(definition, graph),
+    () => checkSettings(definition),
+    () => checkEscalation(definition),
+    () => schemas.findings,
+    () => checkPipelines(definition, facts),
+    () => checkCapabilities(definition, facts),
+    () => checkCache(definition, facts),
   ];
+  const found: (readonly DefinitionFinding[])[] = [];
+  for (const check of checks) {
+    if (definition.steps.length >= stepsOfPiece) yield;
+    found.push(check());
+  }
+  found.push(yield* checkTypes({ definition, templates, graph, facts, isSound: schemas.isSound }));
+  return found.flat();
 }
 
 /** Names of the pipeline and its steps, and the names in `depends_on`. */

@@ -11,6 +11,7 @@ import type { JsonObject } from '../../../contracts/primitives.ts';
 import type { TemplateReading } from '../../expression/template.ts';
 import { findSchemaFault } from '../../foreign-schema.ts';
 import type { Graph } from '../../graph/dag.ts';
+import type { Pieces } from '../../pieces.ts';
 import { describeType, intersectionOf, itemTypeOf, typeOfValue } from '../../schema-types/combine-types.ts';
 import { listNotEnforced, type UnenforcedKeyword } from '../../schema-types/not-enforced.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
@@ -57,7 +58,10 @@ const allEffort = 1_000_000;
 /** About half a second. */
 const allWork = 100_000_000;
 
-export function checkTypes(typed: TypedDefinition): DefinitionFinding[] {
+/** After so many steps a piece of the checks ends. */
+export const stepsOfPiece = 500;
+
+export function* checkTypes(typed: TypedDefinition): Pieces<DefinitionFinding[]> {
   const findings: DefinitionFinding[] = [];
   const { definition, templates, graph } = typed;
   const checking: Checking = {
@@ -70,15 +74,16 @@ export function checkTypes(typed: TypedDefinition): DefinitionFinding[] {
     work: { left: allWork },
     report: (finding) => findings.push(finding),
   };
-  for (const index of graph.order) checkStep(index, checking);
+  yield* checkSteps(graph.order, checking);
   checkRest(templates, checking);
-  findings.push(...checkLists({ ...typed, outputs: outputsOfJob(checking) }));
+  const outputs = yield* outputsOfJob(checking);
+  findings.push(...checkLists({ ...typed, outputs }));
   if (checking.effort.left < 0 || checking.work.left < 0) findings.push(cutShort);
   return findings;
 }
 
 /** The outputs of a run of a known job, which has lists of known lengths. */
-function outputsOfJob(checking: Checking): Checking['outputs'] {
+function* outputsOfJob(checking: Checking): Pieces<Checking['outputs']> {
   const { facts, graph } = checking;
   if (facts.job === undefined) return checking.outputs;
   const ofJob: Checking = {
@@ -89,8 +94,15 @@ function outputsOfJob(checking: Checking): Checking['outputs'] {
     work: { left: 0 },
     report: () => undefined,
   };
-  for (const index of graph.order) checkStep(index, ofJob);
+  yield* checkSteps(graph.order, ofJob);
   return ofJob.outputs;
+}
+
+function* checkSteps(order: readonly number[], checking: Checking): Pieces<void> {
+  for (const [at, index] of order.entries()) {
+    checkStep(index, checking);
+    if ((at + 1) % stepsOfPiece === 0) yield;
+  }
 }
 
 const cutShort: DefinitionFinding = {

@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../../src/contracts/pipeline.ts';
 import type { Json } from '../../../../src/contracts/primitives.ts';
-import { checkDefinition, checkKeys } from '../../../../src/core/definition/checks/check-definition.ts';
+import {
+  checkDefinition,
+  checkInPieces,
+  checkKeys,
+} from '../../../../src/core/definition/checks/check-definition.ts';
 import { countProcessorMs } from '../../../support/processor-time.ts';
 import { aDefinition, aStep } from './a-definition.ts';
 
@@ -321,5 +325,35 @@ describe('checkKeys', () => {
       ['error', 'name_forbidden', '/{{ job.b }}/prototype/constructor'],
       ['error', 'name_forbidden', '/~0~1/constructor'],
     ]);
+  });
+});
+
+describe('checkInPieces', () => {
+  const facts = { knownCapabilities: new Set<string>(), strict: false };
+  const manySteps = (count: number, input: (index: number) => Record<string, Json>) =>
+    aDefinition({
+      steps: Array.from({ length: count }, (_, index) => aStep({ id: `s${index}`, input: input(index) })),
+    });
+
+  it.each<[string, (index: number) => Record<string, Json>]>([
+    ['that stand alone', (index) => ({ a: index })],
+    ['in a chain', (index) => ({ a: index === 0 ? 1 : `{{ steps.s${index - 1}.output.a }}` })],
+    ['that are wrong', (index) => ({ a: `{{ steps.t${index}.output }}` })],
+  ])('takes a piece for each few hundred of steps %s, and finds the same', (_, input) => {
+    const definition = manySteps(3_000, input);
+    const pieces = checkInPieces(definition, facts);
+    let count = 1;
+    let next = pieces.next();
+    for (; next.done !== true; next = pieces.next()) count++;
+    expect(count).toBeGreaterThan(15);
+    expect(next.value).toEqual(checkDefinition(definition, facts));
+  });
+
+  it('takes one piece for a definition of usual size', () => {
+    const pieces = checkInPieces(
+      manySteps(100, (index) => ({ a: index })),
+      facts,
+    );
+    expect(pieces.next().done).toBe(true);
   });
 });
