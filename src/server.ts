@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
-import { createLogger, publicUrlOf } from './runtime/foundation.ts';
-import { createServerRuntime } from './runtime/server-runtime.ts';
-import { prepareDatabase } from './services/setup.ts';
+import { createLogger, publicUrlOf } from './processes/foundation.ts';
+import { createServerRuntime } from './processes/server-runtime.ts';
+import { prepareDatabase } from './use-cases/setup.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
 
 const config = readConfig(process.env);

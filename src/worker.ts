@@ -6,10 +6,10 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.ts';
 import { heartbeatIntervalMs, readConfig } from './config.ts';
-import { loadWorkflowBundle } from './runtime/bundle-workflows.ts';
-import { createLogger, readDataConverter } from './runtime/foundation.ts';
-import { createWorkerRuntime } from './runtime/worker-runtime.ts';
-import { EngineWorker } from './runtime/workflow-threads.ts';
+import { loadWorkflowBundle } from './processes/bundle-workflows.ts';
+import { createLogger, readDataConverter } from './processes/foundation.ts';
+import { createWorkerRuntime } from './processes/worker-runtime.ts';
+import { EngineWorker } from './processes/workflow-threads.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
 
 /** Time from the end of the grace period, when calls are aborted, to the end of the process. */

@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { type Config, ConfigSchema } from '../../src/config.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { findDrift } from '../../src/db/money/budget-drift.ts';
-import { purge, type Retention } from '../../src/services/retention/purge.ts';
+import { purge, type Retention } from '../../src/use-cases/retention/purge.ts';
 import { readProcessorTime } from '../engine/processor-time.ts';
 import { registerPaidModel, request } from '../router/register.ts';
 import { startCapstan, startUpstream } from '../router/stack.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { ensureDatabase, type PostgresServer, startPostgres } from '../../src/dev/postgres/server.ts';
 import { createPartReport } from '../../src/dev/progress.ts';
-import { prepareDatabase } from '../../src/services/setup.ts';
+import { prepareDatabase } from '../../src/use-cases/setup.ts';
 import type { Place } from './run-bench.ts';
 
 export interface Database {

@@ -9,14 +9,14 @@ import { pino } from 'pino';
 import { createApp } from '../../src/api/app.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
 import type { CallEnd } from '../../src/core/call/types.ts';
-import { createOpenCalls } from '../../src/services/calls/open-calls.ts';
-import type { ServerCtx } from '../../src/services/context.ts';
+import { createOpenCalls } from '../../src/parts/calls/open-calls.ts';
+import type { ServerCtx } from '../../src/context.ts';
 import {
   beginAttemptSpan,
   observeAttemptEnd,
   observeClaim,
-} from '../../src/services/routing/call-telemetry.ts';
-import type { CallRequest, Claimed } from '../../src/services/routing/routed-call.ts';
+} from '../../src/use-cases/routing/call-telemetry.ts';
+import type { CallRequest, Claimed } from '../../src/use-cases/routing/routed-call.ts';
 import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
 
 const startedAt = performance.now();

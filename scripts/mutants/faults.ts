@@ -109,7 +109,7 @@ const money: readonly Fault[] = [
   },
   {
     name: 'a claim reserves less than the worst case',
-    file: 'src/services/routing/reservation.ts',
+    file: 'src/use-cases/routing/reservation.ts',
     find: '    reserved_nano: reserved,\n',
     put: '    reserved_nano: reserved / 2n,\n',
     tests: ['test/api/calls.test.ts'],
@@ -133,7 +133,7 @@ const leases: readonly Fault[] = [
   },
   {
     name: 'leases are renewed once and then no more',
-    file: 'src/services/delivery/lease-renewer.ts',
+    file: 'src/parts/delivery/lease-renewer.ts',
     find: '() => schedule(intervalMs),\n',
     put: '() => undefined,\n',
     tests: ['test/services/delivery/lease-renewer.test.ts'],
@@ -206,7 +206,7 @@ const runs: readonly Fault[] = [
   },
   {
     name: 'two requests with one Idempotency-Key are two runs',
-    file: 'src/services/idempotency.ts',
+    file: 'src/use-cases/idempotency.ts',
     find: 'if (!(await keepAnswer(trx, asked, { status, answer }))) throw new KeyTaken();',
     put: 'await keepAnswer(trx, asked, { status, answer });',
     tests: ['test/api/runs.test.ts'],
@@ -251,7 +251,7 @@ const instances: readonly Fault[] = [
   },
   {
     name: 'an evicted instance stays in the fleet',
-    file: 'src/services/fleet/fleet-view.ts',
+    file: 'src/parts/fleet/fleet-view.ts',
     find: '(row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs)',
     put: 'false',
     tests: ['test/services/routing/fleet/fleet-poller.test.ts'],
@@ -265,7 +265,7 @@ const instances: readonly Fault[] = [
   },
   {
     name: 'an unknown instance is adopted under the name of another capability',
-    file: 'src/services/registry/heartbeat.ts',
+    file: 'src/use-cases/registry/heartbeat.ts',
     find: 'if (spec.value.name !== name) throw',
     put: 'if (false) throw',
     tests: ['test/services/registry/adoption.test.ts'],
@@ -275,14 +275,14 @@ const instances: readonly Fault[] = [
 const ladders: readonly Fault[] = [
   {
     name: 'a transition that is given out again makes its call beside the first one',
-    file: 'src/services/escalation/ladder/transition.ts',
+    file: 'src/use-cases/escalation/ladder/transition.ts',
     find: 'if (again && ',
     put: 'if (!again && ',
     tests: ['test/services/escalation/step-ladder.test.ts'],
   },
   {
     name: 'the history of an escalation is truncated',
-    file: 'src/services/escalation/ladder/stored-ladder.ts',
+    file: 'src/use-cases/escalation/ladder/stored-ladder.ts',
     find: 'escalation_history: history,',
     put: 'escalation_history: history.slice(0, 2),',
     tests: ['test/services/escalation/job-ladder.test.ts'],
@@ -296,14 +296,14 @@ const ladders: readonly Fault[] = [
   },
   {
     name: 'advice is not stored',
-    file: 'src/services/escalation/ladder/stored-ladder.ts',
+    file: 'src/use-cases/escalation/ladder/stored-ladder.ts',
     find: 'escalation_advice: advice };',
     put: 'escalation_advice: [] };',
     tests: ['test/services/escalation/job-ladder.test.ts'],
   },
   {
     name: 'no person is asked at the end of a ladder',
-    file: 'src/services/escalation/ladder/progress.ts',
+    file: 'src/use-cases/escalation/ladder/progress.ts',
     find: "const asks = outcome.kind === 'stopped' && mayAsk(",
     put: "const asks = outcome.kind === 'goes_on' && mayAsk(",
     tests: ['test/services/escalation/no-models.test.ts'],
@@ -320,7 +320,7 @@ const skills: readonly Fault[] = [
   },
   {
     name: 'a flagged skill is used as an instruction',
-    file: 'src/services/skills/stored-skill.ts',
+    file: 'src/use-cases/skills/stored-skill.ts',
     find: 'flagged: row.flagged_at !== null',
     put: 'flagged: false',
     tests: ['test/services/skills/match-skills.test.ts', 'test/services/skills/skill-uses.test.ts'],
@@ -330,7 +330,7 @@ const skills: readonly Fault[] = [
 const access: readonly Fault[] = [
   {
     name: 'a key works in a project that it does not hold',
-    file: 'src/services/access/caller.ts',
+    file: 'src/use-cases/access/caller.ts',
     find: 'if (project_id !== undefined && holder.projects.includes(project_id)) return',
     put: 'if (project_id !== undefined) return',
     tests: ['test/api/authentication.test.ts'],
@@ -344,14 +344,14 @@ const access: readonly Fault[] = [
   },
   {
     name: 'a key without the scope may call a route',
-    file: 'src/services/access/caller.ts',
+    file: 'src/use-cases/access/caller.ts',
     find: 'if (!mayCall(holder, scope)) throw refuseScope(holder, scope);',
     put: '',
     tests: ['test/api/cache.test.ts'],
   },
   {
     name: 'a call reads a file of another project',
-    file: 'src/services/jobs.ts',
+    file: 'src/parts/media/own-media.ts',
     find: 'const foreign = unknown.find((jobId) => !found.has(jobId));',
     put: "const foreign = unknown.find((jobId) => found.has(''));",
     tests: ['test/services/steps/foreign-media.test.ts'],
@@ -382,7 +382,7 @@ const upkeep: readonly Fault[] = [
   },
   {
     name: 'a webhook counts as delivered before it was taken',
-    file: 'src/services/webhooks/delivery.ts',
+    file: 'src/use-cases/webhooks/delivery.ts',
     find: 'return { delivery_id, status, error, againInMs: error === null ? null : canComeAgain };',
     put: 'return { delivery_id, status, error: null, againInMs: error === null ? null : canComeAgain && null };',
     tests: ['test/api/webhooks.test.ts'],

@@ -171,4 +171,4 @@ export const layers: Readonly<Record<string, Layer>> = {
 };
 
 /** Folders whose own folders may import one another in one direction only. */
-export const oneWayFolders: readonly string[] = ['src/services'];
+export const oneWayFolders: readonly string[] = ['src/use-cases'];

@@ -8,16 +8,16 @@ import type {
   ScheduledStart,
   ScheduledSubmission,
 } from '../core/workflow-payloads.ts';
-import type { WorkerCtx } from '../services/context.ts';
-import { applyDecision, type StopRequest, stopLadder } from '../services/escalation/ladder/decision.ts';
-import type { Advanced } from '../services/escalation/ladder/stored-ladder.ts';
-import { type AdvanceRequest, advanceLadder } from '../services/escalation/ladder/transition.ts';
-import { type ClosedRun, type CloseRun, closeReported, type RunClosing } from '../services/runs/closing.ts';
-import { cancelScheduledRun, submitScheduledRun } from '../services/schedules/scheduled-runs.ts';
-import { type DecideRequest, decideSteps } from '../services/steps/conditions.ts';
-import { executeStep, type StepRequest } from '../services/steps/execution.ts';
-import { executeInline, type InlineRequest } from '../services/steps/inline.ts';
-import { type ProgressReport, recordProgress } from '../services/steps/step-end.ts';
+import type { WorkerCtx } from '../context.ts';
+import { applyDecision, type StopRequest, stopLadder } from '../use-cases/escalation/ladder/decision.ts';
+import type { Advanced } from '../use-cases/escalation/ladder/stored-ladder.ts';
+import { type AdvanceRequest, advanceLadder } from '../use-cases/escalation/ladder/transition.ts';
+import { type ClosedRun, type CloseRun, closeReported, type RunClosing } from '../use-cases/runs/closing.ts';
+import { cancelScheduledRun, submitScheduledRun } from '../use-cases/schedules/scheduled-runs.ts';
+import { type DecideRequest, decideSteps } from '../use-cases/steps/conditions.ts';
+import { executeStep, type StepRequest } from '../use-cases/steps/execution.ts';
+import { executeInline, type InlineRequest } from '../use-cases/steps/inline.ts';
+import { type ProgressReport, recordProgress } from '../use-cases/steps/step-end.ts';
 import { isHopeless, toApplicationFailure, whileBeating } from './failures.ts';
 import { asInlineActivity, asStepActivity } from './step-activities.ts';
 

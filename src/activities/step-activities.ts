@@ -10,11 +10,11 @@ import type { Awaiting } from '../contracts/run-step.ts';
 import { holdsExact } from '../core/json/numbers.ts';
 import { nameUnit } from '../core/workflow-names.ts';
 import { reportMs } from '../core/workflow-payloads.ts';
-import type { ClosedRun } from '../services/runs/closing.ts';
-import type { StepControl } from '../services/steps/call.ts';
-import type { StepEnd, StepRequest } from '../services/steps/execution.ts';
-import type { InlineBatchResult, InlineRequest, InlineResult, InlineUnit } from '../services/steps/inline.ts';
-import type { WaitingStep } from '../services/steps/step-end.ts';
+import type { ClosedRun } from '../use-cases/runs/closing.ts';
+import type { StepControl } from '../use-cases/steps/call.ts';
+import type { StepEnd, StepRequest } from '../use-cases/steps/execution.ts';
+import type { InlineBatchResult, InlineRequest, InlineResult, InlineUnit } from '../use-cases/steps/inline.ts';
+import type { WaitingStep } from '../use-cases/steps/step-end.ts';
 import { escalatedFailure, finalFailure, laterFailure, whileBeating } from './failures.ts';
 
 const largestInHistoryBytes = 4_096;

@@ -10,7 +10,7 @@ import { OpenSet } from '../core/open-set.ts';
 import { createRequestScope, type RequestScope, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { readTrace } from '../core/telemetry/trace-context.ts';
 import { AppError } from '../errors/app-error.ts';
-import type { Caller } from '../services/access/caller.ts';
+import type { Caller } from '../use-cases/access/caller.ts';
 import { toProblem, translateFault } from './answer.ts';
 import { findErrorForm } from './model-errors.ts';
 import type { Route } from './route.ts';

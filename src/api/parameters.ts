@@ -5,8 +5,8 @@ import { z } from 'zod';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
 import { CapabilityName, Labels, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
-import { type Caller, type CallMarks, type ProjectKey, toCallingKey } from '../services/access/caller.ts';
-import type { Idempotency } from '../services/idempotency.ts';
+import { type Caller, type CallMarks, type ProjectKey, toCallingKey } from '../use-cases/access/caller.ts';
+import type { Idempotency } from '../use-cases/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';
 
 const Id = z.string().min(1).max(128);

@@ -6,7 +6,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { StackFile } from '../contracts/stack.ts';
-import { prepareDatabase } from '../services/setup.ts';
+import { prepareDatabase } from '../use-cases/setup.ts';
 import { describeSample, sampleNames } from './capabilities.ts';
 import { buildConsole } from './console.ts';
 import { type PortPlan, type StackPorts, startOnPorts } from './ports.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { asFinishActivity } from '../../src/activities/create-activities.ts';
 import { AppError } from '../../src/errors/app-error.ts';
-import type { RunClosing } from '../../src/services/runs/closing.ts';
+import type { RunClosing } from '../../src/use-cases/runs/closing.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 const succeeded: RunClosing = { run_id: 'run_1', outcome: 'succeeded', error: null, has_waited: true };

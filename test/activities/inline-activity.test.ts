@@ -2,16 +2,16 @@ import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { InlineBatchEnd } from '../../src/activities/step-activities.ts';
 import { asInlineActivity } from '../../src/activities/step-activities.ts';
-import type { WorkerCtx } from '../../src/services/context.ts';
-import type { StepEnd } from '../../src/services/steps/execution.ts';
-import { createInFlightSteps } from '../../src/services/steps/in-flight-steps.ts';
+import type { WorkerCtx } from '../../src/context.ts';
+import type { StepEnd } from '../../src/use-cases/steps/execution.ts';
+import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
 import {
   executeInline,
   type InlineBatchResult,
   type InlineRequest,
   type InlineResult,
   type InlineUnit,
-} from '../../src/services/steps/inline.ts';
+} from '../../src/use-cases/steps/inline.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 async function run(

@@ -5,8 +5,8 @@ import { expect, it } from 'vitest';
 import type { StepActivityResult } from '../../src/activities/step-activities.ts';
 import { asStepActivity } from '../../src/activities/step-activities.ts';
 import { reportMs } from '../../src/core/workflow-payloads.ts';
-import type { StepControl } from '../../src/services/steps/call.ts';
-import type { StepEnd, StepRequest } from '../../src/services/steps/execution.ts';
+import type { StepControl } from '../../src/use-cases/steps/call.ts';
+import type { StepEnd, StepRequest } from '../../src/use-cases/steps/execution.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 const request: StepRequest = { run_id: 'run_1', step_id: 'a', revision: 0 };

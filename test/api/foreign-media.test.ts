@@ -1,6 +1,6 @@
 /** What names a file of another project is refused when it is submitted, as if the file were missing. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { purge } from '../../src/services/retention/purge.ts';
+import { purge } from '../../src/use-cases/retention/purge.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import type { Instance } from '../support/fleet.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { trimKeptAnswers } from '../../src/db/idempotency.ts';
-import { toOpaqueKey } from '../../src/services/routing/call.ts';
+import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, echo, type Handler, type Instance } from '../support/fleet.ts';

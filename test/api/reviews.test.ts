@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Problem } from '../../src/contracts/problem.ts';
 import type { Review, ReviewDecision, ReviewKind, ReviewPayload } from '../../src/contracts/review.ts';
 import { listAudit } from '../../src/db/access/audit.ts';
-import { openReview } from '../../src/services/reviews/opening.ts';
+import { openReview } from '../../src/use-cases/reviews/opening.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';
 import { aRun } from '../support/factories.ts';

@@ -6,7 +6,7 @@ import type { Run, RunSummary } from '../../src/contracts/run.ts';
 import type { Schedule, ScheduleList } from '../../src/contracts/schedule.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { readSchedule } from '../../src/db/schedule.ts';
-import { recordFruitlessStart } from '../../src/services/schedules/scheduled-runs.ts';
+import { recordFruitlessStart } from '../../src/use-cases/schedules/scheduled-runs.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';

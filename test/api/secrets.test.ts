@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createSecretCipher } from '../../src/clients/secret-cipher.ts';
 import type { AuditEntry } from '../../src/contracts/access.ts';
 import { type Secret, secretLimits } from '../../src/contracts/secret.ts';
-import { resealSecrets } from '../../src/services/secrets/secret-service.ts';
+import { resealSecrets } from '../../src/use-cases/secrets/secrets.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 const older = `k1:${randomBytes(32).toString('base64')}`;

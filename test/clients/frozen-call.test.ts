@@ -7,7 +7,7 @@ import { createAddressPolicy } from '../../src/clients/address-policy.ts';
 import { createCapabilityClient } from '../../src/clients/capability-http.ts';
 import { createDialGuard } from '../../src/clients/guarded-dial.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
-import { createFreezeWatch } from '../../src/runtime/freeze-watch.ts';
+import { createFreezeWatch } from '../../src/processes/freeze-watch.ts';
 import { waitFor } from '../support/wait.ts';
 
 const worksMs = 1_000;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/call.ts';
+import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findMissingSearchAttributes } from '../../src/clients/temporal/search-attributes.ts';
 import { readFunctions } from '../../src/db/sql/functions.ts';
 import type { Check } from '../../src/dev/doctor/check.ts';
-import { prepareDatabase } from '../../src/services/setup.ts';
+import { prepareDatabase } from '../../src/use-cases/setup.ts';
 import { serve } from '../cli/support/http-server.ts';
 import { createClient } from '../support/capstan.ts';
 import { migrationNames, useDatabase } from '../support/database.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DefaultLogger } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
+import { loadWorkflowBundle } from '../../src/processes/bundle-workflows.ts';
 
 const logger = new DefaultLogger('ERROR');
 let folder: string;

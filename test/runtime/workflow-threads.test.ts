@@ -1,6 +1,6 @@
 import type { Workflow } from '@temporalio/worker/lib/workflow/interface.js';
 import { expect, test, vi } from 'vitest';
-import { createStallGuard, withGuard } from '../../src/runtime/workflow-threads.ts';
+import { createStallGuard, withGuard } from '../../src/processes/workflow-threads.ts';
 
 function openWork() {
   let end: () => void = () => undefined;

@@ -1,6 +1,6 @@
 /** An instance dies, and a process of another capability takes its port: it is sent nothing that was meant for the dead one. */
 import type { Db } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/call.ts';
+import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import type { JournalFleet, JournalInstance } from '../support/journal-fleet.ts';
 import { waitFor } from '../support/wait.ts';
 import { startLoad } from './load.ts';

@@ -76,7 +76,7 @@ describe('layers', () => {
     ['a part of such a package', 'src/core/a.ts', "import fs from 'node:fs/promises';", 'node:'],
     [
       'values where types are allowed',
-      'src/services/a.ts',
+      'src/use-cases/a.ts',
       "import { x } from '../config.ts';",
       'src/config.ts',
     ],
@@ -112,14 +112,14 @@ describe('layers', () => {
 
   test('folders of services that import one another in a circle are refused, a way through is not', () => {
     const files = {
-      'src/services/runs/a.ts': "import '../steps/b.ts';",
-      'src/services/steps/b.ts': "import '../money/c.ts';",
-      'src/services/money/c.ts': '',
+      'src/use-cases/runs/a.ts': "import '../steps/b.ts';",
+      'src/use-cases/steps/b.ts': "import '../money/c.ts';",
+      'src/use-cases/money/c.ts': '',
     };
     expect(subjectsOf(checkOneWay, files)).toEqual([]);
     expect(
-      subjectsOf(checkOneWay, { ...files, 'src/services/money/c.ts': "import '../runs/a.ts';" }),
-    ).toEqual(['src/services: runs -> steps', 'src/services: steps -> money', 'src/services: money -> runs']);
+      subjectsOf(checkOneWay, { ...files, 'src/use-cases/money/c.ts': "import '../runs/a.ts';" }),
+    ).toEqual(['src/use-cases: runs -> steps', 'src/use-cases: steps -> money', 'src/use-cases: money -> runs']);
   });
 });
 
@@ -245,8 +245,8 @@ const sameNameTwice = 1117;
 
 describe('names of duties and of advisory locks', () => {
   test.each([
-    ['src/services/maintenance.ts', '  old_keyed_answers: ', '  old_cached_answers: '],
-    ['src/services/maintenance.ts', '  deliveries: ', '  capabilities: '],
+    ['src/use-cases/maintenance.ts', '  old_keyed_answers: ', '  old_cached_answers: '],
+    ['src/use-cases/maintenance.ts', '  deliveries: ', '  capabilities: '],
     ['src/db/locks.ts', '  partitions: ', '  setup: '],
   ])('the compiler refuses a name that stands twice in the table of %s', (file, own, taken) => {
     const text = readFileSync(file, 'utf8');
@@ -261,9 +261,9 @@ describe('names of duties and of advisory locks', () => {
     ['a hash of a name', "await trx.raw(`select pg_advisory_xact_lock_shared(hashtext('wakes'))`);"],
   ])('an advisory lock by %s is taken in the table alone', (_, text) => {
     const files = {
-      'src/services/setup.ts': text,
+      'src/use-cases/setup.ts': text,
       'src/db/locks.ts': text,
     };
-    expect(subjectsOf(checkLocks, files)).toEqual(['src/services/setup.ts']);
+    expect(subjectsOf(checkLocks, files)).toEqual(['src/use-cases/setup.ts']);
   });
 });

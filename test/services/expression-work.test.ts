@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { noteWork, turnFor } from '../../src/services/expression-work.ts';
+import { noteWork, turnFor } from '../../src/parts/expression-work.ts';
 
 /** A caller's evaluation, which counts in which turn of the event loop it was done. */
 async function evaluate(units: number, done: () => void): Promise<void> {

@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createVerifiedKeys, identify as identifyBy } from '../../src/services/access/verified-keys.ts';
-import { prepareDatabase } from '../../src/services/setup.ts';
+import { createVerifiedKeys, identify as identifyBy } from '../../src/use-cases/access/verified-keys.ts';
+import { prepareDatabase } from '../../src/use-cases/setup.ts';
 import { useDatabase } from '../support/database.ts';
 
 const { db, url } = useDatabase(2);

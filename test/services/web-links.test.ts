@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { linksToEscalation, linksToRun } from '../../src/services/web-links.ts';
+import { linksToEscalation, linksToRun } from '../../src/parts/web-links.ts';
 
 const run = { pipeline: 'trailer', run_id: 'run_1' };
 

@@ -10,10 +10,10 @@ import { ConfigSchema } from '../../src/config.ts';
 import type { KeyScope } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { createServerRuntime } from '../../src/runtime/server-runtime.ts';
+import { createServerRuntime } from '../../src/processes/server-runtime.ts';
 import { createSchemaVetter } from '../../src/schemas/schema-vetter.ts';
-import { createVerifiedKeys } from '../../src/services/access/verified-keys.ts';
-import { ensureDefaultProject } from '../../src/services/setup.ts';
+import { createVerifiedKeys } from '../../src/use-cases/access/verified-keys.ts';
+import { ensureDefaultProject } from '../../src/use-cases/setup.ts';
 import { createTestDatabase } from './database.ts';
 import { waitFor } from './wait.ts';
 

@@ -1,5 +1,5 @@
 import type { Db } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/call.ts';
+import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 
 /**
  * Maps the `Idempotency-Key` that an instance received to the key of the attempt: `<run>.<step>.<item>.<revision>` for

@@ -12,7 +12,7 @@ import type { Readable } from 'node:stream';
 import type { CapabilitySummary } from '../../src/contracts/capability.ts';
 import { type EventPage, type RunEvent, terminalEvents } from '../../src/contracts/event.ts';
 import type { Run } from '../../src/contracts/run.ts';
-import { prepareDatabase } from '../../src/services/setup.ts';
+import { prepareDatabase } from '../../src/use-cases/setup.ts';
 import { findCompiled } from './compiled.ts';
 import { createTestDatabase } from './database.ts';
 import { placeOf } from './places.ts';

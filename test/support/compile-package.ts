@@ -26,7 +26,7 @@ const programs = [
   'src/server.ts',
   'src/worker.ts',
   'src/schemas/schema-thread.ts',
-  'src/runtime/freeze-thread.ts',
+  'src/processes/freeze-thread.ts',
   'test/support/router-process.ts',
 ];
 

@@ -4,9 +4,9 @@ import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
 import { neverFrozen } from '../../src/core/call/freezes.ts';
 import type { Db } from '../../src/db/connect.ts';
-import type { DeliveryCtx } from '../../src/services/delivery/deliveries.ts';
-import { newId } from '../../src/services/ids.ts';
-import { createStartMarks } from '../../src/services/runs/delivery.ts';
+import type { DeliveryCtx } from '../../src/parts/delivery/deliveries.ts';
+import { newId } from '../../src/db/ids.ts';
+import { createStartMarks } from '../../src/use-cases/runs/delivery.ts';
 import { aCallingKey, aProject, aRun } from './factories.ts';
 import { fakeWorkflows } from './run-workflows.ts';
 

@@ -16,8 +16,8 @@ import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
 import type { RunOrigin } from '../../src/db/run/run-columns.ts';
-import type { ProjectKey } from '../../src/services/access/caller.ts';
-import { newId, newToken } from '../../src/services/ids.ts';
+import type { ProjectKey } from '../../src/use-cases/access/caller.ts';
+import { newId, newToken } from '../../src/db/ids.ts';
 
 /** A key without limits that makes calls. */
 export function aCallingKey(key: Partial<ProjectKey> = {}): ProjectKey {

@@ -16,7 +16,7 @@ import { createSupervisor, type Supervisor } from '../../src/dev/supervisor/supe
 import { startWatchdog } from '../../src/dev/supervisor/watchdog.ts';
 import { startTemporal } from '../../src/dev/temporal/server.ts';
 import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
-import { builtBundleName, loadWorkflowBundle } from '../../src/runtime/bundle-workflows.ts';
+import { builtBundleName, loadWorkflowBundle } from '../../src/processes/bundle-workflows.ts';
 import { startFleet } from '../console/support/shared-fleet.ts';
 import { compilePackage } from './compile-package.ts';
 import { findCompiled } from './compiled.ts';

@@ -1,4 +1,4 @@
-import type { Timing } from '../../src/services/delivery/follow-poll.ts';
+import type { Timing } from '../../src/parts/feeds/follow-poll.ts';
 
 export interface HandTiming extends Timing {
   /** Advances to the next due timer, as soon as there is one, and runs it. @returns the time advanced */

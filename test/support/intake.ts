@@ -5,11 +5,11 @@ import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
 import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
-import type { FleetPoller } from '../../src/services/fleet/fleet-poller.ts';
-import { createOwnMedia } from '../../src/services/jobs.ts';
-import { type CheckCtx, createCheckedDefinitions } from '../../src/services/pipelines/definition-facts.ts';
-import { createKnownDefinitions } from '../../src/services/runs/definitions.ts';
-import type { IntakeCtx } from '../../src/services/runs/preparation.ts';
+import type { FleetPoller } from '../../src/parts/fleet/fleet-poller.ts';
+import { createOwnMedia } from '../../src/parts/media/own-media.ts';
+import { type CheckCtx, createCheckedDefinitions } from '../../src/parts/definitions/definition-facts.ts';
+import { createKnownDefinitions } from '../../src/parts/definitions/known-definitions.ts';
+import type { IntakeCtx } from '../../src/use-cases/runs/preparation.ts';
 
 /** Compiles schemas in the same thread. */
 function compileHere(): Pick<SchemaVetter, 'vet'> {

@@ -5,7 +5,7 @@
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { replayChoice } from '../../src/core/routing/replay.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/call.ts';
+import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { listBreaches } from './commit-watch.ts';
 import { type JournalFleet, mostAtOnce } from './journal-fleet.ts';
 import { waitFor } from './wait.ts';

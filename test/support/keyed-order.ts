@@ -7,7 +7,7 @@ import type { ExecAnswer } from '../../src/contracts/decision.ts';
 import type { Json } from '../../src/contracts/primitives.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import { type AppError, toAppError } from '../../src/errors/app-error.ts';
-import { type CallCtx, makeDirectCall } from '../../src/services/calls/call-service.ts';
+import { type CallCtx, makeDirectCall } from '../../src/use-cases/calls/direct-calls.ts';
 import { aCallingKey } from './factories.ts';
 import type { CallOrder, CallReport } from './router-messages.ts';
 

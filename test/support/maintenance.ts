@@ -1,5 +1,5 @@
 /** Parts of maintenance that do nothing, for tests of one of them. */
-import type { DutyParts } from '../../src/services/maintenance.ts';
+import type { DutyParts } from '../../src/use-cases/maintenance.ts';
 
 async function nothing(): Promise<number> {
   return 0;

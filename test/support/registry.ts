@@ -1,11 +1,11 @@
 /** The registry as tests ask it: its functions with their context. */
 import type { DeregisterRequest, HeartbeatRequest, Registration } from '../../src/contracts/capability.ts';
-import { deregisterInstance, type RegistryActor } from '../../src/services/registry/deregistration.ts';
-import { reportRefused } from '../../src/services/registry/examination.ts';
-import { takeHeartbeat } from '../../src/services/registry/heartbeat.ts';
-import { type RegistryCtx, registerInstance } from '../../src/services/registry/registration.ts';
-import { getCapability, listCapabilities } from '../../src/services/registry/registry-listing.ts';
-import { probeDueInstances, vetInstance } from '../../src/services/registry/vetting.ts';
+import { deregisterInstance, type RegistryActor } from '../../src/use-cases/registry/deregistration.ts';
+import { reportRefused } from '../../src/use-cases/registry/examination.ts';
+import { takeHeartbeat } from '../../src/use-cases/registry/heartbeat.ts';
+import { type RegistryCtx, registerInstance } from '../../src/use-cases/registry/registration.ts';
+import { getCapability, listCapabilities } from '../../src/use-cases/registry/registry-listing.ts';
+import { probeDueInstances, vetInstance } from '../../src/use-cases/registry/vetting.ts';
 
 export function registryOf(ctx: RegistryCtx) {
   return {

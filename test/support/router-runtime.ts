@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
-import { createFoundation } from '../../src/runtime/foundation.ts';
-import { createAnswerKeeper } from '../../src/services/calls/answer-keeper.ts';
-import { createKeyRenewer, createOpenCalls } from '../../src/services/calls/open-calls.ts';
+import { createFoundation } from '../../src/processes/foundation.ts';
+import { createAnswerKeeper } from '../../src/parts/calls/answer-keeper.ts';
+import { createKeyRenewer, createOpenCalls } from '../../src/parts/calls/open-calls.ts';
 import { registryOf } from './registry.ts';
 
 /** A router with direct calls, as the API offers them, and nothing else. */

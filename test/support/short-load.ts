@@ -4,7 +4,7 @@
  */
 import type { Json } from '../../src/contracts/primitives.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { toOpaqueKey } from '../../src/services/routing/call.ts';
+import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { answer, type Handler, type Instance } from './fleet.ts';
 
 /** The capability of the steps. */

@@ -14,26 +14,26 @@ import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { createCachedCalls, type ThroughCache } from '../../src/services/cache/cached-calls.ts';
-import type { WorkerCtx } from '../../src/services/context.ts';
-import { createMediaLibrary, type MediaLibrary } from '../../src/services/media/media-library.ts';
-import { createRunContexts } from '../../src/services/run-data/run-context.ts';
-import { createStepResults } from '../../src/services/run-data/step-results.ts';
-import type { UnitInBatch } from '../../src/services/steps/call.ts';
-import { type DecideRequest, decideSteps } from '../../src/services/steps/conditions.ts';
+import { createCachedCalls, type ThroughCache } from '../../src/parts/cache/cached-calls.ts';
+import type { WorkerCtx } from '../../src/context.ts';
+import { createMediaLibrary, type MediaLibrary } from '../../src/parts/media/media-library.ts';
+import { createRunContexts } from '../../src/parts/definitions/run-context.ts';
+import { createStepResults } from '../../src/parts/definitions/step-results.ts';
+import type { UnitInBatch } from '../../src/use-cases/steps/call.ts';
+import { type DecideRequest, decideSteps } from '../../src/use-cases/steps/conditions.ts';
 import {
   executeStep,
   type OpenForStep,
   type StepEnd,
   type StepRequest,
-} from '../../src/services/steps/execution.ts';
-import { createInFlightSteps } from '../../src/services/steps/in-flight-steps.ts';
+} from '../../src/use-cases/steps/execution.ts';
+import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
 import {
   executeInline,
   type InlineBatchResult,
   type InlineRequest,
   inWorker,
-} from '../../src/services/steps/inline.ts';
+} from '../../src/use-cases/steps/inline.ts';
 import { useDatabase } from './database.ts';
 import { aProject, type StoredRun } from './factories.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';

@@ -2,7 +2,7 @@
 import type { Db } from '../../src/db/connect.ts';
 import { readStep } from '../../src/db/step/step.ts';
 import { keepWaiting } from '../../src/db/step/step-progress.ts';
-import { openReview } from '../../src/services/reviews/opening.ts';
+import { openReview } from '../../src/use-cases/reviews/opening.ts';
 
 interface Place {
   readonly run_id: string;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { type Context, Script } from 'node:vm';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
-import { EngineWorker } from '../../src/runtime/workflow-threads.ts';
+import { EngineWorker } from '../../src/processes/workflow-threads.ts';
 import { quietRuntime } from '../support/temporal.ts';
 
 /** The state of a workflow, as the SDK keeps it in the sandbox. */

@@ -17,10 +17,10 @@ import {
 } from '../../contracts/access.ts';
 import { ListQuery } from '../../contracts/primitives.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
-import { exportAudit, listAuditOf } from '../../services/access/audit.ts';
-import { createKey, listKeysOf, revokeKey, rotateKey } from '../../services/access/keys.ts';
-import { createProject, listProjectsOf } from '../../services/access/projects.ts';
-import { beginErasure, showErasure } from '../../services/erasure/erasure-service.ts';
+import { exportAudit, listAuditOf } from '../../use-cases/access/audit.ts';
+import { createKey, listKeysOf, revokeKey, rotateKey } from '../../use-cases/access/keys.ts';
+import { createProject, listProjectsOf } from '../../use-cases/access/projects.ts';
+import { beginErasure, showErasure } from '../../use-cases/erasure/erasure.ts';
 import { ndjson } from '../answer.ts';
 import { json } from '../input.ts';
 import { IdPath } from '../parameters.ts';

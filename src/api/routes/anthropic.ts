@@ -1,6 +1,6 @@
 /** Anthropic's protocol over the router: programs that speak it call models by changing their address and key. */
 import { MessagesRequest, ModelMessage } from '../../contracts/anthropic.ts';
-import { createMessage, streamMessage } from '../../services/calls/anthropic-service.ts';
+import { createMessage, streamMessage } from '../../use-cases/calls/anthropic.ts';
 import { json } from '../input.ts';
 import { requireSmallChat } from '../limits.ts';
 import { toAnthropicError } from '../model-errors.ts';

@@ -12,10 +12,10 @@ import {
 } from '../../contracts/decision.ts';
 import { InputVerdict } from '../../contracts/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { listCachedResults, removeCachedResults } from '../../services/cache/cache-service.ts';
-import { makeDirectCall } from '../../services/calls/call-service.ts';
-import { checkInput } from '../../services/reviews/input.ts';
-import { previewDecision, readDecision, readDecisions } from '../../services/routing/decisions.ts';
+import { listCachedResults, removeCachedResults } from '../../use-cases/calls/cache.ts';
+import { makeDirectCall } from '../../use-cases/calls/direct-calls.ts';
+import { checkInput } from '../../use-cases/reviews/input.ts';
+import { previewDecision, readDecision, readDecisions } from '../../use-cases/routing/decisions.ts';
 import { json } from '../input.ts';
 import {
   CallerHeaders,

@@ -21,18 +21,18 @@ import {
   SharingRequest,
 } from '../../contracts/capability.ts';
 import { ListQuery, Tag } from '../../contracts/primitives.ts';
-import { requireName } from '../../services/access/caller.ts';
-import { deregisterInstance } from '../../services/registry/deregistration.ts';
-import { drainInstance, requestWarmUp, undrainInstance } from '../../services/registry/drain.ts';
-import { takeHeartbeat } from '../../services/registry/heartbeat.ts';
-import { listNamePublishers, publishName } from '../../services/registry/publishers.ts';
-import { registerInstance } from '../../services/registry/registration.ts';
+import { requireName } from '../../use-cases/access/caller.ts';
+import { deregisterInstance } from '../../use-cases/registry/deregistration.ts';
+import { drainInstance, requestWarmUp, undrainInstance } from '../../use-cases/registry/drain.ts';
+import { takeHeartbeat } from '../../use-cases/registry/heartbeat.ts';
+import { listNamePublishers, publishName } from '../../use-cases/registry/publishers.ts';
+import { registerInstance } from '../../use-cases/registry/registration.ts';
 import {
   getCapability,
   listCapabilities,
   readCallsSummary,
-} from '../../services/registry/registry-listing.ts';
-import { shareInstances } from '../../services/registry/sharing.ts';
+} from '../../use-cases/registry/registry-listing.ts';
+import { shareInstances } from '../../use-cases/registry/sharing.ts';
 import { json } from '../input.ts';
 import { CapabilityPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

@@ -11,8 +11,8 @@ import {
   createEscalation,
   executeForCaller,
   showEscalation,
-} from '../../services/escalation/escalation-service.ts';
-import { isAdmin } from '../../services/skills/stored-skill.ts';
+} from '../../use-cases/escalation/escalations.ts';
+import { isAdmin } from '../../use-cases/skills/stored-skill.ts';
 import { json } from '../input.ts';
 import { CallerHeaders, callingKeyOf, IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

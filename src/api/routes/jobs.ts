@@ -13,7 +13,7 @@ import {
   UploadRequest,
   UploadTicket,
 } from '../../contracts/media.ts';
-import { createJob, showJob } from '../../services/job-service.ts';
+import { createJob, showJob } from '../../use-cases/jobs/jobs.ts';
 import { byteStream, json } from '../input.ts';
 import { IdPath, MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

@@ -13,10 +13,10 @@ import {
   parseMediaPath,
 } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Caller } from '../../services/access/caller.ts';
-import type { ServerCtx } from '../../services/context.ts';
-import { requireJob } from '../../services/job-service.ts';
-import type { OpenMedia } from '../../services/media/media-library.ts';
+import type { Caller } from '../../use-cases/access/caller.ts';
+import type { ServerCtx } from '../../context.ts';
+import { requireJob } from '../../use-cases/jobs/jobs.ts';
+import type { OpenMedia } from '../../parts/media/media-library.ts';
 import { byteStream } from '../input.ts';
 import { MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

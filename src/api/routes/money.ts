@@ -19,15 +19,15 @@ import {
 } from '../../contracts/money.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
-import type { Caller } from '../../services/access/caller.ts';
-import { readBudgets, setBudget } from '../../services/money/budgets.ts';
-import { exportLedger, readCostSeries, readCosts, readLedger } from '../../services/money/money-service.ts';
+import type { Caller } from '../../use-cases/access/caller.ts';
+import { readBudgets, setBudget } from '../../use-cases/money/budgets.ts';
+import { exportLedger, readCostSeries, readCosts, readLedger } from '../../use-cases/money/money.ts';
 import {
   eraseUserId,
   putScopedBudget,
   readScopedBudgets,
   removeScopedBudget,
-} from '../../services/money/scoped-budgets.ts';
+} from '../../use-cases/money/scoped-budgets.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
 

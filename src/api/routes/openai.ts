@@ -13,22 +13,22 @@ import {
 } from '../../contracts/openai.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { refuseField } from '../../errors/app-error.ts';
-import type { Caller } from '../../services/access/caller.ts';
-import type { StreamedModel } from '../../services/calls/model-calls.ts';
+import type { Caller } from '../../use-cases/access/caller.ts';
+import type { StreamedModel } from '../../use-cases/calls/model-calls.ts';
 import {
   listAliases,
   listModels,
   removeAlias,
   setAlias,
   showModel,
-} from '../../services/calls/model-names.ts';
+} from '../../use-cases/calls/model-names.ts';
 import {
   completeChat,
   embedTexts,
   type OpenAiAnswer,
   type OpenAiOrder,
   streamChat,
-} from '../../services/calls/openai-service.ts';
+} from '../../use-cases/calls/openai.ts';
 import { eventStreamHeaders } from '../answer.ts';
 import { json } from '../input.ts';
 import { requireSmallChat } from '../limits.ts';

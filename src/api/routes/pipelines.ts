@@ -17,7 +17,7 @@ import { ListQuery } from '../../contracts/primitives.ts';
 import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
 import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
 import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
-import type { Caller } from '../../services/access/caller.ts';
+import type { Caller } from '../../use-cases/access/caller.ts';
 import {
   getPipeline,
   getPipelineVersion,
@@ -27,8 +27,8 @@ import {
   setPipelineAlias,
   submitPipeline,
   validatePipeline,
-} from '../../services/pipelines/pipeline-service.ts';
-import { planDefinition, planPipeline } from '../../services/plans/plan-service.ts';
+} from '../../use-cases/pipelines/pipelines.ts';
+import { planDefinition, planPipeline } from '../../use-cases/plans/plan.ts';
 import { definitionText, json, optionalJson } from '../input.ts';
 import { requireSmallJob } from '../limits.ts';
 import { AliasPath, PipelinePath, VersionPath } from '../parameters.ts';

@@ -7,7 +7,7 @@ import {
   listReviews,
   releaseReview,
   showReview,
-} from '../../services/reviews/review-service.ts';
+} from '../../use-cases/reviews/reviews.ts';
 import { json } from '../input.ts';
 import { IdempotencyKey, IdPath, markReplayed, readIdempotency } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

@@ -17,8 +17,8 @@ import {
   rerunRuns,
   resumeRun,
   setRunBudget,
-} from '../../services/runs/control.ts';
-import { previewRerun, rerunRun } from '../../services/runs/rerun/rerun.ts';
+} from '../../use-cases/runs/control.ts';
+import { previewRerun, rerunRun } from '../../use-cases/runs/rerun/rerun.ts';
 import { toProblem } from '../answer.ts';
 import { json, optionalJson } from '../input.ts';
 import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';

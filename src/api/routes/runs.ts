@@ -7,17 +7,17 @@ import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '../../contract
 import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
-import { type Caller, findStartFault } from '../../services/access/caller.ts';
-import { readRunGraph, readRunsSummary, readTimeline } from '../../services/runs/pictures.ts';
+import { type Caller, findStartFault } from '../../use-cases/access/caller.ts';
+import { readRunGraph, readRunsSummary, readTimeline } from '../../use-cases/runs/pictures.ts';
 import {
   countRunsOf,
   exportRuns,
   getRun,
   listRunsPage,
   waitForEnd,
-} from '../../services/runs/run-reading.ts';
-import { getStep, listItems } from '../../services/runs/step-pages.ts';
-import { submitRun, submitRuns } from '../../services/runs/submission.ts';
+} from '../../use-cases/runs/run-reading.ts';
+import { getStep, listItems } from '../../use-cases/runs/step-pages.ts';
+import { submitRun, submitRuns } from '../../use-cases/runs/submission.ts';
 import { ndjson, toProblem } from '../answer.ts';
 import { json } from '../input.ts';
 import { findJobFault, httpLimits, requireSmallJob } from '../limits.ts';

@@ -8,8 +8,8 @@ import {
   removeSchedule,
   replaceSchedule,
   setSchedulePaused,
-} from '../../services/schedules/schedule-service.ts';
-import { triggerSchedule } from '../../services/schedules/trigger.ts';
+} from '../../use-cases/schedules/schedules.ts';
+import { triggerSchedule } from '../../use-cases/schedules/trigger.ts';
 import { json, optionalJson } from '../input.ts';
 import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

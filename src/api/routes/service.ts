@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { keptAnswerHours, mostSteps } from '../../contracts/bounds.ts';
 import { Limits } from '../../contracts/limits.ts';
-import { readReadiness } from '../../services/health-service.ts';
+import { readReadiness } from '../../parts/health.ts';
 import {
   type ApiConfig,
   type BodyLimits,

@@ -18,8 +18,8 @@ import {
   listSessionsOf,
   openSession,
   revokeSessions,
-} from '../../services/access/sessions.ts';
-import { logoutUrlOf } from '../../services/access/sign-in.ts';
+} from '../../use-cases/access/sessions.ts';
+import { logoutUrlOf } from '../../use-cases/access/sign-in.ts';
 import { clearCookie, readCookie, refuseForeignPage, sessionCookie, writeCookie } from '../authentication.ts';
 import { json } from '../input.ts';
 import { IdPath } from '../parameters.ts';

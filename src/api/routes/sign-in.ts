@@ -12,8 +12,8 @@ import {
   offerOf,
   type SignIn,
   takeLogout,
-} from '../../services/access/sign-in.ts';
-import type { ServerCtx } from '../../services/context.ts';
+} from '../../use-cases/access/sign-in.ts';
+import type { ServerCtx } from '../../context.ts';
 import { clearCookie, readCookie, sessionCookie, signInCookie, writeCookie } from '../authentication.ts';
 import { byteStream } from '../input.ts';
 import { type Route, route } from '../route.ts';

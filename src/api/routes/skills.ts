@@ -18,7 +18,7 @@ import {
   readSkillUses,
   readSkillWorth,
   retireSkill,
-} from '../../services/skills/skill-service.ts';
+} from '../../use-cases/skills/skills.ts';
 import { json } from '../input.ts';
 import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

@@ -13,7 +13,7 @@ import {
   listWebhooksOf,
   removeWebhook,
   testWebhook,
-} from '../../services/webhooks/webhook-service.ts';
+} from '../../use-cases/webhooks/webhooks.ts';
 import { json } from '../input.ts';
 import { IdPath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

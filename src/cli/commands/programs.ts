@@ -5,8 +5,8 @@
 
 import { open } from 'node:fs/promises';
 import type { Config } from '../../config.ts';
-import type { SchemaState } from '../../upkeep/migrate-database.ts';
-import type { WholeFindings, WholeRecovery } from '../../upkeep/recover.ts';
+import type { SchemaState } from '../../processes/upkeep/migrate-database.ts';
+import type { WholeFindings, WholeRecovery } from '../../processes/upkeep/recover.ts';
 import { local, type Register, usually } from '../command.ts';
 import { exitCodes, UsageError } from '../errors.ts';
 import { formatCounts } from '../render/formats.ts';
@@ -174,7 +174,7 @@ export const registerRecoverCommand = local('recover', {
     ),
   },
   run: async ({ restartAll, audit, envFile, json }, shell) => {
-    const { runRecovery } = await import('../../upkeep/recover.ts');
+    const { runRecovery } = await import('../../processes/upkeep/recover.ts');
     const print = createPrinter(shell);
     await withSettings(envFile, shell, async (settings) => {
       const report = await runRecovery(settings, {
@@ -208,7 +208,7 @@ export const registerMigrateCommand = local('migrate', {
     '--json': usually('print the state before as JSON', false),
   },
   run: async ({ check, apiKeyFile: given, envFile, json }, shell) => {
-    const { migrateDatabase, readSchemaState } = await import('../../upkeep/migrate-database.ts');
+    const { migrateDatabase, readSchemaState } = await import('../../processes/upkeep/migrate-database.ts');
     const print = createPrinter(shell);
     await withSettings(envFile, shell, async ({ DATABASE_URL, API_KEY_FILE }) => {
       const apiKeyFile = given ?? API_KEY_FILE;
@@ -237,7 +237,7 @@ export const registerPurgeCommand = local('purge', {
     '--json': usually('print the counts as JSON', false),
   },
   run: async ({ dryRun: isTrial, export: exportDir, envFile, json }, shell) => {
-    const { runPurge } = await import('../../upkeep/purge.ts');
+    const { runPurge } = await import('../../processes/upkeep/purge.ts');
     await withSettings(envFile, shell, async (settings) => {
       const counts = await runPurge(settings, { exportDir, isTrial });
       createPrinter(shell).lines(json ? [JSON.stringify(counts)] : describePurge(counts, isTrial));

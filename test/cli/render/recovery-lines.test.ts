@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { describeFindings, describeRecovery, isWhole } from '../../../src/cli/commands/programs.ts';
-import type { WholeRecovery } from '../../../src/upkeep/recover.ts';
+import type { WholeRecovery } from '../../../src/processes/upkeep/recover.ts';
 
 const call = { attempt_id: 'att_1', capability: 'cut', endpoint: 'http://10.0.0.7:8080' };
 

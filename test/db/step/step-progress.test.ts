@@ -8,8 +8,8 @@ import {
   recordDecisions,
   type StepChange,
 } from '../../../src/db/step/step-progress.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { openReview } from '../../../src/services/reviews/opening.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { openReview } from '../../../src/use-cases/reviews/opening.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

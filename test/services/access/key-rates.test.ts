@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createKeyBuckets } from '../../../src/services/access/key-rates.ts';
+import { createKeyBuckets } from '../../../src/parts/access/key-rates.ts';
 
 const a = [{ key_id: 'a', per_minute: 60 }];
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { generateKey, parseKey } from '../../../src/services/access/key-text.ts';
+import { generateKey, parseKey } from '../../../src/use-cases/access/key-text.ts';
 
 describe('a key', () => {
   test('has the documented form and leads back to its id and hash', () => {

@@ -6,16 +6,16 @@ import type { Identity } from '../../../src/clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
-import { type Caller, selectProject } from '../../../src/services/access/caller.ts';
-import { createKey, revokeKey } from '../../../src/services/access/keys.ts';
+import { type Caller, selectProject } from '../../../src/use-cases/access/caller.ts';
+import { createKey, revokeKey } from '../../../src/use-cases/access/keys.ts';
 import {
   createPersonChecks,
   createSealed,
   type KeptTokens,
   openPersonSession,
-} from '../../../src/services/access/person-session.ts';
-import { createVerifiedKeys, identify } from '../../../src/services/access/verified-keys.ts';
-import { newId } from '../../../src/services/ids.ts';
+} from '../../../src/use-cases/access/person-session.ts';
+import { createVerifiedKeys, identify } from '../../../src/use-cases/access/verified-keys.ts';
+import { newId } from '../../../src/db/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();

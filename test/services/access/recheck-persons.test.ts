@@ -10,8 +10,8 @@ import {
   createSealed,
   type KeptTokens,
   openPersonSession,
-} from '../../../src/services/access/person-session.ts';
-import { newId } from '../../../src/services/ids.ts';
+} from '../../../src/use-cases/access/person-session.ts';
+import { newId } from '../../../src/db/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   type ProviderAnswer,

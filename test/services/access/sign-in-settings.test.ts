@@ -2,7 +2,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readSignInSettings, type SignInConfig } from '../../../src/services/access/sign-in.ts';
+import { readSignInSettings, type SignInConfig } from '../../../src/use-cases/access/sign-in.ts';
 
 const rules = '{"ops": {"role": "admin", "projects": ["*"]}}';
 const config: SignInConfig = {

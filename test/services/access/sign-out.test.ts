@@ -5,9 +5,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
-import { openPersonSession } from '../../../src/services/access/person-session.ts';
-import { createSignIn, type SignIn, takeLogout } from '../../../src/services/access/sign-in.ts';
-import { newId } from '../../../src/services/ids.ts';
+import { openPersonSession } from '../../../src/use-cases/access/person-session.ts';
+import { createSignIn, type SignIn, takeLogout } from '../../../src/use-cases/access/sign-in.ts';
+import { newId } from '../../../src/db/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../../support/scripted-provider.ts';
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../../src/core/cancellation.ts';
-import type { StepEnd } from '../../../src/services/steps/execution.ts';
+import type { StepEnd } from '../../../src/use-cases/steps/execution.ts';
 import { aProject, aRun, type RunOverrides } from '../../support/factories.ts';
 import { answer, echo, type Instance } from '../../support/fleet.ts';
 import { isLong } from '../../support/long.ts';

@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { beforeEach, expect, test } from 'vitest';
 import { storeCachedAnswer } from '../../../src/db/attempt/cached-answer.ts';
 import { insertAnswer } from '../../../src/db/idempotency.ts';
-import { createAnswerKeeper } from '../../../src/services/calls/answer-keeper.ts';
+import { createAnswerKeeper } from '../../../src/parts/calls/answer-keeper.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

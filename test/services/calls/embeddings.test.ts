@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { mostEmbeddingNumbers } from '../../../src/contracts/bounds.ts';
 import type { EmbeddingsAnswer } from '../../../src/contracts/openai.ts';
 import { writeJson } from '../../../src/core/json/text.ts';
-import { writeEmbeddings } from '../../../src/services/calls/embeddings.ts';
+import { writeEmbeddings } from '../../../src/use-cases/calls/embeddings.ts';
 
 type Format = 'float' | 'base64' | null;
 

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createJoin } from '../../../src/services/calls/model-calls.ts';
+import { createJoin } from '../../../src/use-cases/calls/model-calls.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CancelSignal } from '../../../src/core/cancellation.ts';
-import { createOpenCalls } from '../../../src/services/calls/open-calls.ts';
+import { createOpenCalls } from '../../../src/parts/calls/open-calls.ts';
 
 function untilStopped(signal: CancelSignal): Promise<unknown> {
   return new Promise((resolve) => {

@@ -4,7 +4,7 @@ import {
   type DeliveryKind,
   deliverKnownSoon,
   settleDeliveries,
-} from '../../../src/services/delivery/deliveries.ts';
+} from '../../../src/parts/delivery/deliveries.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 
 test('what waits while nothing gets through is bounded, and is told by its id alone where the line is long', async () => {

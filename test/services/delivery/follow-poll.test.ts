@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
-import { createFollowPoll, type FollowPollOptions } from '../../../src/services/delivery/follow-poll.ts';
+import { createFollowPoll, type FollowPollOptions } from '../../../src/parts/feeds/follow-poll.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';
 
 /** @param options what differs from a poll that finds nothing, on behalf of one who stays */

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createStoreRetries } from '../../../src/services/routing/attempt-writer.ts';
+import { createStoreRetries } from '../../../src/parts/calls/attempt-writer.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] }));
 afterEach(() => void vi.useRealTimers());

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createLeaseRenewer, type LeaseRenewer } from '../../../src/services/delivery/lease-renewer.ts';
+import { createLeaseRenewer, type LeaseRenewer } from '../../../src/parts/delivery/lease-renewer.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 
 const intervalMs = 1_000;

@@ -4,8 +4,8 @@ import { insertKey } from '../../../src/db/access/api-key.ts';
 import { insertAudit } from '../../../src/db/access/audit.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import { setScopedBudget } from '../../../src/db/money/scoped-budget.ts';
-import { newId } from '../../../src/services/ids.ts';
-import type { MediaLibrary } from '../../../src/services/media/media-library.ts';
+import { newId } from '../../../src/db/ids.ts';
+import type { MediaLibrary } from '../../../src/parts/media/media-library.ts';
 import {
   aCallingKey,
   aClaim,

@@ -10,12 +10,12 @@ import { findDrift } from '../../../src/db/money/budget-drift.ts';
 import { insertDefinition } from '../../../src/db/pipeline.ts';
 import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule.ts';
 import { toAppError } from '../../../src/errors/app-error.ts';
-import type { Caller } from '../../../src/services/access/caller.ts';
-import { eraseProjects } from '../../../src/services/erasure/erase-projects.ts';
-import { beginErasure, showErasure } from '../../../src/services/erasure/erasure-service.ts';
-import type { EraseCtx } from '../../../src/services/erasure/erasure-steps.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
+import type { Caller } from '../../../src/use-cases/access/caller.ts';
+import { eraseProjects } from '../../../src/use-cases/erasure/erase-projects.ts';
+import { beginErasure, showErasure } from '../../../src/use-cases/erasure/erasure.ts';
+import type { EraseCtx } from '../../../src/use-cases/erasure/erasure-steps.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { createMediaLibrary, type MediaLibrary } from '../../../src/parts/media/media-library.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

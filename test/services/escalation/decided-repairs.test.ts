@@ -7,7 +7,7 @@ import type { Skill, SkillWorth } from '../../../src/contracts/skill.ts';
 import { deletedTables, deleteOfProject, deleteOld } from '../../../src/db/deletion/deleted-tables.ts';
 import { deleteKeys } from '../../../src/db/deletion/erasure.ts';
 import { addRepairDecision } from '../../../src/db/review/repair-decision.ts';
-import { newId } from '../../../src/services/ids.ts';
+import { newId } from '../../../src/db/ids.ts';
 import { readJson } from '../../support/api.ts';
 import { type FailingStep, type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 import { isLong } from '../../support/long.ts';

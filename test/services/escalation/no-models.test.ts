@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
 import { expireReviews } from '../../../src/db/review/review-delivery.ts';
-import type { Advanced } from '../../../src/services/escalation/ladder/stored-ladder.ts';
+import type { Advanced } from '../../../src/use-cases/escalation/ladder/stored-ladder.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 import { untilLocked } from '../../support/locks.ts';
 

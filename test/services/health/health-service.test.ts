@@ -5,7 +5,7 @@ import {
   createHealthQuestions,
   type Readiness,
   readReadiness,
-} from '../../../src/services/health-service.ts';
+} from '../../../src/parts/health.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 function readiness(

@@ -1,6 +1,6 @@
 /** Each part says here which of its functions were called; only the statements on the database are real. */
 import { expect, it } from 'vitest';
-import { createDuties, type DutyParts } from '../../../src/services/maintenance.ts';
+import { createDuties, type DutyParts } from '../../../src/use-cases/maintenance.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx, forgetful, someDelivered } from '../../support/delivery.ts';
 import { idleParts } from '../../support/maintenance.ts';

@@ -8,9 +8,9 @@ import { createFileMediaStore } from '../../../src/clients/media/file-store.ts';
 import type { DirectAccess, MediaStore } from '../../../src/clients/media/media-store.ts';
 import type { MediaPath, UploadTicket } from '../../../src/contracts/media.ts';
 import { insertJob } from '../../../src/db/run/job.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { createDirectMedia } from '../../../src/services/media/direct-media.ts';
-import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { createDirectMedia } from '../../../src/parts/media/direct-media.ts';
+import { createMediaLibrary } from '../../../src/parts/media/media-library.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

@@ -4,7 +4,7 @@ import { noMetrics } from '../../../src/core/telemetry/telemetry.ts';
 import { setProjectLimit } from '../../../src/db/money/budget.ts';
 import { findDrift } from '../../../src/db/money/budget-drift.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
-import { createBudgetKeeper } from '../../../src/services/money/budget-keeper.ts';
+import { createBudgetKeeper } from '../../../src/parts/budget-keeper.ts';
 import { budgetsOf } from '../../support/budgets.ts';
 import { useDatabase } from '../../support/database.ts';
 import {

@@ -7,7 +7,7 @@ import {
   foreseeValue,
   type KnownFacts,
   PlanWork,
-} from '../../../src/services/plans/partial-evaluation.ts';
+} from '../../../src/use-cases/plans/partial-evaluation.ts';
 
 const run = { id: 'run_1', job_id: 'job_1', attempt: 1, pipeline: 'trailer', version: '1' };
 const known: KnownFacts = {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RunIf } from '../../../src/contracts/pipeline.ts';
 import type { PlannedStep } from '../../../src/core/run/plan.ts';
-import { type Condition, rehearseRun } from '../../../src/services/plans/run-forecast.ts';
+import { type Condition, rehearseRun } from '../../../src/use-cases/plans/run-forecast.ts';
 
 interface Draft {
   readonly after?: readonly number[];

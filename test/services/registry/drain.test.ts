@@ -7,8 +7,8 @@ import {
   endDrains,
   requestWarmUp,
   undrainInstance,
-} from '../../../src/services/registry/drain.ts';
-import { beginWarmUps } from '../../../src/services/registry/warm-up.ts';
+} from '../../../src/use-cases/registry/drain.ts';
+import { beginWarmUps } from '../../../src/use-cases/registry/warm-up.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';

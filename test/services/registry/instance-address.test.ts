@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { findOwnListeners } from '../../../src/clients/address-policy.ts';
-import { normaliseEndpoint } from '../../../src/services/registry/addresses.ts';
+import { normaliseEndpoint } from '../../../src/use-cases/registry/addresses.ts';
 import { aPolicy } from '../../support/address-policy.ts';
 
 const own = { ownListeners: findOwnListeners(['http://capstan.internal:7400', 'http://127.0.0.1:7400']) };

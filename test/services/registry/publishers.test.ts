@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { purgeInstances } from '../../../src/db/instance/instance.ts';
-import { listNamePublishers, publishName } from '../../../src/services/registry/publishers.ts';
+import { listNamePublishers, publishName } from '../../../src/use-cases/registry/publishers.ts';
 import { aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';
 

@@ -3,8 +3,8 @@ import type { SharedWith } from '../../../src/contracts/capability.ts';
 import { serves } from '../../../src/core/routing/visible-to.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { listCapabilityNames } from '../../../src/db/instance/capability-name.ts';
-import { drainInstance } from '../../../src/services/registry/drain.ts';
-import { shareInstances } from '../../../src/services/registry/sharing.ts';
+import { drainInstance } from '../../../src/use-cases/registry/drain.ts';
+import { shareInstances } from '../../../src/use-cases/registry/sharing.ts';
 import { aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, otherProject, project, type RegistryBench } from './registry-bench.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { createSpeedRecorder } from '../../../src/services/registry/speed-recorder.ts';
+import { createSpeedRecorder } from '../../../src/parts/fleet/speed-recorder.ts';
 import type { FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, project, type RegistryBench, silentLogger } from './registry-bench.ts';
 

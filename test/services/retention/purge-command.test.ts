@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import { noSuchRun } from '../../../src/services/runs/run-view.ts';
+import { noSuchRun } from '../../../src/use-cases/runs/run-view.ts';
 import { aShell } from '../../cli/support/shell.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';

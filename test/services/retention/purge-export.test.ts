@@ -5,10 +5,10 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import { listParts, partsBetween } from '../../../src/db/partitions.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { createMediaLibrary, type MediaLibrary } from '../../../src/services/media/media-library.ts';
-import { createPurgeExport } from '../../../src/services/retention/deletion-pass.ts';
-import { type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { createMediaLibrary, type MediaLibrary } from '../../../src/parts/media/media-library.ts';
+import { createPurgeExport } from '../../../src/use-cases/retention/deletion-pass.ts';
+import { type PurgeOptions, purge } from '../../../src/use-cases/retention/purge.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aCallingKey,

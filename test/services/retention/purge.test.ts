@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import { announceUpload } from '../../../src/db/media.ts';
 import { listLedger } from '../../../src/db/money/spending.ts';
-import { createMediaLibrary } from '../../../src/services/media/media-library.ts';
-import { type PurgeCtx, type PurgeOptions, purge } from '../../../src/services/retention/purge.ts';
+import { createMediaLibrary } from '../../../src/parts/media/media-library.ts';
+import { type PurgeCtx, type PurgeOptions, purge } from '../../../src/use-cases/retention/purge.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aClaim,

@@ -4,7 +4,7 @@ import type { ReviewDecision } from '../../../src/contracts/review.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { findSkill, flagSkill } from '../../../src/db/skill.ts';
-import { applySkillDecision } from '../../../src/services/reviews/subject-decisions.ts';
+import { applySkillDecision } from '../../../src/use-cases/reviews/subject-decisions.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { aStoredSkill } from '../skills/rows.ts';

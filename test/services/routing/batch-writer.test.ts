@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createBatchWriter } from '../../../src/services/routing/attempt-writer.ts';
+import { createBatchWriter } from '../../../src/parts/calls/attempt-writer.ts';
 
 function isItemsFault(error: unknown): boolean {
   return error instanceof RangeError;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { VetVerdict } from '../../../src/services/registry/probing.ts';
-import { createHalfOpenProbes } from '../../../src/services/routing/breakers.ts';
+import type { VetVerdict } from '../../../src/parts/fleet/probing.ts';
+import { createHalfOpenProbes } from '../../../src/use-cases/routing/breakers.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { silentLogger } from '../registry/registry-bench.ts';
 

@@ -2,9 +2,9 @@ import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { judgeOutcome } from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { reportInstance } from '../../../src/services/routing/breakers.ts';
-import type { CallRequest, Claimed } from '../../../src/services/routing/routed-call.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { reportInstance } from '../../../src/use-cases/routing/breakers.ts';
+import type { CallRequest, Claimed } from '../../../src/use-cases/routing/routed-call.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 
 interface Called extends Partial<Pick<CallRequest, 'projectId' | 'input'>> {

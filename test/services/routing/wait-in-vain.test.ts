@@ -1,6 +1,6 @@
 /** Who has waited in vain is told how it stands then, not how it stood before. */
 import { expect, test } from 'vitest';
-import type { StepEnd } from '../../../src/services/steps/execution.ts';
+import type { StepEnd } from '../../../src/use-cases/steps/execution.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

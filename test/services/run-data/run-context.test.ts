@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { insertRuns } from '../../../src/db/run/run.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { stepsOf } from '../../support/steps.ts';

@@ -3,10 +3,10 @@ import type { Json } from '../../../src/contracts/primitives.ts';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { readReview } from '../../../src/db/review/review.ts';
-import { openReview } from '../../../src/services/reviews/opening.ts';
-import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
-import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { closeReported, closeRun, type RunClosing } from '../../../src/services/runs/closing.ts';
+import { openReview } from '../../../src/use-cases/reviews/opening.ts';
+import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';
+import { createStepResults } from '../../../src/parts/definitions/step-results.ts';
+import { closeReported, closeRun, type RunClosing } from '../../../src/use-cases/runs/closing.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 

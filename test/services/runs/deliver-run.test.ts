@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
-import { deliverDue, deliverSoon } from '../../../src/services/delivery/deliveries.ts';
-import { closeUnstarted, runStarts, unmarkedStarts } from '../../../src/services/runs/delivery.ts';
+import { deliverDue, deliverSoon } from '../../../src/parts/delivery/deliveries.ts';
+import { closeUnstarted, runStarts, unmarkedStarts } from '../../../src/use-cases/runs/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aRun } from '../../support/factories.ts';

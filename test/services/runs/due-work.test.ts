@@ -3,11 +3,11 @@ import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.t
 import { finishRun } from '../../../src/db/run/run.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { clearWake, listWakes, type WakeRow, wakeScope } from '../../../src/db/step/step-wait.ts';
-import { deliverSoon } from '../../../src/services/delivery/deliveries.ts';
-import { createFleetPoller } from '../../../src/services/fleet/fleet-poller.ts';
-import { closeUnstarted, runControls, runStarts } from '../../../src/services/runs/delivery.ts';
-import { createDueWork, watchCapabilities } from '../../../src/services/runs/due-work.ts';
-import { createReconcileRuns } from '../../../src/services/runs/repair.ts';
+import { deliverSoon } from '../../../src/parts/delivery/deliveries.ts';
+import { createFleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
+import { closeUnstarted, runControls, runStarts } from '../../../src/use-cases/runs/delivery.ts';
+import { createDueWork, watchCapabilities } from '../../../src/use-cases/runs/due-work.ts';
+import { createReconcileRuns } from '../../../src/use-cases/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { anInstance, aRun, type RunOverrides } from '../../support/factories.ts';

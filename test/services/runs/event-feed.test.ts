@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
 import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
-import { createEventFeed } from '../../../src/services/runs/events.ts';
+import { createEventFeed } from '../../../src/parts/feeds/event-feed.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { Meter } from '../../../src/core/expression/meter.ts';
-import { createKnownDefinitions } from '../../../src/services/runs/definitions.ts';
+import { createKnownDefinitions } from '../../../src/parts/definitions/known-definitions.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
-import { restartForgotten, settleDeliveries } from '../../../src/services/delivery/deliveries.ts';
-import { runStarts } from '../../../src/services/runs/delivery.ts';
+import { restartForgotten, settleDeliveries } from '../../../src/parts/delivery/deliveries.ts';
+import { runStarts } from '../../../src/use-cases/runs/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aRun } from '../../support/factories.ts';

@@ -3,7 +3,7 @@ import { beforeEach, expect, test } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { readRun } from '../../../src/db/run/run-list.ts';
-import { createStallWatch } from '../../../src/services/runs/repair.ts';
+import { createStallWatch } from '../../../src/use-cases/runs/repair.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aClaim, anInstance, aRun, claimAttempt, type StoredRun } from '../../support/factories.ts';

@@ -9,9 +9,9 @@ import {
   type ScheduleKey,
   updateSchedule,
 } from '../../../src/db/schedule.ts';
-import { deliverDue, settleDeliveries } from '../../../src/services/delivery/deliveries.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { changedSchedules, deliverSchedule } from '../../../src/services/schedules/delivery.ts';
+import { deliverDue, settleDeliveries } from '../../../src/parts/delivery/deliveries.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { changedSchedules, deliverSchedule } from '../../../src/use-cases/schedules/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
 import { insertSchedule } from '../../../src/db/schedule.ts';
-import { restartForgotten, settleDeliveries } from '../../../src/services/delivery/deliveries.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { changedSchedules } from '../../../src/services/schedules/delivery.ts';
+import { restartForgotten, settleDeliveries } from '../../../src/parts/delivery/deliveries.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { changedSchedules } from '../../../src/use-cases/schedules/delivery.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 import { aProject } from '../../support/factories.ts';

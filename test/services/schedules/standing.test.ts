@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TemporalStanding } from '../../../src/clients/temporal/schedules.ts';
 import type { ScheduleRow } from '../../../src/db/schedule.ts';
-import { createAskStanding } from '../../../src/services/schedules/schedule-view.ts';
+import { createAskStanding } from '../../../src/use-cases/schedules/schedule-view.ts';
 
 function aRow(n: number, version = 1): ScheduleRow {
   return { schedule_id: `sched_${n}`, version } as ScheduleRow;

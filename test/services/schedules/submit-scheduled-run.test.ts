@@ -10,9 +10,9 @@ import {
   type ScheduleKey,
   updateSchedule,
 } from '../../../src/db/schedule.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { storeDefinition } from '../../../src/services/pipelines/pipeline-service.ts';
-import { submitScheduledRun } from '../../../src/services/schedules/scheduled-runs.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { storeDefinition } from '../../../src/use-cases/pipelines/pipelines.ts';
+import { submitScheduledRun } from '../../../src/use-cases/schedules/scheduled-runs.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aProject } from '../../support/factories.ts';
 import { anIntakeCtx } from '../../support/intake.ts';

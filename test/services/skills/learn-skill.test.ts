@@ -4,9 +4,9 @@ import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { findSkill, listSkills } from '../../../src/db/skill.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { type Learning, learnSkill } from '../../../src/services/skills/learning.ts';
-import { createSkillMatcher } from '../../../src/services/skills/use.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { type Learning, learnSkill } from '../../../src/use-cases/skills/learning.ts';
+import { createSkillMatcher } from '../../../src/use-cases/skills/use.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aCallingKey, aProject } from '../../support/factories.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { flagSkill, retireSkill, reviseSkill } from '../../../src/db/skill.ts';
-import { writeSkillText } from '../../../src/services/skills/stored-skill.ts';
-import { createSkillMatcher, type SkillQuery } from '../../../src/services/skills/use.ts';
+import { writeSkillText } from '../../../src/use-cases/skills/stored-skill.ts';
+import { createSkillMatcher, type SkillQuery } from '../../../src/use-cases/skills/use.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';

@@ -1,8 +1,8 @@
 /** Skills in the database, for tests of what is made of them. */
 import type { Db } from '../../../src/db/connect.ts';
 import { type NewSkill, storeSkill } from '../../../src/db/skill.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { type SkillContent, writeSkillText } from '../../../src/services/skills/stored-skill.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { type SkillContent, writeSkillText } from '../../../src/use-cases/skills/stored-skill.ts';
 
 type Facts = Pick<
   NewSkill,

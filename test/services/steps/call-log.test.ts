@@ -1,7 +1,7 @@
 /** What instances log while steps call them: in the logs of the runs, bounded, fair, and nothing waits for it. */
 import { beforeAll, expect, test } from 'vitest';
 import { insertStepLog } from '../../../src/db/step/step-progress.ts';
-import { createCallLogWriter } from '../../../src/services/steps/call-log.ts';
+import { createCallLogWriter } from '../../../src/parts/calls/call-log.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, type Handler, type Instance } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

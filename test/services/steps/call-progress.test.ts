@@ -6,7 +6,7 @@ import type { StepLogData } from '../../../src/contracts/event.ts';
 import { type CallLogLine, callLogBounds } from '../../../src/core/call/log-lines.ts';
 import type { CallProgress } from '../../../src/core/call/outcome.ts';
 import { insertProgressNote } from '../../../src/db/step/step-progress.ts';
-import { createCallProgressLog, createCallTextLog } from '../../../src/services/steps/call.ts';
+import { createCallProgressLog, createCallTextLog } from '../../../src/use-cases/steps/call.ts';
 import { aRun } from '../../support/factories.ts';
 import type { Handler } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { CancelSource } from '../../../src/core/cancellation.ts';
-import type { WorkerCtx } from '../../../src/services/context.ts';
-import type { RunClosing } from '../../../src/services/runs/closing.ts';
-import type { StepControl } from '../../../src/services/steps/call.ts';
-import type { StepEnd, StepRequest } from '../../../src/services/steps/execution.ts';
-import { createInFlightSteps } from '../../../src/services/steps/in-flight-steps.ts';
+import type { WorkerCtx } from '../../../src/context.ts';
+import type { RunClosing } from '../../../src/use-cases/runs/closing.ts';
+import type { StepControl } from '../../../src/use-cases/steps/call.ts';
+import type { StepEnd, StepRequest } from '../../../src/use-cases/steps/execution.ts';
+import { createInFlightSteps } from '../../../src/parts/calls/in-flight-steps.ts';
 import {
   executeInline,
   type InlineBatchResult,
   type InlineRequest,
   type InlineUnit,
-} from '../../../src/services/steps/inline.ts';
+} from '../../../src/use-cases/steps/inline.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

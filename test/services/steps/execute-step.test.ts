@@ -10,20 +10,20 @@ import type { StepKey } from '../../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { storeStepRevision } from '../../../src/db/step/step-revision.ts';
-import type { WorkerCtx } from '../../../src/services/context.ts';
-import { storeLadder } from '../../../src/services/escalation/ladder/stored-ladder.ts';
-import { newId } from '../../../src/services/ids.ts';
-import { createRunContexts } from '../../../src/services/run-data/run-context.ts';
-import { createStepResults, toAnswer } from '../../../src/services/run-data/step-results.ts';
-import type { StepControl, UnitInBatch } from '../../../src/services/steps/call.ts';
+import type { WorkerCtx } from '../../../src/context.ts';
+import { storeLadder } from '../../../src/use-cases/escalation/ladder/stored-ladder.ts';
+import { newId } from '../../../src/db/ids.ts';
+import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';
+import { createStepResults, toAnswer } from '../../../src/parts/definitions/step-results.ts';
+import type { StepControl, UnitInBatch } from '../../../src/use-cases/steps/call.ts';
 import {
   executeRevision,
   executeStep,
   type FailedStep,
   type OpenForStep,
   type StepRequest,
-} from '../../../src/services/steps/execution.ts';
-import { createInFlightSteps } from '../../../src/services/steps/in-flight-steps.ts';
+} from '../../../src/use-cases/steps/execution.ts';
+import { createInFlightSteps } from '../../../src/parts/calls/in-flight-steps.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';

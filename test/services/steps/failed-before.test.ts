@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { listStepAttempts } from '../../../src/db/attempt/attempt.ts';
-import type { StepEnd } from '../../../src/services/steps/execution.ts';
+import type { StepEnd } from '../../../src/use-cases/steps/execution.ts';
 import { aClaim, aRun, claimAttempt, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { InlineBatchResult } from '../../../src/services/steps/inline.ts';
+import type { InlineBatchResult } from '../../../src/use-cases/steps/inline.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, echo, type Handler } from '../../support/fleet.ts';
 import { stepsOf, useSteps, type Worker } from '../../support/steps.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parseExactJson } from '../../../src/contracts/exact-json.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { submitPipeline } from '../../../src/services/pipelines/pipeline-service.ts';
-import { createStepResults } from '../../../src/services/run-data/step-results.ts';
-import { type SubRunOrder, submitSubRun } from '../../../src/services/steps/sub-run.ts';
+import { submitPipeline } from '../../../src/use-cases/pipelines/pipelines.ts';
+import { createStepResults } from '../../../src/parts/definitions/step-results.ts';
+import { type SubRunOrder, submitSubRun } from '../../../src/use-cases/steps/sub-run.ts';
 import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';

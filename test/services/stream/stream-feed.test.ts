@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
-import { createStepSizes } from '../../../src/services/runs/run-view.ts';
-import type { StreamRound, StreamWatcher } from '../../../src/services/stream/stream-feed.ts';
-import { createStreamFeed } from '../../../src/services/stream/stream-feed.ts';
+import { createStepSizes } from '../../../src/use-cases/runs/run-view.ts';
+import type { StreamRound, StreamWatcher } from '../../../src/parts/feeds/stream-feed.ts';
+import { createStreamFeed } from '../../../src/parts/feeds/stream-feed.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';

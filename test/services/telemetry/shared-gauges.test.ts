@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
-import { exportSharedGauges } from '../../../src/services/telemetry/shared-gauges.ts';
+import { exportSharedGauges } from '../../../src/use-cases/telemetry/shared-gauges.ts';
 import { createPrometheus } from '../../../src/telemetry/metrics.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { anInstance, aProject, aRun } from '../../support/factories.ts';

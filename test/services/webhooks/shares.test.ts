@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createShares } from '../../../src/services/webhooks/delivery.ts';
+import { createShares } from '../../../src/use-cases/webhooks/delivery.ts';
 
 it('gives a silent receiver one place until it answers', () => {
   const { note, room } = createShares();

@@ -12,10 +12,10 @@ import {
   deliverSoon,
   restartForgotten,
   settleDeliveries,
-} from '../../../../src/services/delivery/deliveries.ts';
-import { ladderStarts } from '../../../../src/services/escalation/ladder/delivery.ts';
-import { storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
-import { newId } from '../../../../src/services/ids.ts';
+} from '../../../../src/parts/delivery/deliveries.ts';
+import { ladderStarts } from '../../../../src/use-cases/escalation/ladder/delivery.ts';
+import { storeLadder } from '../../../../src/use-cases/escalation/ladder/stored-ladder.ts';
+import { newId } from '../../../../src/db/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aDeliveryCtx } from '../../../support/delivery.ts';
 import { aCallingKey, aProject, aRun } from '../../../support/factories.ts';

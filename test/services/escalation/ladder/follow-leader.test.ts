@@ -9,9 +9,9 @@ import {
   readEscalation,
 } from '../../../../src/db/escalation/escalation.ts';
 import { readUnixTime } from '../../../../src/db/escalation/escalation-transition.ts';
-import { waitForLeader } from '../../../../src/services/escalation/ladder/learning.ts';
-import { readLadder, storeLadder } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
-import { newId } from '../../../../src/services/ids.ts';
+import { waitForLeader } from '../../../../src/use-cases/escalation/ladder/learning.ts';
+import { readLadder, storeLadder } from '../../../../src/use-cases/escalation/ladder/stored-ladder.ts';
+import { newId } from '../../../../src/db/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aCallingKey, aProject, aRun } from '../../../support/factories.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { StepDefinition } from '../../../../src/contracts/pipeline.ts';
 import { pauseRun, resumeRun } from '../../../../src/db/run/run-control.ts';
 import { callNext } from '../../../../src/db/step/call-line.ts';
-import type { Advanced } from '../../../../src/services/escalation/ladder/stored-ladder.ts';
+import type { Advanced } from '../../../../src/use-cases/escalation/ladder/stored-ladder.ts';
 import { execOn, registerInstance } from '../../../support/direct-calls.ts';
 import { answer, echo, type Instance } from '../../../support/fleet.ts';
 import { type LadderWorld, startLadderWorld, transcode } from '../../../support/ladders.ts';

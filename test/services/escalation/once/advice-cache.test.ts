@@ -3,11 +3,11 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CancelSignal, CancelSource } from '../../../../src/core/cancellation.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
-import { createKeyRenewer, type KeyRenewer } from '../../../../src/services/calls/open-calls.ts';
+import { createKeyRenewer, type KeyRenewer } from '../../../../src/parts/calls/open-calls.ts';
 import {
   type AdviceCache,
   createAdviceCache,
-} from '../../../../src/services/escalation/once/advice-cache.ts';
+} from '../../../../src/parts/cache/advice-cache.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/database.ts';
 import { aCallingKey, aProject } from '../../../support/factories.ts';
 import { waitFor } from '../../../support/wait.ts';

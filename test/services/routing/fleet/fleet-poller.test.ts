@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase } from '../../../../src/db/connect.ts';
-import { createFleetPoller, type FleetPoller } from '../../../../src/services/fleet/fleet-poller.ts';
+import { createFleetPoller, type FleetPoller } from '../../../../src/parts/fleet/fleet-poller.ts';
 import { useDatabase } from '../../../support/database.ts';
 import { isLong } from '../../../support/long.ts';
 import { waitFor } from '../../../support/wait.ts';

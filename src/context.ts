@@ -1,0 +1,177 @@
+/**
+ * The context of a process: its connections, and the parts that keep state of their own. `runtime/` makes one for each
+ * process; every function of a service takes it, or the part that it needs, as its first argument. A part without state
+ * is a function and belongs to no context.
+ */
+import type { Logger } from 'pino';
+import type { AddressPolicy } from './clients/address-policy.ts';
+import type { CapabilityClient } from './clients/capability-http.ts';
+import type { DialGuard } from './clients/guarded-dial.ts';
+import type { SecretCipher } from './clients/secret-cipher.ts';
+import type { RunWorkflows } from './clients/temporal/run-workflows.ts';
+import type { TemporalSchedules } from './clients/temporal/schedules.ts';
+import type { WebhookSender } from './clients/webhook-sender.ts';
+import type { Config } from './config.ts';
+import type { FreezeClock } from './core/call/freezes.ts';
+import type { Telemetry } from './core/telemetry/telemetry.ts';
+import type { Claim } from './db/attempt/attempt.ts';
+import type { Db } from './db/connect.ts';
+import type { SchemaVetter } from './schemas/schema-vetter.ts';
+import type { KeyBuckets } from './parts/access/key-rates.ts';
+import type { SignIn } from './use-cases/access/sign-in.ts';
+import type { VerifiedKeys } from './use-cases/access/verified-keys.ts';
+import type { CachedCalls } from './parts/cache/cached-calls.ts';
+import type { AnswerKeeper } from './parts/calls/answer-keeper.ts';
+import type { AliasBook } from './use-cases/calls/model-names.ts';
+import type { KeyRenewer, OpenCalls } from './parts/calls/open-calls.ts';
+import type { Outbox } from './parts/delivery/deliveries.ts';
+import type { LeaseRenewer } from './parts/delivery/lease-renewer.ts';
+import type { LadderTransitions } from './use-cases/escalation/ladder/transition.ts';
+import type { AdviceCache } from './parts/cache/advice-cache.ts';
+import type { FleetPoller } from './parts/fleet/fleet-poller.ts';
+import type { HealthQuestions } from './parts/health.ts';
+import type { OwnMedia } from './parts/media/own-media.ts';
+import type { DirectMedia } from './parts/media/direct-media.ts';
+import type { MediaLibrary } from './parts/media/media-library.ts';
+import type { CheckedDefinitions } from './parts/definitions/definition-facts.ts';
+import type { Probing } from './parts/fleet/probing.ts';
+import type { PresentSpecs, SchemaValidator } from './parts/fleet/specs.ts';
+import type { SpeedRecorder } from './parts/fleet/speed-recorder.ts';
+import type { AttemptWriter } from './parts/calls/attempt-writer.ts';
+import type { Breakers, HalfOpenProbes } from './use-cases/routing/breakers.ts';
+import type { AttemptSpans } from './use-cases/routing/call-telemetry.ts';
+import type { WaitQueue } from './use-cases/routing/claim.ts';
+import type { CallCapability } from './use-cases/routing/routed-call.ts';
+import type { SlotLeases } from './parts/calls/slot-leases.ts';
+import type { RunContexts } from './parts/definitions/run-context.ts';
+import type { StepResults } from './parts/definitions/step-results.ts';
+import type { KnownDefinitions } from './parts/definitions/known-definitions.ts';
+import type { MarkStart } from './use-cases/runs/delivery.ts';
+import type { EventFeed } from './parts/feeds/event-feed.ts';
+import type { StepSizes } from './use-cases/runs/run-view.ts';
+import type { AskStanding } from './use-cases/schedules/schedule-view.ts';
+import type { SkillMatcher } from './use-cases/skills/use.ts';
+import type { CallLogWriter } from './parts/calls/call-log.ts';
+import type { OpenForStep, StepEnd } from './use-cases/steps/execution.ts';
+import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
+import type { StreamFeed } from './parts/feeds/stream-feed.ts';
+import type { WebPlaces } from './parts/web-links.ts';
+
+/** The parts that server and worker have in common. */
+export interface Ctx {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  readonly db: Db;
+  /** Which addresses instances and webhooks may have. */
+  readonly policy: AddressPolicy;
+  /** Connects to those addresses alone. */
+  readonly guard: DialGuard;
+  /** Seals the values of secrets; null: no key is configured. */
+  readonly secretCipher: SecretCipher | null;
+  /** Checks untrusted schemas in a thread of its own. */
+  readonly vetter: SchemaVetter;
+  /** Checks inputs and outputs by the schemas of capabilities. */
+  readonly validator: SchemaValidator;
+  /** Probes of instances that are in flight. */
+  readonly probing: Probing;
+  /** Knows what a capability takes now. */
+  readonly specs: PresentSpecs;
+  /** Finds the skills for a job. */
+  readonly skillMatcher: SkillMatcher;
+  /** The view of all instances. */
+  readonly fleet: FleetPoller;
+  /** Sends requests to instances. */
+  readonly client: CapabilityClient;
+  /** Writes claims and ends of attempts, in batches. */
+  readonly attemptWriter: AttemptWriter;
+  /** Writes what instances log while steps call them, in batches. */
+  readonly callLogs: CallLogWriter;
+  /** Knows when this process did not turn. */
+  readonly freezes: FreezeClock;
+  /** Renews the leases of open attempts. */
+  readonly leases: LeaseRenewer<Claim>;
+  /** Leased slots of free instances. */
+  readonly slotLeases: SlotLeases;
+  readonly breakers: Breakers;
+  /** Lets one call through to an instance whose breaker is half open. */
+  readonly halfOpenProbes: HalfOpenProbes;
+  /** Calls that wait for a slot. */
+  readonly waitQueue: WaitQueue;
+  /** Records how fast instances answer. */
+  readonly speed: SpeedRecorder;
+  readonly attemptSpans: AttemptSpans;
+  /** The tokens that keys have left. */
+  readonly keyTokens: KeyBuckets;
+  readonly callCapability: CallCapability;
+  readonly definitions: KnownDefinitions;
+  /** The findings of definitions that this process has checked. */
+  readonly checked: CheckedDefinitions;
+  readonly contexts: RunContexts;
+  readonly results: StepResults;
+  readonly media: MediaLibrary;
+  readonly ownMedia: OwnMedia;
+}
+
+/** The worker has these parts as well. */
+export interface WorkerCtx extends Ctx {
+  /** Steps whose calls this process makes. */
+  readonly inFlightSteps: InFlightSteps<StepEnd>;
+  /** Shares results of equal calls. */
+  readonly resultCache: CachedCalls;
+  /** Opens the ladder of a step. It is a field because ladders execute steps too. */
+  readonly openForStep: OpenForStep;
+  /** Transitions of ladders that this process makes, so that each is made once at a time. */
+  readonly transitions: LadderTransitions;
+}
+
+/** The server's clients of Temporal. */
+export interface TemporalParts {
+  readonly workflows: RunWorkflows;
+  readonly schedules: TemporalSchedules;
+  readonly namespace: string;
+  /** The id of the key that encrypts new payloads. */
+  readonly payloadKey: string;
+}
+
+export interface ServerCtx extends Ctx {
+  /** For lists, sums and exports, so that calls never wait for them. */
+  readonly historyDb: Db;
+  /** One connection, for readiness alone. */
+  readonly healthDb: Db;
+  /** Asks the database and Temporal at most once a second. */
+  readonly health: HealthQuestions;
+  /** Holders of keys that this process has verified lately. */
+  readonly verifiedKeys: VerifiedKeys;
+  /** Null: no provider is configured. */
+  readonly signIn: SignIn | null;
+  readonly temporal: TemporalParts;
+  /** The deliveries to Temporal that are in flight in this process. */
+  readonly outbox: Outbox;
+  /** Marks starts as delivered: one statement for all starts of a moment. */
+  readonly markStart: MarkStart;
+  readonly webhookSender: WebhookSender;
+  readonly directMedia: DirectMedia;
+  /** Open calls with a waiting caller; the server settles them before it stops. */
+  readonly openCalls: OpenCalls;
+  /** Bounds what is kept of answers. */
+  readonly answerKeeper: AnswerKeeper;
+  /** Holds the Idempotency-Keys of open calls. */
+  readonly keyRenewer: KeyRenewer;
+  /** Other names of projects for models. */
+  readonly aliases: AliasBook;
+  /** Deduplicates equal requests for advice. */
+  readonly adviceCache: AdviceCache;
+  /** Asks how a schedule stands in Temporal, for lists. */
+  readonly standing: AskStanding;
+  /** The number of steps in the definitions of listed runs. */
+  readonly stepSizes: StepSizes;
+  /** Wakes the watchers of a run's events. */
+  readonly events: EventFeed;
+  /** Wakes the watchers of a project. */
+  readonly frames: StreamFeed;
+  readonly web: WebPlaces;
+  /** The API's address, known once it listens. */
+  readonly publicUrl: () => string;
+  readonly consoleUrl: () => string;
+}

@@ -1,0 +1,60 @@
+/**
+ * The open calls of a process that have a waiting caller, which it settles before it stops, and their Idempotency-Keys.
+ */
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { OpenSet } from '../../core/open-set.ts';
+import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
+import type { Ctx } from '../../context.ts';
+import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
+
+export interface OpenCalls {
+  /**
+   * @param leaving aborts when the caller disconnects, which cancels the call. Null: the call continues without a
+   * caller
+   */
+  run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
+  /** Abandons the open calls; resolves when all of them have ended. */
+  close(): Promise<void>;
+}
+
+/** Calls in flight in this process, so that it can stop without leaving one unsettled. */
+export function createOpenCalls(): OpenCalls {
+  const open = new OpenSet<{ readonly own: CancelSource; readonly task: Promise<unknown> }>();
+  let isClosed = false;
+  return {
+    run: async (leaving, work) => {
+      const own = new CancelSource();
+      const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
+      if (isClosed) own.abort('abandoned');
+      const task = work(own);
+      const entry = open.add({ own, task });
+      try {
+        return await task;
+      } finally {
+        open.remove(entry);
+        stopListening?.();
+      }
+    },
+    close: async () => {
+      isClosed = true;
+      const calls = open.members();
+      for (const { own } of calls) own.abort('abandoned');
+      await Promise.allSettled(calls.map(({ task }) => task));
+    },
+  };
+}
+
+export type KeyRenewer = LeaseRenewer<KeyHold>;
+
+/** A key that is not renewed for 10 s may be taken over. */
+const keyRenewalMs = 2_500;
+
+export function createKeyRenewer({ db, logger }: Pick<Ctx, 'db' | 'logger'>): KeyRenewer {
+  return createLeaseRenewer<KeyHold>({
+    renew: (held) => renewKeys(db, held),
+    idOf: ({ holder }) => holder,
+    intervalMs: keyRenewalMs,
+    retryMs: keyRenewalMs,
+    logger,
+  });
+}

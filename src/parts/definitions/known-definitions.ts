@@ -1,0 +1,223 @@
+/**
+ * Reads, compiles and checks the definitions that runs are started from, once per process, by digest: a definition
+ * never changes. The available capabilities do change, and are checked for every run. A job schema is compiled when a
+ * job is checked against it, and only after vetting: the schemas of stored definitions were vetted.
+ *
+ * A run that Temporal could not carry is refused, because its plan is part of one payload: an error at submission is
+ * better than a run that can never start.
+ */
+import { mostSteps } from '../../contracts/bounds.ts';
+import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { RunRequest } from '../../contracts/run.ts';
+import { compileDefinition } from '../../core/definition/compile.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { ExpressionError } from '../../core/expression/language.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
+import { summarizeFindings } from '../../core/json/values.ts';
+import { findWrittenMediaJobs, type MediaMention } from '../../core/media.ts';
+import { listOpenRoutes } from '../../core/run/dispatch.ts';
+import { planRun, type RunPlan } from '../../core/run/plan.ts';
+import { findDigest, readDefinition, type VersionChoice } from '../../db/pipeline.ts';
+import { findUnstorableText } from '../../definitions/read-definition.ts';
+import { digestDefinition } from '../../definitions/submission.ts';
+import { createTextCache } from '../../definitions/text-cache.ts';
+import { AppError } from '../../errors/app-error.ts';
+import {
+  createSchemaCompiler,
+  type SchemaCheck,
+  type SchemaCompiler,
+  SchemaRefused,
+} from '../../schemas/schema-compiler.ts';
+import { evaluateNow, refuseWork } from '../expression-work.ts';
+import { requireSound } from './definition-checks.ts';
+import type { CheckCtx } from './definition-facts.ts';
+
+/** Temporal refuses payloads of 2 MiB. */
+const largestPlanBytes = 1_500_000;
+
+/** The plan of a run whose optional routes are all inline, which is the largest. */
+function largestPlan(definition: PipelineDefinition): RunPlan {
+  const dispatch = listOpenRoutes(definition).map(
+    (route): DecidedRoute => ({ ...route, how: 'inline', code: 'short' }),
+  );
+  return planRun(definition, { dispatch });
+}
+
+/** @throws AppError `definition_invalid` */
+function requireStartable(definition: PipelineDefinition): void {
+  const { length } = definition.steps;
+  if (length > mostSteps) {
+    throw new AppError('definition_invalid', `the run has ${length} steps; at most ${mostSteps} are allowed`);
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(largestPlan(definition)));
+  if (bytes <= largestPlanBytes) return;
+  throw new AppError(
+    'definition_invalid',
+    `the ids and dependencies of the steps have ${bytes} bytes; at most ${largestPlanBytes} are allowed`,
+  );
+}
+
+export interface KnownDefinition {
+  readonly definition: PipelineDefinition;
+  readonly digest: string;
+  /** @throws AppError `job_invalid` with pointers into the job, `definition_invalid` */
+  readonly checkJob: (job: JsonObject) => void;
+  /** Jobs whose files the definition itself names, with pointers into the definition. */
+  readonly mediaJobs: ReadonlyMap<string, MediaMention>;
+  /** Routes of steps whose dispatch is open, each once. */
+  readonly openRoutes: readonly DispatchRoute[];
+  /**
+   * The key by which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give
+   * it
+   */
+  readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run'], meter?: Meter) => string | null;
+}
+
+export interface KnownDefinitions {
+  /** A stored version; null = the latest. @throws AppError `not_found`, `definition_invalid` */
+  find(projectId: string, pipeline: string, choice: VersionChoice | null): Promise<KnownDefinition>;
+  /** @throws AppError `not_found`, `definition_invalid` */
+  ofDigest(digest: string): Promise<KnownDefinition>;
+  /** A definition inside another document. @throws AppError `definition_invalid` */
+  ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
+}
+
+/** The version that a request, or a schedule, names. */
+export function choiceOf({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null {
+  if (version !== undefined) return { version };
+  return alias === undefined ? null : { alias };
+}
+
+function describeChoice(pipeline: string, choice: VersionChoice | null): string {
+  if (choice === null) return `pipeline ${pipeline}`;
+  if ('version' in choice) return `version ${choice.version} of a pipeline ${pipeline}`;
+  if ('alias' in choice) return `alias ${choice.alias} of a pipeline ${pipeline}`;
+  return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
+}
+
+function compileJobSchema(compiler: SchemaCompiler, schema: JsonObject): SchemaCheck {
+  try {
+    return compiler.compile(schema);
+  } catch (error) {
+    if (!(error instanceof SchemaRefused)) throw error;
+    throw new AppError('definition_invalid', `job_schema: ${error.message}`);
+  }
+}
+
+function createJobCheck(
+  compiler: SchemaCompiler,
+  { job_schema }: PipelineDefinition,
+): KnownDefinition['checkJob'] {
+  let check: SchemaCheck | null = null;
+  return (job) => {
+    if (job_schema === undefined) return;
+    check ??= compileJobSchema(compiler, job_schema);
+    requireFit(check, job);
+  };
+}
+
+function prepareDefinition(
+  compiler: SchemaCompiler,
+  definition: PipelineDefinition,
+  digest: string,
+): KnownDefinition {
+  requireStartable(definition);
+  return {
+    definition,
+    digest,
+    checkJob: createJobCheck(compiler, definition),
+    mediaJobs: findWrittenMedia(definition),
+    openRoutes: listOpenRoutes(definition),
+    concurrencyKey: createKeyReader(definition),
+  };
+}
+
+export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>): KnownDefinitions {
+  const { db } = ctx;
+  const known = createTextCache<KnownDefinition>();
+  const compiler = createSchemaCompiler();
+
+  const prepare = (definition: PipelineDefinition, digest: string): KnownDefinition => {
+    const prepared = prepareDefinition(compiler, definition, digest);
+    known.set(digest, prepared, definition);
+    return prepared;
+  };
+
+  const ofDigest = async (digest: string): Promise<KnownDefinition> => {
+    const found = known.get(digest);
+    if (found !== undefined) return found;
+    const definition = await readDefinition(db, digest);
+    if (definition === undefined) throw new AppError('not_found', `there is no definition ${digest}`);
+    return prepare(definition, digest);
+  };
+
+  return {
+    ofDigest,
+    find: async (project_id, pipeline, choice) => {
+      const found = await findDigest(db, { project_id, pipeline }, choice);
+      if (found === undefined) throw new AppError('not_found', `no ${describeChoice(pipeline, choice)}`);
+      return ofDigest(found.digest);
+    },
+    ofBody: async (definition) => {
+      const digest = digestDefinition(definition);
+      const found = known.get(digest);
+      if (found !== undefined) return found;
+      await requireSound(ctx, definition);
+      return prepare(definition, digest);
+    },
+  };
+}
+
+/** Searches the steps' own inputs and lists. */
+function findWrittenMedia({ steps }: PipelineDefinition): ReadonlyMap<string, MediaMention> {
+  const given = steps.map(({ input = null, for_each = null }) => ({ input, for_each }));
+  return findWrittenMediaJobs({ steps: given } as unknown as JsonObject);
+}
+
+function requireFit(check: SchemaCheck, job: JsonObject): void {
+  const errors = check(job);
+  if (errors.length === 0) return;
+  throw new AppError('job_invalid', `the job does not match job_schema: ${summarizeFindings(errors)}`, {
+    errors: errors.map(({ pointer, message }) => ({
+      pointer: `/job${pointer}`,
+      code: 'schema_mismatch',
+      message,
+    })),
+  });
+}
+
+const longestKey = 256;
+
+function requireKey(value: Json): string {
+  const isScalar = ['string', 'number', 'boolean'].includes(typeof value);
+  if (!isScalar) throw new AppError('job_invalid', 'concurrency.key is not a string, number or boolean');
+  const key = String(value);
+  if (key.length > longestKey) {
+    throw new AppError(
+      'job_invalid',
+      `concurrency.key has ${key.length} characters; at most ${longestKey} are allowed`,
+    );
+  }
+  if (findUnstorableText(key) === null) return key;
+  throw new AppError('job_invalid', 'concurrency.key holds a NUL character or half of a surrogate pair');
+}
+
+function createKeyReader(definition: PipelineDefinition): KnownDefinition['concurrencyKey'] {
+  const template = definition.concurrency === undefined ? null : compileDefinition(definition).concurrencyKey;
+  if (template === null) return () => null;
+  return (job, run, all) => {
+    const meter = all === undefined ? new Meter(workLimits.key) : all.part(workLimits.key);
+    try {
+      return requireKey(evaluateNow(meter, () => evaluateTemplate(template, { job, run, steps: {} }, meter)));
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      if (error.isTooLarge) throw refuseWork(error, 'concurrency.key');
+      throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
+    } finally {
+      all?.count(meter);
+    }
+  };
+}

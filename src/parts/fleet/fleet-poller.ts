@@ -1,0 +1,267 @@
+/**
+ * The router's view of all instances, in memory: polled, and corrected at once by this process's claims and releases.
+ * It may be a poll old; the database checks every claim again, so it need not be exact. It wakes the calls that wait
+ * for a slot of a capability, and knows which capabilities exist (requireCapability).
+ */
+
+import type { Logger } from 'pino';
+import type { CancelSignal } from '../../core/cancellation.ts';
+import { isRoutable } from '../../core/instance-states.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { Db } from '../../db/connect.ts';
+import {
+  isCapabilityName,
+  listCapabilityNames,
+  type NameInProject,
+} from '../../db/instance/capability-name.ts';
+import { pollInstances } from '../../db/instance/instance-list.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { newToken } from '../../db/ids.ts';
+import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view.ts';
+
+interface SlotWaiters {
+  /** True when woken; false when the time is over or `signal` aborts. */
+  wait(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+  wake(capability: string): void;
+  /** The capabilities that calls wait for. */
+  awaited(): Iterable<string>;
+}
+
+/** Wakes the calls that wait for a slot of a capability. */
+function createSlotWaiters(): SlotWaiters {
+  const waiting = new Map<string, Set<() => void>>();
+
+  const leave = (capability: string, wake: () => void): void => {
+    const group = waiting.get(capability);
+    group?.delete(wake);
+    if (group?.size === 0) waiting.delete(capability);
+  };
+
+  return {
+    wait: (capability, timeoutMs, signal) =>
+      new Promise((resolve) => {
+        if (signal.aborted || timeoutMs <= 0) {
+          resolve(false);
+          return;
+        }
+        const end = (isWoken: boolean): void => {
+          clearTimeout(timer);
+          signal.removeEventListener('abort', giveUp);
+          leave(capability, wake);
+          resolve(isWoken);
+        };
+        const wake = (): void => end(true);
+        const giveUp = (): void => end(false);
+        const timer = setTimeout(giveUp, timeoutMs);
+        signal.addEventListener('abort', giveUp);
+        waiting.set(capability, (waiting.get(capability) ?? new Set()).add(wake));
+      }),
+    wake: (capability) => {
+      for (const wake of [...(waiting.get(capability) ?? [])]) wake();
+    },
+    awaited: () => waiting.keys(),
+  };
+}
+
+/** Repeats a poll with a pause between, never two in parallel, and lets callers wait for one that begins later. */
+interface PollLoop {
+  /** Resolves after the first poll, even when it failed. */
+  start(): Promise<void>;
+  /** Resolves when no poll is in flight. */
+  stop(): Promise<void>;
+  /** Resolves after a poll that began after this call. @throws what the poll throws */
+  refresh(): Promise<void>;
+}
+
+interface PollLoopOptions {
+  readonly poll: () => Promise<void>;
+  readonly intervalMs: number;
+  readonly logger: Logger;
+}
+
+/** Polls never overlap: a refresh during one waits for the next. */
+function createSinglePoll(poll: () => Promise<void>) {
+  let running: Promise<void> | null = null;
+  let next: Promise<void> | null = null;
+
+  const begin = (): Promise<void> => {
+    running = poll().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+
+  const refresh = (): Promise<void> => {
+    if (running === null) return begin();
+    next ??= running
+      .catch(() => undefined)
+      .then(() => {
+        next = null;
+        return begin();
+      });
+    return next;
+  };
+
+  return {
+    refresh,
+    settled: async () => {
+      await (next ?? running)?.catch(() => undefined);
+    },
+  };
+}
+
+function createPollLoop({ poll, intervalMs, logger }: PollLoopOptions): PollLoop {
+  const { refresh, settled } = createSinglePoll(poll);
+  let timer: NodeJS.Timeout | null = null;
+  let isStarted = false;
+
+  const repeat = async (): Promise<void> => {
+    await refresh().catch((error: unknown) =>
+      logger.warn({ err: error }, 'instances could not be polled; routing uses the last known state'),
+    );
+    if (isStarted) timer = setTimeout(repeat, intervalMs).unref();
+  };
+
+  return {
+    refresh,
+    start: () => {
+      isStarted = true;
+      return repeat();
+    },
+    stop: async () => {
+      isStarted = false;
+      if (timer !== null) clearTimeout(timer);
+      await settled();
+    },
+  };
+}
+
+export interface FleetPoller {
+  /** This process, as its leases of slots name it. */
+  readonly holder: string;
+  /** Reads all instances, then keeps polling. Resolves after the first poll, also when it failed. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Resolves after a poll that began after this call. @throws what the database throws */
+  refresh(): Promise<void>;
+  /** The fleet of a project; null: of one that has no instance of its own. */
+  seenBy(projectId: string | null): ProjectFleet;
+  /** All instances of a capability, of any project. */
+  all(capability: string): readonly InstanceSnapshot[];
+  find(instanceId: string): InstanceSnapshot | undefined;
+  /** The database's clock, as far as it is known. */
+  nowMs(): number;
+  /**
+   * Counts a call more on an instance, until a later poll has counted it. @returns reverts it when the claim is refused
+   */
+  noteClaim(instanceId: string): () => void;
+  /** Counts calls that have ended and whose end is written with the next claim. */
+  noteLeaving(instanceId: string, by: 1 | -1): void;
+  /** Counts calls on leased slots of this process, which polls leave out. */
+  noteLeased(instanceId: string, by: 1 | -1): void;
+  /** Whether another router waits for a slot that this process has leased; true once for each poll. */
+  takeWanted(instanceId: string): boolean;
+  /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
+  inLine(line: string, rank: number): number;
+  /** Counts a call more in a line, until the next poll. */
+  noteInLine(line: string, rank: number): void;
+  /** How long ago the last poll began. */
+  ageMs(): number;
+  /** Counts a call less. */
+  noteRelease(instanceId: string): void;
+  /** True when there may be room on an instance of the capability; false when the time is over or `signal` aborts. */
+  waitForRelease(capability: string, timeoutMs: number, signal: CancelSignal): Promise<boolean>;
+}
+
+interface FleetPollerOptions {
+  readonly db: Db;
+  readonly intervalMs?: number;
+  readonly logger: Logger;
+}
+
+function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
+  return isRoutable(state) && held < max_concurrency;
+}
+
+/** Also wakes for slots that were free before: a slot that was taken and released between two polls looks the same. */
+function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
+  for (const capability of [...waiters.awaited()]) {
+    if (view.all(capability).some(hasRoom)) waiters.wake(capability);
+  }
+}
+
+function readingsOf(view: FleetView) {
+  const { seenBy, all, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs } = view;
+  return { seenBy, all, find, nowMs, noteClaim, takeWanted, inLine, noteInLine, ageMs };
+}
+
+export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {
+  const holder = newToken();
+  const view = createFleetView();
+  const waiters = createSlotWaiters();
+
+  const wakeFor = (instanceId: string): void => {
+    const instance = view.find(instanceId);
+    if (instance !== undefined) waiters.wake(instance.name);
+  };
+
+  const poll = async (): Promise<void> => {
+    const since = view.beginPoll();
+    try {
+      view.acceptPoll(await pollInstances(db, since, holder));
+      wakeWhereRoomIs(view, waiters);
+    } catch (error) {
+      view.dropPoll();
+      throw error;
+    }
+  };
+
+  return {
+    ...createPollLoop({ poll, intervalMs, logger }),
+    ...readingsOf(view),
+    holder,
+    noteLeased: (instanceId, by) => {
+      view.noteLeased(instanceId, by);
+      if (by === -1) wakeFor(instanceId);
+    },
+    noteLeaving: (instanceId, by) => {
+      view.noteLeaving(instanceId, by);
+      if (by === 1) wakeFor(instanceId);
+    },
+    noteRelease: (instanceId) => {
+      view.note(instanceId, -1);
+      wakeFor(instanceId);
+    },
+    waitForRelease: waiters.wait,
+  };
+}
+
+export interface CapabilityLookup {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'seenBy'>;
+}
+
+/**
+ * Queries the database only about names without a live instance that serves the project.
+ * @param pointer where the request names it
+ * @throws AppError `not_found` for a name that never had one, with the nearest of the names that the project sees
+ */
+export function requireCapability(
+  { db, fleet }: CapabilityLookup,
+  wanted: NameInProject,
+  pointer: string,
+): Promise<void> | undefined {
+  const { instances } = fleet.seenBy(wanted.projectId).of(wanted.name);
+  return instances.length > 0 ? undefined : requireRegistered(db, wanted, pointer);
+}
+
+async function requireRegistered(db: Db, wanted: NameInProject, pointer: string): Promise<void> {
+  const { projectId, name } = wanted;
+  if (await isCapabilityName(db, wanted)) return;
+  const suggestion = createNameSuggester(await listCapabilityNames(db, projectId))(name);
+  const message = `no instance ever registered the capability ${name}`;
+  throw new AppError('not_found', suggestion === undefined ? message : `${message}; ${suggestion}`, {
+    errors: [{ pointer, code: 'capability_unknown', message, ...(suggestion && { suggestion }) }],
+  });
+}

@@ -1,0 +1,181 @@
+/**
+ * The specs of capabilities: which ones count for a call now (those of the eligible instances), whether they accept a
+ * value, and which input a step accepts now.
+ */
+
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { CapabilitySpec } from '../../contracts/capability.ts';
+import type { StepDefinition } from '../../contracts/pipeline.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { capabilityOf } from '../../core/definition/step-settings.ts';
+import { isRoutable } from '../../core/instance-states.ts';
+import { canonicalJson } from '../../core/json/values.ts';
+import type { InputSpec } from '../../core/ladder/correction.ts';
+import { isInRange, readRange } from '../../core/routing/filter.ts';
+import { typeOfSchema } from '../../core/schema-types/schema-type.ts';
+import type { Db } from '../../db/connect.ts';
+import { findSpec, listSpecs } from '../../db/instance/capability-spec.ts';
+import { createTextCache } from '../../definitions/text-cache.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { createSchemaCompiler, type SchemaCheck } from '../../schemas/schema-compiler.ts';
+import type { SchemaError } from '../../schemas/schema-errors.ts';
+import type { FleetPoller } from './fleet-poller.ts';
+import type { ProjectFleet } from './fleet-view.ts';
+
+export interface SpecTarget {
+  readonly capability: string;
+  readonly versionRange: string | null;
+  readonly tags: readonly string[];
+}
+
+/** The specs that count for a step's call. */
+export function specTargetOf(step: StepDefinition): SpecTarget {
+  return {
+    capability: capabilityOf(step),
+    versionRange: step.capability_version ?? null,
+    tags: step.tags ?? [],
+  };
+}
+
+export interface KnownSpec {
+  readonly version: string;
+  readonly digest: string;
+}
+
+interface FoundSpecs {
+  /** The specs, each once. */
+  readonly specs: readonly KnownSpec[];
+  /** False: no such instance is up, and these are all known specs, the oldest first. */
+  readonly arePresent: boolean;
+}
+
+export async function listPresentSpecs(
+  { db, fleet }: { readonly db: Db; readonly fleet: Pick<FleetPoller, 'seenBy'> },
+  projectId: string,
+  target: SpecTarget,
+): Promise<FoundSpecs> {
+  const present = pickPresentSpecs(fleet.seenBy(projectId), target);
+  if (present.length > 0) return { specs: present, arePresent: true };
+  const listed = await listSpecs(db, { projectId, name: target.capability });
+  const known = listed.filter(({ version }) => isWanted(target, version));
+  return { specs: known, arePresent: false };
+}
+
+/** Picks the specs of the instances that are up, each once. */
+export function pickPresentSpecs(fleet: Pick<ProjectFleet, 'of'>, target: SpecTarget): readonly KnownSpec[] {
+  const present = new Map<string, KnownSpec>();
+  for (const { state, version, spec_digest, tags } of fleet.of(target.capability).instances) {
+    const isEligible = isRoutable(state) && isWanted(target, version);
+    if (!isEligible || spec_digest === null || !target.tags.every((tag) => tags.includes(tag))) continue;
+    if (!present.has(spec_digest)) present.set(spec_digest, { version, digest: spec_digest });
+  }
+  return [...present.values()];
+}
+
+export function isWanted({ versionRange }: Pick<SpecTarget, 'versionRange'>, version: string): boolean {
+  return versionRange === null || isInRange(readRange(versionRange), version);
+}
+
+/** A spec, and the checks by its schemas. */
+export interface CompiledSpec {
+  readonly spec: CapabilitySpec;
+  readonly input: SchemaCheck;
+  readonly output: SchemaCheck;
+}
+
+export interface SchemaValidator {
+  /** @param digest of the spec; names are not needed here. @throws AppError `not_found` */
+  of(digest: string): Promise<CompiledSpec>;
+  /**
+   * The check by a schema of a job or a review, which has been vetted and is compiled once.
+   * @throws SchemaRefused
+   */
+  ofSchema(schema: JsonObject): SchemaCheck;
+}
+
+/** The schemas of known specs, read from the database and compiled once per process, by digest. */
+export function createSchemaValidator({
+  db,
+  maxSpecs = 1_000,
+}: {
+  readonly db: Db;
+  readonly maxSpecs?: number;
+}): SchemaValidator {
+  const compiler = createSchemaCompiler();
+  const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
+  const checks = createTextCache<SchemaCheck>();
+
+  const load = async (digest: string): Promise<CompiledSpec> => {
+    const spec = await findSpec(db, digest);
+    if (spec === null) throw new AppError('not_found', `no spec with digest ${digest} is stored`);
+    return { spec, input: compiler.compile(spec.input), output: compiler.compile(spec.output, 'noted') };
+  };
+
+  return {
+    of: (digest) => {
+      const known = compiled.get(digest);
+      if (known !== undefined) return known;
+      const loading = load(digest);
+      compiled.set(digest, loading);
+      loading.catch(() => compiled.delete(digest));
+      return loading;
+    },
+    ofSchema: (schema) => {
+      const text = canonicalJson(schema);
+      const digest = createHash('sha256').update(text).digest('base64');
+      const known = checks.get(digest);
+      if (known !== undefined) return known;
+      const check = compiler.compile(schema);
+      checks.set(digest, check, schema);
+      return check;
+    },
+  };
+}
+
+interface CallInput {
+  readonly input: JsonObject;
+  /** Fields that the schema must declare. */
+  readonly declaredFields?: readonly string[];
+}
+
+/** Checks the input of a call by the schema of an instance. */
+export function findInputErrors(
+  { spec, input: check }: CompiledSpec,
+  { input, declaredFields = [] }: CallInput,
+): readonly SchemaError[] {
+  const errors = check(input);
+  if (errors.length > 0 || declaredFields.length === 0) return errors;
+  const known = typeOfSchema(spec.input).object.names();
+  const message = 'the capability does not declare this field';
+  return declaredFields.filter((name) => !known.has(name)).map((name) => ({ pointer: `/${name}`, message }));
+}
+
+export interface PresentSpec extends InputSpec {
+  readonly version: string;
+}
+
+export interface PresentSpecs {
+  /** As a project sees the capability. Null while no instance has reported a spec. */
+  read(projectId: string, target: SpecTarget): Promise<PresentSpec | null>;
+}
+
+export interface SpecDependencies {
+  readonly db: Db;
+  readonly fleet: Pick<FleetPoller, 'seenBy'>;
+  readonly validator: SchemaValidator;
+}
+
+/** Finds the input schema of a step's capability: of the first instance, or the last known one while there is none. */
+export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
+  return {
+    read: async (projectId, target) => {
+      const { specs, arePresent } = await listPresentSpecs({ db, fleet }, projectId, target);
+      const chosen = arePresent ? specs[0] : specs.at(-1);
+      if (chosen === undefined) return null;
+      const { version, digest } = chosen;
+      const { spec, input } = await validator.of(digest);
+      return { version, schema: spec.input, find: input.find };
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * Collects call durations and outcomes and writes them about every two seconds by one statement. Speed is an estimate:
+ * a report that cannot be written is dropped, not queued.
+ */
+import {
+  averageWeights,
+  noCalls,
+  type ObservedCall,
+  type ObservedCalls,
+  observeCall,
+} from '../../core/routing/observed-calls.ts';
+import { foldSpeedReports } from '../../db/instance/instance-calls.ts';
+import type { Ctx } from '../../context.ts';
+
+export interface SpeedRecorder {
+  recordCall(instanceId: string, call: ObservedCall): void;
+  /** Writes the collected records. @throws the database's errors */
+  flush(): Promise<void>;
+  /** Writes the collected records and ends. */
+  stop(): Promise<void>;
+}
+
+const intervalMs = 2_000;
+
+export function createSpeedRecorder({ db, logger }: Pick<Ctx, 'db' | 'logger'>): SpeedRecorder {
+  let seen = new Map<string, ObservedCalls>();
+  let timer: NodeJS.Timeout | null = null;
+
+  const flush = async (): Promise<void> => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    const reports = [...seen].map(([instance_id, { durations, costs, ...counts }]) => ({
+      instance_id,
+      durations,
+      costs,
+      ...counts,
+      ...averageWeights(durations.length),
+    }));
+    seen = new Map();
+    if (reports.length > 0) await foldSpeedReports(db, reports);
+  };
+
+  const flushQuietly = (): Promise<void> =>
+    flush().catch((error: unknown) =>
+      logger.warn({ err: error }, 'call speeds could not be written; dropped'),
+    );
+
+  return {
+    recordCall: (instanceId, call) => {
+      seen.set(instanceId, observeCall(seen.get(instanceId) ?? noCalls, call));
+      timer ??= setTimeout(flushQuietly, intervalMs).unref();
+    },
+    flush,
+    stop: flushQuietly,
+  };
+}

@@ -1,0 +1,264 @@
+/**
+ * This folder is the composition root: configuration becomes connections, connections become the context of a process.
+ * Only this folder wires and closes parts. This file makes the context that both processes share, and the parts that
+ * several processes make: log, files, Temporal.
+ */
+
+import { type Logger, pino } from 'pino';
+import { createAddressPolicy, findOwnListeners } from '../clients/address-policy.ts';
+import { createCapabilityClient } from '../clients/capability-http.ts';
+import { createCapabilityProbe } from '../clients/capability-probe.ts';
+import { createDialGuard } from '../clients/guarded-dial.ts';
+import { createMediaStore } from '../clients/media/create-media-store.ts';
+import { createSecretCipher } from '../clients/secret-cipher.ts';
+import {
+  connectionOf,
+  createBoundedCalls,
+  openTemporal,
+  readTemporalAddress,
+  requireNamespace,
+} from '../clients/temporal/connection.ts';
+import { createDataConverter, readNewestKeyId } from '../clients/temporal/payload-codec.ts';
+import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
+import { createSchedules } from '../clients/temporal/schedules.ts';
+import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
+import type { Config } from '../config.ts';
+import { noTelemetry, type OpenSpan, type Telemetry } from '../core/telemetry/telemetry.ts';
+import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
+import { connectDatabase, type Db } from '../db/connect.ts';
+import { migrate } from '../db/migrate.ts';
+import { createSchemaVetter } from '../schemas/schema-vetter.ts';
+import { logAudits } from '../use-cases/access/audit.ts';
+import { createKeyBuckets } from '../parts/access/key-rates.ts';
+import type { Ctx } from '../context.ts';
+import { createLeaseRenewer } from '../parts/delivery/lease-renewer.ts';
+import { createFleetPoller } from '../parts/fleet/fleet-poller.ts';
+import { createOwnMedia } from '../parts/media/own-media.ts';
+import { createDirectMedia } from '../parts/media/direct-media.ts';
+import { createMediaLibrary } from '../parts/media/media-library.ts';
+import { createCheckedDefinitions } from '../parts/definitions/definition-facts.ts';
+import { createProbing } from '../parts/fleet/probing.ts';
+import { createPresentSpecs, createSchemaValidator } from '../parts/fleet/specs.ts';
+import { createSpeedRecorder } from '../parts/fleet/speed-recorder.ts';
+import { vetInstance } from '../use-cases/registry/vetting.ts';
+import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
+import { createBreakers, createHalfOpenProbes } from '../use-cases/routing/breakers.ts';
+import { createCallCapability } from '../use-cases/routing/call.ts';
+import { createWaitQueue } from '../use-cases/routing/claim.ts';
+import type { Claimed, RoutingCtx } from '../use-cases/routing/routed-call.ts';
+import { createSlotLeases } from '../parts/calls/slot-leases.ts';
+import { createRunContexts } from '../parts/definitions/run-context.ts';
+import { createStepResults } from '../parts/definitions/step-results.ts';
+import { createKnownDefinitions } from '../parts/definitions/known-definitions.ts';
+import { announceStarts } from '../use-cases/schedules/scheduled-runs.ts';
+import { createSkillMatcher } from '../use-cases/skills/use.ts';
+import { createCallLogWriter } from '../parts/calls/call-log.ts';
+import { readPoolState } from '../unsupported.ts';
+import { createFreezeWatch, type FreezeWatch, longestFreezeMs } from './freeze-watch.ts';
+
+/** The URL on which this process listens, from its settings. */
+function listeningUrlOf({ HOST, PORT }: Config): string {
+  return `http://${HOST.includes(':') ? `[${HOST}]` : HOST}:${PORT}`;
+}
+
+/** The URL of the API as clients see it. @param listening the actual URL, once known */
+export function publicUrlOf(config: Config, listening = listeningUrlOf(config)): string {
+  return config.PUBLIC_URL ?? listening;
+}
+
+export function consoleUrlOf({ CONSOLE_URL }: Config, publicUrl: string): string {
+  return CONSOLE_URL ?? `${publicUrl}/ui/`;
+}
+
+/** The addresses at which instances are allowed. */
+function createPolicy(config: Config) {
+  return createAddressPolicy({
+    allowedCidrs: config.ALLOWED_CIDRS,
+    allowsLoopback: config.CAPSTAN_MODE === 'development',
+    ownListeners: findOwnListeners([
+      config.DATABASE_URL,
+      `temporal://${readTemporalAddress()}`,
+      config.TEMPORAL_UI_URL,
+      listeningUrlOf(config),
+      config.PUBLIC_URL,
+    ]),
+  });
+}
+
+function beginMetrics({ metrics }: Telemetry, db: Db): void {
+  announceStarts(metrics);
+  metrics.onScrape(() => {
+    const states = Object.entries(readPoolState(db.client));
+    metrics.replace(
+      'database_pool_connections',
+      states.map(([state, value]) => ({ labels: { state }, value })),
+    );
+  });
+}
+
+type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
+
+/** Makes the parts that register and probe instances. */
+function createRegistering({ config }: ProcessParts) {
+  const policy = createPolicy(config);
+  const guard = createDialGuard(policy);
+  const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
+  const vetter = createSchemaVetter();
+  const probing = createProbing(probe);
+  const close = async (): Promise<void> => {
+    await probing.close();
+    await probe.close();
+    await vetter.close();
+  };
+  return { parts: { policy, guard, vetter, probing }, close };
+}
+
+const answerLimitBytes = 16 * 1_048_576;
+/** Interval between two polls for changes by other processes. */
+const pollMs = 250;
+
+function createLeases({ config: { LEASE_MS: leaseMs }, db, logger }: ProcessParts) {
+  return createLeaseRenewer<Claim>({
+    renew: (held) => renewLeases(db, held, leaseMs),
+    idOf: ({ attempt_id }) => attempt_id,
+    intervalMs: leaseMs / 3,
+    retryMs: leaseMs / 30,
+    logger,
+  });
+}
+
+/** Holds the leases of the process while it does not turn. */
+function watchFreezes({ config, logger }: ProcessParts, token: string): FreezeWatch {
+  const { DATABASE_URL: databaseUrl, LEASE_MS: leaseMs } = config;
+  return createFreezeWatch({ databaseUrl, token, leaseMs, longestMs: longestFreezeMs, logger });
+}
+
+/** Makes the stateful parts of routed calls. */
+function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vetter'>) {
+  const { config, db, logger, guard } = base;
+  const breakers = createBreakers(base);
+  const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
+  const freezes = watchFreezes(base, fleet.holder);
+  const livenessIntervalMs = config.LIVENESS_MS;
+  return {
+    client: createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs, freezes }),
+    fleet,
+    freezes,
+    speed: createSpeedRecorder(base),
+    leases: createLeases(base),
+    validator: createSchemaValidator(base),
+    breakers,
+    halfOpenProbes: createHalfOpenProbes({
+      logger,
+      breakers,
+      vet: (instanceId) => vetInstance(base, instanceId),
+    }),
+    attemptWriter: createAttemptWriter(base),
+    callLogs: createCallLogWriter(base),
+    waitQueue: createWaitQueue(),
+    attemptSpans: new WeakMap<Claimed, OpenSpan>(),
+    keyTokens: createKeyBuckets(() => performance.now()),
+  };
+}
+
+async function closeRouting(parts: ReturnType<typeof createRouting>): Promise<void> {
+  const { attemptWriter, breakers, callLogs, client, fleet, freezes, leases, speed } = parts;
+  await fleet.stop();
+  leases.stop();
+  await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
+  await Promise.all([callLogs.settled(), freezes.close()]);
+}
+
+export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
+
+/** Makes the context that server and worker share. */
+export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
+  await migrate(config.DATABASE_URL);
+  const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
+  beginMetrics(telemetry, db);
+  logAudits(db, logger);
+  const base: ProcessParts = { config, logger, telemetry, db };
+  const registering = createRegistering(base);
+  const secretCipher = createSecretCipher(config.PAYLOAD_KEYS);
+  const own = { ...base, ...registering.parts, secretCipher, ownMedia: createOwnMedia(db) };
+  const routing = createRouting(own);
+  const { attemptWriter, fleet } = routing;
+  const { library: media, direct: directMedia } = await createMedia(config, db);
+  const parts: RoutingCtx = {
+    ...own,
+    ...routing,
+    slotLeases: createSlotLeases({ ...base, ...routing }),
+    specs: createPresentSpecs({ db, fleet, validator: routing.validator }),
+    skillMatcher: createSkillMatcher({ db }),
+    contexts: createRunContexts(db),
+    results: createStepResults(db),
+    definitions: createKnownDefinitions(own),
+    checked: createCheckedDefinitions(),
+    media,
+  };
+  const ctx: Ctx = { ...parts, callCapability: createCallCapability(parts) };
+  return {
+    ctx,
+    directMedia,
+    start: fleet.start,
+    /** From now on, calls that end wait for the database for some seconds at most. */
+    finish: attemptWriter.finish,
+    close: async (): Promise<void> => {
+      await parts.slotLeases.close();
+      await closeRouting(routing);
+      await registering.close();
+      await db.destroy();
+    },
+  };
+}
+
+/** @param fields added to each line: its place in a trace */
+export function createLogger(
+  config: Pick<Config, 'LOG_LEVEL'>,
+  process: string,
+  fields: () => object = () => ({}),
+): Logger {
+  return pino({ level: config.LOG_LEVEL, base: { process }, mixin: fields });
+}
+
+/** Makes the media library of all projects, for both processes, and the API's `direct` access to the store. */
+export async function createMedia(config: Config, db: Db) {
+  const store = await createMediaStore(config.MEDIA_URL);
+  const bytesPerProject = config.MEDIA_BYTES_PER_PROJECT;
+  const library = createMediaLibrary({ db, store, bytesPerProject });
+  const direct = createDirectMedia({
+    db,
+    store,
+    library,
+    bytesPerProject,
+    passesBy: config.MEDIA_REDIRECT === 'true',
+    limitBytes: config.MEDIA_LIMIT_BYTES,
+  });
+  return { library, direct };
+}
+
+export type Temporal = ReturnType<typeof createTemporal>;
+
+/** Makes a worker's converter; clients make their own. @throws Error that names the wrong key */
+export function readDataConverter({ PAYLOAD_KEYS }: Pick<Config, 'PAYLOAD_KEYS'>) {
+  return createDataConverter(PAYLOAD_KEYS);
+}
+
+/** Makes the server's Temporal clients, on one connection that opens on first use. */
+export function createTemporal({ TASK_QUEUE, PAYLOAD_KEYS }: Config) {
+  const client = openTemporal(PAYLOAD_KEYS);
+  const bounded = createBoundedCalls(client);
+  return {
+    workflows: createRunWorkflows(client, TASK_QUEUE, bounded),
+    namespace: client.options.namespace,
+    address: readTemporalAddress(),
+    schedules: createSchedules(client, TASK_QUEUE, bounded),
+    payloadKey: readNewestKeyId(PAYLOAD_KEYS),
+    /** Rejects if Temporal does not answer within 10 s. */
+    answers: () => connectionOf(client).ensureConnected(),
+    requireNamespace: () => requireNamespace(client, bounded),
+    registerSearchAttributes: () =>
+      addMissingSearchAttributes(connectionOf(client), client.options.namespace),
+    close: () => client.connection.close(),
+  };
+}

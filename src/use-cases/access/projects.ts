@@ -1,0 +1,62 @@
+/** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
+
+import type { Project, ProjectRequest } from '../../contracts/access.ts';
+import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { addProjectUpwards } from '../../db/access/api-key.ts';
+import { insertAudit } from '../../db/access/audit.ts';
+import { holdsEvery } from '../../db/access/person.ts';
+import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/access/project.ts';
+import { takeLock } from '../../db/locks.ts';
+import { AppError, refuseField } from '../../errors/app-error.ts';
+import type { Ctx } from '../../context.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
+import { newId } from '../../db/ids.ts';
+import type { Caller } from './caller.ts';
+import { forgetKeys, type KeyCtx } from './verified-keys.ts';
+
+function toProject({ daily_limit_nano, created_at, ...row }: ProjectRow): Project {
+  return {
+    ...row,
+    daily_limit_usd: fromNanoUsd(BigInt(daily_limit_nano)),
+    created_at: created_at.toISOString(),
+  };
+}
+
+/** @throws AppError `request_invalid` for an unknown time zone, `forbidden` for a person who would not hold it */
+export async function createProject(
+  { db, verifiedKeys }: KeyCtx,
+  { key_id, byProject }: Caller,
+  { name, timezone, daily_limit_usd }: ProjectRequest,
+): Promise<Project> {
+  if (!(await isKnownTimezone(db, timezone))) {
+    const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
+    throw refuseField('/timezone', message);
+  }
+  if (byProject !== undefined && !(await holdsEvery(db, key_id)))
+    throw new AppError(
+      'forbidden',
+      `${key_id} holds the projects of their groups; a key makes projects, or who is in a group that holds all (*)`,
+    );
+  const project_id = newId('project');
+  const daily_limit_nano = toNanoUsd(daily_limit_usd);
+  const { row, holders } = await db.transaction(async (trx) => {
+    await takeLock(trx, 'keys');
+    const row = await insertProject(trx, { project_id, name, timezone, daily_limit_nano });
+    const holders = await addProjectUpwards(trx, key_id, project_id);
+    const entry = { actor: key_id, action: 'project.created', subject: project_id };
+    await insertAudit(trx, { ...entry, project_id, data: { name } });
+    return { row, holders };
+  });
+  forgetKeys(verifiedKeys, holders);
+  return toProject(row);
+}
+
+export async function listProjectsOf(
+  { db }: Pick<Ctx, 'db'>,
+  { projects }: Caller,
+  { limit, cursor }: PageRequest,
+) {
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listProjects(db, { ids: projects, after, limit: limit + 1 });
+  return toPage(rows, limit, { key: (row) => row.project_id, item: toProject });
+}

@@ -1,0 +1,217 @@
+/**
+ * Calls of models for the protocols that programs speak: each is an ordinary direct call, with its routing, budget and
+ * decision. A stream is answered from the first part on, so until then a call may still fail over to another instance,
+ * and its error has a status of its own.
+ */
+import { Readable } from 'node:stream';
+import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
+import { type ModelChoice, ModelResult } from '../../contracts/openai.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { type AnswerWriter, choicesOf, wholeDeltas } from '../../core/model-protocols/model-answer.ts';
+import { AppError, toAppError } from '../../errors/app-error.ts';
+import type { ProjectKey } from '../access/caller.ts';
+import type { Idempotency } from '../idempotency.ts';
+import { decisionIdOf } from '../../db/ids.ts';
+import type { OnDelta } from '../routing/routed-call.ts';
+import { type CallCtx, makeDirectCall } from './direct-calls.ts';
+
+export interface CallTerms {
+  readonly caller: ProjectKey;
+  /** Receives why the answer is not cached. */
+  readonly onNotKept?: ((reason: string) => void) | undefined;
+  /** The constraints of the route, as headers give them. */
+  readonly constraints: Omit<ExecRequest, 'input'>;
+  readonly idempotency: Idempotency | null;
+  /** Aborts when the client disconnects; the call is cancelled then. */
+  readonly signal: CancelSignal;
+}
+
+interface NamedCall {
+  readonly capability: string;
+  readonly input: JsonObject;
+  readonly onDelta?: OnDelta | undefined;
+}
+
+interface AnsweredCall {
+  readonly output: ExecAnswer['output'];
+  readonly routing: ExecAnswer['routing'];
+  readonly isReplayed: boolean;
+}
+
+/** An instance that let `n` pass without reading it would answer once. */
+function declaredIn({ n }: JsonObject): readonly string[] {
+  return n === undefined ? [] : ['n'];
+}
+
+/** @throws AppError of a direct call */
+export async function callModel(
+  ctx: CallCtx,
+  { caller, onNotKept, constraints, idempotency, signal }: CallTerms,
+  { capability, input, onDelta }: NamedCall,
+): Promise<AnsweredCall> {
+  const request: ExecRequest = { input, ...constraints };
+  const declaredFields = declaredIn(input);
+  const order = { caller, onNotKept, idempotency, signal };
+  const { answer, isReplayed } = await makeDirectCall(ctx, {
+    capability,
+    request,
+    onDelta,
+    declaredFields,
+    ...order,
+  });
+  if (answer instanceof AppError) throw answer;
+  return { output: answer.output, routing: answer.routing, isReplayed };
+}
+
+function isAnswer({ text, json, tool_calls }: ModelChoice): boolean {
+  return (text ?? json ?? tool_calls) !== undefined;
+}
+
+/** @throws AppError `output_invalid` */
+function readResult(output: Json, { capability, input: { n } }: NamedCall): ModelResult {
+  const { success, data } = ModelResult.safeParse(output);
+  const answers = success ? choicesOf(data) : [];
+  const wanted = typeof n === 'number' ? n : 1;
+  if (success && answers.length === wanted && answers.every(isAnswer)) return data;
+  const made = wanted === 1 ? 'text, json or tool_calls' : `${wanted} choices with text, json or tool_calls`;
+  throw new AppError(
+    'output_invalid',
+    `${capability} answered without ${made}, which an answer of a model is made of`,
+  );
+}
+
+export interface AskedModel extends Omit<AnsweredCall, 'output'> {
+  readonly result: ModelResult;
+}
+
+/** @throws AppError of a direct call, `output_invalid` */
+export async function askModel(ctx: CallCtx, terms: CallTerms, call: NamedCall): Promise<AskedModel> {
+  const { output, ...facts } = await callModel(ctx, terms, call);
+  return { result: readResult(output, call), ...facts };
+}
+
+/** A client that reads slower than the model writes is cut off when this much of the answer waits for it. */
+const mostUnreadBytes = 1_048_576;
+
+/** The decision of the call, and the one of the original call if the answer comes from the cache. */
+type BegunRouting = Pick<ExecAnswer['routing'], 'decision_id' | 'cached'>;
+
+export interface StreamedModel {
+  /** Server-sent events. */
+  readonly events: Readable;
+  /** What is known of the call when its answer begins. */
+  readonly routing: BegunRouting;
+}
+
+interface AnswerEvents {
+  readonly events: Readable;
+  /** Resolves with the first event: the answer has begun. */
+  readonly begun: Promise<BegunRouting>;
+  hasBegun(): boolean;
+  /** Sends events of the answer; the first ones after those that open it. */
+  send(events: readonly string[], routing: BegunRouting): void;
+  /** Sends what ends the stream. */
+  close(last: readonly string[]): void;
+}
+
+/** Parts that follow one another within this time are sent together: each write costs as much as making several parts. */
+const togetherMs = 8;
+
+/** Sends the first part at once, and then what has come every `togetherMs`. `flush` sends what waits. */
+export function createJoin(events: Readable) {
+  let waiting = '';
+  let pause: NodeJS.Timeout | null = null;
+  const flush = (): void => {
+    if (events.destroyed || waiting === '') return;
+    events.push(waiting);
+    waiting = '';
+    if (events.readableLength > mostUnreadBytes) events.destroy();
+  };
+  const send = (): void => {
+    flush();
+    pause = setTimeout(() => {
+      pause = null;
+      if (waiting !== '' && !events.destroyed) send();
+    }, togetherMs);
+  };
+  const write = (some: readonly string[]): void => {
+    if (waiting === '' && pause === null) queueMicrotask(send);
+    for (const event of some) waiting += event;
+  };
+  return { write, flush };
+}
+
+/** @param onLeft the client reads no more */
+function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerEvents {
+  const events = new Readable({
+    read: () => undefined,
+    destroy: (error, done) => {
+      onLeft();
+      done(error);
+    },
+  });
+  const { write, flush } = createJoin(events);
+  let begin: (routing: BegunRouting) => void = () => undefined;
+  const begun = new Promise<BegunRouting>((resolve) => {
+    begin = resolve;
+  });
+  let hasBegun = false;
+  return {
+    events,
+    begun,
+    hasBegun: () => hasBegun,
+    send: (some, routing) => {
+      if (some.length === 0) return;
+      if (!hasBegun) write(open());
+      write(some);
+      hasBegun = true;
+      begin(routing);
+    },
+    close: (last) => {
+      write(last);
+      flush();
+      if (!events.destroyed) events.push(null);
+    },
+  };
+}
+
+interface StreamedCall extends Omit<NamedCall, 'onDelta'> {
+  readonly writer: AnswerWriter;
+  /** The body of an error that ends the stream. */
+  readonly toError: (error: AppError) => JsonObject;
+}
+
+/**
+ * @returns once the answer has begun
+ * @throws AppError as `askModel`, until then
+ */
+export async function streamModel(
+  ctx: CallCtx,
+  terms: CallTerms,
+  { writer, toError, ...call }: StreamedCall,
+): Promise<StreamedModel> {
+  const stop = new CancelSource();
+  onCancel(terms.signal, () => stop.abort(terms.signal.reason));
+  const { events, begun, hasBegun, send, close } = createAnswerEvents(writer, () => stop.abort('cancelled'));
+  const onDelta: OnDelta = (delta, attemptId) =>
+    send(writer.part(delta), { decision_id: decisionIdOf(attemptId) });
+  const ended = askModel(ctx, { ...terms, idempotency: null, signal: stop }, { onDelta, ...call }).then(
+    ({ result, routing }) => {
+      if (!hasBegun()) for (const delta of wholeDeltas(result)) send(writer.part(delta), routing);
+      const last = writer.close(result, routing.settled_usd ?? 0);
+      if (hasBegun()) close(last);
+      else {
+        send(last, routing);
+        close([]);
+      }
+      return routing;
+    },
+    (error: unknown) => {
+      if (!hasBegun()) throw error;
+      close(writer.fail(toError(toAppError(error))));
+      return begun;
+    },
+  );
+  return { events, routing: await Promise.race([begun, ended]) };
+}

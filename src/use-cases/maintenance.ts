@@ -1,0 +1,305 @@
+/**
+ * Repairs what a crash left open, and does the work that no other part does, in one process at a time: the holder of an
+ * advisory lock. It counts its repairs; in steady state there are none. A duty is one maintenance job; its name is its
+ * key in the table `duties`, because the runner knows a duty by its name: the compiler refuses a second one.
+ */
+import type { Logger } from 'pino';
+import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
+import { purgeSessions } from '../db/access/session.ts';
+import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
+import { purgeCachedAnswers } from '../db/attempt/cached-answer.ts';
+import { purgeResults } from '../db/attempt/cached-result.ts';
+import { deleteDeadLeases } from '../db/attempt/slot-lease.ts';
+import type { Db } from '../db/connect.ts';
+import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
+import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
+import { purgeInstances } from '../db/instance/instance.ts';
+import { holdLock, type LockHold } from '../db/locks.ts';
+import { addParts } from '../db/partitions.ts';
+import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
+import { purgeDeliveries } from '../db/webhook.ts';
+import { type DeliveryCtx, type DeliveryKind, deliverDue, restartForgotten } from '../parts/delivery/deliveries.ts';
+import { ladderStarts } from './escalation/ladder/delivery.ts';
+import type { MediaLibrary } from '../parts/media/media-library.ts';
+import type { BudgetKeeper } from '../parts/budget-keeper.ts';
+import { endDrains } from './registry/drain.ts';
+import { endedReviews, expireDueReviews } from './reviews/delivery.ts';
+import { runCancels, runControls, runStarts, unmarkedStarts } from './runs/delivery.ts';
+import { watchCapabilities } from './runs/due-work.ts';
+import { changedSchedules } from './schedules/delivery.ts';
+import type { WebhookDuty } from './webhooks/delivery.ts';
+
+interface Maintenance {
+  start(): void;
+  /** Whether this process is the leader, as far as it knows. */
+  isHolder(): boolean;
+  stop(): Promise<void>;
+}
+
+interface MaintenanceOptions {
+  readonly db: Db;
+  readonly duties: Duties;
+  /** Between two ticks. */
+  readonly intervalMs: number;
+  readonly logger: Logger;
+  /** Default: nothing is counted. */
+  readonly metrics?: Metrics;
+}
+
+/** Between two ticks of the prompt duties. */
+const tickMs = 50;
+
+interface DutyRunner {
+  /** Begins a due job, unless it is running: a slow job does not delay the others. */
+  begin(name: string, duty: Duty): void;
+  /** Resolves when no job is running. */
+  settled(): Promise<void>;
+}
+
+function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => boolean): DutyRunner {
+  const underWay = new Map<string, Promise<void>>();
+  const restsUntil = new Map<string, number>();
+  return {
+    begin: (name, { everyMs, rests = 0, isRoutine = false, isRepair = false, work }) => {
+      const began = performance.now();
+      if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
+      const task = work(isStopping)
+        .then((repaired) => {
+          if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
+          if (isRepair) metrics.add('repairs_total', { kind: name }, repaired);
+        })
+        .catch((error: unknown) => {
+          metrics.add('maintenance_failures_total', { duty: name });
+          logger.warn({ err: error, duty: name }, 'a maintenance duty failed; it is retried');
+        })
+        .finally(() => {
+          underWay.delete(name);
+          const ended = performance.now();
+          restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
+        });
+      underWay.set(name, task);
+    },
+    settled: async () => {
+      await Promise.all(underWay.values());
+    },
+  };
+}
+
+/** Metrics of every job exist before their first count. */
+function announceMetrics(metrics: Metrics, duties: Duties): void {
+  for (const [name, { isRepair }] of Object.entries(duties)) {
+    metrics.add('maintenance_failures_total', { duty: name }, 0);
+    if (isRepair === true) metrics.add('repairs_total', { kind: name }, 0);
+  }
+}
+
+export function createMaintenance(options: MaintenanceOptions): Maintenance {
+  const { db, duties, intervalMs, logger, metrics = noMetrics } = options;
+  let lock: LockHold | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let ticker: NodeJS.Timeout | null = null;
+  let round: Promise<void> = Promise.resolve();
+  let isStopped = false;
+  const runner = createDutyRunner(logger, metrics, () => isStopped);
+
+  const beginDuties = (isPromptTick: boolean): void => {
+    if (lock === null) return;
+    for (const [name, duty] of Object.entries(duties))
+      if ((duty.isPrompt ?? false) === isPromptTick) runner.begin(name, duty);
+  };
+
+  const runRound = async (): Promise<void> => {
+    if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, 'maintenance');
+    beginDuties(false);
+  };
+
+  const schedule = (): void => {
+    if (isStopped) return;
+    timer = setTimeout(() => {
+      round = runRound()
+        .catch((error: unknown) => logger.warn({ err: error }, 'a maintenance round failed; it is retried'))
+        .finally(schedule);
+    }, intervalMs);
+  };
+
+  return {
+    isHolder: () => lock !== null && !isStopped,
+    start: () => {
+      announceMetrics(metrics, duties);
+      schedule();
+      ticker = setInterval(() => beginDuties(true), tickMs);
+    },
+    stop: async () => {
+      isStopped = true;
+      if (timer !== null) clearTimeout(timer);
+      if (ticker !== null) clearInterval(ticker);
+      await round;
+      await runner.settled();
+      await lock?.release();
+    },
+  };
+}
+
+// The maintenance jobs and their intervals.
+
+interface Pace {
+  readonly everyMs: number;
+  /** The minimum rest, as a multiple of the job's duration, for jobs that read more as data grows. */
+  readonly rests?: number;
+  /** Callers wait for it, so it has a faster clock of its own. */
+  readonly isPrompt?: boolean;
+  /** No repair, and not worth a log line. */
+  readonly isRoutine?: boolean;
+  /** Any result means that a part had died or was away, so it is counted. */
+  readonly isRepair?: boolean;
+}
+
+export interface Duty extends Pace {
+  /** @returns how many things it repaired or did */
+  readonly work: (isStopping: () => boolean) => Promise<number>;
+}
+
+/** By their names, which are labels of metrics. */
+export type Duties = Readonly<Record<string, Duty>>;
+
+/** Jobs that keep state between ticks, or belong to parts that do. */
+export interface DutyParts {
+  readonly dueWork: () => Promise<number>;
+  readonly reconcileRuns: () => Promise<number>;
+  readonly watchStalls: () => Promise<number>;
+  /** Probes due instances; returns how many. */
+  readonly probeDue: (limit: number) => Promise<number>;
+  /** Begins due warm-ups of instances; returns how many. */
+  readonly beginWarmUps: () => Promise<number>;
+  readonly budgets: BudgetKeeper;
+  readonly webhooks: WebhookDuty;
+  /** Begins to check signed-in people with the provider; absent: there is none. */
+  readonly recheckPersons?: (() => void) | undefined;
+  readonly media: Pick<MediaLibrary, 'sweep'>;
+  /** Deletes data whose retention is over. */
+  readonly purgeOld: (isStopping: () => boolean) => Promise<number>;
+  /** Seals secrets again after a rotation. */
+  readonly resealSecrets: () => Promise<number>;
+  /** Accounts for starts of schedules; returns how many were missed. */
+  readonly watchStarts: () => Promise<number>;
+  /** Continues erasures of projects. */
+  readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
+}
+
+const probesAtOnce = 50;
+const promptMs = 250;
+const minuteMs = 60_000;
+const purgeMs = 10 * minuteMs;
+/** An upload without progress for a minute is cut off, so one of this age has no client. */
+const abandonedMs = 60 * minuteMs;
+
+/** Full batches follow one another at once: after an outage of ours every instance is suspect. */
+async function probeWhatIsDue(
+  { probeDue }: Pick<DutyParts, 'probeDue'>,
+  isStopping: () => boolean,
+): Promise<number> {
+  let probed = 0;
+  let round: number;
+  do {
+    round = await probeDue(probesAtOnce);
+    probed += round;
+  } while (round === probesAtOnce && !isStopping());
+  return probed;
+}
+
+async function beginRecheck({ recheckPersons }: Pick<DutyParts, 'recheckPersons'>): Promise<number> {
+  recheckPersons?.();
+  return 0;
+}
+
+/** Delivers rows that must reach Temporal. @returns how many were delivered, without mere marks */
+async function deliverOverdue(ctx: DeliveryCtx, ...kinds: readonly DeliveryKind<object>[]): Promise<number> {
+  let sum = 0;
+  for (const kind of kinds) {
+    const { delivered } = await deliverDue(ctx, kind);
+    if (kind !== unmarkedStarts) sum += delivered;
+  }
+  return sum;
+}
+
+/** What the work of a duty needs. */
+interface Resources {
+  readonly ctx: DeliveryCtx;
+  readonly db: Db;
+  readonly parts: DutyParts;
+}
+
+interface DutyOf extends Pace {
+  readonly work: (resources: Resources, isStopping: () => boolean) => Promise<number>;
+}
+
+function repair(everyMs: number, work: DutyOf['work']): DutyOf {
+  return { everyMs, work, isRepair: true };
+}
+
+function routine(everyMs: number, work: DutyOf['work']): DutyOf {
+  return { everyMs, work, isRoutine: true };
+}
+
+function prompt(everyMs: number, work: DutyOf['work']): DutyOf {
+  return { everyMs, work, isRoutine: true, isPrompt: true };
+}
+
+/** After a sleep of the machine all leases look expired, until the processes that slept with this one renew theirs. */
+async function loseExpired({ db, freezes, config }: DeliveryCtx): Promise<number> {
+  return freezes.awakeMs(performance.now()) < config.LEASE_MS / 2 ? 0 : loseExpiredAttempts(db);
+}
+
+/** Every duty of maintenance. One with `everyMs: 0` runs at every tick. */
+const duties: Readonly<Record<string, DutyOf>> = {
+  due_work: prompt(promptMs, ({ parts }) => parts.dueWork()),
+  capabilities: prompt(2 * promptMs, ({ ctx }) => watchCapabilities(ctx)),
+  deliveries: {
+    everyMs: 0,
+    work: ({ ctx }) => deliverOverdue(ctx, runStarts, unmarkedStarts, runCancels, runControls),
+  },
+  escalations: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, ladderStarts) },
+  reviews: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, endedReviews) },
+  schedules: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, changedSchedules) },
+  due_reviews: { everyMs: 0, work: ({ ctx }) => expireDueReviews(ctx) },
+  leases: repair(0, ({ ctx }) => loseExpired(ctx)),
+  leases_of_dead_processes: routine(minuteMs, ({ db }) => deleteDeadLeases(db)),
+  probes: routine(0, ({ parts }, isStopping) => probeWhatIsDue(parts, isStopping)),
+  drains: routine(0, ({ ctx }) => endDrains(ctx)),
+  warm_ups: routine(0, ({ parts }) => parts.beginWarmUps()),
+  budget_marks: { everyMs: 0, work: ({ parts }) => parts.budgets.announceMarks().then(() => 0) },
+  stalled_runs: { everyMs: 5_000, work: ({ parts }) => parts.watchStalls() },
+  lost_runs: repair(10_000, ({ parts }) => parts.reconcileRuns()),
+  forgotten_runs: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, runStarts)),
+  forgotten_ladders: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, ladderStarts)),
+  forgotten_schedules: repair(5 * minuteMs, ({ ctx }) => restartForgotten(ctx, changedSchedules)),
+  budgets: { ...repair(minuteMs, ({ parts }) => parts.budgets.reconcile()), rests: 20 },
+  people: routine(1_000, ({ parts }) => beginRecheck(parts)),
+  webhooks: routine(0, ({ parts }) => parts.webhooks.deliverDue()),
+  orphaned_escalations: repair(minuteMs, ({ db }) => cancelOrphanedEscalations(db)),
+  orphaned_reviews: repair(minuteMs, ({ db }) => cancelOrphanedReviews(db)),
+  old_sessions: routine(purgeMs, ({ db }) => purgeSessions(db)),
+  old_webhook_deliveries: routine(purgeMs, ({ db }) => purgeDeliveries(db)),
+  old_keyed_answers: routine(purgeMs, ({ db }) => purgeAnswers(db)),
+  old_cached_answers: routine(purgeMs, ({ db }) => purgeCachedAnswers(db)),
+  old_advice: routine(purgeMs, ({ db }) => purgeAdviceAnswers(db)),
+  old_results: routine(purgeMs, ({ db }) => purgeResults(db)),
+  old_instances: { everyMs: purgeMs, work: ({ db }) => purgeInstances(db) },
+  abandoned_uploads: { everyMs: purgeMs, work: ({ parts }) => parts.media.sweep(abandonedMs) },
+  parts_of_tables: routine(60 * minuteMs, ({ db }) => addParts(db)),
+  secrets_under_former_keys: { everyMs: 10_000, work: ({ parts }) => parts.resealSecrets() },
+  starts_of_schedules: routine(5_000, ({ parts }) => parts.watchStarts()),
+  erasures: routine(1_000, ({ parts }, isStopping) => parts.eraseProjects(isStopping)),
+  retention: routine(purgeMs, ({ parts }, isStopping) => parts.purgeOld(isStopping)),
+};
+
+/** The duties, ready to run on these connections and parts. */
+export function createDuties(ctx: DeliveryCtx, parts: DutyParts): Duties {
+  const resources = { ctx, db: ctx.db, parts };
+  return Object.fromEntries(
+    Object.entries(duties).map(([name, { work, ...pace }]) => [
+      name,
+      { ...pace, work: (isStopping) => work(resources, isStopping) } satisfies Duty,
+    ]),
+  );
+}

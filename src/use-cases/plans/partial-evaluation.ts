@@ -1,0 +1,145 @@
+/**
+ * Evaluates expressions before a run. An expression that reads the job, the run or steps with a certain end has its
+ * value; an expression that reads anything else is unknown. It is the run's own evaluator over a scope that refuses to
+ * answer, so `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` returns.
+ */
+import type { Finding } from '../../contracts/pipeline-answers.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import { evaluateCondition } from '../../core/expression/condition.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { ExpressionScope, StepScope } from '../../core/expression/evaluation.ts';
+import { ExpressionError } from '../../core/expression/language.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { evaluateNow, turnFor } from '../../parts/expression-work.ts';
+
+/** It is certain to fail. */
+interface WrongValue {
+  readonly kind: 'wrong';
+  readonly pointer: string;
+  readonly message: string;
+}
+
+export type PartialValue<Value> =
+  | { readonly kind: 'known'; readonly value: Value }
+  | { readonly kind: 'unknown' }
+  | WrongValue;
+
+export function findingOf({ pointer, message }: WrongValue): Finding {
+  return { severity: 'error', code: 'expression_unresolved', pointer, message };
+}
+
+export interface Item {
+  readonly item: Json;
+  /** From 0. */
+  readonly index: number;
+}
+
+/** The work of a plan's evaluations. */
+export class PlanWork {
+  readonly #all = new Meter(workLimits.plan);
+  #current: Meter | null = null;
+
+  /** A value that is foreseen while another one reads it draws on the same part. */
+  evaluate<Value>(evaluate: (meter: Meter) => Value): Value {
+    if (this.#current !== null) return evaluate(this.#current);
+    const meter = this.#all.part(workLimits.planned);
+    this.#current = meter;
+    try {
+      return evaluateNow(meter, () => evaluate(meter));
+    } finally {
+      this.#current = null;
+      this.#all.count(meter);
+    }
+  }
+
+  /** Most is done: what is left is for the steps that were not looked at. */
+  get isShort(): boolean {
+    return this.#all.spent > this.#all.most / 2;
+  }
+}
+
+/** The values that are certain before a run. */
+export interface KnownFacts {
+  readonly work: PlanWork;
+  /** Null = unknown. */
+  readonly job: JsonObject | null;
+  readonly run: ExpressionScope['run'];
+  readonly steps: ExpressionScope['steps'];
+}
+
+class NotYetKnown extends Error {
+  override readonly name = 'NotYetKnown';
+}
+
+function require<Value>(value: Value | null | undefined): Value {
+  if (value === null || value === undefined) throw new NotYetKnown();
+  return value;
+}
+
+/** @param endOf the certain end of a step, by index; null = known only during the run */
+export function foreseeSteps(
+  ids: readonly string[],
+  endOf: (index: number) => StepScope | null,
+): KnownFacts['steps'] {
+  const steps: Record<string, StepScope> = Object.create(null);
+  for (const [index, id] of ids.entries()) {
+    Object.defineProperty(steps, id, { enumerable: true, get: () => require(endOf(index)) });
+  }
+  return steps;
+}
+
+function scopeOf({ job, run, steps }: KnownFacts, item?: Item): ExpressionScope {
+  return {
+    run,
+    steps,
+    get job() {
+      return require(job);
+    },
+    get item() {
+      return require(item).item;
+    },
+    get index() {
+      return require(item).index;
+    },
+  };
+}
+
+/** @throws ExpressionError for too much work, as do the others */
+export async function foreseeCondition(
+  facts: KnownFacts,
+  template: CompiledTemplate,
+): Promise<PartialValue<boolean>> {
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  return evaluatePartially(facts, (meter) => evaluateCondition(template, scopeOf(facts), meter));
+}
+
+/** @param item of a `for_each`; absent = there is none, or it is unknown which */
+export async function foreseeValue(
+  facts: KnownFacts,
+  template: CompiledTemplate,
+  item?: Item,
+): Promise<PartialValue<Json>> {
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  return evaluatePartially(facts, (meter) => evaluateTemplate(template, scopeOf(facts, item), meter));
+}
+
+/** For a value that another one reads. */
+export function foreseeAtOnce(facts: KnownFacts, template: CompiledTemplate): PartialValue<Json> {
+  return evaluatePartially(facts, (meter) => evaluateTemplate(template, scopeOf(facts), meter));
+}
+
+function evaluatePartially<Value>(
+  { work }: KnownFacts,
+  evaluate: (meter: Meter) => Value,
+): PartialValue<Value> {
+  try {
+    return { kind: 'known', value: work.evaluate(evaluate) };
+  } catch (error) {
+    if (error instanceof NotYetKnown) return { kind: 'unknown' };
+    if (!(error instanceof ExpressionError) || error.isTooLarge) throw error;
+    return { kind: 'wrong', pointer: error.pointer, message: error.message };
+  }
+}

@@ -1,0 +1,70 @@
+/** An instance as the registry and the stream of a project show it. */
+import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
+import { routedState } from '../../core/instance-states.ts';
+import { lastOverrunMs } from '../../core/money/overruns.ts';
+import { expectedSuccess } from '../../core/routing/estimate.ts';
+import { shownShares } from '../../core/routing/visible-to.ts';
+import type { InstanceRow } from '../../db/instance/instance.ts';
+import { present } from '../../contracts/present.ts';
+
+export function shownState({
+  state,
+  in_flight,
+  is_evicted,
+  drained_by,
+  warm_due_at,
+}: Pick<InstanceRow, 'state' | 'in_flight' | 'is_evicted' | 'drained_by' | 'warm_due_at'>): InstanceState {
+  if (state === 'deregistered' && in_flight > 0) return 'draining';
+  if (state === 'down' && is_evicted) return 'evicted';
+  return routedState(state, { isDrained: drained_by !== null, isWarming: warm_due_at !== null });
+}
+
+function toDrain({ drained_by: by, drained_at, drain_reason: reason, drain_until }: InstanceRow) {
+  if (by === null || drained_at === null) return undefined;
+  const until = drain_until?.toISOString() ?? null;
+  return { by, ...(reason === null ? {} : { reason }), since: drained_at.toISOString(), until };
+}
+
+function reasonOf(row: InstanceRow): string | null {
+  if (row.reason !== null || shownState(row) !== 'warming') return row.reason;
+  return row.warm_error === null ? 'its warm-up has not ended' : `its warm-up failed: ${row.warm_error}`;
+}
+
+function toBreaker({ breaker_until, is_breaker_open }: InstanceRow): Breaker {
+  if (breaker_until === null) return { state: 'closed', until: null };
+  return is_breaker_open
+    ? { state: 'open', until: breaker_until.toISOString() }
+    : { state: 'half_open', until: null };
+}
+
+function toCostModel(row: InstanceRow): Instance['cost_model'] {
+  const { cost_type: type, cost_notes: notes, worst_case, expected_cost } = row;
+  return {
+    type,
+    rate_usd: Number(row.rate_usd),
+    ...(worst_case === null ? {} : { worst_case }),
+    ...(expected_cost === null ? {} : { expected: expected_cost }),
+    ...(notes === null ? {} : { notes }),
+  };
+}
+
+function toOverruns({ overruns: total, overran }: InstanceRow) {
+  const last = lastOverrunMs(overran);
+  return last === null ? undefined : { total, last_at: new Date(last).toISOString() };
+}
+
+/** @param viewer the project that looks at it */
+export function toInstance(row: InstanceRow, viewer: string): Instance {
+  return present(Instance, {
+    ...row,
+    shared_with: shownShares(row, viewer),
+    cost_model: toCostModel(row),
+    overruns: toOverruns(row),
+    drain: toDrain(row),
+    reason: reasonOf(row),
+    state: shownState(row),
+    success_rate: expectedSuccess(row),
+    recent_calls: { succeeded: row.success_count, failed: row.failure_count },
+    breaker: toBreaker(row),
+  });
+}

@@ -1,0 +1,71 @@
+/**
+ * Shows a review as the API does: the whole review, its line in a list, and the conflict that names the earlier
+ * decision.
+ */
+
+import type { Json } from '../../contracts/primitives.ts';
+import { Review, ReviewStanding, type ReviewSummary } from '../../contracts/review.ts';
+import { actionsOf } from '../../core/review-actions.ts';
+import type { ReviewRow } from '../../db/review/review.ts';
+import type { ListedReview } from '../../db/review/review-list.ts';
+import { AppError } from '../../errors/app-error.ts';
+import { present } from '../../contracts/present.ts';
+
+/** The field, unless the value is null. */
+export function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {
+  return (value === null ? {} : { [name]: value }) as { [N in Name]?: Value };
+}
+
+/** Shows the whole review. */
+export function toReview(row: ReviewRow): Review {
+  return present(Review, { ...row, actions: actionsOf(row) });
+}
+
+/** Shows a review in a list. */
+export function toReviewSummary(row: ListedReview): ReviewSummary {
+  const { input, proposals, history, advice, schema, ...payload } = row.payload;
+  return { ...toReview(row), ...given('pipeline', row.pipeline), payload };
+}
+
+/** A review that has ended cannot be decided. */
+function isEnded({ state }: ReviewRow): boolean {
+  return state !== 'open' && state !== 'claimed';
+}
+
+function describe(row: ReviewRow, version: number | null): string {
+  const at = row.decided_at?.toISOString();
+  switch (row.state) {
+    case 'resolved':
+      return `was decided by ${row.decided_by} at ${at}: ${row.decision?.action}`;
+    case 'expired':
+      return `expired at ${at}`;
+    case 'cancelled':
+      return `was cancelled at ${at}, because what it was about has ended`;
+    case 'claimed':
+    case 'open':
+      if (version !== null && version !== row.version) {
+        return `is at version ${row.version}; the request was made for version ${version}`;
+      }
+      return row.assignee === null
+        ? 'is claimed by nobody'
+        : `is claimed by ${row.assignee} until ${row.claim_expires_at?.toISOString()}`;
+  }
+}
+
+/** Shows the state of the review, without its subject. */
+export function standingOf(row: ReviewRow): ReviewStanding {
+  return present(ReviewStanding, row);
+}
+
+/** @param version in the request; null: any */
+export function toConflict(row: ReviewRow, version: number | null): AppError {
+  return new AppError('state_conflict', `review ${row.review_id} ${describe(row, version)}`, {
+    details: { review: standingOf(row) as unknown as Json },
+  });
+}
+
+/** Requires that `by` may decide the version that it read. @throws AppError `state_conflict` */
+export function requireDecidable(row: ReviewRow, by: string, version: number): void {
+  const isTaken = row.assignee !== null && row.assignee !== by;
+  if (isEnded(row) || isTaken || row.version !== version) throw toConflict(row, version);
+}

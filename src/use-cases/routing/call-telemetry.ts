@@ -1,0 +1,136 @@
+/**
+ * Counts the attempts of routed calls, and makes each a span whose position in the trace its request carries. Without
+ * recording, the request carries the caller's position, so that the trace continues around us.
+ */
+import { runOf } from '../../core/call/caller.ts';
+import type { AttemptEnding } from '../../core/call/drive-call.ts';
+import type { CallOutcome } from '../../core/call/outcome.ts';
+import type { ClaimEnd } from '../../core/call/types.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import {
+  describeModelRequest,
+  describeModelUse,
+  isModel,
+  type ModelUse,
+  readModelUse,
+} from '../../core/telemetry/gen-ai.ts';
+import type { Metrics, OpenSpan, SpanAttributes, SpanEnd } from '../../core/telemetry/telemetry.ts';
+import { type TraceHeaders, toTraceHeaders } from '../../core/telemetry/trace-context.ts';
+import type { Ctx } from '../../context.ts';
+import type { CallRequest, Claimed } from './routed-call.ts';
+
+/** The open spans of attempts. */
+export type AttemptSpans = WeakMap<Claimed, OpenSpan>;
+
+type ObserverCtx = Pick<Ctx, 'telemetry' | 'attemptSpans'>;
+
+const shortages: ReadonlySet<string> = new Set(['budget_exhausted', 'budget_reserved']);
+/** Nothing was sent. */
+const unsent: ReadonlySet<CallOutcome['kind']> = new Set(['withheld', 'unsent']);
+
+function describeAttempt(
+  { step, caller, route }: CallRequest,
+  { claim, instance, number }: Claimed,
+): SpanAttributes {
+  const run_id = runOf(caller);
+  return {
+    'capstan.capability': route.capability,
+    'capstan.attempt': number,
+    'capstan.attempt_id': claim.attempt_id,
+    'capstan.instance_id': instance.instance_id,
+    'url.full': `${instance.endpoint}/exec`,
+    ...(run_id === null ? {} : { 'capstan.run_id': run_id }),
+    ...(step === null ? {} : { 'capstan.step_id': step.step_id, 'capstan.item': step.item }),
+    ...(isModel(route.capability) ? describeModelRequest({ ...route, tags: instance.tags }) : {}),
+  };
+}
+
+function countTokens(metrics: Metrics, { model, input, output }: ModelUse): void {
+  if (input !== null) metrics.add('model_tokens_total', { model, type: 'input' }, input);
+  if (output !== null) metrics.add('model_tokens_total', { model, type: 'output' }, output);
+}
+
+function countEnd(
+  metrics: Metrics,
+  { request, claimed }: { readonly request: CallRequest; readonly claimed: Claimed },
+  { outcome, durationMs, amount, certainty }: AttemptEnding['delivery'],
+): void {
+  const { projectId, route } = request;
+  const { capability } = route;
+  const { rate_usd } = claimed.instance;
+  const price = rate_usd === 0 ? 'free' : 'paid';
+  metrics.add('attempts_total', { capability, outcome: outcome.kind, price });
+  if (!unsent.has(outcome.kind))
+    metrics.observe('attempt_duration_seconds', { capability }, durationMs / 1_000);
+  if (amount === 0n) return;
+  metrics.add('spend_usd_total', { project_id: projectId, capability, certainty }, fromNanoUsd(amount));
+}
+
+interface TimedClaim {
+  readonly end: ClaimEnd<Claimed>;
+  readonly seconds: number;
+}
+
+function countClaim(metrics: Metrics, { route }: CallRequest, { end, seconds }: TimedClaim): void {
+  const { capability, priority } = route;
+  if (end.kind === 'claimed') metrics.observe('claim_wait_seconds', { capability, priority }, seconds);
+  if (end.kind !== 'none') return;
+  const { code } = end.error;
+  metrics.add('no_claim_total', { capability, reason: code });
+  if (shortages.has(code)) metrics.add('budget_refusals_total', {});
+}
+
+/** @param work claims */
+export function observeClaim(
+  { telemetry: { metrics } }: Pick<Ctx, 'telemetry'>,
+  target: CallRequest,
+  work: () => Promise<ClaimEnd<Claimed>>,
+): Promise<ClaimEnd<Claimed>> {
+  if (!metrics.isOn) return work();
+  const startedAt = performance.now();
+  return work().then((end) => {
+    countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
+    return end;
+  });
+}
+
+/** @returns the headers of the request that name its position in a trace; undefined: none */
+export function beginAttemptSpan(
+  { telemetry: { tracing }, attemptSpans }: ObserverCtx,
+  request: CallRequest,
+  claimed: Claimed,
+): TraceHeaders | undefined {
+  const parent = tracing.current()?.trace() ?? null;
+  if (!tracing.isOn) return parent === null ? undefined : toTraceHeaders(parent);
+  const attributes = describeAttempt(request, claimed);
+  const name = `exec ${request.route.capability}`;
+  const span = tracing.start({ name, kind: 'client', parent, attributes });
+  attemptSpans.set(claimed, span);
+  return span.context === null ? undefined : toTraceHeaders(span.context);
+}
+
+/** Counts the end of an attempt and ends its span, before the end is stored. */
+export function observeAttemptEnd(
+  { telemetry: { metrics, tracing }, attemptSpans }: ObserverCtx,
+  { request, claimed }: { readonly request: CallRequest; readonly claimed: Claimed },
+  { delivery }: AttemptEnding,
+): void {
+  if (!metrics.isOn && !tracing.isOn) return;
+  countEnd(metrics, { request, claimed }, delivery);
+  const { outcome } = delivery;
+  const isAnswer = outcome.kind === 'answered' && isModel(request.route.capability);
+  const use = isAnswer ? readModelUse(outcome.body) : null;
+  if (use !== null) countTokens(metrics, use);
+  attemptSpans.get(claimed)?.end(describeEnd(delivery, use));
+}
+
+function describeEnd({ outcome, amount }: AttemptEnding['delivery'], use: ModelUse | null): SpanEnd {
+  return {
+    error: outcome.kind === 'answered' ? null : outcome.kind,
+    attributes: {
+      'capstan.outcome': outcome.kind,
+      'capstan.cost_usd': fromNanoUsd(amount),
+      ...(use === null ? {} : describeModelUse(use)),
+    },
+  };
+}

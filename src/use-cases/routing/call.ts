@@ -1,0 +1,143 @@
+/**
+ * Makes routed calls: the driver of calls over the database and HTTP, with one statement before the request and one
+ * after it, or with a leased slot and a record behind the answer. A call that it cannot finish is returned as `retry`, so that the owner of the clock (Temporal for steps)
+ * schedules the retry.
+ *
+ * A claimed call is sent once; its answer is checked against the instance's own schema.
+ */
+
+import { hash } from 'node:crypto';
+import type { TimedOutcome } from '../../clients/capability-http.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
+import { readTransientTexts } from '../../core/call/judge.ts';
+import { type CallOutcome, outputInvalid, unwrapAnswer } from '../../core/call/outcome.ts';
+import type { CallEnd } from '../../core/call/types.ts';
+import type { CancelSignal } from '../../core/cancellation.ts';
+import type { MediaMention } from '../../core/media.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
+import { isCallId } from '../../db/ids.ts';
+import { describeForeign } from '../../parts/media/own-media.ts';
+import type { CallSecrets } from '../secrets/step-secrets.ts';
+import { reportInstance, reportOverrun } from './breakers.ts';
+import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
+import { claimInstance } from './claim.ts';
+import { countTokens, refuseOfKey } from './key-limits.ts';
+import { settleCall } from './reservation.ts';
+import type { CallCapability, CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
+
+/**
+ * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows
+ * neither its caller nor its pipeline; our own keys name project, run and step, except those made for one direct call.
+ */
+export function toOpaqueKey(key: string): string {
+  return isCallId(key) ? key : hash('sha256', key, 'base64url');
+}
+
+interface DeliveredCall {
+  readonly request: CallRequest;
+  readonly claimed: Claimed;
+  /** Its position in a trace. Default: none. */
+  readonly trace?: TraceHeaders | undefined;
+}
+
+async function deliverCall(
+  ctx: RoutingCtx,
+  { request, claimed, trace }: DeliveredCall,
+  signal: CancelSignal,
+): Promise<TimedOutcome> {
+  const { claim, instance, number, timeoutMs } = claimed;
+  const { secrets, onDelta } = request;
+  const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
+  if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
+  const { outcome, durationMs } = await ctx.client.call({
+    endpoint: instance.endpoint,
+    input: revealed?.input ?? request.input,
+    redactor: revealed?.redactor,
+    idempotencyKey: toOpaqueKey(claim.key),
+    attempt: number,
+    timeoutMs,
+    signal,
+    onProgress: request.onProgress,
+    // A secret may be split over several parts, which nothing could find.
+    onDelta: revealed === null && onDelta ? (delta) => onDelta(delta, claim.attempt_id) : undefined,
+    log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
+    trace,
+  });
+  return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
+}
+
+/** A secret is not sent unless its use is on record. */
+async function reveal({ logger }: RoutingCtx, secrets: CallSecrets, claimed: Claimed) {
+  try {
+    return await secrets.reveal(claimed);
+  } catch (error) {
+    logger.warn({ err: error, ...claimed.claim.step }, 'a call is not made: its secrets are not available');
+    return 'unrecorded';
+  }
+}
+
+async function checkOutput(
+  { validator }: RoutingCtx,
+  { spec_digest }: InstanceSnapshot,
+  outcome: CallOutcome,
+): Promise<CallOutcome> {
+  if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
+  const { spec, output: check } = await validator.of(spec_digest);
+  const unwrapped = unwrapAnswer(spec, outcome.body);
+  if (!unwrapped.ok) return { kind: 'rejected', status: 200, message: unwrapped.error };
+  if (unwrapped.output === undefined) {
+    return { kind: 'malformed', message: 'the answer is {"ok": true} without "output"; both are needed' };
+  }
+  const errors = check(unwrapped.output);
+  return errors.length === 0
+    ? { kind: 'answered', body: unwrapped.output as JsonObject }
+    : outputInvalid(errors);
+}
+
+/** The driver's ports over the database and HTTP; those of a mock run are in `src/mock-run`. */
+function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
+  return {
+    claim: (target, tried) => observeClaim(ctx, target, () => claimInstance(ctx, target, tried)),
+    hold: ({ claim, slot }, lost) => slot?.hold(lost) ?? ctx.leases.hold(claim, lost),
+    deliver: (request, claimed, signal) => {
+      const trace = beginAttemptSpan(ctx, request, claimed);
+      return deliverCall(ctx, { request, claimed, trace }, signal);
+    },
+    settle: async (request, claimed, ending) => {
+      const call = { request, claimed };
+      observeAttemptEnd(ctx, call, ending);
+      countTokens(ctx, request, ending);
+      const isAccepted = await settleCall(ctx, call, ending);
+      reportInstance(ctx, call, ending.delivery);
+      if (ending.delivery.amount > claimed.reserved) await reportOverrun(ctx, claimed, ending.delivery);
+      return isAccepted;
+    },
+    transientTexts: readTransientTexts(ctx.config.TRANSIENT_TEXTS),
+    nowMs: () => performance.now(),
+    random: Math.random,
+  };
+}
+
+export function createCallCapability(ctx: RoutingCtx): CallCapability {
+  const ports = createCallPorts(ctx);
+  return async (request) => {
+    const refused = refuseOfKey(ctx, request);
+    if (refused !== null) return refused;
+    // The input is here as the instance would get it, whatever its origin.
+    const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
+    return foreign === null ? driveCall(ports, request) : refuseMedia(foreign);
+  };
+}
+
+function refuseMedia(foreign: MediaMention): CallEnd {
+  const message = describeForeign(foreign);
+  const details = { errors: [{ pointer: foreign.pointer, message }] };
+  return {
+    kind: 'failed',
+    error: { code: 'media_unknown', message, details },
+    decision: null,
+    isRecorded: false,
+  };
+}

@@ -1,0 +1,267 @@
+/**
+ * Finds an instance for a call and claims a slot on it.
+ *
+ * A call waits up to two seconds for the best instance when it is full, or for any instance when there is none: a batch
+ * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue, so that a
+ * released slot wakes one of them and not all. A step's call that finds no slot then stands in line, as a row; it takes
+ * no slot before those that stand there already (N4).
+ */
+import type { Json, Priority } from '../../contracts/primitives.ts';
+import {
+  type Chosen,
+  ClaimSearch,
+  type NothingFound,
+  searchInstance,
+  seedOf,
+} from '../../core/call/claim-search.ts';
+import { explainMiss, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
+import type { ClaimEnd } from '../../core/call/types.ts';
+import { createCostOfInput } from '../../core/routing/call-bound.ts';
+import { lineOf, rankOf } from '../../core/routing/call-line.ts';
+import { halfOpenTier } from '../../core/routing/ranking.ts';
+import type { RankedInstance } from '../../core/routing/types.ts';
+import { createTally } from '../../core/tally.ts';
+import { noteWork, turnFor } from '../../parts/expression-work.ts';
+import { newId } from '../../db/ids.ts';
+import { findInputErrors } from '../../parts/fleet/specs.ts';
+import { vetInstance } from '../registry/vetting.ts';
+import { type ClaimBestEnd, claimBest, isDueTrial } from './reservation.ts';
+import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
+
+type Found = Exclude<ClaimEnd<Claimed>, { kind: 'none' }>;
+type SearchEnd = Found | NothingFound;
+
+/** @param tried instances that already failed this call */
+export async function claimInstance(
+  ctx: RoutingCtx,
+  target: CallRequest,
+  tried: ReadonlySet<string>,
+): Promise<ClaimEnd<Claimed>> {
+  const { waitQueue } = ctx;
+  const { capability } = target.route;
+  const scope = ctx.fleet.seenBy(target.projectId).scopeOf(capability);
+  const beganAt = performance.now();
+  const deadline = beganAt + target.maxWaitMs;
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  const search = new ClaimSearch({
+    seed: seedOf(target.key),
+    route: target.route,
+    tried,
+    costOf: createCostOfInput(target.input, { note: noteWork }),
+    projectId: target.projectId,
+  });
+  const own = { target, search, queue: queueOf(scope, capability) };
+  const inLine = countInLine(ctx, target);
+  if (inLine > 0 && target.inLine?.isCalled === false) {
+    return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // N4
+  }
+  const isOutside = target.step === null;
+  const first =
+    inLine > 0 && isOutside // it takes a slot that the line leaves free
+      ? lookOnceMore(ctx, own, inLine)
+      : await searchOnce(ctx, own, waitQueue.count(own.queue));
+  if (!isHopeful(first, tried)) return toClaimEnd(first, own);
+  const place = { queue: own.queue, priority: target.route.priority, deadline };
+  const { result, ahead } = await waitQueue.enter(place, () =>
+    waitAndSearch(ctx, { ...own, tried, deadline }),
+  );
+  const last = result ?? lookOnceMore(ctx, own, ahead + countInLine(ctx, target));
+  const waitedMs = first.choice.best === null ? 0 : performance.now() - beganAt;
+  return { ...toClaimEnd(last, own), waitedMs };
+}
+
+/** Calls of steps in the line of this call's route that go before it. */
+function countInLine({ fleet }: RoutingCtx, { projectId, route }: CallRequest): number {
+  const scope = fleet.seenBy(projectId).scopeOf(route.capability);
+  return fleet.inLine(lineOf({ ...route, scope }), rankOf(route.priority));
+}
+
+/** Chooses without a claim, so that a call that cannot have a slot reports the current state. */
+function lookOnceMore({ fleet }: RoutingCtx, { target, search }: OwnSearch, waiting: number): NothingFound {
+  search.forgetMoment();
+  return { kind: 'none', ...search.choose(fleet.seenBy(target.projectId), { waiting }) };
+}
+
+function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFound {
+  return end.kind === 'none' && isWorthWaiting(end.choice, tried);
+}
+
+interface OwnSearch {
+  readonly target: CallRequest;
+  readonly search: ClaimSearch;
+}
+
+interface HopefulSearch extends OwnSearch {
+  readonly queue: string;
+  readonly tried: ReadonlySet<string>;
+  readonly deadline: number;
+}
+
+/** A call that waits says so again after this time. */
+const wantAgainMs = 500;
+
+/** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
+async function waitAndSearch(
+  ctx: RoutingCtx,
+  { target, search, queue, tried, deadline }: HopefulSearch,
+): Promise<SearchEnd | null> {
+  const { fleet, waitQueue, slotLeases } = ctx;
+  const { signal, route } = target;
+  while (performance.now() < deadline && !signal.aborted) {
+    if ((await target.isHeld?.()) === true) return null; // C9
+    search.forgetMoment();
+    const end = await searchOnce(ctx, { target, search }, waitQueue.count(queue) - 1);
+    if (!isHopeful(end, tried)) return end;
+    if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
+    const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
+    await fleet.waitForRelease(route.capability, leftMs, signal);
+  }
+  return null;
+}
+
+/** One pass over the instances, without waiting. */
+function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: number): Promise<SearchEnd> {
+  const { fleet, halfOpenProbes } = ctx;
+  const ports = {
+    fleet: fleet.seenBy(target.projectId),
+    refresh: fleet.refresh,
+    fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
+    claim: (chosen: Chosen) => (isDueTrial(chosen) ? claimTrial : claimBest)(ctx, target, chosen),
+  };
+  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: halfOpenProbes.findDue };
+  return searchInstance<Found>(ports, search, facts);
+}
+
+/** The trial is taken during the claim, and returned when the claim fails. */
+async function claimTrial(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+  const { halfOpenProbes } = ctx;
+  const { instance_id } = chosen.instance;
+  halfOpenProbes.take(instance_id);
+  let isClaimed = false;
+  try {
+    const end = await claimBest(ctx, target, chosen);
+    isClaimed = end.kind === 'claimed';
+    return end;
+  } finally {
+    if (!isClaimed) halfOpenProbes.giveBack(instance_id);
+  }
+}
+
+function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Claimed> {
+  if (end.kind !== 'none') return end;
+  const { request, choice } = end;
+  const { decision, error, isFinal, ...noClaim } = explainMiss(newId('decision'), end, search);
+  const isOutside = target.step === null;
+  const inLineMs = isOutside && noClaim.isFull === true ? timeInLine(choice, request.waiting ?? 0) : 0;
+  const retryAfterMs = Math.max(noClaim.retryAfterMs, inLineMs);
+  const details = { ...(error.details as object), decision } as unknown as Json;
+  return { kind: 'none', ...noClaim, decision, isFinal, retryAfterMs, error: { ...error, details } };
+}
+
+/**
+ * Whether the instance's own spec is known and accepts the input. An unknown spec is read now, and so is the health of
+ * an instance whose breaker is half open; then the choice is made again with the new facts.
+ */
+async function isFitting(
+  ctx: RoutingCtx,
+  { instance, tier }: RankedInstance,
+  { target, search }: OwnSearch,
+): Promise<boolean> {
+  const { validator, fleet, breakers } = ctx;
+  const { instance_id, spec_digest } = instance;
+  const isDoubtful = spec_digest === null || tier === halfOpenTier;
+  if (isDoubtful && search.noteVetting(instance_id)) {
+    const isUsable = (await vetInstance(ctx, instance_id)) === 'usable';
+    if (!isUsable && tier === halfOpenTier) await breakers.reopen(instance_id);
+    if (isUsable) await fleet.refresh();
+    else search.noteDown(instance_id);
+    return false;
+  }
+  if (spec_digest === null) {
+    search.noteDown(instance_id);
+    return false;
+  }
+  const errors = findInputErrors(await validator.of(spec_digest), target);
+  if (errors.length > 0) search.noteRefusal(instance_id, errors);
+  return errors.length === 0;
+}
+
+/** The callers that wait for the same slots. */
+function queueOf(scope: string | null, capability: string): string {
+  return scope === null ? capability : `${capability} ${scope}`;
+}
+
+interface QueuedCall {
+  readonly queue: string;
+  readonly priority: Priority;
+  /** On the clock of `performance.now()`. */
+  readonly deadline: number;
+}
+
+interface QueueTurn<Result> {
+  /** Null when the turn did not come before the deadline, or the work had no result. */
+  readonly result: Result | null;
+  /** Callers before it that were not served while it waited. */
+  readonly ahead: number;
+}
+
+export interface WaitQueue {
+  /** Runs `work` in its turn. */
+  enter<Result>(place: QueuedCall, work: () => Promise<Result | null>): Promise<QueueTurn<Result>>;
+  /** Callers of all priorities. */
+  count(queue: string): number;
+}
+
+/** The callers of one queue and priority. */
+interface CallerQueue {
+  tail: Promise<unknown>;
+  callers: number;
+  served: number;
+}
+
+/**
+ * Callers that wait for the same capability: one queue per priority, each first in, first out and one at a time. So a
+ * batch call that waits for the free instance does not delay a caller that would pay.
+ */
+export function createWaitQueue(): WaitQueue {
+  const queues = new Map<string, CallerQueue>();
+  const counts = createTally();
+  return {
+    enter: async ({ queue: waited, priority, deadline }, work) => {
+      const name = `${waited} ${priority}`;
+      const queue = queues.get(name) ?? { tail: Promise.resolve(), callers: 0, served: 0 };
+      queues.set(name, queue);
+      const { tail: before, callers, served } = queue;
+      let leave = (): void => undefined;
+      const left = new Promise<void>((resolve) => {
+        leave = resolve;
+      });
+      queue.tail = before.then(() => left);
+      queue.callers += 1;
+      counts.add(waited, 1);
+      try {
+        const result = (await beforeDeadline(before, deadline)) ? await work() : null;
+        const ahead = Math.max(0, callers - (queue.served - served));
+        if (result !== null) queue.served += 1;
+        return { result, ahead };
+      } finally {
+        counts.add(waited, -1);
+        queue.callers -= 1;
+        leave();
+        if (queue.callers === 0) queues.delete(name);
+      }
+    },
+    count: counts.of,
+  };
+}
+
+function beforeDeadline(turn: Promise<unknown>, deadline: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()), false);
+    void turn.then(() => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}

@@ -1,0 +1,207 @@
+/**
+ * Routing decisions: the one that would be made now, without a claim, and stored ones, made again from their inputs.
+ */
+import type {
+  Decision,
+  DecisionDetail,
+  DecisionListed,
+  DecisionQuery,
+  ExecRequest,
+  RouteRequestBody,
+} from '../../contracts/decision.ts';
+import type { JsonObject } from '../../contracts/primitives.ts';
+import type { FleetNow, SchemaError } from '../../core/call/claim-search.ts';
+import { type JsonText, toJsonText, withMember } from '../../core/json/text.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
+import { choose } from '../../core/routing/choose.ts';
+import { explainChoice } from '../../core/routing/explain.ts';
+import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
+import { replayChoice, showInputs, showInputsText } from '../../core/routing/replay.ts';
+import type {
+  Choice,
+  InstanceSnapshot,
+  RouteConstraints,
+  RouteRequest,
+  RuledOut,
+} from '../../core/routing/types.ts';
+import {
+  type DecisionRow,
+  findDecision,
+  type ListedDecisionRow,
+  listDecisions,
+} from '../../db/attempt/decision.ts';
+import { readHeadroom } from '../../db/money/budget.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
+import { noteWork, turnFor } from '../../parts/expression-work.ts';
+import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
+import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../../db/ids.ts';
+import type { SchemaValidator } from '../../parts/fleet/specs.ts';
+
+// The choice of an instance for a call made now, without a claim. It writes nothing and calls no instance.
+
+export interface Refusals {
+  readonly ruledOut: ReadonlyMap<string, RuledOut>;
+  /** The errors of the input by the instances' specs, each spec once. */
+  readonly errors: readonly SchemaError[];
+}
+
+export const noRefusals: Refusals = { ruledOut: new Map(), errors: [] };
+
+/** Instances whose schema is known and refuses the input. */
+export async function findRefusals(
+  validator: SchemaValidator,
+  instances: readonly InstanceSnapshot[],
+  input: JsonObject,
+): Promise<Refusals> {
+  const ruledOut = new Map<string, RuledOut>();
+  const errors: SchemaError[] = [];
+  const isAccepted = new Map<string, boolean>();
+  for (const { instance_id, spec_digest } of [...instances]) {
+    if (spec_digest === null) continue;
+    let ok = isAccepted.get(spec_digest);
+    if (ok === undefined) {
+      const found = (await validator.of(spec_digest)).input(input);
+      errors.push(...found);
+      ok = found.length === 0;
+      isAccepted.set(spec_digest, ok);
+    }
+    if (!ok) ruledOut.set(instance_id, 'input_invalid');
+  }
+  return { ruledOut, errors };
+}
+
+export interface ChoicePreview {
+  readonly request: RouteRequest;
+  readonly choice: Choice;
+  readonly decision: Decision;
+}
+
+export function previewChoice(
+  fleet: FleetNow,
+  route: RouteConstraints,
+  { headroomUsd, hidesHeadroom, ruledOut, bounds }: Headroom & Pick<RouteRequest, 'ruledOut' | 'bounds'>,
+): ChoicePreview {
+  const { instances, priorMs } = fleet.of(route.capability);
+  const budget = { headroomUsd, hidesHeadroom, bounds };
+  const request = Object.assign(
+    { priorMs, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() },
+    route,
+    budget,
+  );
+  const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
+  const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
+  return { request, choice, decision };
+}
+
+interface DecisionPage {
+  readonly items: DecisionListed[];
+  readonly next_cursor: string | null;
+}
+
+/** Reads what a request outside of a run asks of the instance. */
+export function toConstraints(capability: string, wish: Omit<ExecRequest, 'input'>): RouteConstraints {
+  return {
+    capability,
+    tags: wish.tags,
+    priority: wish.priority,
+    timeoutMs: wish.timeout_ms,
+    versionRange: wish.version ?? null,
+    ceilingUsd: wish.budget_ceiling_usd ?? null,
+  };
+}
+
+/**
+ * Returns the choice for a call made now; claims and writes nothing.
+ *
+ * @throws AppError `not_found`
+ */
+export async function previewDecision(
+  ctx: Pick<Ctx, 'db' | 'fleet' | 'validator'>,
+  projectId: string,
+  { capability, input, ...wish }: RouteRequestBody,
+): Promise<Decision> {
+  const { db, validator } = ctx;
+  await requireCapability(ctx, { projectId, name: capability }, '/capability');
+  const headroom = toHeadroom(await readHeadroom(db, projectId));
+  const fleet = ctx.fleet.seenBy(projectId);
+  const known = fleet.of(capability);
+  const { ruledOut } =
+    input === undefined ? noRefusals : await findRefusals(validator, known.instances, input);
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  const costOf = input === undefined ? null : createCostOfInput(input, { note: noteWork });
+  const route = toConstraints(capability, wish);
+  const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
+  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds }).decision;
+}
+
+/** @throws AppError `not_found` */
+export async function readDecision(
+  { db }: Pick<Ctx, 'db'>,
+  projectId: string,
+  decisionId: string,
+): Promise<DecisionDetail> {
+  const row = await findDecision(db, projectId, attemptIdOf(decisionId));
+  if (row === undefined)
+    throw new AppError('not_found', `there is no decision ${decisionId}, or it is no longer kept`);
+  return toDetail(row);
+}
+
+const weekMs = 7 * 86_400_000;
+
+function spanOf({ since, until, run_id }: DecisionQuery) {
+  const to = until === undefined ? new Date() : new Date(until);
+  const isOfRun = run_id !== undefined && since === undefined && until === undefined;
+  if (isOfRun) return {};
+  const from = since === undefined ? new Date(to.getTime() - weekMs) : new Date(since);
+  return { since: from, until: to, ids: boundsOfIds('attempt', from, to) };
+}
+
+function writeListed({ attempt_id, started_at, settled_nano, inputs, ...row }: ListedDecisionRow): string {
+  const listed: Omit<DecisionListed, 'inputs'> = {
+    decision_id: decisionIdOf(attempt_id),
+    at: started_at.toISOString(),
+    run_id: row.run_id,
+    step_id: row.step_id,
+    chosen: row.chosen,
+    settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
+    duration_ms: row.duration_ms,
+  };
+  return withMember(listed, 'inputs', inputs === null ? '{}' : showInputsText(inputs));
+}
+
+/** Lists decisions, newest first. */
+export async function readDecisions(
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
+  projectId: string,
+  query: DecisionQuery,
+): Promise<JsonText<DecisionPage>> {
+  const { capability, endpoint, run_id, limit, cursor } = query;
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  const filter = { capability, endpoint, run_id, ...spanOf(query), after, limit: limit + 1 };
+  const rows = await listDecisions(historyDb, projectId, filter);
+  const { items, next_cursor } = toPage(rows, limit, {
+    key: ({ attempt_id }) => attempt_id,
+    item: writeListed,
+  });
+  return toJsonText(`{"items":[${items.join(',')}],"next_cursor":${JSON.stringify(next_cursor)}}`);
+}
+
+function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: DecisionRow): DecisionDetail {
+  const chosen = inputs === null ? null : replayChoice(inputs);
+  return {
+    ...decision,
+    decision_id: decisionIdOf(attempt_id),
+    settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
+    at: row.started_at.toISOString(),
+    capability: row.capability,
+    attempt_id,
+    run_id: row.run_id,
+    step_id: row.step_id,
+    inputs: inputs === null ? {} : showInputs(inputs),
+    replay: { chosen, same: chosen !== null && chosen === decision.chosen },
+  };
+}

@@ -1,0 +1,277 @@
+/**
+ * The slot, and the money for it, on the chosen instance: claimed before the request, then settled with the end of the
+ * delivery, or withdrawn if the database did not answer it.
+ */
+
+import type { StepState } from '../../contracts/run-step.ts';
+import { runOf, scopesOf } from '../../core/call/caller.ts';
+import type { Chosen, Missed } from '../../core/call/claim-search.ts';
+import type { AttemptEnding } from '../../core/call/drive-call.ts';
+import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
+import type { ClaimEnd, ClaimedCall } from '../../core/call/types.ts';
+import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { Shortage } from '../../core/money/reservation.ts';
+import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
+import { explainChoice } from '../../core/routing/explain.ts';
+import { halfOpenTier } from '../../core/routing/ranking.ts';
+import type { RouteRequest } from '../../core/routing/types.ts';
+import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
+import type { Ctx } from '../../context.ts';
+import { decisionIdOf, newId } from '../../db/ids.ts';
+import { hasDurableEnd } from '../../parts/calls/attempt-writer.ts';
+import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
+
+/** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
+async function withdrawClaim(
+  { attemptWriter }: Pick<Ctx, 'attemptWriter'>,
+  claim: Claim,
+  why: string,
+): Promise<void> {
+  await attemptWriter.withdraw(claim, toRelease(claim, why), hasDurableEnd(claim)).catch(() => undefined);
+}
+
+function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd {
+  return {
+    attempt_id,
+    token,
+    state: 'released',
+    ambiguity: 'not_sent',
+    counted: false,
+    has_failed: false,
+    settled_nano: 0n,
+    certainty: 'exact',
+    duration_ms: 0,
+    error: { code: 'unavailable', message: why },
+    step_state: 'retrying',
+    output: undefined,
+    keeps: null,
+    event_data: {},
+    step,
+  };
+}
+
+export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
+
+/** A half-open breaker lets one call through, although others could take it. */
+export function isDueTrial({ request, instance }: Chosen): boolean {
+  return request.trials?.has(instance.instance_id) === true;
+}
+
+/** @param chosen by this call */
+export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+  const { request, best, instance } = chosen;
+  const timeoutMs = enforcedTimeout(instance, request);
+  const { reserved, risk } = reservationOf(instance, request, best.costUsd);
+  const lease = { token: ctx.fleet.holder, leaseMs: ctx.config.LEASE_MS };
+  const claim = toClaim(target, chosen, { reserved, risk, ...lease });
+  const isTrial = best.tier === halfOpenTier || isDueTrial(chosen);
+  const first: Claimed = {
+    kind: 'claimed',
+    claim,
+    instance,
+    timeoutMs,
+    decision: claim.decision,
+    isTrial,
+    reserved,
+    risk,
+    number: 1,
+    counted: 0,
+    slot: mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null,
+  };
+  return first.slot === null ? claimSlot(ctx, target, first) : first;
+}
+
+/** @param first as if the call had made no attempt before */
+async function claimSlot(ctx: RoutingCtx, target: CallRequest, first: Claimed): Promise<ClaimBestEnd> {
+  const { claim, instance, reserved } = first;
+  const takeBack = ctx.fleet.noteClaim(instance.instance_id);
+  // A claim that follows unstored answers is sent with them, and steps end durably.
+  const isDurable = reserved > 0n || target.isAtMostOnce || (target.batch?.stored ?? null) !== null;
+  const result = await ctx.attemptWriter.claim(claim, isDurable).catch((error: unknown) => {
+    takeBack();
+    void withdrawClaim(ctx, claim, 'the claim was not answered'); // it may have been made nevertheless
+    throw error;
+  });
+  if (result.outcome === 'claimed') {
+    const { number, counted } = result;
+    return { ...first, number, counted };
+  }
+  takeBack();
+  switch (result.outcome) {
+    case 'answered':
+      return { kind: 'answered', output: result.output };
+    case 'over_budget':
+      return { kind: 'over_budget', shortage: toShortage(result.output) };
+    case 'failed_before':
+      return { kind: 'failed_before', failures: new Map(Object.entries(result.output)) };
+    default:
+      return { kind: result.outcome };
+  }
+}
+
+/** Free, without a run, and no caller reads its row: it is recorded behind its answer. */
+function mayLease({ isAtMostOnce, keeps }: CallRequest, claim: Claim, isTrial: boolean): boolean {
+  const isPlain = claim.is_first && claim.run_id === null && !isTrial;
+  return (
+    isPlain &&
+    claim.cost_type === 'free' &&
+    claim.reserved_nano === 0n &&
+    !isAtMostOnce &&
+    keeps === undefined
+  );
+}
+
+/** Whether this call itself has made an attempt. */
+function hasTried({ ruledOut }: RouteRequest): boolean {
+  return [...ruledOut.values()].includes('already_tried');
+}
+
+/** Of the attempts of this process. */
+interface ProcessLease {
+  readonly token: string;
+  readonly leaseMs: number;
+}
+
+function toClaim(
+  target: CallRequest,
+  { request, choice, best, instance, inputs }: Chosen,
+  { reserved, risk, token, leaseMs }: Pick<ClaimedCall, 'reserved' | 'risk'> & ProcessLease,
+): Claim {
+  const attempt_id = newId('attempt');
+  const decision = explainChoice(decisionIdOf(attempt_id), request, choice, true);
+  return {
+    attempt_id,
+    token,
+    key: target.key,
+    is_first: target.isKeyNew && request.ruledOut.size === 0,
+    begins_step: target.beginsStep === true && !hasTried(request),
+    known_failures: listFailures(request),
+    project_id: target.projectId,
+    step: target.step,
+    run_id: runOf(target.caller),
+    scopes: reserved === 0n ? undefined : scopesOf(target.caller),
+    capability: request.capability,
+    instance_id: instance.instance_id,
+    must_be_idle: best.tier === 0,
+    cost_type: instance.cost_type,
+    rate_usd: instance.rate_usd,
+    lease_ms: leaseMs,
+    reserved_nano: reserved,
+    risk_nano: risk,
+    decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
+    inputs,
+  };
+}
+
+function listFailures({ ruledOut, failedBefore }: RouteRequest): string[] {
+  const known = new Set(failedBefore?.keys());
+  for (const [id, why] of ruledOut) if (why === 'already_tried') known.add(id);
+  return [...known];
+}
+
+function toShortage({ scope, run_id, budget, period, resets_at, ...nano }: BudgetShortage): Shortage {
+  return {
+    scope,
+    runId: run_id,
+    scoped: budget === null || period === null ? {} : { budget, period },
+    limit: BigInt(nano.limit_nano),
+    spent: BigInt(nano.spent_nano),
+    reserved: BigInt(nano.reserved_nano),
+    resetsAt: resets_at === null ? null : new Date(resets_at).toISOString(),
+  };
+}
+
+// Writes the end of a delivery: result, cost, state of the step and event, in one statement.
+
+interface SettledCall {
+  readonly request: Pick<CallRequest, 'holdsStep' | 'keeps'>;
+  readonly claimed: Claimed;
+}
+
+const stepStateOf: Record<Verdict['next'], StepState> = {
+  succeeded: 'succeeded',
+  failover: 'retrying',
+  retry: 'retrying',
+  failed: 'failed',
+  unknown: 'unknown',
+  cancelled: 'cancelled',
+};
+
+/** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
+export async function settleCall(
+  ctx: RoutingCtx,
+  { request, claimed }: SettledCall,
+  ending: AttemptEnding,
+): Promise<boolean> {
+  const { verdict } = ending.delivery;
+  const end = toAttemptEnd({ request, claimed }, ending);
+  const isPatient = mayAnswerFirst(claimed.claim, verdict);
+  if (verdict.trips) ctx.slotLeases.giveUp(claimed.instance.instance_id);
+  const settling = claimed.slot?.end(end, isPatient) ?? writeEnd(ctx, claimed.claim, { end, isPatient });
+  const { logger } = ctx;
+  settling.catch((error: unknown) =>
+    logger.error({ err: error }, 'the end of a call was not stored; its lease expires'),
+  );
+  return isPatient || (await settling) === 'settled';
+}
+
+/** The slot of a claim is free when its end is written. */
+async function writeEnd(
+  { attemptWriter, fleet }: RoutingCtx,
+  claim: Claim,
+  { end, isPatient }: { readonly end: AttemptEnd; readonly isPatient: boolean },
+): Promise<EndResult> {
+  const { instance_id } = claim;
+  const isDurable = hasDurableEnd(claim) || end.keeps !== null;
+  if (isPatient) fleet.noteLeaving(instance_id, 1);
+  try {
+    return await attemptWriter.settle(end, isDurable, isPatient);
+  } finally {
+    if (isPatient) fleet.noteLeaving(instance_id, -1);
+    fleet.noteRelease(instance_id);
+  }
+}
+
+function toAttemptEnd(
+  { request: { holdsStep, keeps }, claimed }: SettledCall,
+  { delivery: { outcome, verdict, durationMs, amount, certainty }, end }: AttemptEnding,
+): AttemptEnd {
+  const { claim, instance } = claimed;
+  const { attempt_id, token, step } = claim;
+  const { endpoint } = instance;
+  const { error } = verdict;
+  const isStep = step !== null;
+  const kept = end === null ? null : (keeps?.(end) ?? null);
+  return {
+    attempt_id,
+    token,
+    state: verdict.attemptState,
+    ambiguity: verdict.ambiguity,
+    counted: verdict.counted,
+    has_failed: hasFailedCall(verdict),
+    settled_nano: amount,
+    certainty,
+    duration_ms: durationMs,
+    error,
+    step_state: isHeldOpen(holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
+    output: isStep && outcome.kind === 'answered' ? outcome.body : kept?.answer,
+    keeps: kept?.place ?? null,
+    step,
+    event_data: { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error },
+  };
+}
+
+const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
+
+/** Whether the step stays open after the call; a verdict that continues by itself never ends it. */
+function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdict): boolean {
+  return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
+}
+
+/**
+ * A direct call without an Idempotency-Key is answered before its end is written, because no answer is stored for it.
+ * If the process dies in between, the lease ends the attempt, at the price of its whole reservation.
+ */
+function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
+  return step === null && is_first && next === 'succeeded';
+}

@@ -1,0 +1,130 @@
+/**
+ * Does the due work that runs wait for. Four times a second it looks for steps whose wait is over, parents of ended
+ * child runs, starts that steps and schedules have requested, turns, and requests of people that their own server could
+ * not deliver. One cheap query tells whether there is any.
+ *
+ * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
+ */
+import { countCallable, routeOfLine } from '../../core/routing/call-line.ts';
+import { runWorkflowId } from '../../core/workflow-names.ts';
+import {
+  admitRuns,
+  type ConcurrencyKey,
+  listAdmissibleKeys,
+  lockAdmission,
+} from '../../db/run/run-admission.ts';
+import {
+  type DueWork,
+  listStartedByOthers,
+  listUntoldParents,
+  markParentTold,
+  readDueWork,
+  type UntoldRow,
+} from '../../db/run/run-delivery.ts';
+import { callNext, readLines } from '../../db/step/call-line.ts';
+import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
+import {
+  type DeliveryCount,
+  type DeliveryCtx,
+  type DeliveryKind,
+  deliverDue,
+  deliverEach,
+  deliverSoon,
+  deliveryBatch,
+} from '../../parts/delivery/deliveries.ts';
+import { runCancels, runControls, runStarts, toRunItems } from './delivery.ts';
+
+const batch = 500;
+/** The pause after a tick with a failed delivery. */
+const pauseMs = 2_000;
+
+const wakes: DeliveryKind<WakeRow> = {
+  what: 'the end of a wait',
+  due: ({ db }) => listWakes(db, batch),
+  deliver: async ({ db, temporal }, row) => {
+    const { step_id, item } = row;
+    await temporal.workflows.signalWoken(runWorkflowId(row), { step_id, item });
+    await clearWake(db, row);
+  },
+};
+
+const untoldParents: DeliveryKind<UntoldRow> = {
+  what: 'the end of a run',
+  due: ({ db }) => listUntoldParents(db, batch),
+  deliver: async ({ db, temporal }, { run_id, parent_workflow_id, parent_step_id, parent_item }) => {
+    await temporal.workflows.signalWoken(parent_workflow_id, {
+      step_id: parent_step_id ?? '',
+      item: parent_item ?? 0,
+    });
+    await markParentTold(db, run_id);
+  },
+};
+
+async function admit(ctx: DeliveryCtx, key: ConcurrencyKey): Promise<number> {
+  const admitted = await ctx.db.transaction(async (trx) => {
+    await lockAdmission(trx, key);
+    return admitRuns(trx, key, batch);
+  });
+  for (const run_id of admitted) void deliverSoon(ctx, runStarts, { run_id });
+  return admitted.length;
+}
+
+async function admitAll(ctx: DeliveryCtx): Promise<DeliveryCount> {
+  let admitted = 0;
+  for (const key of await listAdmissibleKeys(ctx.db, batch)) admitted += await admit(ctx, key);
+  return { due: admitted, delivered: admitted };
+}
+
+async function startOthers(ctx: DeliveryCtx): Promise<DeliveryCount> {
+  return deliverEach(ctx, runStarts, toRunItems(await listStartedByOthers(ctx.db, deliveryBatch)));
+}
+
+const works: Readonly<
+  Record<Exclude<keyof DueWork, 'has_lines'>, (ctx: DeliveryCtx) => Promise<DeliveryCount>>
+> = {
+  has_turns: admitAll,
+  has_starts: startOthers,
+  has_wakes: (ctx) => deliverDue(ctx, wakes),
+  has_parents: (ctx) => deliverDue(ctx, untoldParents),
+  has_controls: (ctx) => deliverDue(ctx, runControls),
+  has_cancels: (ctx) => deliverDue(ctx, runCancels),
+};
+
+/** N3: calls steps whose turn for a slot it is. @returns how many */
+async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promise<number> {
+  let sum = 0;
+  for (const { line, waiting, called } of await readLines(db)) {
+    const route = routeOfLine(line);
+    const { instances } = fleet.seenBy(route.scope ?? null).of(route.capability);
+    // The last instance for the line serves other projects now: its calls find out where they stand.
+    const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
+    const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
+    const count = Math.min(room, waiting);
+    if (count > 0) sum += await callNext(db, line, count);
+  }
+  return sum;
+}
+
+/** @returns a function that does the due work and returns its count; it pauses after a tick with a failed delivery */
+export function createDueWork(ctx: DeliveryCtx & Pick<ServerCtx, 'fleet'>): () => Promise<number> {
+  let pausedUntil = 0;
+  return async () => {
+    if (performance.now() < pausedUntil) return 0;
+    const { has_lines, ...due } = await readDueWork(ctx.db);
+    const called = has_lines ? await callLines(ctx) : 0;
+    const isDue = { ...due, has_wakes: due.has_wakes || called > 0 };
+    const kinds = (Object.keys(works) as (keyof typeof works)[]).filter((kind) => isDue[kind]);
+    const counts = await Promise.all(kinds.map((kind) => works[kind](ctx)));
+    if (counts.some((count) => count.delivered < count.due)) pausedUntil = performance.now() + pauseMs;
+    return counts.reduce((sum, { delivered }) => sum + delivered, 0);
+  };
+}
+
+/** The rest is woken the next time. */
+const atOnce = 1_000;
+
+/** @returns how many it woke */
+export function watchCapabilities({ db }: Pick<Ctx, 'db'>): Promise<number> {
+  return wakeForCapabilities(db, atOnce);
+}

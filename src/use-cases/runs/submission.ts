@@ -1,0 +1,237 @@
+/**
+ * Accepts the runs that requests ask for, one or many. One transaction writes the job, the run and the stored answer,
+ * so that a repeated request with the same Idempotency-Key gets the same run, even when the process died right after
+ * answering.
+ *
+ * A run that a schedule starts is prepared by the same checks; `schedules/` writes it, at most once for each start.
+ */
+import type { Problem } from '../../contracts/problem.ts';
+import type { Run, RunRequest } from '../../contracts/run.ts';
+import type { BulkAnswer } from '../../contracts/run-control.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
+import type { Db } from '../../db/connect.ts';
+import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
+import { digestDefinition } from '../../definitions/submission.ts';
+import { AppError, toAppError } from '../../errors/app-error.ts';
+import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';
+import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
+import { checkForRun } from '../../parts/definitions/definition-checks.ts';
+import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
+import type { KnownDefinition, KnownDefinitions } from '../../parts/definitions/known-definitions.ts';
+import { type RunToStart, runStarts, startNew } from './delivery.ts';
+import { type IntakeCtx, type PreparedRun, prepareRun, readRequest } from './preparation.ts';
+import { newRunView } from './run-view.ts';
+
+/** The parts that accept the runs of requests, and start them. */
+export type SubmitCtx = IntakeCtx & DeliveryCtx;
+
+export interface Submission {
+  readonly run: Run;
+  readonly replayed: boolean;
+}
+
+interface SubmitOrder {
+  readonly projectId: string;
+  readonly request: RunRequest;
+  readonly idempotency: Idempotency | null;
+  /** Id of the submitting key or person. */
+  readonly by?: string;
+}
+
+function waitsItsTurn({ concurrency_key, is_admitted = false }: NewRun): boolean {
+  return concurrency_key !== undefined && !is_admitted;
+}
+
+function toStart({ known, row }: PreparedRun): RunToStart {
+  return {
+    run_id: row.run_id,
+    project_id: row.project_id,
+    pipeline: row.pipeline,
+    version: row.version,
+    priority: row.priority,
+    definition: known.definition,
+    reused: [],
+    skipped: [],
+    dispatch: row.dispatch ?? [],
+    state: 'queued',
+    control_version: 0,
+    budget_version: 0,
+  };
+}
+
+/** Only the run and its job are written, which needs no surrounding transaction. */
+function isOneStatement({ isStored, row, needed }: PreparedRun, idempotency: Idempotency | null): boolean {
+  return isStored && idempotency === null && row.concurrency_key === undefined && needed.size === 0;
+}
+
+function startedBy(by: string | undefined): Pick<NewRun, 'started_by'> {
+  return by === undefined ? {} : { started_by: by };
+}
+
+interface TakenRun extends Submission {
+  /** The start for Temporal; null: an earlier request has delivered it, or the run waits its turn. */
+  readonly start: RunToStart | null;
+}
+
+/** Writes the run. */
+export async function takeRun(
+  ctx: IntakeCtx,
+  { projectId, request, idempotency, by }: SubmitOrder,
+): Promise<TakenRun> {
+  const { db, config } = ctx;
+  const starts: RunToStart[] = [];
+  const work = async (keep: KeepAnswer): Promise<Run> => {
+    const asked = await readRequest(ctx, projectId, request);
+    const prepared = await prepareRun(ctx, projectId, { ...asked, ...startedBy(by) });
+    const run = newRunView(prepared.row, prepared.known.definition);
+    const write = async (trx: Db): Promise<NewRun> => {
+      await keep(trx, 202, run);
+      return insertAdmittedRun(trx, prepared, config.OPEN_RUNS_PER_PROJECT);
+    };
+    const placed = await (isOneStatement(prepared, idempotency) ? write(db) : db.transaction(write));
+    if (!waitsItsTurn(placed)) starts.push(toStart(prepared));
+    return run;
+  };
+  const once = { project_id: projectId, request: 'POST /v1/runs', idempotency, work };
+  const { answer, replayed } = await answerOnce<Run>(db, once);
+  return { run: answer, replayed, start: starts[0] ?? null };
+}
+
+/** Submits a run: writes its row, then delivers its start to Temporal. */
+export async function submitRun(ctx: SubmitCtx, order: SubmitOrder): Promise<Submission> {
+  const { run, replayed, start } = await takeRun(ctx, order);
+  if (start !== null) void startNew(ctx, start);
+  return { run, replayed };
+}
+
+export interface BulkSubmission {
+  readonly answer: BulkAnswer;
+  readonly replayed: boolean;
+}
+
+export interface BulkOrder {
+  readonly projectId: string;
+  /** A request, or the reason why it is invalid. */
+  readonly requests: readonly (RunRequest | AppError)[];
+  readonly idempotency: Idempotency | null;
+  readonly toProblem: (error: AppError) => Problem;
+  /** Id of the submitting key or person. */
+  readonly by?: string;
+}
+
+/** The most definitions in one request, because the check of each is expensive. */
+const mostBodies = 20;
+
+/** Looks up and checks each definition once. */
+function rememberFinds({ find, ofBody, ...definitions }: KnownDefinitions): KnownDefinitions {
+  const found = new Map<string, Promise<KnownDefinition>>();
+  const bodies = new Map<string, Promise<KnownDefinition>>();
+  return {
+    ...definitions,
+    ofBody: async (definition) => {
+      const digest = digestDefinition(definition);
+      if (!bodies.has(digest) && bodies.size === mostBodies) {
+        const message = `more than ${mostBodies} different definitions in one request; store them, and name them`;
+        throw new AppError('request_invalid', message);
+      }
+      const known = bodies.get(digest) ?? ofBody(definition);
+      bodies.set(digest, known);
+      return known;
+    },
+    find: (projectId, pipeline, choice) => {
+      const name = JSON.stringify([pipeline, choice]);
+      const known = found.get(name) ?? find(projectId, pipeline, choice);
+      found.set(name, known);
+      return known;
+    },
+  };
+}
+
+function rememberChecks(): typeof checkForRun {
+  const checked = new Map<string, ReturnType<typeof checkForRun>>();
+  return (ctx, projectId, known) => {
+    const check = checked.get(known.digest) ?? checkForRun(ctx, projectId, known);
+    checked.set(known.digest, check);
+    return check;
+  };
+}
+
+/** @returns each run prepared, or the reason of its refusal */
+async function prepareAll(
+  ctx: IntakeCtx,
+  { projectId, requests, by }: Pick<BulkOrder, 'projectId' | 'requests' | 'by'>,
+): Promise<readonly (PreparedRun | AppError)[]> {
+  const within = { ...ctx, definitions: rememberFinds(ctx.definitions) };
+  const check = rememberChecks();
+  const meter = new Meter(workLimits.request);
+  const prepared: (PreparedRun | AppError)[] = [];
+  for (const request of requests) {
+    if (request instanceof AppError) {
+      prepared.push(request);
+      continue;
+    }
+    try {
+      const order = await readRequest(within, projectId, request);
+      prepared.push(await prepareRun(within, projectId, { ...order, ...startedBy(by), check, meter }));
+    } catch (error) {
+      const refused = toAppError(error);
+      if (refused.code === 'internal') throw error;
+      prepared.push(refused);
+    }
+  }
+  return prepared;
+}
+
+/** Accepts or refuses each run separately, and writes all accepted ones in one transaction. */
+export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSubmission> {
+  const { db, config } = ctx;
+  const { projectId: project_id, idempotency, toProblem } = order;
+  const intake = { project_id, mostOpen: config.OPEN_RUNS_PER_PROJECT };
+
+  const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
+    if (placed === undefined) throw new AppError('internal', 'a run was neither accepted nor refused');
+    if (placed instanceof AppError) return { status: placed.status, error: toProblem(placed) };
+    return { status: 202, run_id: placed.run_id };
+  };
+
+  const work = async (keep: KeepAnswer): Promise<BulkAnswer> => {
+    const prepared = await prepareAll(ctx, order);
+    const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
+    return db.transaction(async (trx) => {
+      const placed = await insertAdmittedRuns(trx, intake, sound);
+      const ends = new Map(sound.map((run, index) => [run, placed[index]]));
+      const answer = { items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))) };
+      await keep(trx, 200, answer);
+      return answer;
+    });
+  };
+
+  const asked = { project_id, request: 'POST /v1/runs/bulk', idempotency, work };
+  return answerOnce(db, asked);
+}
+
+export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<BulkSubmission> {
+  const submission = await takeRuns(ctx, order);
+  if (submission.replayed) return submission;
+  for (const { run_id } of submission.answer.items) {
+    if (run_id !== undefined) void deliverSoon(ctx, runStarts, { run_id });
+  }
+  return submission;
+}
+
+export interface OriginatedRun {
+  readonly request: RunRequest;
+  readonly origin: RunOrigin;
+  /** Id of the key or person that asked for it, if any. */
+  readonly by?: string;
+}
+
+/** Checks all but the limits of open runs. @throws AppError as a request */
+export async function prepareOriginatedRun(
+  ctx: IntakeCtx,
+  projectId: string,
+  { request, origin, by }: OriginatedRun,
+): Promise<PreparedRun> {
+  const order = await readRequest(ctx, projectId, request);
+  return prepareRun(ctx, projectId, { ...order, origin, ...startedBy(by) });
+}

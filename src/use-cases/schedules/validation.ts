@@ -1,0 +1,112 @@
+/** Checks a schedule when it is written, so that a fault does not first show at a start at night. */
+import type { ProblemItem } from '../../contracts/problem.ts';
+import type { ScheduleRequest } from '../../contracts/schedule.ts';
+import { readCron } from '../../core/calendar/cron.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { createNameSuggester } from '../../core/nearest-name.ts';
+import { isKnownTimezone } from '../../db/access/project.ts';
+import type { Db } from '../../db/connect.ts';
+import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
+import { AppError, refuseRequest } from '../../errors/app-error.ts';
+import type { Ctx } from '../../context.ts';
+import { ownNamespace } from '../../parts/media/own-media.ts';
+import { choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
+import { requireOwnMedia } from '../runs/preparation.ts';
+
+type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia'>;
+
+/** Temporal's minimum; without a window it would catch up on a year. */
+const leastCatchUpMs = 10_000;
+const mostCatchUpMs = 365 * 86_400_000;
+
+function suggest(name: string, known: readonly string[]): Pick<ProblemItem, 'suggestion'> {
+  const suggestion = createNameSuggester(known)(name);
+  return suggestion === undefined ? {} : { suggestion };
+}
+
+function checkCron({ cron }: ScheduleRequest): ProblemItem[] {
+  try {
+    readCron(cron);
+    return [];
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return [{ pointer: '/cron', code: 'cron_invalid', message: error.message }];
+  }
+}
+
+/** Postgres knows names that are no zone of a place, such as `posixrules`. */
+function isKnownHere(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function checkTimezone(db: Db, { timezone }: ScheduleRequest): Promise<ProblemItem[]> {
+  if ((await isKnownTimezone(db, timezone)) && isKnownHere(timezone)) return [];
+  const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
+  const known = ['UTC', ...Intl.supportedValuesOf('timeZone')];
+  return [{ pointer: '/timezone', code: 'timezone_unknown', message, ...suggest(timezone, known) }];
+}
+
+function checkCatchUp({ catch_up }: ScheduleRequest): ProblemItem[] {
+  const ms = parseDuration(catch_up);
+  if (ms >= leastCatchUpMs && ms <= mostCatchUpMs) return [];
+  const message = `catch_up is ${catch_up}; allowed is 10s to 365d`;
+  return [{ pointer: '/catch_up', code: 'catch_up_invalid', message }];
+}
+
+/** Finds the unknown one of the names. */
+async function explainTarget(
+  db: Db,
+  projectId: string,
+  { pipeline, version, alias }: ScheduleRequest,
+): Promise<ProblemItem> {
+  const versions = await listVersionNames(db, projectId, pipeline);
+  if (versions.length === 0) {
+    const names = await listPipelineNames(db, projectId);
+    const message = `no pipeline ${pipeline}`;
+    return { pointer: '/pipeline', code: 'pipeline_unknown', message, ...suggest(pipeline, names) };
+  }
+  if (version !== undefined) {
+    const message = `no version ${version} of a pipeline ${pipeline}`;
+    return { pointer: '/version', code: 'version_unknown', message, ...suggest(version, versions) };
+  }
+  const aliases = (await listAliases(db, { project_id: projectId, pipeline })).map((row) => row.alias);
+  const message = `no alias ${alias} of a pipeline ${pipeline}`;
+  return { pointer: '/alias', code: 'alias_unknown', message, ...suggest(alias ?? '', aliases) };
+}
+
+async function findTarget(
+  { db, definitions }: ScheduleCtx,
+  projectId: string,
+  request: ScheduleRequest,
+): Promise<KnownDefinition | ProblemItem> {
+  try {
+    return await definitions.find(projectId, request.pipeline, choiceOf(request));
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'not_found') throw error;
+    return explainTarget(db, projectId, request);
+  }
+}
+
+/** @throws AppError `request_invalid` that names every fault, `job_invalid`, `media_unknown` */
+export async function checkSchedule(
+  ctx: ScheduleCtx,
+  projectId: string,
+  request: ScheduleRequest,
+): Promise<void> {
+  const target = await findTarget(ctx, projectId, request);
+  const errors = [
+    ...checkCron(request),
+    ...(await checkTimezone(ctx.db, request)),
+    ...checkCatchUp(request),
+    ...('pointer' in target ? [target] : []),
+  ];
+  if (errors.length > 0 || 'pointer' in target) throw refuseRequest(errors);
+  target.checkJob(request.job);
+  const job = { job_id: ownNamespace, body: request.job };
+  await requireOwnMedia(ctx, projectId, { known: target, job });
+}

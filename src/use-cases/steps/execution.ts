@@ -1,0 +1,330 @@
+/**
+ * Executes a step, or one item of it, of any kind. The first execution, with the input that the definition gives, may
+ * end in an escalation; the ladder executes the corrected inputs and also decides how the step ends. A step that has to
+ * wait returns that, and is executed again when the wait is over, from the state in its row.
+ *
+ * An execution runs in the span of its step. The span is reported when the step has ended: not when it waits, is
+ * retried or escalates.
+ */
+
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import {
+  capabilityOf,
+  type ResolvedEscalation,
+  resolveCache,
+  resolveEscalation,
+} from '../../core/definition/step-settings.ts';
+import { isCorrectable } from '../../core/ladder/classify-failure.ts';
+import type { LadderPosition } from '../../core/workflow-payloads.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import type { Db } from '../../db/connect.ts';
+import { readBudgetVersion } from '../../db/run/run.ts';
+import { readPause } from '../../db/run/run-control.ts';
+import { readStep, type StandingStep, storeValues } from '../../db/step/step.ts';
+import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { Ctx, WorkerCtx } from '../../context.ts';
+import { resolveInput, type StepUnit, stepOf } from './evaluation.ts';
+import type { RunContext } from '../../parts/definitions/run-context.ts';
+import { withAnswers } from '../../parts/definitions/step-results.ts';
+import { resolveCallInput } from '../secrets/step-secrets.ts';
+import { endStepSpan, scopeOfStep } from '../telemetry/run-spans.ts';
+import {
+  type CallStop,
+  callForStep,
+  callKeyOf,
+  isOfStored,
+  type StepCallCtx,
+  type StepControl,
+  type StepWork,
+} from './call.ts';
+import { waitForHolder } from '../../parts/calls/in-flight-steps.ts';
+import { executeReview } from './review.ts';
+import {
+  endOf,
+  failStep,
+  findMissingFile,
+  readEnd,
+  type StepExecution,
+  type WaitingStep,
+} from './step-end.ts';
+import { executeSubRun } from './sub-run.ts';
+import {
+  endSlotWait,
+  executePause,
+  holdIfPaused,
+  type LineCtx,
+  readStepPause,
+  waitForCall,
+  waitForRest,
+  waitForRetry,
+  waitForSlot,
+} from './waits.ts';
+
+export interface StepRequest {
+  readonly run_id: string;
+  readonly step_id: string;
+  /** Absent or 0 = the step as a whole. */
+  readonly item?: number;
+  /** Grows with each corrected input. */
+  readonly revision: number;
+  /** The run can handle an escalation. */
+  readonly escalates?: boolean;
+  /** Its wait is over. */
+  readonly resumed?: boolean;
+  /** From the queue, after a batch began it, where it may still be in flight. */
+  readonly again?: boolean;
+  /** How often its call was made before the wait. */
+  readonly rounds?: number;
+  /** The number of the last change of the run's ceiling that its workflow has received. */
+  readonly budget_version?: number;
+  /** How long its run was paused before the request. Default: it was not. */
+  readonly paused_ms?: number;
+}
+
+/** A failure that a corrected input may cure. */
+export interface FailedStep extends StepKey {
+  readonly project_id: string;
+  readonly pipeline: string;
+  readonly capability: string;
+  readonly tags: readonly string[];
+  readonly input: JsonObject;
+  readonly failure: Failure;
+  readonly policy: ResolvedEscalation;
+}
+
+interface EscalatedExecution {
+  readonly kind: 'escalated';
+  readonly error: Failure;
+  readonly place: LadderPosition;
+}
+
+/** Opens the escalation of a failed step; repeated, it returns the same one. */
+export type OpenForStep = (ctx: WorkerCtx, failed: FailedStep) => Promise<LadderPosition>;
+
+export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
+
+export async function executeStep(
+  ctx: WorkerCtx,
+  request: StepRequest,
+  control: StepControl,
+): Promise<StepEnd> {
+  const { run_id, step_id, item = 0, revision } = request;
+  const key = { run_id, step_id, item, revision };
+  const joined = control.batch === undefined ? ctx.inFlightSteps.join(key, control) : null; // B9
+  if (joined !== null) return joined;
+  const context = await ctx.contexts.open(run_id, request.budget_version);
+  const unit: StepUnit = { context, step: stepOf(context, step_id), key };
+  const end = await executeInSpan(ctx, unit, { request, control });
+  const isEarly = end.kind === 'waiting' && request.resumed === true;
+  return isEarly ? waitForRest(ctx.db, key, end, control.remainingMs) : end;
+}
+
+interface AskedStep {
+  readonly request: StepRequest;
+  readonly control: StepControl;
+}
+
+const goesOn: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
+
+/** Executes a step in its span. A step that a batch began and whose end was reported is not reported again. */
+async function executeInSpan(
+  ctx: WorkerCtx,
+  unit: StepUnit,
+  { request, control }: AskedStep,
+): Promise<StepEnd> {
+  const { context, step, key } = unit;
+  const { telemetry } = ctx;
+  let startMs = control.askedAtMs ?? Date.now();
+  let isTold = false;
+  const onStanding: StepControl['onStanding'] = (standing) => {
+    startMs = Math.min(startMs, standing.started_at?.getTime() ?? startMs);
+    isTold = request.again === true && endOf(standing) !== null;
+  };
+  const end = await telemetry.tracing.within(scopeOfStep(telemetry, context, key), () =>
+    executeUnit(ctx, unit, { request, control: { ...control, onStanding } }),
+  );
+  if (isTold || goesOn.has(end.kind)) return end;
+  const capability = step.kind === 'call' ? capabilityOf(step.definition) : null;
+  const error = 'error' in end ? end.error.code : null;
+  endStepSpan(telemetry, unit, { kind: step.kind, capability, startMs, state: end.kind, error });
+  return end;
+}
+
+async function executeUnit(
+  ctx: WorkerCtx,
+  unit: StepUnit,
+  { request, control }: AskedStep,
+): Promise<StepEnd> {
+  const { db } = ctx;
+  if (unit.step.kind === 'call') {
+    const mayBeHeld = request.again === true || control.round > 1;
+    const left = mayBeHeld ? await waitForHolder(db, unit.key, control) : control;
+    return executeCall(ctx, unit, { request, control: left });
+  }
+  const standing = await readStep(db, unit.key);
+  if (standing !== undefined) control.onStanding?.(standing);
+  if (standing !== undefined && standing.state !== 'waiting') return readEnd(db, unit.key);
+  switch (unit.step.kind) {
+    case 'run':
+      if (standing?.sub_run_id == null) {
+        const held = await holdIfPaused(db, request, control); // a child run is begun like an attempt
+        if (held !== null) return held;
+      }
+      return executeSubRun(ctx, unit, standing);
+    case 'wait':
+      return executePause(db, unit, standing);
+    case 'review':
+      return executeReview(ctx, unit, standing);
+    case 'set':
+      return setValues(ctx, unit, control);
+  }
+}
+
+/** Stores the values of a step with `set`. In a batch, it waits until the answers that it reads are stored (B6). */
+async function setValues(
+  { db, results }: Pick<WorkerCtx, 'db' | 'results'>,
+  { context, step, key }: StepUnit,
+  control: StepControl,
+): Promise<StepExecution> {
+  const { batch } = control;
+  const known = batch === undefined ? results : withAnswers(results, batch.answers);
+  const resolved = await resolveInput({ context, results: known }, step, key.item);
+  if (!(await isOfStored(control))) return readEnd(db, key);
+  if ('error' in resolved) return failStep(db, key, resolved.error);
+  const output = resolved.input;
+  return (await storeValues(db, key, output))
+    ? { kind: 'succeeded', output, attempt: null }
+    : readEnd(db, key);
+}
+
+async function executeCall(
+  ctx: WorkerCtx,
+  unit: StepUnit,
+  { request, control }: AskedStep,
+): Promise<StepEnd> {
+  const { context, step, key } = unit;
+  const { db, results } = ctx;
+  const { escalates = false, resumed = false, again = false } = request;
+  const mayHaveBegun = control.round > 1 || resumed || again;
+  const standing = mayHaveBegun ? await readStep(db, key) : undefined;
+  if (standing !== undefined) control.onStanding?.(standing);
+  const ended = standing === undefined ? null : endOf(standing);
+  if (ended !== null) return ended; // before the choice: there may be no instance for it any more
+  const known = control.batch === undefined ? results : withAnswers(results, control.batch.answers);
+  const resolved = await resolveCallInput(ctx, { unit, results: known });
+  if ('error' in resolved) {
+    return (await isOfStored(control)) ? failStep(db, key, resolved.error) : readEnd(db, key);
+  }
+  const { input, secrets } = resolved;
+  const isKept = resolveCache(context.definition, step.definition) !== null; // a hit must not precede its dependencies
+  if (isKept && !(await isOfStored(control))) return readEnd(db, key);
+  const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
+  let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
+  if (failure === null) {
+    const inLine = await endSlotWait(ctx, unit, standing);
+    if ('failed' in inLine) return failStep(db, key, inLine.failed);
+    const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
+    const pause = () => readStepPause(db, request, control);
+    const work = { ...unit, input, secrets, holds, wait, pause, inLine, beginsStep: !mayHaveBegun };
+    const call = (remainingMs: number) =>
+      callUnlessPaused(ctx, work, { request, control: { ...control, remainingMs } });
+    const end = await ctx.resultCache.throughCache(work, control, call);
+    if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
+    failure = end.error;
+    const missing = await findMissingFile(ctx.media, input, failure);
+    if (missing !== null) return failStep(db, key, missing);
+  }
+  const place = await ctx.openForStep(ctx, describeFailure(context, step, { ...key, input, failure }));
+  return { kind: 'escalated', error: failure, place };
+}
+
+async function callUnlessPaused(
+  ctx: WorkerCtx,
+  work: StepWork<StepExecution | WaitingStep>,
+  { request, control }: AskedStep,
+): Promise<StepExecution | WaitingStep> {
+  const held = await holdIfPaused(ctx.db, request, control);
+  return held ?? (await waitForRetry(ctx.db, work, { request, control })) ?? callForStep(ctx, work, control);
+}
+
+export type RevisionCtx = StepCallCtx & LineCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;
+
+interface RevisionRequest extends StepKey {
+  /** 0 = the definition's own input once more. */
+  readonly revision: number;
+}
+
+/**
+ * Executes a corrected input of a step. Any failure, or a cancel, leaves the step open: its ladder or its run continues
+ * with it. A corrected input that was refused, or got a wrong answer, is not sent again: a repeated request gets the
+ * same failure. Without a free slot, it waits in line like the step's own call.
+ */
+export async function executeRevision(
+  ctx: RevisionCtx,
+  { run_id, step_id, item, revision }: RevisionRequest,
+  control: StepControl,
+): Promise<StepExecution | WaitingStep> {
+  const { db, contexts, results } = ctx;
+  // The ladder may continue because the ceiling was raised.
+  const context = await contexts.open(run_id, await readBudgetVersion(db, run_id));
+  const step = stepOf(context, step_id);
+  const key: StepKey = { run_id, step_id, item, revision };
+  const unit: StepUnit = { context, step, key };
+  const corrected = revision === 0 ? undefined : await readRevisionInput(db, key);
+  const resolved = await resolveCallInput(ctx, { unit, results }, corrected);
+  if ('error' in resolved) return { kind: 'failed', error: resolved.error };
+  const known = revision === 0 ? undefined : await findRevisionFailure(db, key, callKeyOf(key));
+  if (known !== undefined) return { kind: 'failed', error: known };
+  if ((await readPause(db, run_id)).is_paused) return heldRevision;
+  const inLine = await endSlotWait(ctx, unit, await readStep(db, key));
+  if ('failed' in inLine) return { kind: 'failed', error: inLine.failed };
+  const wait = async (stop: CallStop) => (stop.isFull ? waitForSlot(ctx, unit, stop) : null);
+  const open = { holds: () => true, wait, inLine, beginsStep: false };
+  const end = await callForStep(ctx, { ...unit, ...resolved, ...open }, control);
+  return end.kind === 'waiting' ? waitForRest(db, key, end, control.remainingMs) : end;
+}
+
+/** The transition of the ladder is repeated, and held. */
+const heldRevision: StepExecution = {
+  kind: 'retry',
+  delayMs: 1,
+  error: { code: 'unavailable', message: 'the run is paused' },
+};
+
+/** A worker that was killed after the failure was stored left the step open; the call is not sent again. */
+function findHeldFailure(
+  { state, error }: StandingStep,
+  holds: (code: ErrorCode) => boolean,
+): Failure | null {
+  if (error === null) return null;
+  return state === 'in_review' || (state === 'retrying' && holds(error.code as ErrorCode)) ? error : null;
+}
+
+function describeFailure(
+  { project_id, pipeline, definition }: RunContext,
+  step: CompiledStep,
+  failed: StepKey & Pick<FailedStep, 'input' | 'failure'>,
+): FailedStep {
+  return {
+    ...failed,
+    project_id,
+    pipeline,
+    capability: capabilityOf(step.definition),
+    tags: step.definition.tags ?? [],
+    policy: resolveEscalation(definition, step.definition),
+  };
+}
+
+async function readRevisionInput(db: Db, key: StepKey): Promise<JsonObject> {
+  const row = await readStepRevision(db, key, key.revision);
+  if (row === undefined) {
+    throw new AppError(
+      'not_found',
+      `step ${key.step_id} of run ${key.run_id} has no revision ${key.revision}`,
+    );
+  }
+  return row.input as JsonObject;
+}

@@ -1,0 +1,116 @@
+/** A step that opens a review: the person's answer is its output. */
+import type { Json } from '../../contracts/primitives.ts';
+import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
+import { parseDuration } from '../../core/duration.ts';
+import { endOfQuestion } from '../../core/ladder/human-review.ts';
+import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
+import type { Db } from '../../db/connect.ts';
+import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
+import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { answerStep, keepWaiting, logStep } from '../../db/step/step-progress.ts';
+import type { Ctx } from '../../context.ts';
+import { expireOverdueReviews } from '../reviews/delivery.ts';
+import { openReview } from '../reviews/opening.ts';
+import { resolveInput, type StepUnit } from './evaluation.ts';
+import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+
+type Execution = StepExecution | WaitingStep;
+
+export async function executeReview(
+  { db, results }: Pick<Ctx, 'db' | 'results'>,
+  unit: StepUnit,
+  standing: StandingStep | undefined,
+): Promise<Execution> {
+  const { context, step, key } = unit;
+  if (standing !== undefined) {
+    const asked = await findAsked(db, unit);
+    if (asked !== undefined) return follow(db, unit, asked);
+  }
+  const resolved = await resolveInput({ context, results }, step, key.item);
+  if ('error' in resolved) return failStep(db, unit.key, resolved.error);
+  return ask(db, unit, resolved.input);
+}
+
+function findAsked(db: Db, { key: { run_id, step_id, item } }: StepUnit): Promise<ReviewRow | undefined> {
+  return findLastReview(db, { run_id, step_id, item });
+}
+
+function waitFor(review_id: string, due_at: Date): WaitingStep {
+  return { kind: 'waiting', awaiting: 'review', until: due_at, ref: { review_id } };
+}
+
+async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
+  const { context, step, key } = unit;
+  const { title = '', schema } = step.definition.review ?? {};
+  const payload: ReviewPayload = {
+    input,
+    optional: step.definition.optional ?? false,
+    details: { title },
+    ...(schema === undefined ? {} : { schema }),
+  };
+  const { run_id, step_id, item } = key;
+  const waiting = await db.transaction(async (trx) => {
+    const { review_id, due_at } = await openReview(trx, {
+      project_id: context.project_id,
+      kind: 'step',
+      reason: title,
+      run_id,
+      step_id,
+      item,
+      payload,
+      due_in_ms: parseDuration(reviewTimeoutOf(step.definition)),
+    });
+    const wait = {
+      awaiting: 'review',
+      until: due_at,
+      for_ms: null,
+      begins: true,
+      data: { review_id },
+    } as const;
+    const held = await keepWaiting(trx, key, wait);
+    return held === undefined ? null : waitFor(review_id, new Date(due_at));
+  });
+  return waiting ?? readEnd(db, key);
+}
+
+/** Expires an overdue review: the workflow's timer fires then, even while maintenance is away. */
+async function follow(db: Db, unit: StepUnit, asked: ReviewRow): Promise<Execution> {
+  const isOpen = asked.state === 'open' || asked.state === 'claimed';
+  if (isOpen) await expireOverdueReviews(db, { limit: 1, review_id: asked.review_id });
+  const review = isOpen ? ((await findAsked(db, unit)) ?? asked) : asked;
+  switch (review.state) {
+    case 'open':
+    case 'claimed':
+      return waitFor(review.review_id, review.due_at);
+    case 'resolved':
+      return take(db, unit, review);
+    case 'expired':
+      return endUnanswered(db, unit, review);
+    case 'cancelled':
+      return { kind: 'cancelled' };
+  }
+}
+
+async function take(db: Db, { key }: StepUnit, { review_id, decision }: ReviewRow): Promise<Execution> {
+  const taken = decision as ReviewDecision;
+  const end = endOfQuestion(taken);
+  const data = { review_id };
+  await db.transaction(async (trx) => {
+    await logStep(trx, key, { type: 'step.reviewed', data: { review_id, action: taken.action } });
+    if (end.state === 'failed')
+      await endStep(trx, key, { state: 'failed', error: { ...end.error, details: data } });
+    else await answerStep(trx, key, { ...end, data });
+  });
+  return readEnd(db, key);
+}
+
+async function endUnanswered(db: Db, unit: StepUnit, { review_id }: ReviewRow): Promise<Execution> {
+  const { definition } = unit.step;
+  if (definition.review?.on_timeout === 'skip') {
+    const data = { review_id, reason: 'nobody decided in time' };
+    await answerStep(db, unit.key, { state: 'skipped', data });
+    return readEnd(db, unit.key);
+  }
+  const message = `nobody answered review ${review_id} within ${reviewTimeoutOf(definition)}`;
+  return failStep(db, unit.key, { code: 'step_timeout', message, details: { review_id } });
+}
