@@ -12,7 +12,7 @@ const longFiles = [
   'test/e2e/killed-{capability,engine,erasure,escalation,in-line,inline,instances,keyed-calls,while-waiting}.test.ts',
   'test/e2e/{rolling-migration,rolling-restart}.test.ts',
   'test/scenarios/attacks.test.ts',
-  'test/services/registry/outage.test.ts',
+  'test/use-cases/registry/outage.test.ts',
 ];
 
 /** Where a report for programs goes, besides what is printed: scripts/steady.ts. */

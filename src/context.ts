@@ -1,61 +1,57 @@
 /**
- * The context of a process: its connections, and the parts that keep state of their own. `runtime/` makes one for each
- * process; every function of a service takes it, or the part that it needs, as its first argument. A part without state
- * is a function and belongs to no context.
+ * The context of a process: its connections and its parts. `processes/` makes one for each process; every use case takes it,
+ * or what it needs of it, as its first argument.
  */
 import type { Logger } from 'pino';
 import type { AddressPolicy } from './clients/address-policy.ts';
 import type { CapabilityClient } from './clients/capability-http.ts';
 import type { DialGuard } from './clients/guarded-dial.ts';
 import type { SecretCipher } from './clients/secret-cipher.ts';
-import type { RunWorkflows } from './clients/temporal/run-workflows.ts';
-import type { TemporalSchedules } from './clients/temporal/schedules.ts';
 import type { WebhookSender } from './clients/webhook-sender.ts';
 import type { Config } from './config.ts';
 import type { FreezeClock } from './core/call/freezes.ts';
+import type { FailedStep } from './core/ladder/types.ts';
 import type { Telemetry } from './core/telemetry/telemetry.ts';
+import type { Advanced, LadderPosition, StepEnd } from './core/workflow-payloads.ts';
 import type { Claim } from './db/attempt/attempt.ts';
 import type { Db } from './db/connect.ts';
-import type { SchemaVetter } from './schemas/schema-vetter.ts';
 import type { KeyBuckets } from './parts/access/key-rates.ts';
-import type { SignIn } from './use-cases/access/sign-in.ts';
-import type { VerifiedKeys } from './use-cases/access/verified-keys.ts';
+import type { SignIn } from './parts/access/sign-in.ts';
+import type { VerifiedKeys } from './parts/access/verified-keys.ts';
+import type { AdviceCache } from './parts/cache/advice-cache.ts';
 import type { CachedCalls } from './parts/cache/cached-calls.ts';
 import type { AnswerKeeper } from './parts/calls/answer-keeper.ts';
-import type { AliasBook } from './use-cases/calls/model-names.ts';
+import type { AttemptWriter } from './parts/calls/attempt-writer.ts';
+import type { Breakers, HalfOpenProbes } from './parts/calls/breakers.ts';
+import type { CallLogWriter } from './parts/calls/call-log.ts';
+import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
 import type { KeyRenewer, OpenCalls } from './parts/calls/open-calls.ts';
-import type { Outbox } from './parts/delivery/deliveries.ts';
-import type { LeaseRenewer } from './parts/delivery/lease-renewer.ts';
-import type { LadderTransitions } from './use-cases/escalation/ladder/transition.ts';
-import type { AdviceCache } from './parts/cache/advice-cache.ts';
-import type { FleetPoller } from './parts/fleet/fleet-poller.ts';
-import type { HealthQuestions } from './parts/health.ts';
-import type { OwnMedia } from './parts/media/own-media.ts';
-import type { DirectMedia } from './parts/media/direct-media.ts';
-import type { MediaLibrary } from './parts/media/media-library.ts';
+import type { AttemptSpans, CallCapability } from './parts/calls/routed-call.ts';
+import type { SlotLeases } from './parts/calls/slot-leases.ts';
+import type { WaitQueue } from './parts/calls/wait-queue.ts';
 import type { CheckedDefinitions } from './parts/definitions/definition-facts.ts';
+import type { KnownDefinitions } from './parts/definitions/known-definitions.ts';
+import type { RunContexts } from './parts/definitions/run-context.ts';
+import type { StepResults } from './parts/definitions/step-results.ts';
+import type { Outbox, TemporalParts } from './parts/delivery/deliveries.ts';
+import type { LeaseRenewer } from './parts/delivery/lease-renewer.ts';
+import type { AskStanding } from './parts/delivery/schedule-standing.ts';
+import type { MarkStart } from './parts/delivery/start-marks.ts';
+import type { EventFeed } from './parts/feeds/event-feed.ts';
+import type { StreamFeed } from './parts/feeds/stream-feed.ts';
+import type { FleetPoller } from './parts/fleet/fleet-poller.ts';
 import type { Probing } from './parts/fleet/probing.ts';
 import type { PresentSpecs, SchemaValidator } from './parts/fleet/specs.ts';
 import type { SpeedRecorder } from './parts/fleet/speed-recorder.ts';
-import type { AttemptWriter } from './parts/calls/attempt-writer.ts';
-import type { Breakers, HalfOpenProbes } from './use-cases/routing/breakers.ts';
-import type { AttemptSpans } from './use-cases/routing/call-telemetry.ts';
-import type { WaitQueue } from './use-cases/routing/claim.ts';
-import type { CallCapability } from './use-cases/routing/routed-call.ts';
-import type { SlotLeases } from './parts/calls/slot-leases.ts';
-import type { RunContexts } from './parts/definitions/run-context.ts';
-import type { StepResults } from './parts/definitions/step-results.ts';
-import type { KnownDefinitions } from './parts/definitions/known-definitions.ts';
-import type { MarkStart } from './use-cases/runs/delivery.ts';
-import type { EventFeed } from './parts/feeds/event-feed.ts';
-import type { StepSizes } from './use-cases/runs/run-view.ts';
-import type { AskStanding } from './use-cases/schedules/schedule-view.ts';
-import type { SkillMatcher } from './use-cases/skills/use.ts';
-import type { CallLogWriter } from './parts/calls/call-log.ts';
-import type { OpenForStep, StepEnd } from './use-cases/steps/execution.ts';
-import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
-import type { StreamFeed } from './parts/feeds/stream-feed.ts';
+import type { HealthQuestions } from './parts/health.ts';
+import type { DirectMedia } from './parts/media/direct-media.ts';
+import type { MediaLibrary } from './parts/media/media-library.ts';
+import type { OwnMedia } from './parts/media/own-media.ts';
+import type { AliasBook } from './parts/model-aliases.ts';
+import type { SkillMatcher } from './parts/skill-matcher.ts';
+import type { StepSizes } from './parts/step-sizes.ts';
 import type { WebPlaces } from './parts/web-links.ts';
+import type { SchemaVetter } from './schemas/schema-vetter.ts';
 
 /** The parts that server and worker have in common. */
 export interface Ctx {
@@ -119,19 +115,10 @@ export interface WorkerCtx extends Ctx {
   readonly inFlightSteps: InFlightSteps<StepEnd>;
   /** Shares results of equal calls. */
   readonly resultCache: CachedCalls;
-  /** Opens the ladder of a step. It is a field because ladders execute steps too. */
-  readonly openForStep: OpenForStep;
+  /** Opens the ladder of a failed step; repeated, it returns the same one. It is a field because ladders execute steps. */
+  readonly openForStep: (failed: FailedStep) => Promise<LadderPosition>;
   /** Transitions of ladders that this process makes, so that each is made once at a time. */
-  readonly transitions: LadderTransitions;
-}
-
-/** The server's clients of Temporal. */
-export interface TemporalParts {
-  readonly workflows: RunWorkflows;
-  readonly schedules: TemporalSchedules;
-  readonly namespace: string;
-  /** The id of the key that encrypts new payloads. */
-  readonly payloadKey: string;
+  readonly transitions: Map<string, Promise<Advanced>>;
 }
 
 export interface ServerCtx extends Ctx {

@@ -5,8 +5,8 @@ import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
 import { createLogger, publicUrlOf } from './processes/foundation.ts';
 import { createServerRuntime } from './processes/server-runtime.ts';
-import { prepareDatabase } from './use-cases/setup.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
+import { prepareDatabase } from './use-cases/setup.ts';
 
 const config = readConfig(process.env);
 const telemetry = await startTelemetry(config, 'server');

@@ -61,9 +61,8 @@ const worker = await EngineWorker.create({
 function stop(): void {
   if (worker.getState() !== 'RUNNING') process.exit(1);
   logger.info('stopping: waiting for calls to end');
-  runtime.retire();
+  runtime.retire(config.SHUTDOWN_GRACE_MS); // when calls are aborted
   worker.shutdown();
-  setTimeout(runtime.finish, config.SHUTDOWN_GRACE_MS).unref(); // when calls are aborted
 }
 process.on('SIGTERM', stop);
 process.on('SIGINT', stop);

@@ -12,8 +12,8 @@ import {
   settleAndClaim,
 } from '../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { newId, newToken } from '../../src/db/ids.ts';
 import { type AttemptWriter, createAttemptWriter } from '../../src/parts/calls/attempt-writer.ts';
+import { newId, newToken } from '../../src/parts/ids.ts';
 import { median } from '../engine/statistics.ts';
 import type { Bench, Figure } from './figure.ts';
 

@@ -7,17 +7,17 @@ import { createServer } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createApp } from '../../src/api/app.ts';
+import type { ServerCtx } from '../../src/context.ts';
 import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
 import type { CallEnd } from '../../src/core/call/types.ts';
 import { createOpenCalls } from '../../src/parts/calls/open-calls.ts';
-import type { ServerCtx } from '../../src/context.ts';
+import type { CallRequest, Claimed } from '../../src/parts/calls/routed-call.ts';
+import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
 import {
   beginAttemptSpan,
   observeAttemptEnd,
   observeClaim,
 } from '../../src/use-cases/routing/call-telemetry.ts';
-import type { CallRequest, Claimed } from '../../src/use-cases/routing/routed-call.ts';
-import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';
 
 const startedAt = performance.now();
 const telemetry = await startTelemetry({ ...process.env, HOST: '127.0.0.1' } as never, 'server');

@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { type Message, type ToolCall, toPrompt } from './messages.ts';
-import type { ProviderModel, ProviderOptions, StreamPart } from './provider.ts';
+import type { ProviderModel, ProviderOptions, StreamPart } from './provider-types.ts';
 
 /** A function that the model may call; the caller executes it. */
 export interface OfferedTool {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { Json } from '../../src/contracts/primitives.ts';
-import type { Prompt } from './provider.ts';
+import type { Prompt } from './provider-types.ts';
 
 type ProviderMessage = Prompt[number];
 type UserContent = Extract<ProviderMessage, { role: 'user' }>['content'];

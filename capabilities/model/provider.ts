@@ -7,13 +7,6 @@ import type { ModelSettings } from './configuration.ts';
 import { hideKey } from './terms.ts';
 import { createAnthropicFetch } from './whole-answers.ts';
 
-/** A language model of a provider, as the AI SDK has it below its own functions. */
-export type ProviderModel = ReturnType<ReturnType<typeof createAnthropic>>;
-export type ProviderOptions = Parameters<ProviderModel['doStream']>[0];
-export type Prompt = ProviderOptions['prompt'];
-export type StreamPart =
-  Awaited<ReturnType<ProviderModel['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never;
-
 const anthropicUrl = 'https://api.anthropic.com/v1';
 
 /** Everything is passed explicitly: the AI SDK would read keys and addresses from variables of its own. */

@@ -2,7 +2,7 @@
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { ConfigSchema, readConfig } from '../../src/config.ts';
-import { readSignInSettings } from '../../src/use-cases/access/sign-in.ts';
+import { readSignInSettings } from '../../src/parts/access/sign-in.ts';
 
 const Variable = z.object({
   name: z.string(),

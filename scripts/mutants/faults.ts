@@ -136,7 +136,7 @@ const leases: readonly Fault[] = [
     file: 'src/parts/delivery/lease-renewer.ts',
     find: '() => schedule(intervalMs),\n',
     put: '() => undefined,\n',
-    tests: ['test/services/delivery/lease-renewer.test.ts'],
+    tests: ['test/parts/delivery/lease-renewer.test.ts'],
   },
   {
     name: 'a call is lost before its lease has run out',
@@ -254,7 +254,7 @@ const instances: readonly Fault[] = [
     file: 'src/parts/fleet/fleet-view.ts',
     find: '(row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs)',
     put: 'false',
-    tests: ['test/services/routing/fleet/fleet-poller.test.ts'],
+    tests: ['test/parts/fleet/fleet-poller.test.ts'],
   },
   {
     name: 'an instance that was taken out comes back by itself',
@@ -268,7 +268,7 @@ const instances: readonly Fault[] = [
     file: 'src/use-cases/registry/heartbeat.ts',
     find: 'if (spec.value.name !== name) throw',
     put: 'if (false) throw',
-    tests: ['test/services/registry/adoption.test.ts'],
+    tests: ['test/use-cases/registry/adoption.test.ts'],
   },
 ];
 
@@ -278,14 +278,14 @@ const ladders: readonly Fault[] = [
     file: 'src/use-cases/escalation/ladder/transition.ts',
     find: 'if (again && ',
     put: 'if (!again && ',
-    tests: ['test/services/escalation/step-ladder.test.ts'],
+    tests: ['test/use-cases/escalation/step-ladder.test.ts'],
   },
   {
     name: 'the history of an escalation is truncated',
     file: 'src/use-cases/escalation/ladder/stored-ladder.ts',
     find: 'escalation_history: history,',
     put: 'escalation_history: history.slice(0, 2),',
-    tests: ['test/services/escalation/job-ladder.test.ts'],
+    tests: ['test/use-cases/escalation/job-ladder.test.ts'],
   },
   {
     name: 'what a history holds may be altered',
@@ -299,14 +299,14 @@ const ladders: readonly Fault[] = [
     file: 'src/use-cases/escalation/ladder/stored-ladder.ts',
     find: 'escalation_advice: advice };',
     put: 'escalation_advice: [] };',
-    tests: ['test/services/escalation/job-ladder.test.ts'],
+    tests: ['test/use-cases/escalation/job-ladder.test.ts'],
   },
   {
     name: 'no person is asked at the end of a ladder',
     file: 'src/use-cases/escalation/ladder/progress.ts',
     find: "const asks = outcome.kind === 'stopped' && mayAsk(",
     put: "const asks = outcome.kind === 'goes_on' && mayAsk(",
-    tests: ['test/services/escalation/no-models.test.ts'],
+    tests: ['test/use-cases/escalation/no-models.test.ts'],
   },
 ];
 
@@ -320,10 +320,10 @@ const skills: readonly Fault[] = [
   },
   {
     name: 'a flagged skill is used as an instruction',
-    file: 'src/use-cases/skills/stored-skill.ts',
+    file: 'src/parts/skill-matcher.ts',
     find: 'flagged: row.flagged_at !== null',
     put: 'flagged: false',
-    tests: ['test/services/skills/match-skills.test.ts', 'test/services/skills/skill-uses.test.ts'],
+    tests: ['test/parts/skill-matcher.test.ts', 'test/use-cases/skills/skill-uses.test.ts'],
   },
 ];
 
@@ -354,14 +354,14 @@ const access: readonly Fault[] = [
     file: 'src/parts/media/own-media.ts',
     find: 'const foreign = unknown.find((jobId) => !found.has(jobId));',
     put: "const foreign = unknown.find((jobId) => found.has(''));",
-    tests: ['test/services/steps/foreign-media.test.ts'],
+    tests: ['test/use-cases/steps/foreign-media.test.ts'],
   },
   {
     name: 'a project that is being erased takes new work',
     file: 'src/db/sql/triggers/refuse-erased.sql',
     find: 'if v_since is not null then',
     put: 'if false then',
-    tests: ['test/services/erasure/erase-projects.test.ts'],
+    tests: ['test/use-cases/erasure/erase-projects.test.ts'],
   },
 ];
 
@@ -371,14 +371,14 @@ const upkeep: readonly Fault[] = [
     file: 'src/db/deletion/old-runs.ts',
     find: ' or r.finished_at >= :endedBefore\n',
     put: '\n',
-    tests: ['test/services/retention/purge.test.ts'],
+    tests: ['test/use-cases/retention/purge.test.ts'],
   },
   {
     name: 'a run is deleted while a call of it is open',
     file: 'src/db/deletion/old-runs.ts',
     find: "and a.state in ('reserved', 'dispatched'))\n",
     put: "and a.state in ('reserved'))\n",
-    tests: ['test/services/retention/purge.test.ts'],
+    tests: ['test/use-cases/retention/purge.test.ts'],
   },
   {
     name: 'a webhook counts as delivered before it was taken',
@@ -392,14 +392,14 @@ const upkeep: readonly Fault[] = [
     file: 'src/db/run/run-delivery.ts',
     find: 'parent_workflow_id is not null and parent_told_at is null and finished_at is not null`',
     put: 'parent_workflow_id is not null and parent_told_at is null and finished_at is null`',
-    tests: ['test/services/runs/due-work.test.ts'],
+    tests: ['test/use-cases/runs/due-work.test.ts'],
   },
   {
     name: 'the result of another project answers a call',
     file: 'src/db/attempt/cached-result.ts',
     find: 'where c.project_id = $1 and c.key = any',
     put: 'where $1::text is not null and c.key = any',
-    tests: ['test/db/cache/cached-result.test.ts', 'test/services/cache/cached-calls.test.ts'],
+    tests: ['test/db/cache/cached-result.test.ts', 'test/parts/cache/cached-calls.test.ts'],
   },
   {
     name: 'the result of a step that has not succeeded answers a call',

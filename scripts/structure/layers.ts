@@ -47,10 +47,20 @@ export const layers: Readonly<Record<string, Layer>> = {
       'zod',
     ],
   },
-  services: {
+  parts: {
     imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'schemas'],
     types: ['config'],
     packages: ['lru-cache', 'node:', 'p-limit', 'pino', 'semver', 'uuid', 'zod'],
+  },
+  context: {
+    imports: [],
+    types: ['clients', 'config', 'core', 'db', 'parts', 'schemas'],
+    packages: ['pino'],
+  },
+  'use-cases': {
+    imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'parts', 'schemas'],
+    types: ['config', 'context'],
+    packages: ['lru-cache', 'node:', 'p-limit', 'pino', 'zod'],
   },
   telemetry: {
     imports: ['core', 'unsupported'],
@@ -63,8 +73,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     ],
   },
   activities: {
-    imports: ['core', 'errors', 'services'],
-    types: ['contracts'],
+    imports: ['core', 'errors', 'use-cases'],
+    types: ['context', 'contracts'],
     packages: ['@temporalio/activity'],
   },
   workflows: {
@@ -73,8 +83,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['@temporalio/common', '@temporalio/workflow'],
   },
   api: {
-    imports: ['contracts', 'core', 'definitions', 'errors', 'services'],
-    types: ['config'],
+    imports: ['contracts', 'core', 'definitions', 'errors', 'parts', 'use-cases'],
+    types: ['config', 'context'],
     packages: [
       '@koa/router',
       '@modelcontextprotocol/server',
@@ -88,17 +98,16 @@ export const layers: Readonly<Record<string, Layer>> = {
     ],
   },
   config: { imports: ['clients', 'core', 'errors'], packages: ['zod'] },
-  runtime: {
-    imports: ['clients', 'core', 'db', 'errors', 'schemas', 'services', 'unsupported'],
-    types: ['config', 'telemetry'],
+  processes: {
+    imports: ['clients', 'core', 'db', 'errors', 'parts', 'schemas', 'unsupported', 'use-cases'],
+    types: ['config', 'context', 'telemetry'],
     packages: ['@temporalio/worker', 'node:', 'pino'],
   },
-  server: { imports: ['api', 'config', 'runtime', 'services', 'telemetry'], packages: ['node:'] },
+  server: { imports: ['api', 'config', 'parts', 'processes', 'telemetry', 'use-cases'], packages: ['node:'] },
   worker: {
-    imports: ['activities', 'config', 'runtime', 'telemetry'],
+    imports: ['activities', 'config', 'processes', 'telemetry'],
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
-  upkeep: { imports: ['db', 'runtime', 'services'], types: ['config'], packages: [] },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
   capability: {
     imports: ['clients', 'contracts', 'core', 'errors', 'schemas'],
@@ -109,7 +118,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['node:', 'undici', 'zod'],
   },
   dev: {
-    imports: ['clients', 'config', 'contracts', 'core', 'errors', 'services'],
+    imports: ['clients', 'config', 'contracts', 'core', 'errors', 'use-cases'],
     packages: [
       '@temporalio/client',
       '@temporalio/envconfig',
@@ -131,8 +140,8 @@ export const layers: Readonly<Record<string, Layer>> = {
       'dev',
       'errors',
       'mock-run',
+      'processes',
       'server',
-      'upkeep',
       'worker',
       'wrap',
     ],
@@ -171,4 +180,4 @@ export const layers: Readonly<Record<string, Layer>> = {
 };
 
 /** Folders whose own folders may import one another in one direction only. */
-export const oneWayFolders: readonly string[] = ['src/use-cases'];
+export const oneWayFolders: readonly string[] = ['src/parts', 'src/use-cases'];

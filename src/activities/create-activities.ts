@@ -2,20 +2,21 @@
  * The side effects of a run: functions of the worker's context. Types are few and stable, because histories name them.
  */
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
+import type { WorkerCtx } from '../context.ts';
 import type {
+  Advanced,
   CancelRunRequest,
   LadderPosition,
   ScheduledStart,
   ScheduledSubmission,
 } from '../core/workflow-payloads.ts';
-import type { WorkerCtx } from '../context.ts';
 import { applyDecision, type StopRequest, stopLadder } from '../use-cases/escalation/ladder/decision.ts';
-import type { Advanced } from '../use-cases/escalation/ladder/stored-ladder.ts';
 import { type AdvanceRequest, advanceLadder } from '../use-cases/escalation/ladder/transition.ts';
 import { type ClosedRun, type CloseRun, closeReported, type RunClosing } from '../use-cases/runs/closing.ts';
 import { cancelScheduledRun, submitScheduledRun } from '../use-cases/schedules/scheduled-runs.ts';
+import type { StepRequest } from '../use-cases/steps/call.ts';
 import { type DecideRequest, decideSteps } from '../use-cases/steps/conditions.ts';
-import { executeStep, type StepRequest } from '../use-cases/steps/execution.ts';
+import { executeStep } from '../use-cases/steps/execution.ts';
 import { executeInline, type InlineRequest } from '../use-cases/steps/inline.ts';
 import { type ProgressReport, recordProgress } from '../use-cases/steps/step-end.ts';
 import { isHopeless, toApplicationFailure, whileBeating } from './failures.ts';

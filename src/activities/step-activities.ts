@@ -9,12 +9,16 @@ import type { Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run-step.ts';
 import { holdsExact } from '../core/json/numbers.ts';
 import { nameUnit } from '../core/workflow-names.ts';
+import type { StepEnd, WaitingStep } from '../core/workflow-payloads.ts';
 import { reportMs } from '../core/workflow-payloads.ts';
 import type { ClosedRun } from '../use-cases/runs/closing.ts';
-import type { StepControl } from '../use-cases/steps/call.ts';
-import type { StepEnd, StepRequest } from '../use-cases/steps/execution.ts';
-import type { InlineBatchResult, InlineRequest, InlineResult, InlineUnit } from '../use-cases/steps/inline.ts';
-import type { WaitingStep } from '../use-cases/steps/step-end.ts';
+import type { StepControl, StepRequest } from '../use-cases/steps/call.ts';
+import type {
+  InlineBatchResult,
+  InlineRequest,
+  InlineResult,
+  InlineUnit,
+} from '../use-cases/steps/inline.ts';
 import { escalatedFailure, finalFailure, laterFailure, whileBeating } from './failures.ts';
 
 const largestInHistoryBytes = 4_096;

@@ -14,8 +14,8 @@ import type { JsonObject } from '../contracts/primitives.ts';
 import type { JsonLimits } from '../core/json/scan.ts';
 import { createTally } from '../core/tally.ts';
 import { AppError, refuseField } from '../errors/app-error.ts';
-import type { KeyHolder } from '../use-cases/access/caller.ts';
 import { createKeyBuckets, describeEmpty } from '../parts/access/key-rates.ts';
+import type { KeyHolder } from '../parts/access/verified-keys.ts';
 import type { BodySize } from './input.ts';
 
 export type ApiConfig = RateConfig &

@@ -5,7 +5,8 @@ import { z } from 'zod';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { MediaFile, MediaJobId } from '../contracts/media.ts';
 import { CapabilityName, Labels, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
-import { type Caller, type CallMarks, type ProjectKey, toCallingKey } from '../use-cases/access/caller.ts';
+import type { ProjectKey } from '../core/call/caller.ts';
+import { type Caller, type CallMarks, toCallingKey } from '../use-cases/access/caller.ts';
 import type { Idempotency } from '../use-cases/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';
 

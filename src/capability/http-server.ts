@@ -153,7 +153,7 @@ export interface InstanceServer {
   abortCalls(): void;
 }
 
-interface Parts {
+interface ServerParts {
   readonly capability: Capability;
   readonly host: CallHost & {
     readonly bodyLimits: JsonBounds;
@@ -193,7 +193,7 @@ function isOwnHost(host: string | undefined, names: readonly string[]): boolean 
 }
 
 /** Refuses what only a browser sends, see the header. */
-function refuseBrowser({ headers }: IncomingMessage, { host }: Parts): ExecReply | null {
+function refuseBrowser({ headers }: IncomingMessage, { host }: ServerParts): ExecReply | null {
   const sent = ['origin', 'sec-fetch-site'].find((name) => headers[name] !== undefined);
   if (sent !== undefined) {
     return {
@@ -213,7 +213,7 @@ function isJson({ headers }: IncomingMessage): boolean {
 }
 
 async function answerExec(
-  parts: Parts,
+  parts: ServerParts,
   request: IncomingMessage,
   { signal, teller }: Pick<InstanceCall, 'signal' | 'teller'>,
 ): Promise<ExecReply> {
@@ -228,13 +228,17 @@ async function answerExec(
   return answerCall(capability, { ...host, queue, isStopping: () => connections.isClosing }, call);
 }
 
-function answerHealth({ capability, queue }: Parts): ExecReply {
+function answerHealth({ capability, queue }: ServerParts): ExecReply {
   const { name, version } = capability.spec;
   const uptime_ms = Math.round(process.uptime() * 1_000);
   return { status: 200, body: { status: 'ok', name, version, uptime_ms, queue_depth: queue.depth } };
 }
 
-async function answer(parts: Parts, request: IncomingMessage, response: ServerResponse): Promise<ExecReply> {
+async function answer(
+  parts: ServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<ExecReply> {
   const signal = parts.connections.watch(response);
   const refusal = refuseBrowser(request, parts);
   if (refusal !== null) return refusal;
@@ -252,7 +256,7 @@ async function answer(parts: Parts, request: IncomingMessage, response: ServerRe
 }
 
 /** The server is not listening yet. */
-export function createInstanceServer(capability: Capability, host: Parts['host']): InstanceServer {
+export function createInstanceServer(capability: Capability, host: ServerParts['host']): InstanceServer {
   const http = createServer({ keepAliveTimeout: keepAliveMs });
   const queue = createCallQueue(capability.max_concurrency);
   const connections = createConnections(http);

@@ -2,7 +2,9 @@
  * Inputs, signals and results of workflows. The input of `runPipeline` is never read again later, so that a replay is
  * exact.
  */
-import type { Failure } from '../contracts/primitives.ts';
+import type { Failure, Json } from '../contracts/primitives.ts';
+import type { Awaiting } from '../contracts/run-step.ts';
+import type { SuccessfulAttempt } from './call/types.ts';
 import type { RunOutcome } from './run/machine.ts';
 import type { RunPlan } from './run/plan.ts';
 import type { RunSnapshot } from './run/snapshot.ts';
@@ -164,3 +166,43 @@ export interface CancelRunRequest {
  * docs/engine-versions.md.
  */
 export const engineVersion = 1;
+
+/** `delay_ms`: nothing was done yet; repeat the transition after it. */
+export interface Advanced extends LadderPosition {
+  readonly delay_ms?: number;
+}
+
+/** Its result is in the database already. */
+export type StepExecution =
+  | { readonly kind: 'succeeded'; readonly output: Json; readonly attempt: SuccessfulAttempt | null }
+  | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
+  | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
+  /** By a person. */
+  | { readonly kind: 'skipped' }
+  | { readonly kind: 'cancelled' };
+
+/** The review or the run that the workflow waits for. */
+export interface WaitReference {
+  readonly review_id?: string;
+  readonly run_id?: string;
+}
+
+export interface WaitingStep {
+  readonly kind: 'waiting';
+  readonly awaiting: Awaiting;
+  /** The latest end of the wait; null = only a signal ends it. */
+  readonly until: Date | null;
+  readonly ref: WaitReference | null;
+  /** What is left of the step's total timeout, which does not run during the wait, ms. Absent: all of it. */
+  readonly leftMs?: number;
+  /** How often the step's call was made before the wait; uncounted retries are spaced by it. Absent: it begins anew. */
+  readonly rounds?: number;
+}
+
+export interface EscalatedExecution {
+  readonly kind: 'escalated';
+  readonly error: Failure;
+  readonly place: LadderPosition;
+}
+
+export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;

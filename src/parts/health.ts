@@ -6,7 +6,6 @@
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { within } from '../core/pacing.ts';
 import type { Db } from '../db/connect.ts';
-import type { ServerCtx } from '../context.ts';
 
 export interface Readiness {
   readonly ready: boolean;
@@ -67,7 +66,7 @@ export function createHealthQuestions(
   };
 }
 
-export async function readReadiness({ health }: Pick<ServerCtx, 'health'>): Promise<Readiness> {
+export async function readReadiness({ health }: { readonly health: HealthQuestions }): Promise<Readiness> {
   const [database, temporal] = await Promise.all([
     within(health.askDatabase(), databaseMs, () => false),
     within(health.askTemporal(), temporalMs, () => false),

@@ -1,19 +1,21 @@
 /** Links to Temporal's Web UI, which is absent unless it is configured, and to the console. */
+
 import type { Run } from '../contracts/run.ts';
 import { type RunRef, runWorkflowId } from '../core/workflow-names.ts';
-import type { ServerCtx } from '../context.ts';
 
 export interface WebPlaces {
-  /** Base address of Temporal's Web UI. */
+  /** PartBase address of Temporal's Web UI. */
   readonly temporalUiUrl: string | undefined;
   readonly namespace: string;
-  /** Base address of the console. */
+  /** PartBase address of the console. */
   readonly consoleUrl: () => string;
 }
 
 export type WebLink = Pick<Run['links'], 'console' | 'temporal'>;
 
-type WebCtx = Pick<ServerCtx, 'web'>;
+interface WebCtx {
+  readonly web: WebPlaces;
+}
 
 export function linkBelow(base: string, path: string): string {
   return `${base}${base.endsWith('/') ? '' : '/'}${path}`;

@@ -23,37 +23,39 @@ import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { createSchedules } from '../clients/temporal/schedules.ts';
 import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
+import type { Ctx } from '../context.ts';
 import { noTelemetry, type OpenSpan, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
-import { createSchemaVetter } from '../schemas/schema-vetter.ts';
-import { logAudits } from '../use-cases/access/audit.ts';
 import { createKeyBuckets } from '../parts/access/key-rates.ts';
-import type { Ctx } from '../context.ts';
+import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
+import { createBreakers, createHalfOpenProbes } from '../parts/calls/breakers.ts';
+import { createCallLogWriter } from '../parts/calls/call-log.ts';
+import type { Claimed } from '../parts/calls/routed-call.ts';
+import { createSlotLeases } from '../parts/calls/slot-leases.ts';
+import { createWaitQueue } from '../parts/calls/wait-queue.ts';
+import { createCheckedDefinitions } from '../parts/definitions/definition-facts.ts';
+import { createKnownDefinitions } from '../parts/definitions/known-definitions.ts';
+import { createRunContexts } from '../parts/definitions/run-context.ts';
+import { createStepResults } from '../parts/definitions/step-results.ts';
 import { createLeaseRenewer } from '../parts/delivery/lease-renewer.ts';
 import { createFleetPoller } from '../parts/fleet/fleet-poller.ts';
-import { createOwnMedia } from '../parts/media/own-media.ts';
-import { createDirectMedia } from '../parts/media/direct-media.ts';
-import { createMediaLibrary } from '../parts/media/media-library.ts';
-import { createCheckedDefinitions } from '../parts/definitions/definition-facts.ts';
 import { createProbing } from '../parts/fleet/probing.ts';
 import { createPresentSpecs, createSchemaValidator } from '../parts/fleet/specs.ts';
 import { createSpeedRecorder } from '../parts/fleet/speed-recorder.ts';
-import { vetInstance } from '../use-cases/registry/vetting.ts';
-import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
-import { createBreakers, createHalfOpenProbes } from '../use-cases/routing/breakers.ts';
-import { createCallCapability } from '../use-cases/routing/call.ts';
-import { createWaitQueue } from '../use-cases/routing/claim.ts';
-import type { Claimed, RoutingCtx } from '../use-cases/routing/routed-call.ts';
-import { createSlotLeases } from '../parts/calls/slot-leases.ts';
-import { createRunContexts } from '../parts/definitions/run-context.ts';
-import { createStepResults } from '../parts/definitions/step-results.ts';
-import { createKnownDefinitions } from '../parts/definitions/known-definitions.ts';
-import { announceStarts } from '../use-cases/schedules/scheduled-runs.ts';
-import { createSkillMatcher } from '../use-cases/skills/use.ts';
-import { createCallLogWriter } from '../parts/calls/call-log.ts';
+import { createDirectMedia } from '../parts/media/direct-media.ts';
+import { createMediaLibrary } from '../parts/media/media-library.ts';
+import { createOwnMedia } from '../parts/media/own-media.ts';
+import { Parts, together } from '../parts/part.ts';
+import { createSkillMatcher } from '../parts/skill-matcher.ts';
+import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { readPoolState } from '../unsupported.ts';
+import { logAudits } from '../use-cases/access/audit.ts';
+import { vetInstance } from '../use-cases/registry/vetting.ts';
+import { createCallCapability } from '../use-cases/routing/call.ts';
+import type { RoutingCtx } from '../use-cases/routing/routed-call.ts';
+import { announceStarts } from '../use-cases/schedules/scheduled-runs.ts';
 import { createFreezeWatch, type FreezeWatch, longestFreezeMs } from './freeze-watch.ts';
 
 /** The URL on which this process listens, from its settings. */
@@ -99,18 +101,14 @@ function beginMetrics({ metrics }: Telemetry, db: Db): void {
 type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
 
 /** Makes the parts that register and probe instances. */
-function createRegistering({ config }: ProcessParts) {
+function createRegistering({ config }: ProcessParts, parts: Parts) {
   const policy = createPolicy(config);
   const guard = createDialGuard(policy);
   const probe = createCapabilityProbe({ guard, deadlineMs: config.PROBE_TIMEOUT_MS });
-  const vetter = createSchemaVetter();
-  const probing = createProbing(probe);
-  const close = async (): Promise<void> => {
-    await probing.close();
-    await probe.close();
-    await vetter.close();
-  };
-  return { parts: { policy, guard, vetter, probing }, close };
+  const vetter = parts.add(createSchemaVetter());
+  parts.add(probe);
+  const probing = parts.add(createProbing(probe));
+  return { policy, guard, vetter, probing };
 }
 
 const answerLimitBytes = 16 * 1_048_576;
@@ -134,18 +132,26 @@ function watchFreezes({ config, logger }: ProcessParts, token: string): FreezeWa
 }
 
 /** Makes the stateful parts of routed calls. */
-function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vetter'>) {
+function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vetter'>, parts: Parts) {
   const { config, db, logger, guard } = base;
-  const breakers = createBreakers(base);
   const fleet = createFleetPoller({ db, intervalMs: pollMs, logger });
   const freezes = watchFreezes(base, fleet.holder);
+  const callLogs = createCallLogWriter(base);
+  parts.add(together(callLogs, freezes));
   const livenessIntervalMs = config.LIVENESS_MS;
+  const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs, freezes });
+  const breakers = createBreakers(base);
+  const speed = createSpeedRecorder(base);
+  const attemptWriter = createAttemptWriter(base);
+  parts.add(together(attemptWriter, speed, breakers, client));
+  const leases = parts.add(createLeases(base));
+  parts.add(fleet);
   return {
-    client: createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs, freezes }),
+    client,
     fleet,
     freezes,
-    speed: createSpeedRecorder(base),
-    leases: createLeases(base),
+    speed,
+    leases,
     validator: createSchemaValidator(base),
     breakers,
     halfOpenProbes: createHalfOpenProbes({
@@ -153,20 +159,12 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
       breakers,
       vet: (instanceId) => vetInstance(base, instanceId),
     }),
-    attemptWriter: createAttemptWriter(base),
-    callLogs: createCallLogWriter(base),
+    attemptWriter,
+    callLogs,
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),
     keyTokens: createKeyBuckets(() => performance.now()),
   };
-}
-
-async function closeRouting(parts: ReturnType<typeof createRouting>): Promise<void> {
-  const { attemptWriter, breakers, callLogs, client, fleet, freezes, leases, speed } = parts;
-  await fleet.stop();
-  leases.stop();
-  await Promise.all([attemptWriter.settled(), speed.stop(), breakers.settled(), client.close()]);
-  await Promise.all([callLogs.settled(), freezes.close()]);
 }
 
 export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
@@ -174,21 +172,21 @@ export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
 /** Makes the context that server and worker share. */
 export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
   await migrate(config.DATABASE_URL);
+  const parts = new Parts();
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
+  parts.add({ close: () => db.destroy() });
   beginMetrics(telemetry, db);
   logAudits(db, logger);
   const base: ProcessParts = { config, logger, telemetry, db };
-  const registering = createRegistering(base);
   const secretCipher = createSecretCipher(config.PAYLOAD_KEYS);
-  const own = { ...base, ...registering.parts, secretCipher, ownMedia: createOwnMedia(db) };
-  const routing = createRouting(own);
-  const { attemptWriter, fleet } = routing;
+  const own = { ...base, ...createRegistering(base, parts), secretCipher, ownMedia: createOwnMedia(db) };
+  const routing = createRouting(own, parts);
   const { library: media, direct: directMedia } = await createMedia(config, db);
-  const parts: RoutingCtx = {
+  const needed: RoutingCtx = {
     ...own,
     ...routing,
-    slotLeases: createSlotLeases({ ...base, ...routing }),
-    specs: createPresentSpecs({ db, fleet, validator: routing.validator }),
+    slotLeases: parts.add(createSlotLeases({ ...base, ...routing })),
+    specs: createPresentSpecs({ db, fleet: routing.fleet, validator: routing.validator }),
     skillMatcher: createSkillMatcher({ db }),
     contexts: createRunContexts(db),
     results: createStepResults(db),
@@ -196,20 +194,8 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     checked: createCheckedDefinitions(),
     media,
   };
-  const ctx: Ctx = { ...parts, callCapability: createCallCapability(parts) };
-  return {
-    ctx,
-    directMedia,
-    start: fleet.start,
-    /** From now on, calls that end wait for the database for some seconds at most. */
-    finish: attemptWriter.finish,
-    close: async (): Promise<void> => {
-      await parts.slotLeases.close();
-      await closeRouting(routing);
-      await registering.close();
-      await db.destroy();
-    },
-  };
+  const ctx: Ctx = { ...needed, callCapability: createCallCapability(needed) };
+  return { ctx, directMedia, parts };
 }
 
 /** @param fields added to each line: its place in a trace */

@@ -7,15 +7,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { toTransportError } from '../clients/temporal/connection.ts';
 import type { Config } from '../config.ts';
+import type { ServerCtx } from '../context.ts';
 import { neverFrozen } from '../core/call/freezes.ts';
 import { connectDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';
-import type { PersonChecks } from '../use-cases/access/person-session.ts';
-import type { ServerCtx } from '../context.ts';
-import { eraseProjects } from '../use-cases/erasure/erase-projects.ts';
-import { createDuties, createMaintenance, type DutyParts } from '../use-cases/maintenance.ts';
 import { createBudgetKeeper } from '../parts/budget-keeper.ts';
+import { createStartMarks } from '../parts/delivery/start-marks.ts';
+import { createMaintenance } from '../parts/maintenance.ts';
+import type { Parts } from '../parts/part.ts';
+import type { PersonChecks } from '../use-cases/access/person-session.ts';
+import { eraseProjects } from '../use-cases/erasure/erase-projects.ts';
+import { createDuties, type DutyParts } from '../use-cases/maintenance.ts';
 import {
   type RecoverCtx,
   type RecoverOptions,
@@ -31,7 +34,6 @@ import {
   type PurgeExport,
 } from '../use-cases/retention/deletion-pass.ts';
 import { purge, type Retention } from '../use-cases/retention/purge.ts';
-import { createStartMarks } from '../use-cases/runs/delivery.ts';
 import { createDueWork } from '../use-cases/runs/due-work.ts';
 import { createReconcileRuns, createStallWatch } from '../use-cases/runs/repair.ts';
 import { watchStarts } from '../use-cases/schedules/watch.ts';
@@ -100,11 +102,12 @@ export async function purgeByHand(
 const sumsMs = 60_000;
 
 /** Makes the maintenance jobs, which repair rows and retry deliveries by schedule. */
-export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null) {
+export function addMaintenance(ctx: ServerCtx, own: Parts, personChecks: PersonChecks | null): void {
   const { config, db, logger, media, telemetry } = ctx;
   const { metrics } = telemetry;
   const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
-  const webhooks = createWebhookDelivery(ctx);
+  own.add({ close: () => sumsDb.destroy() });
+  const webhooks = own.add(createWebhookDelivery(ctx));
   const parts: DutyParts = {
     dueWork: createDueWork(ctx),
     reconcileRuns: createReconcileRuns(ctx),
@@ -127,15 +130,8 @@ export function createKeeping(ctx: ServerCtx, personChecks: PersonChecks | null)
     logger,
     metrics,
   });
+  own.add(maintenance);
   exportSharedGauges(ctx, maintenance.isHolder);
-  return {
-    start: maintenance.start,
-    stop: async (): Promise<void> => {
-      await maintenance.stop();
-      await webhooks.stop();
-      await sumsDb.destroy();
-    },
-  };
 }
 
 interface OtherCluster {

@@ -4,24 +4,26 @@ import { createOpenIdProvider } from '../clients/openid-provider.ts';
 import { readTemporalAddress } from '../clients/temporal/connection.ts';
 import { createWebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
+import type { ServerCtx } from '../context.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { connectDatabase } from '../db/connect.ts';
-import { createPersonChecks } from '../use-cases/access/person-session.ts';
-import { createSignIn, readSignInSettings, type SignIn } from '../use-cases/access/sign-in.ts';
-import { createVerifiedKeys } from '../use-cases/access/verified-keys.ts';
-import { createAnswerKeeper } from '../parts/calls/answer-keeper.ts';
-import { createAliasBook } from '../use-cases/calls/model-names.ts';
-import { createKeyRenewer, createOpenCalls } from '../parts/calls/open-calls.ts';
-import type { ServerCtx } from '../context.ts';
-import { type Outbox, settleDeliveries } from '../parts/delivery/deliveries.ts';
+import { createSignIn, readSignInSettings, type SignIn } from '../parts/access/sign-in.ts';
+import { createVerifiedKeys } from '../parts/access/verified-keys.ts';
 import { createAdviceCache } from '../parts/cache/advice-cache.ts';
-import { createHealthQuestions, databaseMs } from '../parts/health.ts';
-import { createStartMarks } from '../use-cases/runs/delivery.ts';
+import { createAnswerKeeper } from '../parts/calls/answer-keeper.ts';
+import { createKeyRenewer, createOpenCalls } from '../parts/calls/open-calls.ts';
+import { type Outbox, settleDeliveries } from '../parts/delivery/deliveries.ts';
+import { createAskStanding } from '../parts/delivery/schedule-standing.ts';
+import { createStartMarks } from '../parts/delivery/start-marks.ts';
 import { createEventFeed } from '../parts/feeds/event-feed.ts';
-import { createStepSizes } from '../use-cases/runs/run-view.ts';
-import { createAskStanding } from '../use-cases/schedules/schedule-view.ts';
 import { createStreamFeed } from '../parts/feeds/stream-feed.ts';
+import { createHealthQuestions, databaseMs } from '../parts/health.ts';
+import { createAliasBook } from '../parts/model-aliases.ts';
+import { type Parts, together } from '../parts/part.ts';
+import { createStepSizes } from '../parts/step-sizes.ts';
 import type { WebPlaces } from '../parts/web-links.ts';
+import { createPersonChecks } from '../use-cases/access/person-session.ts';
+import { createRoundReader } from '../use-cases/stream/rounds.ts';
 import {
   consoleUrlOf,
   createFoundation,
@@ -29,7 +31,7 @@ import {
   type Foundation,
   type Temporal,
 } from './foundation.ts';
-import { createKeeping } from './maintenance.ts';
+import { addMaintenance } from './maintenance.ts';
 
 /** @returns null if no provider is configured @throws Error for a wrong configuration */
 async function configureSignIn(config: Config): Promise<SignIn | null> {
@@ -67,38 +69,29 @@ function webPlaces({
 }
 
 /** Makes the parts that lists and streams of runs use. */
-function createRunParts({ logger, foundation: { ctx }, temporal }: Base) {
+function createRunParts({ logger, foundation: { ctx, parts }, temporal }: Base) {
   const { db } = ctx;
   const stepSizes = createStepSizes();
-  const events = createEventFeed({ db, logger });
-  const frames = createStreamFeed({ db, stepSizes, logger });
+  const createReader = (now: () => number) => createRoundReader({ db, stepSizes }, now);
   return {
-    parts: { stepSizes, events, frames, standing: createAskStanding(temporal.schedules) },
-    stop: (): void => {
-      events.stop();
-      frames.stop();
-    },
+    stepSizes,
+    events: parts.add(createEventFeed({ db, logger })),
+    frames: parts.add(createStreamFeed({ db, logger, createReader })),
+    standing: createAskStanding(temporal.schedules),
   };
 }
 
 /** Makes the parts that hold the open calls of this process. */
-function createCallParts({ logger, foundation: { ctx } }: Base) {
+function createCallParts({ logger, foundation: { ctx, parts } }: Base) {
   const { db, config } = ctx;
-  const answerKeeper = createAnswerKeeper({ db, logger, config });
-  const [openCalls, keyRenewer] = [createOpenCalls(), createKeyRenewer({ db, logger })];
+  const answerKeeper = parts.add(createAnswerKeeper({ db, logger, config }));
+  const keyRenewer = parts.add(createKeyRenewer({ db, logger }));
   return {
-    parts: {
-      openCalls,
-      keyRenewer,
-      answerKeeper,
-      aliases: createAliasBook(db),
-      adviceCache: createAdviceCache({ db, keyRenewer }),
-    },
-    close: async (): Promise<void> => {
-      await openCalls.close();
-      keyRenewer.stop();
-      await answerKeeper.settled();
-    },
+    keyRenewer,
+    answerKeeper,
+    openCalls: parts.add(createOpenCalls()),
+    aliases: createAliasBook(db),
+    adviceCache: createAdviceCache({ db, keyRenewer }),
   };
 }
 
@@ -118,33 +111,30 @@ async function awaitTemporal(temporal: Temporal, logger: Logger): Promise<void> 
 }
 
 /** Connections that requests cannot delay (health), and connections that cannot delay requests (history). */
-function connectAside({ DATABASE_URL, DATABASE_HISTORY_POOL }: Config): Pick<Base, 'healthDb' | 'historyDb'> {
-  return {
-    healthDb: connectDatabase(DATABASE_URL, 1, databaseMs),
-    historyDb: connectDatabase(DATABASE_URL, DATABASE_HISTORY_POOL),
-  };
+function connectAside(
+  { DATABASE_URL, DATABASE_HISTORY_POOL }: Config,
+  parts: Parts,
+): Pick<Base, 'healthDb' | 'historyDb'> {
+  const healthDb = connectDatabase(DATABASE_URL, 1, databaseMs);
+  const historyDb = connectDatabase(DATABASE_URL, DATABASE_HISTORY_POOL);
+  const parting = [healthDb, historyDb].map((db) => ({ close: () => db.destroy() }));
+  parts.add(together(...parting));
+  return { healthDb, historyDb };
 }
 
-function createServerCtx(base: Base, signIn: SignIn | null) {
-  const { healthDb, temporal } = base;
-  const runs = createRunParts(base);
-  const calls = createCallParts(base);
-  const ctx: ServerCtx = {
+function createServerCtx(base: Base, signIn: SignIn | null): ServerCtx {
+  const { foundation, healthDb, temporal } = base;
+  return {
     ...base,
-    ...base.foundation.ctx,
-    ...runs.parts,
-    directMedia: base.foundation.directMedia,
-    ...calls.parts,
+    ...foundation.ctx,
+    ...createRunParts(base),
+    directMedia: foundation.directMedia,
+    ...createCallParts(base),
     signIn,
     verifiedKeys: createVerifiedKeys(),
     health: createHealthQuestions({ healthDb, workflows: temporal.workflows }, () => performance.now()),
     web: webPlaces(base),
   };
-  const close = async (): Promise<void> => {
-    await calls.close();
-    runs.stop();
-  };
-  return { ctx, close };
 }
 
 /** Makes the context of the API. */
@@ -153,33 +143,27 @@ export async function createServerRuntime(
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
   const foundation = await createFoundation(config, logger, telemetry);
-  const { db, guard } = foundation.ctx;
-  const temporal = createTemporal(config);
+  const { parts, ctx: common } = foundation;
+  const dbs = connectAside(config, parts);
+  const temporal = parts.add(createTemporal(config));
   await awaitTemporal(temporal, logger);
   const consoleUrl = (): string => consoleUrlOf(config, publicUrl());
-  const webhookSender = createWebhookSender(guard);
   const outbox: Outbox = new Map();
-  const tools = { logger, outbox, markStart: createStartMarks(db), webhookSender };
+  parts.add({ close: () => settleDeliveries({ outbox }) });
+  const webhookSender = parts.add(createWebhookSender(common.guard));
   const signIn = await configureSignIn(config);
-  const personChecks = signIn === null ? null : createPersonChecks({ db, logger }, signIn);
-  const dbs = connectAside(config);
+  const personChecks =
+    signIn === null ? null : parts.add(createPersonChecks({ db: common.db, logger }, signIn));
+  const tools = { logger, outbox, markStart: createStartMarks(common.db), webhookSender };
   const base = { config, foundation, temporal, ...dbs, ...tools, publicUrl, consoleUrl };
-  const { ctx, close } = createServerCtx(base, signIn);
-  const keeping = createKeeping(ctx, personChecks);
-  await foundation.start();
-  keeping.start();
+  const ctx = createServerCtx(base, signIn);
+  addMaintenance(ctx, parts, personChecks);
+  await parts.start();
   return {
     ctx,
     close: async (): Promise<void> => {
-      foundation.finish();
-      await close();
-      await keeping.stop();
-      await personChecks?.settled();
-      await webhookSender.close();
-      await settleDeliveries(ctx);
-      await temporal.close();
-      await Promise.all(Object.values(dbs).map((aside) => aside.destroy()));
-      await foundation.close();
+      parts.retire(0);
+      await parts.close();
     },
   };
 }

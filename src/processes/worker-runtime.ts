@@ -1,40 +1,25 @@
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { noTelemetry } from '../core/telemetry/telemetry.ts';
-import { createCachedCalls } from '../parts/cache/cached-calls.ts';
 import type { WorkerCtx } from '../context.ts';
-import { openForStep } from '../use-cases/escalation/ladder/opening.ts';
-import type { StepEnd } from '../use-cases/steps/execution.ts';
+import { noTelemetry } from '../core/telemetry/telemetry.ts';
+import type { StepEnd } from '../core/workflow-payloads.ts';
+import { createCachedCalls } from '../parts/cache/cached-calls.ts';
 import { createInFlightSteps } from '../parts/calls/in-flight-steps.ts';
+import { openForStep } from '../use-cases/escalation/ladder/opening.ts';
 import { createFoundation } from './foundation.ts';
 
 /** Makes the context of the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
-  const foundation = await createFoundation(config, logger, telemetry);
-  const { ctx: common } = foundation;
-  const inFlightSteps = createInFlightSteps<StepEnd>();
-  const resultCache = createCachedCalls(common);
+  const { ctx: common, parts } = await createFoundation(config, logger, telemetry);
+  const resultCache = parts.add(createCachedCalls(common));
+  const inFlightSteps = parts.add(createInFlightSteps<StepEnd>());
   const ctx: WorkerCtx = {
     ...common,
     inFlightSteps,
     resultCache,
-    openForStep,
+    openForStep: (failed) => openForStep(common, failed),
     transitions: new Map(),
   };
-  await foundation.start();
-  return {
-    ctx,
-    /** From now on, short steps are left to other workers. */
-    retire: inFlightSteps.retire,
-    /** From now on, calls that end wait for the database for some seconds at most. */
-    finish: (): void => {
-      inFlightSteps.abandon();
-      foundation.finish();
-    },
-    close: async (): Promise<void> => {
-      await inFlightSteps.settled();
-      resultCache.close();
-      await foundation.close();
-    },
-  };
+  await parts.start();
+  return { ctx, retire: (graceMs: number) => parts.retire(graceMs), close: () => parts.close() };
 }

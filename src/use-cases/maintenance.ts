@@ -1,10 +1,3 @@
-/**
- * Repairs what a crash left open, and does the work that no other part does, in one process at a time: the holder of an
- * advisory lock. It counts its repairs; in steady state there are none. A duty is one maintenance job; its name is its
- * key in the table `duties`, because the runner knows a duty by its name: the compiler refuses a second one.
- */
-import type { Logger } from 'pino';
-import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
 import { purgeSessions } from '../db/access/session.ts';
 import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
 import { purgeCachedAnswers } from '../db/attempt/cached-answer.ts';
@@ -14,14 +7,19 @@ import type { Db } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
 import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
 import { purgeInstances } from '../db/instance/instance.ts';
-import { holdLock, type LockHold } from '../db/locks.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
 import { purgeDeliveries } from '../db/webhook.ts';
-import { type DeliveryCtx, type DeliveryKind, deliverDue, restartForgotten } from '../parts/delivery/deliveries.ts';
-import { ladderStarts } from './escalation/ladder/delivery.ts';
-import type { MediaLibrary } from '../parts/media/media-library.ts';
 import type { BudgetKeeper } from '../parts/budget-keeper.ts';
+import {
+  type DeliveryCtx,
+  type DeliveryKind,
+  deliverDue,
+  restartForgotten,
+} from '../parts/delivery/deliveries.ts';
+import type { Duties, Duty, Pace } from '../parts/maintenance.ts';
+import type { MediaLibrary } from '../parts/media/media-library.ts';
+import { ladderStarts } from './escalation/ladder/delivery.ts';
 import { endDrains } from './registry/drain.ts';
 import { endedReviews, expireDueReviews } from './reviews/delivery.ts';
 import { runCancels, runControls, runStarts, unmarkedStarts } from './runs/delivery.ts';
@@ -29,138 +27,7 @@ import { watchCapabilities } from './runs/due-work.ts';
 import { changedSchedules } from './schedules/delivery.ts';
 import type { WebhookDuty } from './webhooks/delivery.ts';
 
-interface Maintenance {
-  start(): void;
-  /** Whether this process is the leader, as far as it knows. */
-  isHolder(): boolean;
-  stop(): Promise<void>;
-}
-
-interface MaintenanceOptions {
-  readonly db: Db;
-  readonly duties: Duties;
-  /** Between two ticks. */
-  readonly intervalMs: number;
-  readonly logger: Logger;
-  /** Default: nothing is counted. */
-  readonly metrics?: Metrics;
-}
-
-/** Between two ticks of the prompt duties. */
-const tickMs = 50;
-
-interface DutyRunner {
-  /** Begins a due job, unless it is running: a slow job does not delay the others. */
-  begin(name: string, duty: Duty): void;
-  /** Resolves when no job is running. */
-  settled(): Promise<void>;
-}
-
-function createDutyRunner(logger: Logger, metrics: Metrics, isStopping: () => boolean): DutyRunner {
-  const underWay = new Map<string, Promise<void>>();
-  const restsUntil = new Map<string, number>();
-  return {
-    begin: (name, { everyMs, rests = 0, isRoutine = false, isRepair = false, work }) => {
-      const began = performance.now();
-      if (underWay.has(name) || began < (restsUntil.get(name) ?? -Infinity)) return;
-      const task = work(isStopping)
-        .then((repaired) => {
-          if (repaired > 0 && !isRoutine) logger.info({ duty: name, repaired }, 'repaired');
-          if (isRepair) metrics.add('repairs_total', { kind: name }, repaired);
-        })
-        .catch((error: unknown) => {
-          metrics.add('maintenance_failures_total', { duty: name });
-          logger.warn({ err: error, duty: name }, 'a maintenance duty failed; it is retried');
-        })
-        .finally(() => {
-          underWay.delete(name);
-          const ended = performance.now();
-          restsUntil.set(name, ended + Math.max(everyMs, rests * (ended - began)));
-        });
-      underWay.set(name, task);
-    },
-    settled: async () => {
-      await Promise.all(underWay.values());
-    },
-  };
-}
-
-/** Metrics of every job exist before their first count. */
-function announceMetrics(metrics: Metrics, duties: Duties): void {
-  for (const [name, { isRepair }] of Object.entries(duties)) {
-    metrics.add('maintenance_failures_total', { duty: name }, 0);
-    if (isRepair === true) metrics.add('repairs_total', { kind: name }, 0);
-  }
-}
-
-export function createMaintenance(options: MaintenanceOptions): Maintenance {
-  const { db, duties, intervalMs, logger, metrics = noMetrics } = options;
-  let lock: LockHold | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  let ticker: NodeJS.Timeout | null = null;
-  let round: Promise<void> = Promise.resolve();
-  let isStopped = false;
-  const runner = createDutyRunner(logger, metrics, () => isStopped);
-
-  const beginDuties = (isPromptTick: boolean): void => {
-    if (lock === null) return;
-    for (const [name, duty] of Object.entries(duties))
-      if ((duty.isPrompt ?? false) === isPromptTick) runner.begin(name, duty);
-  };
-
-  const runRound = async (): Promise<void> => {
-    if (lock === null || !(await lock.isHeld())) lock = await holdLock(db, 'maintenance');
-    beginDuties(false);
-  };
-
-  const schedule = (): void => {
-    if (isStopped) return;
-    timer = setTimeout(() => {
-      round = runRound()
-        .catch((error: unknown) => logger.warn({ err: error }, 'a maintenance round failed; it is retried'))
-        .finally(schedule);
-    }, intervalMs);
-  };
-
-  return {
-    isHolder: () => lock !== null && !isStopped,
-    start: () => {
-      announceMetrics(metrics, duties);
-      schedule();
-      ticker = setInterval(() => beginDuties(true), tickMs);
-    },
-    stop: async () => {
-      isStopped = true;
-      if (timer !== null) clearTimeout(timer);
-      if (ticker !== null) clearInterval(ticker);
-      await round;
-      await runner.settled();
-      await lock?.release();
-    },
-  };
-}
-
 // The maintenance jobs and their intervals.
-
-interface Pace {
-  readonly everyMs: number;
-  /** The minimum rest, as a multiple of the job's duration, for jobs that read more as data grows. */
-  readonly rests?: number;
-  /** Callers wait for it, so it has a faster clock of its own. */
-  readonly isPrompt?: boolean;
-  /** No repair, and not worth a log line. */
-  readonly isRoutine?: boolean;
-  /** Any result means that a part had died or was away, so it is counted. */
-  readonly isRepair?: boolean;
-}
-
-export interface Duty extends Pace {
-  /** @returns how many things it repaired or did */
-  readonly work: (isStopping: () => boolean) => Promise<number>;
-}
-
-/** By their names, which are labels of metrics. */
-export type Duties = Readonly<Record<string, Duty>>;
 
 /** Jobs that keep state between ticks, or belong to parts that do. */
 export interface DutyParts {

@@ -10,8 +10,8 @@ import { findOldestProject, insertProject, listProjectIds } from '../db/access/p
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { takeLock } from '../db/locks.ts';
 import { migrate } from '../db/migrate.ts';
+import { newId } from '../parts/ids.ts';
 import { generateKey, verifyKey } from './access/key-text.ts';
-import { newId } from '../db/ids.ts';
 
 // The first start makes the project `default` and a key with all scopes, in a file that only the owner can read. Later
 // starts return both, as long as the key works; otherwise a new key replaces it. Processes that start at the same time

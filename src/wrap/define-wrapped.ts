@@ -13,7 +13,7 @@ import { parseDuration } from '../core/duration.ts';
 import type { WrapScope } from '../core/expression/evaluation.ts';
 import { compileFiles, type FileRules, openCallFiles, withDefaultUploads } from './call-files.ts';
 import { asObject, type Evaluate, type WrapCompiler } from './templates.ts';
-import type { WrapFile } from './wrap-file.ts';
+import type { WrapFile } from './wrap-fields.ts';
 import type { PreparedKind } from './wrap-kind.ts';
 
 interface Measure {

@@ -4,9 +4,9 @@ import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { StepActivityResult } from '../../src/activities/step-activities.ts';
 import { asStepActivity } from '../../src/activities/step-activities.ts';
+import type { StepEnd } from '../../src/core/workflow-payloads.ts';
 import { reportMs } from '../../src/core/workflow-payloads.ts';
-import type { StepControl } from '../../src/use-cases/steps/call.ts';
-import type { StepEnd, StepRequest } from '../../src/use-cases/steps/execution.ts';
+import type { StepControl, StepRequest } from '../../src/use-cases/steps/call.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 const request: StepRequest = { run_id: 'run_1', step_id: 'a', revision: 0 };

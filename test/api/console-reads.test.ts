@@ -11,7 +11,7 @@ import type { SkillWorth } from '../../src/contracts/skill.ts';
 import type { Claim } from '../../src/db/attempt/attempt.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';

@@ -4,7 +4,7 @@ import type { Problem } from '../../src/contracts/problem.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import type { Claim } from '../../src/db/attempt/attempt.ts';
 import { findDrift } from '../../src/db/money/budget-drift.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, execOn, registerInstance } from '../support/direct-calls.ts';
 import { aClaim, anEnd, claimAttempts, settleAttempt } from '../support/factories.ts';

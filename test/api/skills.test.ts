@@ -4,9 +4,9 @@ import type { Problem } from '../../src/contracts/problem.ts';
 import type { Skill, SkillUse } from '../../src/contracts/skill.ts';
 import { flagSkill } from '../../src/db/skill.ts';
 import { addSkillUses } from '../../src/db/skill-use.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
+import { createSkillMatcher } from '../../src/parts/skill-matcher.ts';
 import { learnSkill } from '../../src/use-cases/skills/learning.ts';
-import { createSkillMatcher } from '../../src/use-cases/skills/use.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 

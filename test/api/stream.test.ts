@@ -4,7 +4,7 @@ import type { RunFrame } from '../../src/contracts/event.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { keepWaiting } from '../../src/db/step/step-progress.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import {
   aClaim,

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { WebhookCreated, WebhookDelivery, WebhookList } from '../../src/contracts/webhook.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance, aRun } from '../support/factories.ts';
 import { waitFor } from '../support/wait.ts';

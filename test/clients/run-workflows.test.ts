@@ -4,7 +4,7 @@ import { openTemporal } from '../../src/clients/temporal/connection.ts';
 import { createRunWorkflows, type RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import { aloneWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
 import type { EscalateInput, RunPipelineInput } from '../../src/core/workflow-payloads.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { waitFor } from '../support/wait.ts';
 
 let client: Client;

@@ -8,7 +8,7 @@ import {
   type TemporalSchedules,
 } from '../../src/clients/temporal/schedules.ts';
 import { nextStarts, planStarts } from '../../src/core/calendar/starts.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 
 let client: Client;
 let schedules: TemporalSchedules;

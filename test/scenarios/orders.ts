@@ -1,5 +1,5 @@
 /** Calls to be made, with sensible defaults, and what became of them. */
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import type { CallOrder, CallReport } from '../support/router-messages.ts';
 
 /** Its key is new; it waits for a slot for long, is tried once, and nobody cancels it. */

@@ -13,7 +13,7 @@ import { toNanoUsd } from '../../src/core/money/nano-usd.ts';
 import { insertProject } from '../../src/db/access/project.ts';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { watchCommits } from '../support/commit-watch.ts';
 import { findDrift, findViolations } from '../support/invariants.ts';
 import {

@@ -5,7 +5,7 @@ import {
   type SchemaVetter,
   type SchemaVetterOptions,
 } from '../../src/schemas/schema-vetter.ts';
-import { aHeavySchema } from '../services/registry/heavy-schema.ts';
+import { aHeavySchema } from '../use-cases/registry/heavy-schema.ts';
 
 const vetters: SchemaVetter[] = [];
 function aVetter(options: SchemaVetterOptions): SchemaVetter {

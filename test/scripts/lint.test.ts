@@ -52,7 +52,7 @@ test('a transaction of a callback is not refused', async () => {
   expect(await lint({ 'src/a.ts': text })).toBe('');
 });
 
-test('files that import values of one another are refused; types may go round', async () => {
+test('files that import one another are refused, types too', async () => {
   const values = {
     'src/a.ts': "import { b } from './b.ts';\n\nexport const a = (): number => b();\n",
     'src/b.ts': "import { a } from './a.ts';\n\nexport const b = (): number => a();\n",
@@ -62,5 +62,5 @@ test('files that import values of one another are refused; types may go round', 
     'src/a.ts': "import type { B } from './b.ts';\n\nexport interface A {\n  readonly b: B;\n}\n",
     'src/b.ts': "import type { A } from './a.ts';\n\nexport interface B {\n  readonly a: A | null;\n}\n",
   };
-  expect(await lint(types)).toBe('');
+  expect(await lint(types)).toContain('This import is part of a cycle');
 });

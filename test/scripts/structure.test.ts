@@ -110,7 +110,7 @@ describe('layers', () => {
     expect([...open.keys()]).toEqual([]);
   });
 
-  test('folders of services that import one another in a circle are refused, a way through is not', () => {
+  test('folders of use cases that import one another in a circle are refused, a way through is not', () => {
     const files = {
       'src/use-cases/runs/a.ts': "import '../steps/b.ts';",
       'src/use-cases/steps/b.ts': "import '../money/c.ts';",
@@ -119,7 +119,11 @@ describe('layers', () => {
     expect(subjectsOf(checkOneWay, files)).toEqual([]);
     expect(
       subjectsOf(checkOneWay, { ...files, 'src/use-cases/money/c.ts': "import '../runs/a.ts';" }),
-    ).toEqual(['src/use-cases: runs -> steps', 'src/use-cases: steps -> money', 'src/use-cases: money -> runs']);
+    ).toEqual([
+      'src/use-cases: runs -> steps',
+      'src/use-cases: steps -> money',
+      'src/use-cases: money -> runs',
+    ]);
   });
 });
 

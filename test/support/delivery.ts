@@ -5,8 +5,8 @@ import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts'
 import { neverFrozen } from '../../src/core/call/freezes.ts';
 import type { Db } from '../../src/db/connect.ts';
 import type { DeliveryCtx } from '../../src/parts/delivery/deliveries.ts';
-import { newId } from '../../src/db/ids.ts';
-import { createStartMarks } from '../../src/use-cases/runs/delivery.ts';
+import { createStartMarks } from '../../src/parts/delivery/start-marks.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { aCallingKey, aProject, aRun } from './factories.ts';
 import { fakeWorkflows } from './run-workflows.ts';
 

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
+import type { ProjectKey } from '../../src/core/call/caller.ts';
 import { insertProject, type ProjectRow } from '../../src/db/access/project.ts';
 import {
   type AttemptEnd,
@@ -16,8 +17,7 @@ import type { Db } from '../../src/db/connect.ts';
 import type { InstanceColumns, InstanceRow } from '../../src/db/instance/instance.ts';
 import { insertRuns } from '../../src/db/run/run.ts';
 import type { RunOrigin } from '../../src/db/run/run-columns.ts';
-import type { ProjectKey } from '../../src/use-cases/access/caller.ts';
-import { newId, newToken } from '../../src/db/ids.ts';
+import { newId, newToken } from '../../src/parts/ids.ts';
 
 /** A key without limits that makes calls. */
 export function aCallingKey(key: Partial<ProjectKey> = {}): ProjectKey {

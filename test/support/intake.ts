@@ -3,12 +3,12 @@
 import type { Fleet } from '../../src/core/call/claim-search.ts';
 import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
-import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
-import type { FleetPoller } from '../../src/parts/fleet/fleet-poller.ts';
-import { createOwnMedia } from '../../src/parts/media/own-media.ts';
 import { type CheckCtx, createCheckedDefinitions } from '../../src/parts/definitions/definition-facts.ts';
 import { createKnownDefinitions } from '../../src/parts/definitions/known-definitions.ts';
+import type { FleetPoller } from '../../src/parts/fleet/fleet-poller.ts';
+import { createOwnMedia } from '../../src/parts/media/own-media.ts';
+import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
+import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
 import type { IntakeCtx } from '../../src/use-cases/runs/preparation.ts';
 
 /** Compiles schemas in the same thread. */

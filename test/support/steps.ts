@@ -9,25 +9,21 @@ import { pino } from 'pino';
 import { afterAll, beforeAll } from 'vitest';
 import { createFileMediaStore } from '../../src/clients/media/file-store.ts';
 import { ConfigSchema } from '../../src/config.ts';
+import type { WorkerCtx } from '../../src/context.ts';
 import { Registration } from '../../src/contracts/capability.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import { CancelSource } from '../../src/core/cancellation.ts';
 import type { InstanceSnapshot } from '../../src/core/routing/types.ts';
+import type { StepEnd } from '../../src/core/workflow-payloads.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls, type ThroughCache } from '../../src/parts/cache/cached-calls.ts';
-import type { WorkerCtx } from '../../src/context.ts';
-import { createMediaLibrary, type MediaLibrary } from '../../src/parts/media/media-library.ts';
+import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
 import { createRunContexts } from '../../src/parts/definitions/run-context.ts';
 import { createStepResults } from '../../src/parts/definitions/step-results.ts';
-import type { UnitInBatch } from '../../src/use-cases/steps/call.ts';
+import { createMediaLibrary, type MediaLibrary } from '../../src/parts/media/media-library.ts';
+import type { StepRequest, UnitInBatch } from '../../src/use-cases/steps/call.ts';
 import { type DecideRequest, decideSteps } from '../../src/use-cases/steps/conditions.ts';
-import {
-  executeStep,
-  type OpenForStep,
-  type StepEnd,
-  type StepRequest,
-} from '../../src/use-cases/steps/execution.ts';
-import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
+import { executeStep } from '../../src/use-cases/steps/execution.ts';
 import {
   executeInline,
   type InlineBatchResult,
@@ -82,7 +78,8 @@ export interface StepWorld {
   readonly eventsOf: (run: Pick<StoredRun, 'run_id'>) => Promise<string[]>;
 }
 
-const escalates: OpenForStep = () => Promise.reject(new Error('no step of these tests escalates'));
+const escalates: WorkerCtx['openForStep'] = () =>
+  Promise.reject(new Error('no step of these tests escalates'));
 
 /** Like a step without `cache`. */
 export const pastCache: ThroughCache = (_stepCall, { remainingMs }, call) => call(remainingMs);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { readTrace, traceIdOf } from '../../src/core/telemetry/trace-context.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { readResource, startSpanExport } from '../../src/telemetry/span-export.ts';
 import { createSpanIds, createTracing, spanIdOf } from '../../src/telemetry/tracing.ts';
 import { type SpanCollector, startSpanCollector } from '../support/span-collector.ts';

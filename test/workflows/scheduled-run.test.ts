@@ -12,7 +12,7 @@ import type {
   ScheduledStart,
   ScheduledSubmission,
 } from '../../src/core/workflow-payloads.ts';
-import { newId } from '../../src/db/ids.ts';
+import { newId } from '../../src/parts/ids.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -5,6 +5,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
+import type { ServerCtx } from '../../context.ts';
 import {
   explainMediaPath,
   formatMediaReference,
@@ -13,10 +14,9 @@ import {
   parseMediaPath,
 } from '../../contracts/media.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Caller } from '../../use-cases/access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
-import { requireJob } from '../../use-cases/jobs/jobs.ts';
 import type { OpenMedia } from '../../parts/media/media-library.ts';
+import type { Caller } from '../../use-cases/access/caller.ts';
+import { requireJob } from '../../use-cases/jobs/jobs.ts';
 import { byteStream } from '../input.ts';
 import { MediaFilePath } from '../parameters.ts';
 import { type Route, route } from '../route.ts';

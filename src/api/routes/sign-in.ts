@@ -4,16 +4,11 @@
  */
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
+import type { ServerCtx } from '../../context.ts';
 import { SignInOffer, type SignInRefusal } from '../../contracts/sign-in.ts';
 import { AppError } from '../../errors/app-error.ts';
-import {
-  beginSignIn,
-  finishSignIn,
-  offerOf,
-  type SignIn,
-  takeLogout,
-} from '../../use-cases/access/sign-in.ts';
-import type { ServerCtx } from '../../context.ts';
+import type { SignIn } from '../../parts/access/sign-in.ts';
+import { beginSignIn, finishSignIn, offerOf, takeLogout } from '../../use-cases/access/sign-in.ts';
 import { clearCookie, readCookie, sessionCookie, signInCookie, writeCookie } from '../authentication.ts';
 import { byteStream } from '../input.ts';
 import { type Route, route } from '../route.ts';

@@ -60,3 +60,8 @@ export function describeBeyond({ key_id, names }: CallingKey, name: string): str
   const allowed = (names ?? []).map((pattern) => `capability:call:${pattern}`).join(', ');
   return `${key_id} may not call ${name}, only by ${allowed}`;
 }
+
+/** A key that makes calls, in the project that pays for them. */
+export interface ProjectKey extends CallingKey {
+  readonly project_id: string;
+}

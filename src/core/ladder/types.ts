@@ -1,6 +1,8 @@
 /** The state, events and commands of the ladder: plain JSON, kept in a workflow and on the escalation's row. */
 import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import type { ResolvedEscalation } from '../definition/step-settings.ts';
 import type { FailureClass } from './classify-failure.ts';
 
 /** An element of `escalation_history`, with the fingerprint of its error, which has at most 8 KiB. */
@@ -120,3 +122,19 @@ export type LadderEvent =
   | { readonly type: 'unavailable' }
   | { readonly type: 'timed_out' }
   | { readonly type: 'cancel_requested' };
+
+/** A failure that a corrected input may cure. */
+export interface FailedStep {
+  readonly run_id: string;
+  readonly step_id: string;
+  /** 0 = the step as a whole. */
+  readonly item: number;
+  readonly revision: number;
+  readonly project_id: string;
+  readonly pipeline: string;
+  readonly capability: string;
+  readonly tags: readonly string[];
+  readonly input: JsonObject;
+  readonly failure: Failure;
+  readonly policy: ResolvedEscalation;
+}

@@ -27,13 +27,13 @@ function trimLine(line: string): string {
   return line.replace(/^[\t\f\r ]+|(?<![\t\f\r ])[\t\f\r ]+$/g, '');
 }
 
-interface Part {
+interface ErrorPart {
   readonly kind: 'quoted' | 'url' | 'path' | 'number' | 'name' | 'space' | 'text';
   readonly text: string;
 }
 
 /** The first pattern that matches at a position wins. */
-const partPatterns: readonly (readonly [Part['kind'], RegExp])[] = [
+const partPatterns: readonly (readonly [ErrorPart['kind'], RegExp])[] = [
   ['space', /[\t\f\r ]+/y],
   ['text', /(?<=[{,][\t ]*)"[A-Za-z0-9_]{1,40}"(?=[\t ]*:)/y], // a JSON key locates the error
   ['quoted', /"[^"\n]*"|`[^`\n]*`|(?<![A-Za-z0-9])'[^'\n]*'(?![A-Za-z0-9])/y],
@@ -46,8 +46,8 @@ const partPatterns: readonly (readonly [Part['kind'], RegExp])[] = [
   ['text', /[\s\S]/uy],
 ];
 
-function splitLine(line: string): Part[] {
-  const parts: Part[] = [];
+function splitLine(line: string): ErrorPart[] {
+  const parts: ErrorPart[] = [];
   for (let at = 0; at < line.length; ) {
     const found = readPart(line, at);
     parts.push(found);
@@ -61,7 +61,7 @@ function isSentence(quoted: string): boolean {
   return quoted.split(' ').length > 3 || errorLike.test(quoted);
 }
 
-function readPart(line: string, at: number): Part {
+function readPart(line: string, at: number): ErrorPart {
   for (const [kind, pattern] of partPatterns) {
     pattern.lastIndex = at;
     const text = pattern.exec(line)?.[0];
@@ -70,14 +70,14 @@ function readPart(line: string, at: number): Part {
   return { kind: 'text', text: line.slice(at) };
 }
 
-function isValue({ kind }: Part): boolean {
+function isValue({ kind }: ErrorPart): boolean {
   return kind === 'quoted' || kind === 'number';
 }
 
 /** Values with nothing but commas and conjunctions between them: `"mp4", "webm" or "ogg"`. */
-function findListed(parts: readonly Part[]): ReadonlySet<Part> {
-  const listed = new Set<Part>();
-  let last: Part | null = null;
+function findListed(parts: readonly ErrorPart[]): ReadonlySet<ErrorPart> {
+  const listed = new Set<ErrorPart>();
+  let last: ErrorPart | null = null;
   let isJoined = false;
   for (const part of parts) {
     if (isValue(part)) {
@@ -111,7 +111,7 @@ function writePattern(line: string): string {
 }
 
 /** @param group the opening of a value's group */
-function writePart({ kind, text }: Part, group: string): string {
+function writePart({ kind, text }: ErrorPart, group: string): string {
   switch (kind) {
     case 'space':
       return '\\s+';

@@ -327,3 +327,8 @@ export function preventClaim(db: Db, claim: Claim): Promise<boolean> {
     },
   );
 }
+
+/** The Idempotency-Key of a step's calls. */
+export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string {
+  return `${run_id}.${step_id}.${item}.${revision}`;
+}

@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdviseAnswer } from '../../contracts/escalation.ts';
 import type { Json } from '../../contracts/primitives.ts';
+import type { ProjectKey } from '../../core/call/caller.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -18,9 +19,8 @@ import {
   releaseKey,
   takeOverKey,
 } from '../../db/idempotency.ts';
-import type { ProjectKey } from '../../use-cases/access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
-import { newToken } from '../../db/ids.ts';
+import type { KeyRenewer } from '../calls/open-calls.ts';
+import { newToken } from '../ids.ts';
 
 interface SharedCalls<Result> {
   /** Joins the open call, or begins it. @param begin its signal aborts when every caller has disconnected */
@@ -100,7 +100,13 @@ export interface AdviceCache {
 const request = 'POST /advise';
 const pollMs = 200;
 
-export function createAdviceCache({ db, keyRenewer }: Pick<ServerCtx, 'db' | 'keyRenewer'>): AdviceCache {
+export function createAdviceCache({
+  db,
+  keyRenewer,
+}: {
+  readonly db: Db;
+  readonly keyRenewer: KeyRenewer;
+}): AdviceCache {
   const flights = createSharedCalls<LevelAdvice>();
 
   const keep: AdviceCache['keep'] = (project_id, request_sha256, advice) =>

@@ -14,11 +14,11 @@ import {
 } from '../../core/cache.ts';
 import type { ResolvedCache } from '../../core/definition/step-settings.ts';
 import type { Db } from '../../db/connect.ts';
-import type { FleetPoller } from '../fleet/fleet-poller.ts';
-import type { OwnMedia } from '../media/own-media.ts';
-import type { MediaLibrary } from '../media/media-library.ts';
-import { listPresentSpecs, type SchemaValidator, type SpecTarget, specTargetOf } from '../fleet/specs.ts';
 import type { StepResults } from '../definitions/step-results.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import { listPresentSpecs, type SchemaValidator, type SpecTarget, specTargetOf } from '../fleet/specs.ts';
+import type { MediaLibrary } from '../media/media-library.ts';
+import type { OwnMedia } from '../media/own-media.ts';
 
 /** The parts of the context that find and store cached results. */
 export interface CacheParts {

@@ -25,9 +25,9 @@ import {
 } from '../../db/attempt/cached-result.ts';
 import { endCachedStep } from '../../db/attempt/cached-step.ts';
 import { isUnavailable } from '../../errors/app-error.ts';
-import { attemptIdOf, decisionIdOf, newId } from '../../db/ids.ts';
+import type { CallSecrets } from '../calls/routed-call.ts';
 import type { RunContext } from '../definitions/run-context.ts';
-import type { CallSecrets } from '../../use-cases/secrets/step-secrets.ts';
+import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';
 import { type CacheParts, type CallKeys, digestOf } from './call-key.ts';
 
 /**

@@ -5,12 +5,12 @@
  * the limit and a tenth of it for each process.
  */
 import { LRUCache } from 'lru-cache';
+import type { Config } from '../../config.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { trimCachedAnswers } from '../../db/attempt/cached-answer.ts';
-import type { Db } from '../../db/connect.ts';
 import { trimKeptAnswers } from '../../db/idempotency.ts';
 import { toJson } from '../../db/statements.ts';
-import type { Ctx } from '../../context.ts';
+import type { PartBase } from '../part.ts';
 
 export interface AnswerKeeper {
   /** Why an answer is too large for the cache; null: it is not, and is counted. */
@@ -18,7 +18,7 @@ export interface AnswerKeeper {
   /** Counts an answer that is about to be kept. */
   count(projectId: string, answer: Json): void;
   /** Resolves when nothing is being removed. */
-  settled(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** What a repeated request is answered whose answer was removed. */
@@ -37,9 +37,8 @@ function sizeOf(answer: Json): number {
   return Buffer.byteLength(toJson(answer));
 }
 
-interface KeeperParts extends Pick<Ctx, 'logger'> {
-  readonly db: Db;
-  readonly config: Pick<Ctx['config'], 'KEPT_ANSWER_BYTES' | 'KEPT_ANSWERS_BYTES_PER_PROJECT'>;
+interface KeeperParts extends PartBase {
+  readonly config: Pick<Config, 'KEPT_ANSWER_BYTES' | 'KEPT_ANSWERS_BYTES_PER_PROJECT'>;
 }
 
 /** @returns whether it succeeded */
@@ -89,6 +88,6 @@ export function createAnswerKeeper(parts: KeeperParts): AnswerKeeper {
       return null;
     },
     count: (projectId, answer) => add(projectId, sizeOf(answer)),
-    settled: async () => void (await Promise.all(underWay.values())),
+    close: async () => void (await Promise.all(underWay.values())),
   };
 }

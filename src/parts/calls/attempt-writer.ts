@@ -16,7 +16,7 @@ import {
 } from '../../db/attempt/attempt.ts';
 import { type LeasedCall, recordCalls } from '../../db/attempt/slot-lease.ts';
 import type { Db } from '../../db/connect.ts';
-import type { Ctx } from '../../context.ts';
+import type { PartBase } from '../part.ts';
 
 /**
  * Writes items to the database in micro-batches: items of one turn of the event loop go out together, and items that
@@ -108,10 +108,10 @@ export function createBatchWriter<Item, Result>(
 interface StoreRetries {
   /** @throws the last error of the write, when it is given up */
   retryUntilStored<Result>(write: () => Promise<Result>): Promise<Result>;
-  /** Starts the shutdown: a write that does not succeed within some seconds is given up. */
-  finish(): void;
-  /** Finishes, and resolves when no write is in flight. */
-  settled(): Promise<void>;
+  /** A write that does not succeed within this time and some seconds is given up. */
+  retire(graceMs: number): void;
+  /** Retires at once, and resolves when no write is in flight. */
+  close(): Promise<void>;
 }
 
 interface StoreRetryOptions {
@@ -154,8 +154,8 @@ export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions):
       }
     }
   };
-  const finish = (): void => {
-    endsAt = Math.min(endsAt, performance.now() + graceMs);
+  const retire = (afterMs: number): void => {
+    endsAt = Math.min(endsAt, performance.now() + afterMs + graceMs);
   };
   return {
     retryUntilStored: (write) => {
@@ -165,9 +165,9 @@ export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions):
       task.then(end, end);
       return task;
     },
-    finish,
-    settled: async () => {
-      finish();
+    retire,
+    close: async () => {
+      retire(0);
       while (open.size > 0) await Promise.allSettled(open.members());
     },
   };
@@ -194,10 +194,10 @@ export interface AttemptWriter {
    * @returns false: the call is open and has no slot any more
    */
   record(call: LeasedCall, isPatient: boolean): Promise<boolean>;
-  /** Starts the shutdown: a write that does not succeed within some seconds is given up. */
-  finish(): void;
+  /** A write that does not succeed within this time and some seconds is given up. */
+  retire(graceMs: number): void;
   /** Resolves when everything is written, or given up at shutdown. */
-  settled(): Promise<void>;
+  close(): Promise<void>;
 }
 
 const maxItems = 64;
@@ -251,8 +251,8 @@ function createRecordWriter(db: Db): BatchWriter<LeasedCall, boolean> {
   });
 }
 
-export function createAttemptWriter({ db, logger }: Pick<Ctx, 'db' | 'logger'>): AttemptWriter {
-  const { retryUntilStored, finish, settled } = createStoreRetries({ isItemsFault, logger });
+export function createAttemptWriter({ db, logger }: PartBase): AttemptWriter {
+  const { retryUntilStored, retire, close } = createStoreRetries({ isItemsFault, logger });
   const createWriter = (isDurable: boolean) =>
     createBatchWriter<Item, ClaimResult | EndResult>({
       send: (items) => send(db, items, isDurable),
@@ -280,7 +280,7 @@ export function createAttemptWriter({ db, logger }: Pick<Ctx, 'db' | 'logger'>):
         if (!(await preventClaim(db, claim))) await settle(end, isDurable, false);
       }),
     record: (call, isPatient) => retryUntilStored(() => records.push(call, isPatient)),
-    finish,
-    settled,
+    retire,
+    close,
   };
 }

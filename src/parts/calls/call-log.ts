@@ -11,13 +11,13 @@ import type { StepLogData } from '../../contracts/event.ts';
 import type { CallLog } from '../../core/call/log-lines.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { insertStepLog, type StepLogLine } from '../../db/step/step-progress.ts';
-import type { Ctx } from '../../context.ts';
-import type { LogOrigin } from '../../use-cases/routing/routed-call.ts';
+import type { PartBase } from '../part.ts';
+import type { LogOrigin } from './routed-call.ts';
 
 export interface CallLogWriter {
   open(step: StepKey, origin: LogOrigin): CallLog;
   /** Resolves when everything is written, or given up. */
-  settled(): Promise<void>;
+  close(): Promise<void>;
 }
 
 interface WaitingLine extends Omit<StepLogLine, 'age_ms'> {
@@ -69,7 +69,7 @@ async function writeBatch(
   }
 }
 
-type LogCtx = Pick<Ctx, 'db' | 'logger'>;
+type LogCtx = PartBase;
 
 interface WaitingRoom {
   size(): number;
@@ -165,6 +165,6 @@ export function createCallLogWriter(ctx: LogCtx): CallLogWriter {
         },
       };
     },
-    settled: queue.settled,
+    close: queue.settled,
   };
 }

@@ -4,31 +4,32 @@
  * the queue joins it. If another process makes the call, the execution waits for that process.
  */
 
-import { setTimeout as pause } from 'node:timers/promises';
 import type { CallProgress } from '../../core/call/outcome.ts';
-import { CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
-import { isHeld, loseOpenAttempt, type StepKey } from '../../db/attempt/attempt.ts';
-import type { Db } from '../../db/connect.ts';
-import { callKeyOf, type StepControl } from '../../use-cases/steps/call.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import { callKeyOf, type StepKey } from '../../db/attempt/attempt.ts';
+
+/** Who waits for the end of a step. */
+interface Listener {
+  readonly signal: CancelSignal;
+  readonly onProgress?: (progress: CallProgress) => void;
+}
 
 export interface InFlightSteps<End> {
   /**
    * Begins a step, unless it is in flight; resolves to its end. The step is in flight until it ends or is asked to
    * stop.
    */
-  begin(
-    key: StepKey,
-    work: (control: Pick<StepControl, 'signal' | 'onProgress'>) => Promise<End>,
-  ): Promise<End>;
+  begin(key: StepKey, work: (control: Listener) => Promise<End>): Promise<End>;
   /** @returns the end of a step that is in flight here; null when it is not */
-  join(key: StepKey, control: Pick<StepControl, 'signal' | 'onProgress'>): Promise<End> | null;
-  /** B13: the process is about to stop: batches begin nothing more, so that other workers continue the runs. */
-  retire(): void;
+  join(key: StepKey, control: Listener): Promise<End> | null;
+  /**
+   * B13: the process is about to stop: batches begin nothing more, so that other workers continue the runs.
+   * @param graceMs after this time, all steps are asked to stop
+   */
+  retire(graceMs: number): void;
   isRetiring(): boolean;
-  /** Asks all steps to stop, at shutdown. */
-  abandon(): void;
   /** Resolves when no step is in flight. */
-  settled(): Promise<void>;
+  close(): Promise<void>;
 }
 
 interface InFlightStep<End> {
@@ -41,6 +42,9 @@ interface InFlightStep<End> {
 export function createInFlightSteps<End>(): InFlightSteps<End> {
   const inFlight = new Map<string, InFlightStep<End>>();
   let isRetiring = false;
+  const abandon = (): void => {
+    for (const { source } of inFlight.values()) source.abort('abandoned');
+  };
   return {
     begin: (key, work) => {
       const name = callKeyOf(key);
@@ -61,36 +65,14 @@ export function createInFlightSteps<End>(): InFlightSteps<End> {
       const stopListening = onCancel(signal, () => call.source.abort(signal.reason));
       return call.end.finally(stopListening);
     },
-    retire: () => {
+    retire: (graceMs) => {
       isRetiring = true;
+      if (graceMs === 0) abandon();
+      else setTimeout(abandon, graceMs).unref();
     },
     isRetiring: () => isRetiring,
-    abandon: () => {
-      for (const { source } of inFlight.values()) source.abort('abandoned');
-    },
-    settled: async () => {
+    close: async () => {
       await Promise.allSettled([...inFlight.values()].map(({ end }) => end));
     },
   };
-}
-
-const pauseMs = 250;
-
-/**
- * Waits while another process makes the call of a step: a batch has begun it, or Temporal has dispatched the step again
- * after late heartbeats. A dead process holds the step until its lease expires; a process whose step is cancelled loses
- * it and ends the call.
- *
- * @returns the control with the remaining time of the step
- */
-export async function waitForHolder(db: Db, key: StepKey, control: StepControl): Promise<StepControl> {
-  const name = callKeyOf(key);
-  const { signal } = control;
-  const deadline = performance.now() + control.remainingMs;
-  while (await isHeld(db, [name])) {
-    if (signal.reason === 'cancelled') await loseOpenAttempt(db, name);
-    if (signal.aborted || performance.now() > deadline) break;
-    await pause(pauseMs, undefined, { signal: toAbortSignal(signal) }).catch(() => undefined);
-  }
-  return { ...control, remainingMs: Math.max(0, deadline - performance.now()) };
 }

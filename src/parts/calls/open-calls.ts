@@ -1,11 +1,12 @@
 /**
  * The open calls of a process that have a waiting caller, which it settles before it stops, and their Idempotency-Keys.
  */
+
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { OpenSet } from '../../core/open-set.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
-import type { Ctx } from '../../context.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
+import type { PartBase } from '../part.ts';
 
 export interface OpenCalls {
   /**
@@ -49,7 +50,7 @@ export type KeyRenewer = LeaseRenewer<KeyHold>;
 /** A key that is not renewed for 10 s may be taken over. */
 const keyRenewalMs = 2_500;
 
-export function createKeyRenewer({ db, logger }: Pick<Ctx, 'db' | 'logger'>): KeyRenewer {
+export function createKeyRenewer({ db, logger }: PartBase): KeyRenewer {
   return createLeaseRenewer<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,

@@ -5,6 +5,7 @@
  * docs/contributing/leased-slots.md, the rules of asking in core/routing/slot-leases.ts.
  */
 
+import type { FreezeClock } from '../../core/call/freezes.ts';
 import { OpenSet } from '../../core/open-set.ts';
 import {
   beginAsking,
@@ -26,7 +27,10 @@ import {
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { AttemptEnd, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import { type LeasedCall, leaseSlots, wantSlots } from '../../db/attempt/slot-lease.ts';
-import type { Ctx } from '../../context.ts';
+import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
+import type { FleetPoller } from '../fleet/fleet-poller.ts';
+import type { PartBase } from '../part.ts';
+import type { AttemptWriter } from './attempt-writer.ts';
 
 /** A call on a leased slot. */
 export interface SlotUse {
@@ -47,7 +51,13 @@ export interface SlotLeases {
   close(): Promise<void>;
 }
 
-type SlotLeasesCtx = Pick<Ctx, 'db' | 'fleet' | 'freezes' | 'attemptWriter' | 'leases' | 'logger'>;
+interface SlotLeasesCtx extends PartBase {
+  readonly fleet: FleetPoller;
+  readonly freezes: FreezeClock;
+  readonly attemptWriter: AttemptWriter;
+  /** Of calls that have a row. */
+  readonly leases: LeaseRenewer<Claim>;
+}
 
 /** The lease on one instance, and the traffic that it is for. */
 interface HeldLease {

@@ -6,19 +6,36 @@
  * Each kind of row is one declaration, beside the service that writes it; this engine serves them all.
  */
 import pLimit, { type LimitFunction } from 'p-limit';
+import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
+import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { Config } from '../../config.ts';
+import type { FreezeClock } from '../../core/call/freezes.ts';
 import type { Db } from '../../db/connect.ts';
 import type { DeliveredPage } from '../../db/statements.ts';
-import type { ServerCtx, TemporalParts } from '../../context.ts';
+import type { PartBase } from '../part.ts';
+import type { MarkStart } from './start-marks.ts';
 
 /** The process that wrote a row delivers it within this time, or not at all: maintenance looks for older rows. */
 export const overdueMs = 3_000;
 /** How many rows of a kind a maintenance tick delivers. */
 export const deliveryBatch = 200;
 
-/** The parts of the server's context that deliveries need. */
-export interface DeliveryCtx
-  extends Pick<ServerCtx, 'db' | 'freezes' | 'logger' | 'outbox' | 'markStart' | 'publicUrl' | 'consoleUrl'> {
+/** The server's clients of Temporal. */
+export interface TemporalParts {
+  readonly workflows: RunWorkflows;
+  readonly schedules: TemporalSchedules;
+  readonly namespace: string;
+  /** The id of the key that encrypts new payloads. */
+  readonly payloadKey: string;
+}
+
+/** The parts of a server that deliveries need. */
+export interface DeliveryCtx extends PartBase {
+  readonly freezes: FreezeClock;
+  readonly outbox: Outbox;
+  readonly markStart: MarkStart;
+  readonly publicUrl: () => string;
+  readonly consoleUrl: () => string;
   readonly config: Pick<Config, 'HEARTBEAT_TIMEOUT_MS' | 'LEASE_MS' | 'ENGINE_VERSION' | 'HISTORY_EVENTS'>;
   readonly temporal: Pick<TemporalParts, 'workflows' | 'schedules' | 'payloadKey'>;
 }

@@ -9,7 +9,7 @@ import { within } from '../../core/pacing.ts';
 export interface LeaseRenewer<Hold> {
   /** @param onLost called once when another process has taken the lease @returns ends the renewal */
   hold(hold: Hold, onLost: () => void): () => void;
-  stop(): void;
+  close(): void;
 }
 
 export interface LeaseRenewerOptions<Hold> {
@@ -62,7 +62,7 @@ export function createLeaseRenewer<Hold>({
       const entry = held.add({ hold, onLost });
       return () => held.remove(entry);
     },
-    stop: () => {
+    close: () => {
       if (timer !== null) clearTimeout(timer);
     },
   };

@@ -5,6 +5,7 @@
  */
 import type { Logger } from 'pino';
 import { RunEvent } from '../../contracts/event.ts';
+import { present } from '../../contracts/present.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -16,12 +17,11 @@ import {
   readHorizon,
 } from '../../db/run/event.ts';
 import { createFollowPoll, type Timing } from './follow-poll.ts';
-import { present } from '../../contracts/present.ts';
 
 export interface EventFeed {
   /** Events after number `after`, then new ones as they happen, until `signal` aborts. */
   watch(runId: string, after: number, signal: CancelSignal): AsyncIterable<RunEvent>;
-  stop(): void;
+  close(): void;
 }
 
 interface Watcher {
@@ -134,7 +134,7 @@ export function createEventFeed({
         watchers.delete(watcher);
       }
     },
-    stop: () => {
+    close: () => {
       rounds.stop();
       watchers.clear();
     },

@@ -5,14 +5,11 @@
  */
 
 import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
-import { longestPauseMs } from '../../core/pacing.ts';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
-import { listNewEvents, readHorizon } from '../../db/run/event.ts';
-import type { LogSpan } from '../../db/run/run-list.ts';
-import type { Ctx } from '../../context.ts';
+import { type listNewEvents, readHorizon } from '../../db/run/event.ts';
+import type { PartBase } from '../part.ts';
 import { createFollowPoll, realTiming, type Timing } from './follow-poll.ts';
-import { compareInstances, createProjectFrames, type FrameCtx, type HeldCalls, isWanted } from '../../use-cases/stream/frames.ts';
 
 /**
  * The position of a stream: it has sent all states at one horizon of transactions, and every event that was committed
@@ -58,10 +55,6 @@ export function earlierOf(one: StreamPosition, other: StreamPosition): StreamPos
   return { ...first, events: lesser(first.events, second.events) };
 }
 
-// One poll of the stream, from one horizon of transactions to the next, for all watchers. Each poll reads the events of
-// the watched runs. States are read at the idle rate, however fast the polls are; states without a transaction id once
-// a second.
-
 export type NewEvents = Awaited<ReturnType<typeof listNewEvents>>;
 
 export interface StreamRound {
@@ -81,7 +74,7 @@ export interface StreamWatcher {
   readonly take: (round: StreamRound) => void;
 }
 
-interface RoundReader {
+export interface RoundReader {
   /** Reads the present state before the first poll of a project, which then sends differences only. */
   prepare(projectId: string): Promise<void>;
   read(before: StreamPosition, watchers: readonly StreamWatcher[]): Promise<StreamRound>;
@@ -89,81 +82,26 @@ interface RoundReader {
   forget(): void;
 }
 
-async function readEvents(db: Db, span: LogSpan, watchers: readonly StreamWatcher[]): Promise<NewEvents> {
-  const runIds = [...new Set(watchers.flatMap((watcher) => watcher.runIds))];
-  return span.from === span.to || runIds.length === 0 ? [] : listNewEvents(db, runIds, span);
-}
-
-const slowMs = 1_000;
-/** A timer may be early by this much. */
-const slackMs = 5;
-
-/** @returns true at most once in `everyMs` */
-function createPace(everyMs: number, now: () => number): () => boolean {
-  let lastAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    const at = now();
-    if (at - lastAt < everyMs - slackMs) return false;
-    lastAt = at;
-    return true;
-  };
-}
-
-/** @param now milliseconds of a monotonic clock */
-function createRoundReader(ctx: FrameCtx, now: () => number): RoundReader {
-  const { db } = ctx;
-  const projects = createProjectFrames(ctx);
-  const isStandingDue = createPace(longestPauseMs, now);
-  const isSlowDue = createPace(slowMs, now);
-  let held: HeldCalls = new Map();
-
-  const readInstances = async (since: string): Promise<readonly InstanceRow[]> => {
-    const compared = await compareInstances(db, since, held);
-    held = compared.held;
-    return compared.rows;
-  };
-
-  return {
-    prepare: projects.prepare,
-    read: async (before, watchers) => {
-      const at = new Date();
-      const to = await readHorizon(db);
-      const events = await readEvents(db, { from: before.events, to }, watchers);
-      if (!isStandingDue())
-        return { position: { ...before, events: to }, events, instances: [], ofProject: new Map() };
-      const span = { from: before.horizon, to, since: before.at, isSlow: isSlowDue() };
-      const ofProject = new Map<string, readonly StreamFrame[]>();
-      for (const projectId of new Set(watchers.map((watcher) => watcher.projectId))) {
-        const own = watchers.filter((watcher) => watcher.projectId === projectId);
-        ofProject.set(projectId, await projects.read(projectId, span, own));
-      }
-      const instances = isWanted(watchers, 'instances') ? await readInstances(span.from) : [];
-      return { position: positionAt(to, at), events, instances, ofProject };
-    },
-    forget: () => {
-      projects.forget();
-      held = new Map();
-    },
-  };
-}
-
 export interface StreamFeed {
   /** @returns the position of the first poll for the watcher */
   add(watcher: StreamWatcher): Promise<StreamPosition>;
   remove(watcher: StreamWatcher): void;
-  stop(): void;
+  close(): void;
 }
 
 async function standNow(db: Db): Promise<StreamPosition> {
   return positionAt(await readHorizon(db), new Date());
 }
 
-type FeedCtx = FrameCtx & Pick<Ctx, 'logger'>;
+interface FeedParts extends PartBase {
+  /** @param now milliseconds of a monotonic clock */
+  readonly createReader: (now: () => number) => RoundReader;
+}
 
-export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): StreamFeed {
-  const { db, logger } = ctx;
+export function createStreamFeed(parts: FeedParts, timing: Timing = realTiming): StreamFeed {
+  const { db, logger, createReader } = parts;
   const watchers = new Set<StreamWatcher>();
-  const reader = createRoundReader(ctx, timing.now);
+  const reader = createReader(timing.now);
   let position: StreamPosition | null = null;
   let running: Promise<boolean> = Promise.resolve(false);
 
@@ -194,7 +132,7 @@ export function createStreamFeed(ctx: FeedCtx, timing: Timing = realTiming): Str
       return position;
     },
     remove: (watcher) => void watchers.delete(watcher),
-    stop: () => {
+    close: () => {
       rounds.stop();
       watchers.clear();
     },

@@ -17,7 +17,7 @@ import {
 } from '../../db/instance/capability-name.ts';
 import { pollInstances } from '../../db/instance/instance-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { newToken } from '../../db/ids.ts';
+import { newToken } from '../ids.ts';
 import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view.ts';
 
 interface SlotWaiters {
@@ -69,7 +69,7 @@ interface PollLoop {
   /** Resolves after the first poll, even when it failed. */
   start(): Promise<void>;
   /** Resolves when no poll is in flight. */
-  stop(): Promise<void>;
+  close(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the poll throws */
   refresh(): Promise<void>;
 }
@@ -129,7 +129,7 @@ function createPollLoop({ poll, intervalMs, logger }: PollLoopOptions): PollLoop
       isStarted = true;
       return repeat();
     },
-    stop: async () => {
+    close: async () => {
       isStarted = false;
       if (timer !== null) clearTimeout(timer);
       await settled();
@@ -142,7 +142,7 @@ export interface FleetPoller {
   readonly holder: string;
   /** Reads all instances, then keeps polling. Resolves after the first poll, also when it failed. */
   start(): Promise<void>;
-  stop(): Promise<void>;
+  close(): Promise<void>;
   /** Resolves after a poll that began after this call. @throws what the database throws */
   refresh(): Promise<void>;
   /** The fleet of a project; null: of one that has no instance of its own. */

@@ -2,6 +2,7 @@
  * Collects call durations and outcomes and writes them about every two seconds by one statement. Speed is an estimate:
  * a report that cannot be written is dropped, not queued.
  */
+
 import {
   averageWeights,
   noCalls,
@@ -10,19 +11,19 @@ import {
   observeCall,
 } from '../../core/routing/observed-calls.ts';
 import { foldSpeedReports } from '../../db/instance/instance-calls.ts';
-import type { Ctx } from '../../context.ts';
+import type { PartBase } from '../part.ts';
 
 export interface SpeedRecorder {
   recordCall(instanceId: string, call: ObservedCall): void;
   /** Writes the collected records. @throws the database's errors */
   flush(): Promise<void>;
   /** Writes the collected records and ends. */
-  stop(): Promise<void>;
+  close(): Promise<void>;
 }
 
 const intervalMs = 2_000;
 
-export function createSpeedRecorder({ db, logger }: Pick<Ctx, 'db' | 'logger'>): SpeedRecorder {
+export function createSpeedRecorder({ db, logger }: PartBase): SpeedRecorder {
   let seen = new Map<string, ObservedCalls>();
   let timer: NodeJS.Timeout | null = null;
 
@@ -51,6 +52,6 @@ export function createSpeedRecorder({ db, logger }: Pick<Ctx, 'db' | 'logger'>):
       timer ??= setTimeout(flushQuietly, intervalMs).unref();
     },
     flush,
-    stop: flushQuietly,
+    close: flushQuietly,
   };
 }

@@ -1,7 +1,7 @@
 /** `capstan recover`: resumes the work in a restored database, with a Temporal that may be empty. */
 import type { Config } from '../../config.ts';
-import { type RecoveryOptions, recoverFromRestore, type WholeRecovery } from '../maintenance.ts';
 import { readKeyActs } from '../../use-cases/recovery/lost-acts.ts';
+import { type RecoveryOptions, recoverFromRestore, type WholeRecovery } from '../maintenance.ts';
 
 export type { WholeFindings, WholeRecovery } from '../maintenance.ts';
 

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
+import type { ServerCtx } from '../../context.ts';
 import { AuditEntry, type AuditQuery } from '../../contracts/access.ts';
+import { present } from '../../contracts/present.ts';
 import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import type { ServerCtx } from '../../context.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
-import { present } from '../../contracts/present.ts';
 import { type Caller, isOperator } from './caller.ts';
 
 function toEntry(row: AuditRow): AuditEntry {

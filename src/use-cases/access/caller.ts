@@ -7,14 +7,21 @@
 import { hash } from 'node:crypto';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { KeyScope, NamedScope, Scope } from '../../contracts/access.ts';
-import { type CallingKey, coversName, describeBeyond, mayCallName } from '../../core/call/caller.ts';
+import {
+  type CallingKey,
+  coversName,
+  describeBeyond,
+  mayCallName,
+  type ProjectKey,
+} from '../../core/call/caller.ts';
 import { scopesByProject } from '../../core/group-grants.ts';
 import { type CallSource, scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { findTakenIds } from '../../db/access/person.ts';
 import type { SessionHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type HolderRates, toRates } from '../../parts/access/key-rates.ts';
+import { toRates } from '../../parts/access/key-rates.ts';
+import type { KeyHolder } from '../../parts/access/verified-keys.ts';
 
 /** A verified key, or a person, working in one of its projects. */
 export interface Caller extends KeyHolder {
@@ -128,11 +135,6 @@ export function requireName(
   );
 }
 
-/** A key that makes calls, in the project that pays for them. */
-export interface ProjectKey extends CallingKey {
-  readonly project_id: string;
-}
-
 /** What a request names beside its key: for budgets and costs. */
 export type CallMarks = Omit<CallSource, 'keyId'>;
 
@@ -175,22 +177,6 @@ export function requireProjects({ key_id, projects }: KeyHolder, wanted: readonl
   const foreign = wanted.filter((project) => !projects.includes(project));
   if (foreign.length === 0) return;
   throw new AppError('forbidden', `${key_id} does not hold ${foreign.slice(0, 5).join(', ')}`);
-}
-
-/** The sender of a request: a key or a person, with its rights and projects. */
-export interface KeyHolder {
-  /** The id of the key or of the person; audit log and rows name the actor by it. */
-  readonly key_id: string;
-  /** All scopes of a person, over all projects; `selectProject` selects those that count. */
-  readonly scopes: ReadonlySet<KeyScope>;
-  /** At least one; the first is the default. */
-  readonly projects: readonly string[];
-  /** Absent: a key, whose scopes are the same everywhere. */
-  readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
-  /** Absent: none. */
-  readonly rates?: HolderRates;
-  /** The proof in the request; absent: the key's present secret. */
-  readonly shown?: 'former secret' | 'session';
 }
 
 /** Null when there is no project left in which the person has a right. */

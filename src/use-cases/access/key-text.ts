@@ -7,8 +7,8 @@ import { createHash, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { findLiveKey, type KeyRow } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
-import type { KeyHolder } from './caller.ts';
 import { toRates } from '../../parts/access/key-rates.ts';
+import type { KeyHolder } from '../../parts/access/verified-keys.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 

@@ -8,7 +8,9 @@
  */
 
 import type { Config } from '../../config.ts';
+import type { Ctx } from '../../context.ts';
 import { Key, type KeyCreated, type KeyRequest, type KeyRevoked } from '../../contracts/access.ts';
+import { present } from '../../contracts/present.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import {
   findKeyOf,
@@ -28,9 +30,8 @@ import type { Db } from '../../db/connect.ts';
 import { listErasing } from '../../db/deletion/erasure.ts';
 import { takeLock } from '../../db/locks.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
+import { forgetKeys } from '../../parts/access/verified-keys.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { present } from '../../contracts/present.ts';
 import {
   type Caller,
   isOperator,
@@ -41,7 +42,7 @@ import {
   toHolder,
 } from './caller.ts';
 import { generateKey, generateSecret } from './key-text.ts';
-import { forgetKeys, type KeyCtx } from './verified-keys.ts';
+import type { KeyCtx } from './verified-keys.ts';
 
 interface ModeCtx {
   readonly config: Pick<Config, 'CAPSTAN_MODE'>;

@@ -4,9 +4,9 @@
  * read or make them.
  */
 
-import { deriveCipherKey, seal, unseal } from '../../clients/cipher.ts';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../clients/openid-provider.ts';
+import type { Ctx } from '../../context.ts';
 import { sessionHours } from '../../contracts/bounds.ts';
 import type { Grant, GroupRules, SignInRefused } from '../../contracts/sign-in.ts';
 import { findPerson, type PersonRow } from '../../db/access/person.ts';
@@ -21,8 +21,8 @@ import {
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { takeLock } from '../../db/locks.ts';
-import type { Ctx } from '../../context.ts';
-import { newId } from '../../db/ids.ts';
+import type { KeptTokens, Sealed } from '../../parts/access/sign-in.ts';
+import { newId } from '../../parts/ids.ts';
 import { digestOf, randomSecret } from './key-text.ts';
 import { auditIn, dropPerson, keepPerson, resolveGrants } from './person-rights.ts';
 
@@ -189,31 +189,10 @@ export function createPersonChecks({ db, logger }: Pick<Ctx, 'db' | 'logger'>, r
           going = null;
         });
     },
-    settled: async (): Promise<void> => {
+    close: async (): Promise<void> => {
       await going;
     },
   };
 }
 
 export type PersonChecks = ReturnType<typeof createPersonChecks>;
-
-/** The provider's tokens that are kept. */
-export type KeptTokens = Pick<Identity, 'idToken' | 'refreshToken'>;
-
-export interface Sealed<Value> {
-  readonly write: (value: Value) => Buffer;
-  /** Null when it was not sealed here. */
-  readonly read: (sealed: Uint8Array) => Value | null;
-}
-
-/** Values that only a holder of the secret can read or make. */
-export function createSealed<Value>(secret: string, purpose: string): Sealed<Value> {
-  const key = deriveCipherKey(secret, purpose);
-  return {
-    write: (value) => seal(key, Buffer.from(JSON.stringify(value))),
-    read: (sealed) => {
-      const plain = unseal(key, sealed);
-      return plain === null ? null : (JSON.parse(plain.toString()) as Value);
-    },
-  };
-}

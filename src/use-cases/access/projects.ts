@@ -1,5 +1,6 @@
 /** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
 
+import type { Ctx } from '../../context.ts';
 import type { Project, ProjectRequest } from '../../contracts/access.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { addProjectUpwards } from '../../db/access/api-key.ts';
@@ -8,11 +9,11 @@ import { holdsEvery } from '../../db/access/person.ts';
 import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/access/project.ts';
 import { takeLock } from '../../db/locks.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
+import { forgetKeys } from '../../parts/access/verified-keys.ts';
+import { newId } from '../../parts/ids.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { newId } from '../../db/ids.ts';
 import type { Caller } from './caller.ts';
-import { forgetKeys, type KeyCtx } from './verified-keys.ts';
+import type { KeyCtx } from './verified-keys.ts';
 
 function toProject({ daily_limit_nano, created_at, ...row }: ProjectRow): Project {
   return {

@@ -5,6 +5,8 @@
  * use and 10 minutes), and the database holds digests only. S4: an administrator sees and ends the sessions whose key
  * or person shares a project with them, as with keys (K3).
  */
+
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { LoginLink, SessionQuery, SessionRequest } from '../../contracts/sign-in.ts';
@@ -25,13 +27,13 @@ import {
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
+import { forgetKeys, forgetText, type KeyHolder } from '../../parts/access/verified-keys.ts';
+import { newId } from '../../parts/ids.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { newId } from '../../db/ids.ts';
-import { type Caller, isOperator, isPersonId, type KeyHolder } from './caller.ts';
+import { type Caller, isOperator, isPersonId } from './caller.ts';
 import { digestOf, isSessionText, randomSecret, verifyKey } from './key-text.ts';
 import { auditIn } from './person-rights.ts';
-import { forgetKeys, forgetText, type KeyCtx } from './verified-keys.ts';
+import type { KeyCtx } from './verified-keys.ts';
 
 type Opener = Pick<KeyHolder, 'key_id' | 'projects' | 'shown'>;
 

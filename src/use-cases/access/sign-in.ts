@@ -7,23 +7,17 @@
  * The provider is configured by all of its settings or none.
  */
 import { hash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
-import { z } from 'zod';
 import type { LogoutNotice } from '../../clients/openid-claims.ts';
-import type { OpenIdProvider, SignInProof } from '../../clients/openid-provider.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { signInMinutes } from '../../contracts/bounds.ts';
-import { GroupRules, type SignInOffer, type SignInRefused } from '../../contracts/sign-in.ts';
+import type { SignInOffer, SignInRefused } from '../../contracts/sign-in.ts';
 import { endSessionsAtProvider } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
+import type { Begun, SignIn } from '../../parts/access/sign-in.ts';
 import { auditIn } from './person-rights.ts';
-import { createSealed, type KeptTokens, openPersonSession } from './person-session.ts';
+import { openPersonSession } from './person-session.ts';
 
 const signInPath = '/v1/sessions/oidc';
-
-interface Begun extends SignInProof {
-  readonly until: number;
-}
 
 function readProof(begun: Begun | null, answer: URL): Begun | SignInRefused {
   if (begun === null) return { refused: 'mismatch', detail: 'no sign-in was begun in this browser' };
@@ -42,24 +36,6 @@ function endByNotice(db: Db, notice: LogoutNotice): Promise<void> {
         data: { session_id, reason: 'the provider has signed out' },
       });
   });
-}
-
-export type SignIn = ReturnType<typeof createSignIn>;
-
-/** @param settings name: shown on the button; recheckS: how long a session lasts without asking the provider */
-export function createSignIn(
-  provider: OpenIdProvider,
-  {
-    clientSecret,
-    ...settings
-  }: Pick<SignInSettings, 'rules' | 'name' | 'clientSecret'> & { recheckS: number },
-) {
-  return {
-    ...settings,
-    provider,
-    proofs: createSealed<Begun>(clientSecret, 'capstan sign-in'),
-    tokens: createSealed<KeptTokens>(clientSecret, 'capstan tokens'),
-  };
 }
 
 export function offerOf({ name }: SignIn): SignInOffer['oidc'] {
@@ -128,76 +104,4 @@ export async function logoutUrlOf(
 ): Promise<string | null> {
   const kept = tokens.read(sealed);
   return kept === null ? null : provider.logoutUrl(kept.idToken, new URL('/ui/login', publicUrl()).href);
-}
-
-export interface SignInConfig {
-  readonly CAPSTAN_MODE: 'development' | 'production';
-  readonly OIDC_ISSUER?: string | undefined;
-  readonly OIDC_CLIENT_ID?: string | undefined;
-  readonly OIDC_CLIENT_SECRET?: string | undefined;
-  readonly OIDC_GROUPS?: string | undefined;
-  readonly OIDC_NAME?: string | undefined;
-}
-
-interface SignInSettings {
-  readonly issuer: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly rules: GroupRules;
-  readonly name: string;
-}
-
-const needed = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_GROUPS'] as const;
-
-function refuse(message: string, cause?: unknown): Error {
-  return new Error(`configuration: ${message}`, { cause });
-}
-
-async function readRules(setting: string): Promise<GroupRules> {
-  const isText = setting.trimStart().startsWith('{');
-  const from = isText ? 'OIDC_GROUPS' : `OIDC_GROUPS: the file "${setting}"`;
-  const text = isText
-    ? setting
-    : await readFile(setting, 'utf8').catch((cause) => {
-        throw refuse(`${from} cannot be read: ${cause.message}`, cause);
-      });
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw refuse(`${from} is not JSON: ${(cause as Error).message}`, cause);
-  }
-  const parsed = GroupRules.safeParse(value);
-  if (parsed.success) return parsed.data;
-  throw refuse(`${from}: ${z.prettifyError(parsed.error)}`);
-}
-
-function readIssuer(issuer: string, mode: SignInConfig['CAPSTAN_MODE']): string {
-  const { protocol, search, hash } = new URL(issuer);
-  if (search !== '' || hash !== '') throw refuse(`OIDC_ISSUER: "${issuer}" has a query or a fragment`);
-  if (protocol === 'https:' || (protocol === 'http:' && mode === 'development')) return issuer;
-  throw refuse(`OIDC_ISSUER: "${issuer}" is not https, which production mode demands`);
-}
-
-/** Null: none is configured. @throws Error that names the missing or wrong setting, and the allowed values */
-export async function readSignInSettings(config: SignInConfig): Promise<SignInSettings | null> {
-  const given = needed.filter((name) => config[name] !== undefined);
-  if (given.length === 0) return null;
-  const {
-    OIDC_ISSUER: issuer,
-    OIDC_CLIENT_ID: clientId,
-    OIDC_CLIENT_SECRET: clientSecret,
-    OIDC_GROUPS: groups,
-  } = config;
-  if (issuer === undefined || clientId === undefined || clientSecret === undefined || groups === undefined) {
-    const missing = needed.filter((name) => config[name] === undefined);
-    throw refuse(`${given.join(', ')} set without ${missing.join(', ')}; signing in needs all of them`);
-  }
-  return {
-    issuer: readIssuer(issuer, config.CAPSTAN_MODE),
-    clientId,
-    clientSecret,
-    rules: await readRules(groups),
-    name: config.OIDC_NAME ?? new URL(issuer).host,
-  };
 }

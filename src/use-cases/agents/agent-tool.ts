@@ -3,13 +3,13 @@
  * requires the scope that the same act requires in the API, and reads and pays in the key's project.
  */
 import type { z } from 'zod';
+import type { ServerCtx } from '../../context.ts';
 import type { Scope } from '../../contracts/access.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { extendPointer } from '../../core/json/values.ts';
 import { refuseRequest } from '../../errors/app-error.ts';
 import type { Caller, CallMarks } from '../access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
 
 export interface ToolProgress {
   /** Increases with every report. */

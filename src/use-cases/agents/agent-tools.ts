@@ -4,6 +4,7 @@
  * capabilities are foreign (core/agents/foreign-text.ts).
  */
 import { hash } from 'node:crypto';
+import type { ServerCtx } from '../../context.ts';
 import type { CapabilitySpec } from '../../contracts/capability.ts';
 import { ExecRequest } from '../../contracts/decision.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
@@ -27,6 +28,8 @@ import {
   listPipelineNames,
 } from '../../db/pipeline.ts';
 import { AppError } from '../../errors/app-error.ts';
+import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
+import { pickPresentSpecs } from '../../parts/fleet/specs.ts';
 import {
   type Caller,
   holdsScope,
@@ -39,10 +42,7 @@ import {
   toCallingKey,
 } from '../access/caller.ts';
 import { makeDirectCall } from '../calls/direct-calls.ts';
-import type { ServerCtx } from '../../context.ts';
 import { decodeCursor, encodeCursor, refuseCursor } from '../cursor.ts';
-import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
-import { pickPresentSpecs } from '../../parts/fleet/specs.ts';
 import type { AgentTool, ToolListing, ToolRequest, ToolResult } from './agent-tool.ts';
 import { findOwnTool, listOwnTools } from './own-tools.ts';
 import { runPipeline } from './run-tools.ts';

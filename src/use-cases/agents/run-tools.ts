@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import type { ServerCtx } from '../../context.ts';
 import { type RunEvent, terminalEvents } from '../../contracts/event.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { PipelineName, StepId, Usd, VersionText } from '../../contracts/primitives.ts';
@@ -13,8 +14,7 @@ import { CancelSource, onCancel } from '../../core/cancellation.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { listReasons } from '../../db/attempt/decision.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
-import type { ServerCtx } from '../../context.ts';
-import { decisionIdOf } from '../../db/ids.ts';
+import { decisionIdOf } from '../../parts/ids.ts';
 import { listReviews } from '../reviews/reviews.ts';
 import { cancelRun } from '../runs/control.ts';
 import { getRun, requireRun, watchRun } from '../runs/run-reading.ts';

@@ -15,9 +15,9 @@ import {
   removeResults,
 } from '../../db/attempt/cached-result.ts';
 import type { Db } from '../../db/connect.ts';
+import { type CallKeyParts, type CallToKey, digestOf, keyCall } from '../../parts/cache/call-key.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
-import { type CallKeyParts, type CallToKey, digestOf, keyCall } from '../../parts/cache/call-key.ts';
 
 const place = /^([0-9T :.+-]{10,40}) ([0-9a-f]{64})$/;
 

@@ -4,6 +4,8 @@
  * names files, is never cached. Equal calls at the same time are all made. A cache that fails never fails a call,
  * unless the database is away.
  */
+
+import type { Ctx, ServerCtx } from '../../context.ts';
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import { listOutputFiles } from '../../core/cache.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -14,9 +16,8 @@ import {
   storeCachedAnswer,
 } from '../../db/attempt/cached-answer.ts';
 import { isUnavailable } from '../../errors/app-error.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
-import { attemptIdOf, decisionIdOf, newId } from '../../db/ids.ts';
 import { keyInput } from '../../parts/cache/call-key.ts';
+import { attemptIdOf, decisionIdOf, newId } from '../../parts/ids.ts';
 
 export type AnswerCacheCtx = Pick<Ctx, 'db' | 'logger' | 'fleet' | 'validator' | 'media' | 'ownMedia'> &
   Pick<ServerCtx, 'answerKeeper'>;

@@ -2,11 +2,13 @@
  * Direct calls as the API offers them: one routed call without a pipeline, or the error with which it fails.
  */
 
+import type { ServerCtx } from '../../context.ts';
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
+import type { ProjectKey } from '../../core/call/caller.ts';
 import type { SchemaError } from '../../core/call/claim-search.ts';
 import { describeMismatch } from '../../core/call/no-claim.ts';
 import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
@@ -15,14 +17,13 @@ import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellati
 import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
-import { type ProjectKey, requireCallable } from '../access/caller.ts';
-import { type AnswerCacheCtx, throughAnswerCache } from './cached-answers.ts';
-import type { ServerCtx } from '../../context.ts';
+import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
+import { newId } from '../../parts/ids.ts';
+import { requireCallable } from '../access/caller.ts';
 import type { Idempotency } from '../idempotency.ts';
-import { newId } from '../../db/ids.ts';
 import { toConstraints } from '../routing/decisions.ts';
-import type { OnDelta } from '../routing/routed-call.ts';
+import { type AnswerCacheCtx, throughAnswerCache } from './cached-answers.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
 
 // The error of a routed call that does not succeed; each one carries the decision.

@@ -5,6 +5,8 @@
  * outcome. Every other end releases the key. A client that disconnects does not stop the call: it requests the answer
  * again with the same key.
  */
+
+import type { ServerCtx } from '../../context.ts';
 import type { ExecAnswer } from '../../contracts/decision.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Json } from '../../contracts/primitives.ts';
@@ -23,9 +25,8 @@ import {
   takeOverKey,
 } from '../../db/idempotency.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../context.ts';
+import { newToken } from '../../parts/ids.ts';
 import { refuseInProgress, refuseReuse } from '../idempotency.ts';
-import { newToken } from '../../db/ids.ts';
 
 export interface ExecOutcome {
   readonly answer: ExecAnswer | AppError;

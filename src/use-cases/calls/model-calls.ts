@@ -7,13 +7,13 @@ import { Readable } from 'node:stream';
 import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
 import { type ModelChoice, ModelResult } from '../../contracts/openai.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { ProjectKey } from '../../core/call/caller.ts';
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
 import { type AnswerWriter, choicesOf, wholeDeltas } from '../../core/model-protocols/model-answer.ts';
 import { AppError, toAppError } from '../../errors/app-error.ts';
-import type { ProjectKey } from '../access/caller.ts';
+import type { OnDelta } from '../../parts/calls/routed-call.ts';
+import { decisionIdOf } from '../../parts/ids.ts';
 import type { Idempotency } from '../idempotency.ts';
-import { decisionIdOf } from '../../db/ids.ts';
-import type { OnDelta } from '../routing/routed-call.ts';
 import { type CallCtx, makeDirectCall } from './direct-calls.ts';
 
 export interface CallTerms {

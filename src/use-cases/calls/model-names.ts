@@ -1,9 +1,4 @@
-/**
- * The names by which requests call models: a capability's own (`model.fast`), the same without its prefix, and the
- * aliases of the caller's project. An alias goes before a name without prefix. A key is limited by the capability that
- * a name leads to, never by the name.
- */
-import { LRUCache } from 'lru-cache';
+import type { ServerCtx } from '../../context.ts';
 import {
   isModelName,
   type ModelAlias,
@@ -12,10 +7,9 @@ import {
   mostAliases,
 } from '../../contracts/model-alias.ts';
 import type { Model } from '../../contracts/openai.ts';
-import { mayCallName } from '../../core/call/caller.ts';
+import { mayCallName, type ProjectKey } from '../../core/call/caller.ts';
 import { createNameSuggester } from '../../core/nearest-name.ts';
 import { insertAudit } from '../../db/access/audit.ts';
-import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import {
   deleteModelAlias,
@@ -24,29 +18,9 @@ import {
   setModelAlias,
 } from '../../db/instance/model-alias.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isBeyondCalls, type ProjectKey, toCallingKey } from '../access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
-
-/** The aliases of projects that make calls. One is read at most every 5 s, so a call rarely waits for it. */
-export type AliasBook = LRUCache<string, ReadonlyMap<string, string>>;
-
-const trustMs = 5_000;
-
-/** While the database is away, the last known aliases hold. */
-export function createAliasBook(db: Db): AliasBook {
-  return new LRUCache<string, ReadonlyMap<string, string>>({
-    max: 1_000,
-    ttl: trustMs,
-    allowStaleOnFetchRejection: true,
-    noDeleteOnFetchRejection: true,
-    fetchMethod: async (projectId) => {
-      const rows = await listModelAliases(db, projectId);
-      return new Map(rows.map(({ name, capability }) => [name, capability]));
-    },
-  });
-}
+import { type Caller, isBeyondCalls, toCallingKey } from '../access/caller.ts';
 
 export type NameCtx = Pick<ServerCtx, 'db' | 'fleet' | 'aliases'>;
 

@@ -6,6 +6,7 @@
 
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
+import type { Ctx } from '../../context.ts';
 import { deletedTables } from '../../db/deletion/deleted-tables.ts';
 import {
   type ErasedBook,
@@ -34,7 +35,6 @@ import {
 import { deleteJobs, forgetLeavingJobs, listLeavingJobs } from '../../db/deletion/old-jobs.ts';
 import { takeLock } from '../../db/locks.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
-import type { Ctx } from '../../context.ts';
 import type { MediaLibrary } from '../../parts/media/media-library.ts';
 import { count, type DeletionPass, emptyTable } from '../retention/deletion-pass.ts';
 

@@ -14,8 +14,10 @@
  *    capability.
  */
 
+import type { Ctx } from '../../context.ts';
 import { Erasure } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
+import { present } from '../../contracts/present.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { findOldestProject, projectExists } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -29,10 +31,8 @@ import {
 } from '../../db/deletion/erasure.ts';
 import { takeLock } from '../../db/locks.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
-import { newId } from '../../db/ids.ts';
-import { present } from '../../contracts/present.ts';
 
 const notAsked = {
   pseudonym: null,

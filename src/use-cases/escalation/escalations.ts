@@ -2,6 +2,7 @@
  * Ladders as callers of the API use them: one attempt, one advice, or the whole loop; and the view of an escalation.
  */
 
+import type { ServerCtx } from '../../context.ts';
 import type {
   AdviseAnswer,
   AdviseRequest,
@@ -10,6 +11,7 @@ import type {
   ExecuteAnswer,
   ExecuteRequest,
 } from '../../contracts/escalation.ts';
+import type { ProjectKey } from '../../core/call/caller.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -17,12 +19,10 @@ import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-names.ts'
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
 import { refuseField } from '../../errors/app-error.ts';
-import type { ProjectKey } from '../access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
 import { deliverSoon } from '../../parts/delivery/deliveries.ts';
-import { newId } from '../../db/ids.ts';
-import { given } from '../reviews/review-view.ts';
+import { newId } from '../../parts/ids.ts';
 import { linksToEscalation, type WebLink } from '../../parts/web-links.ts';
+import { given } from '../reviews/review-view.ts';
 import { ladderStarts } from './ladder/delivery.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { noEscalation } from './ladder/stored-ladder.ts';

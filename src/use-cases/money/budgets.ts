@@ -5,6 +5,7 @@
  */
 
 import { Budget, type BudgetRequest } from '../../contracts/money.ts';
+import { present } from '../../contracts/present.ts';
 import type { ReviewDecision } from '../../contracts/review.ts';
 import { fromNanoUsd, limitOf, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -21,7 +22,6 @@ import { type RunKey, setRunCeiling } from '../../db/run/run-control.ts';
 import { wakeScope } from '../../db/step/step-wait.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, requireScope } from '../access/caller.ts';
-import { present } from '../../contracts/present.ts';
 
 interface GivenLimit {
   /** The key that changed the limit. */

@@ -5,6 +5,7 @@
  */
 
 import { z } from 'zod';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import {
   type CostPeriod,
   type CostSeries,
@@ -13,6 +14,7 @@ import {
   LedgerEntry,
   type LedgerQuery,
 } from '../../contracts/money.ts';
+import { present } from '../../contracts/present.ts';
 import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
 import {
   type CostPointRow,
@@ -25,9 +27,7 @@ import {
 } from '../../db/money/spending.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
-import { present } from '../../contracts/present.ts';
 
 const mostSeries = 50;
 const others = 'others';

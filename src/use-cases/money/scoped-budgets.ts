@@ -2,12 +2,15 @@
  * Budgets that a project draws for a part of its calls: by key, label, capability or user. A raised limit answers the
  * open review about the budget and wakes the waiting steps, as that of a day does (budgets.ts).
  */
+
+import type { Ctx } from '../../context.ts';
 import {
   type ScopeAndPeriod,
   ScopedBudget,
   type ScopedBudgetRequest,
   type UserErased,
 } from '../../contracts/money.ts';
+import { present } from '../../contracts/present.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { findExcess } from '../../core/money/scoped-budget.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -23,10 +26,8 @@ import {
 } from '../../db/money/scoped-budget.ts';
 import { wakeScope } from '../../db/step/step-wait.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
+import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
-import { newId } from '../../db/ids.ts';
-import { present } from '../../contracts/present.ts';
 import { answerQuestions } from './budgets.ts';
 
 function toScopedBudget(row: ScopedBudgetRow): ScopedBudget {

@@ -38,9 +38,9 @@ import {
 import { detectFormat } from '../../definitions/source/source-node.ts';
 import { describeDifferences, digestDefinition, refuseFindings } from '../../definitions/submission.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { requireSoundBeside, takeTurn } from '../../parts/definitions/definition-checks.ts';
 import { type CheckCtx, gatherFacts } from '../../parts/definitions/definition-facts.ts';
+import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 
 /** Stores a definition by its content; storing an equal one again changes nothing. @returns its digest */
 export async function storeDefinition(db: Db, definition: PipelineDefinition): Promise<string> {

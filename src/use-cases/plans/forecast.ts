@@ -5,6 +5,8 @@
  * A call's forecast names the instance that would take it now, its time and its cost: the router's own choice, without
  * a claim. Equal calls that the same instances refuse are examined once, so that a thousand steps are cheap.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { Candidate } from '../../contracts/decision.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Finding } from '../../contracts/pipeline-answers.ts';
@@ -20,11 +22,11 @@ import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
 import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
 import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
 import type { Choice, RouteConstraints } from '../../core/routing/types.ts';
-import type { FindKept } from '../calls/cache.ts';
-import type { Ctx } from '../../context.ts';
+import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
+import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
-import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
+import type { FindKept } from '../calls/cache.ts';
 import {
   type ChoicePreview,
   findRefusals,
@@ -32,7 +34,6 @@ import {
   previewChoice,
   type Refusals,
 } from '../routing/decisions.ts';
-import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import type { PlanWork } from './partial-evaluation.ts';
 
 /** A run to be planned. */

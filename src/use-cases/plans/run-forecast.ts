@@ -23,7 +23,7 @@ import { type ForeseenStep, foreseeTime } from '../../core/graph/foreseen-time.t
 import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
 import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
 import { refuseWork } from '../../parts/expression-work.ts';
-import { newId } from '../../db/ids.ts';
+import { newId } from '../../parts/ids.ts';
 import {
   addCosts,
   type CostRange,

@@ -10,8 +10,8 @@ import { parseDuration } from '../../core/duration.ts';
 import { lowestCeiling } from '../../core/routing/estimate.ts';
 import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '../../core/run/step-rules.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { newId } from '../../db/ids.ts';
 import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
+import { newId } from '../../parts/ids.ts';
 import {
   capCost,
   forecastCall,

@@ -6,11 +6,11 @@
 
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
+import type { Ctx } from '../../context.ts';
 import type { Registration } from '../../contracts/capability.ts';
 import { withoutEndSlashes } from '../../core/expression/language.ts';
 import type { InstanceKey } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
 
 type AddressField = 'endpoint' | 'spec_url' | 'health_url';
 

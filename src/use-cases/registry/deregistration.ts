@@ -4,13 +4,14 @@
  * instance still answers with its name. The instance is asked outside of the transaction, then everything is checked
  * again.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { DeregisterAnswer, DeregisterRequest } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { type InstanceKey, type InstanceRow, probeSoon } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { applyEvent, examineInstance } from './examination.ts';
 import { shownState } from './instance-view.ts';

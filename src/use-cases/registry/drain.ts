@@ -4,6 +4,8 @@
  * ends by `undrain` or at its `until`. D2: the claim of a call checks the drain in the database, so no router sends a
  * call after the answer to the request.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { DrainRequest, EndpointRequest, Instance } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -11,7 +13,6 @@ import { findInstance, type InstanceRow } from '../../db/instance/instance.ts';
 import { endDrain, endDueDrains, setDrain, warmInstance } from '../../db/instance/instance-drain.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { toInstance } from './instance-view.ts';
 import { lockChangedInstance } from './registration.ts';

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { ProbeFault } from '../../clients/capability-probe.ts';
+import type { Ctx } from '../../context.ts';
 import type { CapabilitySpec, Health } from '../../contracts/capability.ts';
 import {
   type InstanceEvent,
@@ -30,7 +31,6 @@ import {
 } from '../../db/instance/instance.ts';
 import { forgetCalls, recordUptime } from '../../db/instance/instance-calls.ts';
 import { warmInstance } from '../../db/instance/instance-drain.ts';
-import type { Ctx } from '../../context.ts';
 
 export interface ProbeFinding {
   readonly event: Extract<InstanceEvent, { kind: 'probe_ok' | 'probe_failed' | 'probe_mismatch' }>;

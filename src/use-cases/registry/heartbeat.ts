@@ -6,6 +6,7 @@
  * one per instance at a time; beyond the limit, the next heartbeat tries again.
  */
 
+import type { Ctx } from '../../context.ts';
 import { heartbeatSeconds } from '../../contracts/bounds.ts';
 import { type HeartbeatAnswer, type HeartbeatRequest, Registration } from '../../contracts/capability.ts';
 import { joinFlight } from '../../core/pacing.ts';
@@ -17,7 +18,6 @@ import {
   recordQueueDepth,
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
 import { type InstanceRequest, keyOf, normaliseAddresses } from './addresses.ts';
 import { applyEvent, examineInstance } from './examination.ts';
 import { shownState } from './instance-view.ts';

@@ -1,11 +1,11 @@
 /** An instance as the registry and the stream of a project show it. */
 import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
+import { present } from '../../contracts/present.ts';
 import { routedState } from '../../core/instance-states.ts';
 import { lastOverrunMs } from '../../core/money/overruns.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
 import { shownShares } from '../../core/routing/visible-to.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
-import { present } from '../../contracts/present.ts';
 
 export function shownState({
   state,

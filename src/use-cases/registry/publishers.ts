@@ -5,7 +5,10 @@
  * the publishers may register at their addresses. P3: a name that no operator has assigned is free again when its last
  * instance is deleted.
  */
+
+import type { Ctx } from '../../context.ts';
 import { Publisher } from '../../contracts/capability.ts';
+import { present } from '../../contracts/present.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { listProjects } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -16,9 +19,7 @@ import {
   unshareForeignInstances,
 } from '../../db/instance/capability-name.ts';
 import { refuseField } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { present } from '../../contracts/present.ts';
 import type { RegistryActor } from './deregistration.ts';
 
 function toPublisher(row: PublisherRow): Publisher {

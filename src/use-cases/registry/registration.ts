@@ -9,6 +9,7 @@
  * registering it again.
  */
 
+import type { Ctx } from '../../context.ts';
 import type { Instance, Registration } from '../../contracts/capability.ts';
 import { afterRegistration } from '../../core/instance-states.ts';
 import { findCostFaults } from '../../core/routing/call-bound.ts';
@@ -29,9 +30,8 @@ import {
   updateRegistration,
 } from '../../db/instance/instance.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
+import { newId } from '../../parts/ids.ts';
 import { type Caller, isOperator } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
-import { newId } from '../../db/ids.ts';
 import { normaliseAddresses } from './addresses.ts';
 import { toInstance } from './instance-view.ts';
 import { type ProbingCtx, vetInBackground } from './vetting.ts';

@@ -1,5 +1,6 @@
 /** Lists capabilities, their instances and their calls, and shows one capability. */
 import { LRUCache } from 'lru-cache';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import type {
   CallsSummary,
   CallsSummaryQuery,
@@ -19,10 +20,10 @@ import {
   listInstancesByName,
 } from '../../db/instance/instance-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, type KeyHolder, requireScope } from '../access/caller.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
+import type { KeyHolder } from '../../parts/access/verified-keys.ts';
+import { boundsOfIds } from '../../parts/ids.ts';
+import { type Caller, requireScope } from '../access/caller.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { boundsOfIds } from '../../db/ids.ts';
 import { toInstance } from './instance-view.ts';
 
 interface ListRequest {

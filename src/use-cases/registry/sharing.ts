@@ -3,6 +3,8 @@
  * claim, which checks it in the database; routers see it with their next poll. Calls in flight end as they began, and
  * are charged to the project that made them. H3: a registration that does not name `shared_with` changes nothing.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { Instance, SharedWith, SharingRequest } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -10,7 +12,6 @@ import { claimName } from '../../db/instance/capability-name.ts';
 import { findInstance, type InstanceRow, lockInstancesOf, setSharing } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { toInstance } from './instance-view.ts';
 import { lockChangedInstance, requirePublisher } from './registration.ts';

@@ -4,6 +4,8 @@
  * A batch of probes covers up to fifty due instances; an answer is believed at once. When most of a batch's routable
  * instances stay silent, neither answering nor refusing, the fault is ours and their silence changes nothing.
  */
+
+import type { Ctx } from '../../context.ts';
 import { afterSilence } from '../../core/instance-states.ts';
 import { joinFlight } from '../../core/pacing.ts';
 import {
@@ -13,9 +15,8 @@ import {
   type InstanceRow,
 } from '../../db/instance/instance.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
-import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
 import type { VetVerdict } from '../../parts/fleet/probing.ts';
+import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
 
 export type ProbingCtx = Pick<Ctx, 'db' | 'logger' | 'probing' | 'vetter'>;
 

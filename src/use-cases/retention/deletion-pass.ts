@@ -17,7 +17,7 @@ import {
   deleteOld,
 } from '../../db/deletion/deleted-tables.ts';
 import { type OpenErasure, saveProgress } from '../../db/deletion/erasure.ts';
-import { boundsOfIds } from '../../db/ids.ts';
+import { boundsOfIds } from '../../parts/ids.ts';
 import type { MediaLibrary } from '../../parts/media/media-library.ts';
 
 /** Deleted rows, or rows that would be deleted, by table; and files. */

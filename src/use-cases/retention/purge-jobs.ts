@@ -15,7 +15,7 @@ import {
   type OwnedJob,
   readClock,
 } from '../../db/deletion/old-jobs.ts';
-import { boundsOfIds } from '../../db/ids.ts';
+import { boundsOfIds } from '../../parts/ids.ts';
 import { count, type PurgePass } from './deletion-pass.ts';
 
 /** Jobs whose files are deleted in parallel. */

@@ -17,7 +17,7 @@ import {
   lockDeletable,
 } from '../../db/deletion/old-runs.ts';
 import { dropPart } from '../../db/partitions.ts';
-import { boundsOfIds } from '../../db/ids.ts';
+import { boundsOfIds } from '../../parts/ids.ts';
 import { count, type PurgePass } from './deletion-pass.ts';
 
 const runsAtOnce = 1_000;

@@ -13,6 +13,7 @@
  * A week or a month is dropped as a partition; an export has its rows before, one by one (P4).
  */
 
+import type { Ctx } from '../../context.ts';
 import { deletedTables } from '../../db/deletion/deleted-tables.ts';
 import {
   type Book,
@@ -26,7 +27,6 @@ import {
   purgeChoices,
 } from '../../db/deletion/old-rows.ts';
 import { dropPart, isFree, leastId, type TablePart } from '../../db/partitions.ts';
-import type { Ctx } from '../../context.ts';
 import {
   count,
   type DeletedCounts,

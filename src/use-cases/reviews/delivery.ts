@@ -6,6 +6,7 @@
  */
 
 import type { WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
+import type { Ctx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
@@ -18,7 +19,6 @@ import {
 } from '../../db/review/review-delivery.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
 import { type DeliveryKind, deliveryBatch, overdueMs } from '../../parts/delivery/deliveries.ts';
 
 interface Expiring {

@@ -5,6 +5,7 @@
  * and similar valid inputs are suggested.
  */
 
+import type { Ctx } from '../../context.ts';
 import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { InputVerdict, ReviewDecision } from '../../contracts/review.ts';
@@ -15,11 +16,10 @@ import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { SchemaRefused } from '../../schemas/schema-compiler.ts';
-import type { SchemaError } from '../../schemas/schema-errors.ts';
-import type { Ctx } from '../../context.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import { type KnownSpec, listPresentSpecs, specTargetOf } from '../../parts/fleet/specs.ts';
+import { SchemaRefused } from '../../schemas/schema-compiler.ts';
+import type { SchemaError } from '../../schemas/schema-errors.ts';
 
 export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
   readonly fleet: Pick<Ctx['fleet'], 'seenBy'>;

@@ -17,7 +17,7 @@ import {
   reopenReview as reopenRow,
 } from '../../db/review/review.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { newId } from '../../db/ids.ts';
+import { newId } from '../../parts/ids.ts';
 
 export interface ReviewOpening {
   readonly project_id: string;

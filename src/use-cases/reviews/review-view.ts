@@ -3,13 +3,13 @@
  * decision.
  */
 
+import { present } from '../../contracts/present.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { Review, ReviewStanding, type ReviewSummary } from '../../contracts/review.ts';
 import { actionsOf } from '../../core/review-actions.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import type { ListedReview } from '../../db/review/review-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { present } from '../../contracts/present.ts';
 
 /** The field, unless the value is null. */
 export function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {

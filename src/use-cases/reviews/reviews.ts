@@ -4,6 +4,8 @@
  * Of two concurrent decisions the row accepts one; the other gets a conflict that names the winner. The response is
  * sent when the decision is stored; the waiting workflow is notified afterwards, even if Temporal is away now.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
 import { actionsOf } from '../../core/review-actions.ts';
@@ -19,10 +21,9 @@ import {
 import { listReviews as listReviewRows } from '../../db/review/review-list.ts';
 import { lockSkill } from '../../db/skill.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
-import { decodeCursor, toPage } from '../cursor.ts';
 import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';
+import type { Caller } from '../access/caller.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
 import {
   findKept,
   type Idempotency,

@@ -2,6 +2,8 @@
  * Counts the attempts of routed calls, and makes each a span whose position in the trace its request carries. Without
  * recording, the request carries the caller's position, so that the trace continues around us.
  */
+
+import type { Ctx } from '../../context.ts';
 import { runOf } from '../../core/call/caller.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import type { CallOutcome } from '../../core/call/outcome.ts';
@@ -14,13 +16,9 @@ import {
   type ModelUse,
   readModelUse,
 } from '../../core/telemetry/gen-ai.ts';
-import type { Metrics, OpenSpan, SpanAttributes, SpanEnd } from '../../core/telemetry/telemetry.ts';
+import type { Metrics, SpanAttributes, SpanEnd } from '../../core/telemetry/telemetry.ts';
 import { type TraceHeaders, toTraceHeaders } from '../../core/telemetry/trace-context.ts';
-import type { Ctx } from '../../context.ts';
-import type { CallRequest, Claimed } from './routed-call.ts';
-
-/** The open spans of attempts. */
-export type AttemptSpans = WeakMap<Claimed, OpenSpan>;
+import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 
 type ObserverCtx = Pick<Ctx, 'telemetry' | 'attemptSpans'>;
 

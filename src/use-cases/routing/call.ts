@@ -17,15 +17,15 @@ import type { CancelSignal } from '../../core/cancellation.ts';
 import type { MediaMention } from '../../core/media.ts';
 import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
-import { isCallId } from '../../db/ids.ts';
+import type { CallCapability, CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
+import { isCallId } from '../../parts/ids.ts';
 import { describeForeign } from '../../parts/media/own-media.ts';
-import type { CallSecrets } from '../secrets/step-secrets.ts';
 import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
 import { countTokens, refuseOfKey } from './key-limits.ts';
 import { settleCall } from './reservation.ts';
-import type { CallCapability, CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
+import type { RoutingCtx } from './routed-call.ts';
 
 /**
  * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows

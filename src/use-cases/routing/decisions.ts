@@ -1,6 +1,8 @@
 /**
  * Routing decisions: the one that would be made now, without a claim, and stored ones, made again from their inputs.
  */
+
+import type { Ctx, ServerCtx } from '../../context.ts';
 import type {
   Decision,
   DecisionDetail,
@@ -33,12 +35,11 @@ import {
 } from '../../db/attempt/decision.ts';
 import { readHeadroom } from '../../db/money/budget.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
-import { decodeCursor, toPage } from '../cursor.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
-import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../../db/ids.ts';
 import type { SchemaValidator } from '../../parts/fleet/specs.ts';
+import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../../parts/ids.ts';
+import { decodeCursor, toPage } from '../cursor.ts';
 
 // The choice of an instance for a call made now, without a claim. It writes nothing and calls no instance.
 

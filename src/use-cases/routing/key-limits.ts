@@ -1,12 +1,13 @@
 /** The names and the tokens of the key that makes a call: asked before it is routed, counted when an attempt ends (O3). */
+
+import type { Ctx } from '../../context.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import { type CallingKey, describeBeyond, isRun, mayCallName } from '../../core/call/caller.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import type { CallEnd } from '../../core/call/types.ts';
 import { countUsedTokens } from '../../core/call/used-tokens.ts';
 import { describeEmpty } from '../../parts/access/key-rates.ts';
-import type { Ctx } from '../../context.ts';
-import type { CallRequest } from './routed-call.ts';
+import type { CallRequest } from '../../parts/calls/routed-call.ts';
 
 type LimitsCtx = Pick<Ctx, 'keyTokens'>;
 

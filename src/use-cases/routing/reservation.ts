@@ -3,6 +3,7 @@
  * delivery, or withdrawn if the database did not answer it.
  */
 
+import type { Ctx } from '../../context.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import { runOf, scopesOf } from '../../core/call/caller.ts';
 import type { Chosen, Missed } from '../../core/call/claim-search.ts';
@@ -16,10 +17,10 @@ import { explainChoice } from '../../core/routing/explain.ts';
 import { halfOpenTier } from '../../core/routing/ranking.ts';
 import type { RouteRequest } from '../../core/routing/types.ts';
 import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
-import type { Ctx } from '../../context.ts';
-import { decisionIdOf, newId } from '../../db/ids.ts';
 import { hasDurableEnd } from '../../parts/calls/attempt-writer.ts';
-import type { CallRequest, Claimed, RoutingCtx } from './routed-call.ts';
+import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
+import { decisionIdOf, newId } from '../../parts/ids.ts';
+import type { RoutingCtx } from './routed-call.ts';
 
 /** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
 async function withdrawClaim(

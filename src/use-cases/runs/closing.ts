@@ -3,6 +3,7 @@
  * it (closeRun); a run whose workflow will not is closed for it (closeLostRun).
  */
 
+import type { Ctx } from '../../context.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import type { CancelRequest } from '../../contracts/run-control.ts';
@@ -28,9 +29,8 @@ import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
 import { cancelRunReviews } from '../../db/review/review-delivery.ts';
 import { finishRun, listOpenSteps } from '../../db/run/run.ts';
 import { requestCancelOfChildren } from '../../db/run/run-control.ts';
-import type { Ctx } from '../../context.ts';
-import { evaluateInRun } from '../steps/evaluation.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
+import { evaluateInRun } from '../run-data/evaluation.ts';
 import { endRunSpan } from '../telemetry/run-spans.ts';
 
 export interface RunClosing {

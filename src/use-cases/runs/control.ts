@@ -3,6 +3,7 @@
  * change is delivered afterwards.
  */
 import pLimit from 'p-limit';
+import type { ServerCtx } from '../../context.ts';
 import type { Problem } from '../../contracts/problem.ts';
 import { type Run, type RunState, type RunSummary, terminalRunStates } from '../../contracts/run.ts';
 import type {
@@ -21,7 +22,6 @@ import {
   resumeRun as writeResume,
 } from '../../db/run/run-control.ts';
 import { AppError, refuseField } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../context.ts';
 import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { raiseRun, refuseRaise } from '../money/budgets.ts';

@@ -3,6 +3,8 @@
  * runs. The process that accepted a request delivers at once; maintenance repeats deliveries that a crash, or
  * Temporal's absence, prevented.
  */
+
+import type { Ctx } from '../../context.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { listDispatchReasons } from '../../core/run/dispatch.ts';
 import { planRun } from '../../core/run/plan.ts';
@@ -20,12 +22,8 @@ import {
   listUndeliveredStarts,
   markCancelDelivered,
   markControlDelivered,
-  markStartsDelivered,
   readDelivery,
-  type StartedRow,
-  type StartMark,
 } from '../../db/run/run-delivery.ts';
-import type { Ctx } from '../../context.ts';
 import {
   type DeliveryCtx,
   type DeliveryKind,
@@ -35,37 +33,6 @@ import {
 } from '../../parts/delivery/deliveries.ts';
 import { linkBelow } from '../../parts/web-links.ts';
 import { closeLostRun, type LostRun } from './closing.ts';
-
-const momentMs = 50;
-
-/** @returns the requests to the run since its row was read */
-export type MarkStart = (mark: StartMark) => Promise<StartedRow>;
-
-const nothing: StartedRow = { is_cancelled: false, is_terminated: false, is_changed: false };
-
-/**
- * Marks starts as delivered, by one statement for all starts of a moment: no caller waits for a mark, and right after a
- * start the run itself needs the machine.
- */
-export function createStartMarks(db: Db): MarkStart {
-  let due: StartMark[] = [];
-  let batch: Promise<ReadonlyMap<string, StartedRow>> | null = null;
-
-  const write = async (): Promise<ReadonlyMap<string, StartedRow>> => {
-    await new Promise((resolve) => setTimeout(resolve, momentMs));
-    const marks = due;
-    due = [];
-    batch = null;
-    const rows = await markStartsDelivered(db, marks);
-    return new Map(rows.map((row) => [row.run_id, row]));
-  };
-
-  return async (mark) => {
-    due.push(mark);
-    batch ??= write();
-    return (await batch).get(mark.run_id) ?? nothing;
-  };
-}
 
 /** The part of a run's row that its start needs. */
 export type RunToStart = Omit<

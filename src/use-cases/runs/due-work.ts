@@ -5,6 +5,8 @@
  *
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
+
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { countCallable, routeOfLine } from '../../core/routing/call-line.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
 import {
@@ -23,7 +25,6 @@ import {
 } from '../../db/run/run-delivery.ts';
 import { callNext, readLines } from '../../db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
 import {
   type DeliveryCount,
   type DeliveryCtx,

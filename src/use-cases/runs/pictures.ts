@@ -1,5 +1,6 @@
 /** A run as a graph and as a timeline, and a project's runs in time. */
 
+import type { ServerCtx } from '../../context.ts';
 import {
   type RunGraph,
   type RunsSummary,
@@ -22,9 +23,8 @@ import {
   type TimelineRow,
 } from '../../db/run/run-pictures.ts';
 import { type AppError, refuseField } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../context.ts';
+import { boundsOfIds, decisionIdOf } from '../../parts/ids.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
-import { boundsOfIds, decisionIdOf } from '../../db/ids.ts';
 import { noSuchRun } from './run-view.ts';
 
 /** Refuses a span of time that ends before it begins. */

@@ -19,13 +19,17 @@ import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { turnFor } from '../../parts/expression-work.ts';
-import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
-import { newId } from '../../db/ids.ts';
-import { bindJobMedia, type OwnMedia, refuseForeign } from '../../parts/media/own-media.ts';
 import { checkForRun } from '../../parts/definitions/definition-checks.ts';
 import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
-import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../../parts/definitions/known-definitions.ts';
+import {
+  choiceOf,
+  type KnownDefinition,
+  type KnownDefinitions,
+} from '../../parts/definitions/known-definitions.ts';
+import { turnFor } from '../../parts/expression-work.ts';
+import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
+import { newId } from '../../parts/ids.ts';
+import { bindJobMedia, type OwnMedia, refuseForeign } from '../../parts/media/own-media.ts';
 
 export interface RunJob {
   readonly job_id: string;

@@ -1,5 +1,6 @@
 /** Reads runs: one, a page of a project's, their number, all as lines, the events of one as pages or as a stream, and the wait for its end. */
 import pLimit from 'p-limit';
+import type { ServerCtx } from '../../context.ts';
 import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
 import {
   type Run,
@@ -18,10 +19,9 @@ import { listOpenCalls, listOpenChildRuns, type RunKey } from '../../db/run/run-
 import { countRuns, findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../context.ts';
-import { decodeCursor, encodeCursor, refuseCursor, toPage } from '../cursor.ts';
-import { boundsOfIds } from '../../db/ids.ts';
 import { toRunEvent } from '../../parts/feeds/event-feed.ts';
+import { boundsOfIds } from '../../parts/ids.ts';
+import { decodeCursor, encodeCursor, refuseCursor, toPage } from '../cursor.ts';
 import { countSteps, noSuchRun, toRun, toRunSummary } from './run-view.ts';
 
 /** @throws AppError `not_found` */

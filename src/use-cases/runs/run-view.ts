@@ -3,9 +3,9 @@
  * run.
  */
 
-import { LRUCache } from 'lru-cache';
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import { present } from '../../contracts/present.ts';
 import { type Run, RunSummary } from '../../contracts/run.ts';
 import {
   Attempt,
@@ -33,8 +33,8 @@ import {
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { madeAt } from '../../db/ids.ts';
-import { present } from '../../contracts/present.ts';
+import { madeAt } from '../../parts/ids.ts';
+import type { StepSizes } from '../../parts/step-sizes.ts';
 import { linksToRun, type WebPlaces } from '../../parts/web-links.ts';
 
 function toIso(time: Date | null): string | null {
@@ -236,13 +236,6 @@ type Counts = StepCountColumns['step_counts'];
 function withPending(begun: Counts, size: number): Counts {
   const known = Object.values(begun).reduce((sum, count) => sum + count, 0);
   return size > known ? { ...begun, pending: size - known } : begun;
-}
-
-/** The number of steps of a definition, by its digest: it never changes, so it is cached. */
-export type StepSizes = LRUCache<string, number>;
-
-export function createStepSizes(): StepSizes {
-  return new LRUCache({ max: 1_000 });
 }
 
 /** Counts the definitions of a page by one query. @returns the rows with the steps that have no row yet, as pending */

@@ -1,4 +1,6 @@
 /** The page of a step, or of one of its items, and the list of its items. */
+
+import type { Ctx } from '../../context.ts';
 import type { StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ItemQuery, RunStepItem, StepDetail, StepQuery } from '../../contracts/run-step.ts';
@@ -18,9 +20,8 @@ import {
 } from '../../db/step/step.ts';
 import { listStepRevisions } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
-import { resolveInput } from '../steps/evaluation.ts';
+import { resolveInput } from '../run-data/evaluation.ts';
 import { requireRun } from './run-reading.ts';
 import { toAttempt, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
 

@@ -6,6 +6,8 @@
  * No start is silent. One that is refused is a run in state failed, with the reason; one that the overlap policy skips
  * is counted on the schedule.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import type { RunRequest } from '../../contracts/run.ts';
@@ -27,10 +29,9 @@ import {
   type ScheduleRow,
 } from '../../db/schedule.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
-import { newId } from '../../db/ids.ts';
-import { insertAdmittedRun } from '../runs/admission.ts';
 import { choiceOf } from '../../parts/definitions/known-definitions.ts';
+import { newId } from '../../parts/ids.ts';
+import { insertAdmittedRun } from '../runs/admission.ts';
 import { type IntakeCtx, newJob } from '../runs/preparation.ts';
 import { prepareOriginatedRun } from '../runs/submission.ts';
 

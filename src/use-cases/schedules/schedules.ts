@@ -1,5 +1,6 @@
 /** Schedules as users see them. A change is a change of the row, which is delivered to Temporal at once or later. */
 
+import type { ServerCtx } from '../../context.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
 import { scheduleWorkflowId } from '../../core/workflow-names.ts';
@@ -17,10 +18,9 @@ import {
 } from '../../db/schedule.ts';
 import { hasSqlState } from '../../db/statements.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { newId } from '../../db/ids.ts';
 import { deliverSchedule } from './delivery.ts';
 import { showSchedules } from './schedule-view.ts';
 import { checkSchedule } from './validation.ts';

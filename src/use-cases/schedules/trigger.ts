@@ -5,6 +5,7 @@
  */
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ServerCtx } from '../../context.ts';
 import type { Schedule } from '../../contracts/schedule.ts';
 import {
   lockSchedule,
@@ -13,16 +14,15 @@ import {
   type ScheduleRow,
 } from '../../db/schedule.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { ServerCtx } from '../../context.ts';
 import { deliverSoon } from '../../parts/delivery/deliveries.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
 import { runStarts } from '../runs/delivery.ts';
 import { prepareOriginatedRun } from '../runs/submission.ts';
 import { deliverSchedule } from './delivery.ts';
-import { requireSchedule, showFresh } from './schedules.ts';
 import { isDelivered } from './schedule-view.ts';
 import { countStarts, explainSkip, toRequest } from './scheduled-runs.ts';
+import { requireSchedule, showFresh } from './schedules.ts';
 
 export interface TriggerOrder extends ScheduleKey {
   readonly idempotency: Idempotency | null;

@@ -1,4 +1,6 @@
 /** Checks a schedule when it is written, so that a fault does not first show at a start at night. */
+
+import type { Ctx } from '../../context.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
 import type { ScheduleRequest } from '../../contracts/schedule.ts';
 import { readCron } from '../../core/calendar/cron.ts';
@@ -8,9 +10,8 @@ import { isKnownTimezone } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
 import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
-import { ownNamespace } from '../../parts/media/own-media.ts';
 import { choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
+import { ownNamespace } from '../../parts/media/own-media.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';
 
 type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia'>;

@@ -4,6 +4,8 @@
  * other was missed: it gets a run in state failed. After a long outage the latest missed start gets one, which counts
  * the others.
  */
+
+import type { ServerCtx } from '../../context.ts';
 import type { Schedule } from '../../contracts/schedule.ts';
 import { nextStarts } from '../../core/calendar/starts.ts';
 import { parseDuration } from '../../core/duration.ts';
@@ -16,7 +18,6 @@ import {
   type ScheduleRow,
   wasOpenAt,
 } from '../../db/schedule.ts';
-import type { ServerCtx } from '../../context.ts';
 import { countStarts, recordFruitlessStart } from './scheduled-runs.ts';
 
 type WatchCtx = Pick<ServerCtx, 'db' | 'telemetry' | 'logger' | 'temporal'>;

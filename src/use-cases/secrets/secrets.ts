@@ -2,6 +2,8 @@
  * Secrets of a project. S1: a value is stored sealed, and no answer, log line or audit entry holds it. S2: without a key
  * in `PAYLOAD_KEYS` none is set. S3: after a new key has become the first, every secret is sealed again by it.
  */
+
+import type { Ctx } from '../../context.ts';
 import { type Secret, type SecretRequest, secretLimits } from '../../contracts/secret.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import {
@@ -15,7 +17,6 @@ import {
 } from '../../db/access/secret.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
 
 function toSecret({ set_at, last_used_at, bytes: _, ...row }: SecretRow): Secret {
   return {

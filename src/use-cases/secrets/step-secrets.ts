@@ -4,12 +4,12 @@
  * request, and each use is recorded before it. S6: what the instance answers passes a redactor first.
  */
 import { setImmediate } from 'node:timers/promises';
+import type { Ctx } from '../../context.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import { capabilityOf } from '../../core/definition/step-settings.ts';
 import { createTurns } from '../../core/pacing.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import { describeExcess, isForCapability, mayReceive } from '../../core/secrets/receivers.ts';
-import { createRedactor, type Redactor } from '../../core/secrets/redaction.ts';
+import { createRedactor } from '../../core/secrets/redaction.ts';
 import {
   describePlaces,
   fillSecrets,
@@ -23,28 +23,8 @@ import { insertAudits } from '../../db/access/audit.ts';
 import { findSecrets, markSecretsUsed, type SealedSecretRow } from '../../db/access/secret.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx } from '../../context.ts';
-import { type RunValues, resolveInput, type StepUnit } from '../steps/evaluation.ts';
-
-/** The attempt that sends the values, and the instance that gets them. */
-interface SecretUse {
-  readonly number: number;
-  readonly instance: Pick<InstanceSnapshot, 'instance_id' | 'endpoint'>;
-}
-
-interface Revealed {
-  /** With the values. */
-  readonly input: JsonObject;
-  readonly redactor: Redactor;
-}
-
-export interface CallSecrets {
-  readonly mayReceive: (instance: InstanceSnapshot) => boolean;
-  /** Part of the key of a cached result. */
-  readonly cacheKey: readonly string[];
-  /** Records the use, then decrypts. */
-  readonly reveal: (use: SecretUse) => Promise<Revealed>;
-}
+import type { CallSecrets, SecretUse } from '../../parts/calls/routed-call.ts';
+import { type RunValues, resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 
 type SecretsCtx = Pick<Ctx, 'db' | 'secretCipher'>;
 

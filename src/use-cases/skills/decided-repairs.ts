@@ -24,7 +24,7 @@ import {
 } from '../../db/review/repair-decision.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import { storeSkill } from '../../db/skill.ts';
-import { newId } from '../../db/ids.ts';
+import { newId } from '../../parts/ids.ts';
 import { writeSkillText } from './stored-skill.ts';
 import { type AskAboutSkill, doubtSkill } from './use.ts';
 

@@ -23,7 +23,7 @@ import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { listRecentErrors } from '../../db/escalation/escalation.ts';
 import { findSkillOfEscalation, storeSkill } from '../../db/skill.ts';
-import { newId } from '../../db/ids.ts';
+import { newId } from '../../parts/ids.ts';
 import { type SkillContent, writeSkillText } from './stored-skill.ts';
 
 interface WorkedCorrection {

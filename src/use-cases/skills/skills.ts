@@ -3,6 +3,8 @@
  * as a candidate with one success, and a repeated submission adds nothing. `source` is stored as it was sent: it names
  * the origin of a skill, not its trust.
  */
+
+import type { Ctx } from '../../context.ts';
 import type {
   Skill,
   SkillPatch,
@@ -25,10 +27,10 @@ import {
 } from '../../db/skill.ts';
 import { listSkillUses, type SkillUseRow } from '../../db/skill-use.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { newId } from '../../parts/ids.ts';
+import { toSkill } from '../../parts/skill-matcher.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx } from '../../context.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
-import { newId } from '../../db/ids.ts';
 import {
   checkQueryText,
   checkSkill,
@@ -37,7 +39,6 @@ import {
   retireSkillForGood,
   reviseSkillText,
   type SkillChange,
-  toSkill,
   trustOf,
   trustOfPatch,
   writeSkillText,

@@ -8,9 +8,8 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { ProblemItem } from '../../contracts/problem.ts';
-import { Skill, type SkillPatch, type SkillTrust } from '../../contracts/skill.ts';
+import type { SkillPatch, SkillTrust } from '../../contracts/skill.ts';
 import { canonicalJson } from '../../core/json/values.ts';
-import { confidenceOf } from '../../core/skills/confidence.ts';
 import { findTextFault, readPatterns } from '../../core/skills/pattern.ts';
 import { findUnguardedChange, parseTemplate } from '../../core/skills/template.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -26,7 +25,6 @@ import {
 import { hasSqlState } from '../../db/statements.ts';
 import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
-import { present } from '../../contracts/present.ts';
 
 // The identity of a skill within its job type: everything that a version holds. Signals are a set; patterns are tried
 // in order.
@@ -208,26 +206,4 @@ export function trustOfPatch(
   if (trust !== undefined)
     throw new AppError('forbidden', `${caller.key_id} is not an admin key; only admin keys set trust`);
   return isDecision ? null : 'candidate';
-}
-
-function unixSeconds(at: Date): number {
-  return at.getTime() / 1_000;
-}
-
-/** The specification's fields, and Capstan's own. */
-export function toSkill(row: SkillRow): Skill {
-  const { job_type, repo_signals, error_patterns } = row;
-  return present(Skill, {
-    ...row,
-    id: row.skill_id,
-    pattern: {
-      job_type,
-      repo_signals: [...repo_signals],
-      ...(error_patterns.length === 0 ? {} : { error_patterns: [...error_patterns] }),
-    },
-    confidence: confidenceOf(row),
-    last_used: unixSeconds(row.last_used_at),
-    created_at: unixSeconds(row.created_at),
-    flagged: row.flagged_at !== null,
-  });
 }

@@ -1,83 +1,10 @@
-/**
- * Skills in use. The skills for a job are searched best first: patterns run in linear time, are compiled once per
- * version of a skill, and are tried in order of rank until enough have matched. So thousands of untrusted skills cannot
- * delay a job, and the search yields to other work.
- *
- * Each use is counted with its outcome. A skill that does more harm than good is flagged, and a review of it is opened.
- */
-import { setImmediate } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import type { ReviewPayload } from '../../contracts/review.ts';
-import { decidedSource, type Skill } from '../../contracts/skill.ts';
-import {
-  confidenceOf,
-  confidenceRules,
-  formatConfidence,
-  mayApplyAtLevel0,
-  rankSkills,
-  shouldFlag,
-} from '../../core/skills/confidence.ts';
-import { matchSkill, type RankedSkill, type SkillJob } from '../../core/skills/match.ts';
-import { type PatternReading, readPatterns } from '../../core/skills/pattern.ts';
+import { decidedSource } from '../../contracts/skill.ts';
+import { confidenceOf, formatConfidence, shouldFlag } from '../../core/skills/confidence.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
-import { findSkill, flagSkill, listSkills, type SkillRow } from '../../db/skill.ts';
+import { findSkill, flagSkill, type SkillRow } from '../../db/skill.ts';
 import { addSkillUses, type SkillUses } from '../../db/skill-use.ts';
-import { toSkill } from './stored-skill.ts';
-
-/** Only the best ones are tried. */
-const mostTried = 500;
-/** After this time, the search yields. */
-const turnMs = 20;
-const compiledVersions = 2_000;
-
-export interface SkillQuery extends SkillJob {
-  readonly project_id: string;
-  /**
-   * All skills whose template may be applied without a model, and no others: only the template itself tells whether it
-   * fits the input, and many may be for the same error.
-   */
-  readonly with_template?: boolean;
-}
-
-/** Finds skills, and caches their compiled patterns. A decided repair is only a template, which tells models nothing. */
-export interface SkillMatcher {
-  /** Best first; at most three, except templates. */
-  match(query: SkillQuery): Promise<readonly RankedSkill[]>;
-}
-
-export function createSkillMatcher({ db }: { readonly db: Db }): SkillMatcher {
-  const compiled = new LRUCache<string, PatternReading>({ max: compiledVersions });
-
-  const readOnce = (skill: Skill, texts: readonly string[]): PatternReading => {
-    const key = `${skill.id}.${skill.version}`;
-    const reading = compiled.get(key) ?? readPatterns(texts);
-    compiled.set(key, reading);
-    return reading;
-  };
-
-  return {
-    match: async ({ project_id, with_template = false, ...job }) => {
-      const { job_type, signals } = job;
-      const rows = await listSkills(db, { project_id, job_type, signals, state: 'active' });
-      const skills = rows
-        .map(toSkill)
-        .filter((skill) => (with_template ? mayApplyAtLevel0(skill) : skill.source !== decidedSource));
-      const most = with_template ? mostTried : confidenceRules.injected;
-      const found: RankedSkill[] = [];
-      let turnEnd = performance.now() + turnMs;
-      for (const skill of rankSkills(skills).slice(0, mostTried)) {
-        if (performance.now() > turnEnd) {
-          await setImmediate();
-          turnEnd = performance.now() + turnMs;
-        }
-        const match = matchSkill(skill, job, (texts) => readOnce(skill, texts));
-        if (match !== null && found.push(match) === most) break;
-      }
-      return found;
-    },
-  };
-}
 
 /** No workflow waits for the review; until it is decided, the skill is a hint only. */
 const reviewDueMs = 30 * 86_400_000;

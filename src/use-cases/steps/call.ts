@@ -6,6 +6,7 @@
  * text of an answer that comes in parts.
  */
 
+import type { Ctx } from '../../context.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { type CallLog, callLogBounds, toDeltaLine } from '../../core/call/log-lines.ts';
@@ -16,17 +17,17 @@ import type { CancelSignal } from '../../core/cancellation.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { resolveStepSettings, routeOfStep, type StepSettings } from '../../core/definition/step-settings.ts';
 import { readDelta } from '../../core/model-protocols/model-answer.ts';
+import type { StepExecution } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
+import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { holdStep, insertProgressNote } from '../../db/step/step-progress.ts';
-import type { Ctx } from '../../context.ts';
-import type { CallRequest } from '../routing/routed-call.ts';
+import type { CallRequest, CallSecrets } from '../../parts/calls/routed-call.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import type { AnswersAhead, StepResults } from '../../parts/definitions/step-results.ts';
-import type { CallSecrets } from '../secrets/step-secrets.ts';
-import { readEnd, type StepExecution } from './step-end.ts';
+import { readEnd } from './step-end.ts';
 
 interface CallProgressLog {
   readonly note: (progress: CallProgress) => void;
@@ -305,11 +306,6 @@ async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Pr
   await holdStep(db, key, { state: 'retrying', error, data: { error } });
 }
 
-/** The Idempotency-Key of a step's calls. */
-export function callKeyOf({ run_id, step_id, item, revision }: StepKey): string {
-  return `${run_id}.${step_id}.${item}.${revision}`;
-}
-
 interface StepCallControl {
   readonly control: StepControl;
   readonly told: Pick<CallRequest, 'onProgress' | 'openLog' | 'onDelta' | 'isHeld'>;
@@ -380,4 +376,25 @@ async function recordFailure(
 ): Promise<boolean> {
   if (!holds(error.code as ErrorCode)) return endStep(db, key, { state: 'failed', error });
   return holdStep(db, key, { state: 'retrying', error, data: { error: { ...error } } });
+}
+
+export interface StepRequest {
+  readonly run_id: string;
+  readonly step_id: string;
+  /** Absent or 0 = the step as a whole. */
+  readonly item?: number;
+  /** Grows with each corrected input. */
+  readonly revision: number;
+  /** The run can handle an escalation. */
+  readonly escalates?: boolean;
+  /** Its wait is over. */
+  readonly resumed?: boolean;
+  /** From the queue, after a batch began it, where it may still be in flight. */
+  readonly again?: boolean;
+  /** How often its call was made before the wait. */
+  readonly rounds?: number;
+  /** The number of the last change of the run's ceiling that its workflow has received. */
+  readonly budget_version?: number;
+  /** How long its run was paused before the request. Default: it was not. */
+  readonly paused_ms?: number;
 }

@@ -3,6 +3,8 @@
  * all their dependencies have ended. Only the decisions are sent to the workflow. A step that is skipped or fails by
  * its condition is written here; a repeated request gets the same answer and writes nothing twice.
  */
+
+import type { Ctx } from '../../context.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
 import { evaluateCondition } from '../../core/expression/condition.ts';
 import type { StepVerdict } from '../../core/run/machine.ts';
@@ -10,8 +12,7 @@ import { type MachineStepState, packStates } from '../../core/run/machine-state.
 import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
 import { listKeptItems } from '../../db/run/rerun.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
-import type { Ctx } from '../../context.ts';
-import { evaluateInRun, type RunValues, readItems, stepOf } from './evaluation.ts';
+import { evaluateInRun, type RunValues, readItems, stepOf } from '../run-data/evaluation.ts';
 
 export interface DecideRequest {
   readonly run_id: string;

@@ -7,49 +7,38 @@
  * retried or escalates.
  */
 
+import type { Ctx, WorkerCtx } from '../../context.ts';
 import type { ErrorCode } from '../../contracts/errors.ts';
 import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import type { CompiledStep } from '../../core/definition/compile.ts';
-import {
-  capabilityOf,
-  type ResolvedEscalation,
-  resolveCache,
-  resolveEscalation,
-} from '../../core/definition/step-settings.ts';
+import { capabilityOf, resolveCache, resolveEscalation } from '../../core/definition/step-settings.ts';
 import { isCorrectable } from '../../core/ladder/classify-failure.ts';
-import type { LadderPosition } from '../../core/workflow-payloads.ts';
+import type { FailedStep } from '../../core/ladder/types.ts';
+import type { StepEnd, StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
+import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readBudgetVersion } from '../../db/run/run.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { readStep, type StandingStep, storeValues } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
-import type { Ctx, WorkerCtx } from '../../context.ts';
-import { resolveInput, type StepUnit, stepOf } from './evaluation.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import { withAnswers } from '../../parts/definitions/step-results.ts';
+import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';
 import { resolveCallInput } from '../secrets/step-secrets.ts';
 import { endStepSpan, scopeOfStep } from '../telemetry/run-spans.ts';
 import {
   type CallStop,
   callForStep,
-  callKeyOf,
   isOfStored,
   type StepCallCtx,
   type StepControl,
+  type StepRequest,
   type StepWork,
 } from './call.ts';
-import { waitForHolder } from '../../parts/calls/in-flight-steps.ts';
 import { executeReview } from './review.ts';
-import {
-  endOf,
-  failStep,
-  findMissingFile,
-  readEnd,
-  type StepExecution,
-  type WaitingStep,
-} from './step-end.ts';
+import { endOf, failStep, findMissingFile, readEnd } from './step-end.ts';
 import { executeSubRun } from './sub-run.ts';
 import {
   endSlotWait,
@@ -58,53 +47,11 @@ import {
   type LineCtx,
   readStepPause,
   waitForCall,
+  waitForHolder,
   waitForRest,
   waitForRetry,
   waitForSlot,
 } from './waits.ts';
-
-export interface StepRequest {
-  readonly run_id: string;
-  readonly step_id: string;
-  /** Absent or 0 = the step as a whole. */
-  readonly item?: number;
-  /** Grows with each corrected input. */
-  readonly revision: number;
-  /** The run can handle an escalation. */
-  readonly escalates?: boolean;
-  /** Its wait is over. */
-  readonly resumed?: boolean;
-  /** From the queue, after a batch began it, where it may still be in flight. */
-  readonly again?: boolean;
-  /** How often its call was made before the wait. */
-  readonly rounds?: number;
-  /** The number of the last change of the run's ceiling that its workflow has received. */
-  readonly budget_version?: number;
-  /** How long its run was paused before the request. Default: it was not. */
-  readonly paused_ms?: number;
-}
-
-/** A failure that a corrected input may cure. */
-export interface FailedStep extends StepKey {
-  readonly project_id: string;
-  readonly pipeline: string;
-  readonly capability: string;
-  readonly tags: readonly string[];
-  readonly input: JsonObject;
-  readonly failure: Failure;
-  readonly policy: ResolvedEscalation;
-}
-
-interface EscalatedExecution {
-  readonly kind: 'escalated';
-  readonly error: Failure;
-  readonly place: LadderPosition;
-}
-
-/** Opens the escalation of a failed step; repeated, it returns the same one. */
-export type OpenForStep = (ctx: WorkerCtx, failed: FailedStep) => Promise<LadderPosition>;
-
-export type StepEnd = StepExecution | EscalatedExecution | WaitingStep;
 
 export async function executeStep(
   ctx: WorkerCtx,
@@ -237,7 +184,7 @@ async function executeCall(
     const missing = await findMissingFile(ctx.media, input, failure);
     if (missing !== null) return failStep(db, key, missing);
   }
-  const place = await ctx.openForStep(ctx, describeFailure(context, step, { ...key, input, failure }));
+  const place = await ctx.openForStep(describeFailure(context, step, { ...key, input, failure }));
   return { kind: 'escalated', error: failure, place };
 }
 

@@ -4,13 +4,15 @@
  * results so far, and open units continue without it, until an execution from the queue takes them over or the process
  * stops.
  */
+
+import type { WorkerCtx } from '../../context.ts';
 import type { CallSuccess } from '../../core/call/types.ts';
 import type { StepScope } from '../../core/expression/evaluation.ts';
-import type { WorkerCtx } from '../../context.ts';
+import type { StepEnd } from '../../core/workflow-payloads.ts';
 import { toAnswer } from '../../parts/definitions/step-results.ts';
 import { type ClosedRun, closeRun, type RunClosing } from '../runs/closing.ts';
 import type { UnitInBatch } from './call.ts';
-import { executeStep, type StepEnd } from './execution.ts';
+import { executeStep } from './execution.ts';
 
 export interface InlineUnit {
   readonly step_id: string;

@@ -1,18 +1,20 @@
 /** A step that opens a review: the person's answer is its output. */
+
+import type { Ctx } from '../../context.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { endOfQuestion } from '../../core/ladder/human-review.ts';
 import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
+import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
 import { endStep, type StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting, logStep } from '../../db/step/step-progress.ts';
-import type { Ctx } from '../../context.ts';
 import { expireOverdueReviews } from '../reviews/delivery.ts';
 import { openReview } from '../reviews/opening.ts';
-import { resolveInput, type StepUnit } from './evaluation.ts';
-import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
+import { failStep, readEnd } from './step-end.ts';
 
 type Execution = StepExecution | WaitingStep;
 

@@ -3,45 +3,17 @@
  * decided, and the failure of an input that names a missing file.
  */
 
+import type { Ctx } from '../../context.ts';
 import { parseMediaReference } from '../../contracts/media.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run-step.ts';
+import type { Failure, JsonObject } from '../../contracts/primitives.ts';
 import { findMediaPlaces } from '../../core/cache.ts';
-import type { SuccessfulAttempt } from '../../core/call/types.ts';
+import type { StepExecution } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';
 import { endStep, readStep, type StandingStep } from '../../db/step/step.ts';
 import { recordChanges, type StepChange } from '../../db/step/step-progress.ts';
-import type { Ctx } from '../../context.ts';
 import type { MediaLibrary } from '../../parts/media/media-library.ts';
-
-/** Its result is in the database already. */
-export type StepExecution =
-  | { readonly kind: 'succeeded'; readonly output: Json; readonly attempt: SuccessfulAttempt | null }
-  | { readonly kind: 'failed' | 'unknown'; readonly error: Failure }
-  | { readonly kind: 'retry'; readonly error: Failure; readonly delayMs: number }
-  /** By a person. */
-  | { readonly kind: 'skipped' }
-  | { readonly kind: 'cancelled' };
-
-/** The review or the run that the workflow waits for. */
-interface WaitReference {
-  readonly review_id?: string;
-  readonly run_id?: string;
-}
-
-export interface WaitingStep {
-  readonly kind: 'waiting';
-  readonly awaiting: Awaiting;
-  /** The latest end of the wait; null = only a signal ends it. */
-  readonly until: Date | null;
-  readonly ref: WaitReference | null;
-  /** What is left of the step's total timeout, which does not run during the wait, ms. Absent: all of it. */
-  readonly leftMs?: number;
-  /** How often the step's call was made before the wait; uncounted retries are spaced by it. Absent: it begins anew. */
-  readonly rounds?: number;
-}
 
 const takenOver: Failure = { code: 'contact_lost', message: 'a later attempt has taken over' };
 

@@ -15,6 +15,7 @@ import {
   toSubRunFailure,
 } from '../../core/run/step-rules.ts';
 import { runWorkflowId } from '../../core/workflow-names.ts';
+import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
 import { findContinued, keepVersion, readVersion } from '../../db/run/rerun.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
@@ -22,12 +23,12 @@ import { requestCancel } from '../../db/run/run-control.ts';
 import type { StandingStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-progress.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { resolveInput, type StepUnit } from './evaluation.ts';
+import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
 import { newJob, prepareRun } from '../runs/preparation.ts';
 import { planContinued, type RerunPlan, type RerunPlanCtx } from '../runs/rerun/plan.ts';
 import { insertRerun, orderOf } from '../runs/rerun/rerun.ts';
-import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import { failStep, readEnd } from './step-end.ts';
 
 type StepRunCtx = RerunPlanCtx;
 type Execution = StepExecution | WaitingStep;

@@ -9,9 +9,13 @@
  * `until`, the workflow would return at once, again and again; so the rest is waited for by a delayed retry
  * (waitForRest).
  */
+
+import { setTimeout as pause } from 'node:timers/promises';
+import type { WorkerCtx } from '../../context.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
 import { backoffMs, hasTimeFor, uncountedDelay } from '../../core/call/retry.ts';
+import { toAbortSignal } from '../../core/cancellation.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
 import { toNanoUsd } from '../../core/money/nano-usd.ts';
@@ -20,7 +24,14 @@ import { nameRefusing } from '../../core/money/scoped-budget.ts';
 import { lineOf, rankOf, routeOfLine, standAsideMs } from '../../core/routing/call-line.ts';
 import { createRouteFilter, excludeByRoute } from '../../core/routing/filter.ts';
 import { toQueueTimeout, waitForCapabilityOf } from '../../core/run/step-rules.ts';
-import { readLastFailure, type StepKey } from '../../db/attempt/attempt.ts';
+import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
+import {
+  callKeyOf,
+  isHeld,
+  loseOpenAttempt,
+  readLastFailure,
+  type StepKey,
+} from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readUnixTime } from '../../db/escalation/escalation-transition.ts';
 import { isRegistered } from '../../db/instance/capability-name.ts';
@@ -29,12 +40,10 @@ import { readPause } from '../../db/run/run-control.ts';
 import { queueCall, readQueuedCall } from '../../db/step/call-line.ts';
 import { readStep, type StandingStep } from '../../db/step/step.ts';
 import { answerStep, isUnderWay, keepWaiting } from '../../db/step/step-progress.ts';
-import type { WorkerCtx } from '../../context.ts';
 import { budgetScopeOf, openReview } from '../reviews/opening.ts';
-import type { StepUnit } from './evaluation.ts';
-import { type CallStop, callKeyOf, type StepControl, type StepPause, type StepWork } from './call.ts';
-import type { StepRequest } from './execution.ts';
-import { failStep, readEnd, type StepExecution, type WaitingStep } from './step-end.ts';
+import type { StepUnit } from '../run-data/evaluation.ts';
+import type { CallStop, StepControl, StepPause, StepRequest, StepWork } from './call.ts';
+import { failStep, readEnd } from './step-end.ts';
 
 type Waited = StepExecution | WaitingStep;
 export type Work = Pick<StepWork<never>, 'context' | 'step' | 'key'>;
@@ -317,4 +326,25 @@ async function endPause(
   if ((wait_left_ms ?? 0) > 0) return { kind: 'waiting', awaiting: 'time', until: wait_until, ref: null };
   await answerStep(db, key, { state: 'succeeded', output: null, data: {} });
   return readEnd(db, key);
+}
+
+const pauseMs = 250;
+
+/**
+ * Waits while another process makes the call of a step: a batch has begun it, or Temporal has dispatched the step again
+ * after late heartbeats. A dead process holds the step until its lease expires; a process whose step is cancelled loses
+ * it and ends the call.
+ *
+ * @returns the control with the remaining time of the step
+ */
+export async function waitForHolder(db: Db, key: StepKey, control: StepControl): Promise<StepControl> {
+  const name = callKeyOf(key);
+  const { signal } = control;
+  const deadline = performance.now() + control.remainingMs;
+  while (await isHeld(db, [name])) {
+    if (signal.reason === 'cancelled') await loseOpenAttempt(db, name);
+    if (signal.aborted || performance.now() > deadline) break;
+    await pause(pauseMs, undefined, { signal: toAbortSignal(signal) }).catch(() => undefined);
+  }
+  return { ...control, remainingMs: Math.max(0, deadline - performance.now()) };
 }

@@ -3,6 +3,7 @@
  * Reviews and budgets are compared with their last states, because their rows have no transaction id.
  */
 
+import type { ServerCtx } from '../../context.ts';
 import type { RunFrame, StreamFrame, StreamTopic } from '../../contracts/event.ts';
 import type { Budget } from '../../contracts/money.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -23,7 +24,6 @@ import {
   listRunStandings,
   type RunStandingRow,
 } from '../../db/run/run-list.ts';
-import type { ServerCtx } from '../../context.ts';
 import { readAllBudgets } from '../money/budgets.ts';
 import { toInstance } from '../registry/instance-view.ts';
 import { standingOf } from '../reviews/review-view.ts';

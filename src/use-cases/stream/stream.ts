@@ -2,24 +2,15 @@
  * The stream of a project for one watcher: the changes since a position, then new frames, of the topics that its key
  * may read.
  */
+
+import type { ServerCtx } from '../../context.ts';
 import type { StreamFrame, StreamQuery, StreamTopic } from '../../contracts/event.ts';
 import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
 import { countEventsBefore, listOwnRuns } from '../../db/run/run-list.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { type Caller, isOperator, mayCall } from '../access/caller.ts';
-import type { ServerCtx } from '../../context.ts';
 import { toRunEvent } from '../../parts/feeds/event-feed.ts';
-import {
-  clockSlackMs,
-  compareBudgets,
-  compareInstances,
-  type FrameCtx,
-  readReviewsSince,
-  readRunFrames,
-  toInstanceFrames,
-} from './frames.ts';
 import {
   earlierOf,
   type NewEvents,
@@ -29,6 +20,16 @@ import {
   type StreamRound,
   writePosition,
 } from '../../parts/feeds/stream-feed.ts';
+import { type Caller, isOperator, mayCall } from '../access/caller.ts';
+import {
+  clockSlackMs,
+  compareBudgets,
+  compareInstances,
+  type FrameCtx,
+  readReviewsSince,
+  readRunFrames,
+  toInstanceFrames,
+} from './frames.ts';
 
 // The part of a poll that one watcher may see.
 

@@ -3,6 +3,8 @@
  * scrape. A count that cannot be read within a moment is omitted, so that scrapes are answered while the database is
  * away. A count that another process reports by now is omitted too.
  */
+
+import type { Ctx } from '../../context.ts';
 import { ReviewKind } from '../../contracts/review.ts';
 import { RunState, terminalRunStates } from '../../contracts/run.ts';
 import { within } from '../../core/pacing.ts';
@@ -19,7 +21,6 @@ import {
   listLimitedBudgets,
   readLateness,
 } from '../../db/gauges.ts';
-import type { Ctx } from '../../context.ts';
 
 /** Reports the counts that were read. */
 type Tell = (metrics: Metrics) => void;

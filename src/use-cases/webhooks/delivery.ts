@@ -5,6 +5,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
+import type { ServerCtx } from '../../context.ts';
 import { writeJson } from '../../core/json/text.ts';
 import { createTally } from '../../core/tally.ts';
 import {
@@ -15,7 +16,6 @@ import {
   findHappenings,
   takeDueDeliveries,
 } from '../../db/webhook.ts';
-import type { ServerCtx } from '../../context.ts';
 
 // The headers that prove to a receiver the sender, the content and the age of a delivery: those of Standard Webhooks,
 // so that its libraries check them.
@@ -164,7 +164,7 @@ export function createWebhookDelivery(ctx: WebhookCtx) {
     },
 
     /** Begins nothing more. @returns when the deliveries in flight have ended */
-    stop: async (): Promise<void> => {
+    close: async (): Promise<void> => {
       isStopped = true;
       await takeDue().catch(() => undefined);
       await Promise.all(underWay);

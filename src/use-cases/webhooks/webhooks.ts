@@ -3,6 +3,8 @@
  */
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
+import { present } from '../../contracts/present.ts';
 import {
   Webhook,
   type WebhookCreated,
@@ -24,11 +26,9 @@ import {
   type WebhookRow,
 } from '../../db/webhook.ts';
 import { AppError } from '../../errors/app-error.ts';
+import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
-import { newId } from '../../db/ids.ts';
-import { present } from '../../contracts/present.ts';
 import { newWebhookSecret, tell } from './delivery.ts';
 
 function refuse(message: string): AppError {

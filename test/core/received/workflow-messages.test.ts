@@ -16,7 +16,7 @@ import {
 } from '../../../src/core/received/workflow-messages.ts';
 import { driveRun } from '../../../src/core/run/drive.ts';
 import { engineVersion, type RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { aPlan } from '../run/a-plan.ts';
 
 /** All that JSON can say, and a signal without input. */

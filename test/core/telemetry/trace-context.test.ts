@@ -8,7 +8,7 @@ import {
   toTraceHeaders,
   traceIdOf,
 } from '../../../src/core/telemetry/trace-context.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 
 const trace_id = '4bf92f3577b34da6a3ce929d0e0e4736';
 const span_id = '00f067aa0ba902b7';

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { describe, expect, it } from 'vitest';
 import { type AttemptBatch, type Claim, settleAndClaim } from '../../../src/db/attempt/attempt.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempts } from '../../support/factories.ts';
 

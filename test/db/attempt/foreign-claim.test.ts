@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { SharedWith } from '../../../src/contracts/capability.ts';
 import { settleAndClaim } from '../../../src/db/attempt/attempt.ts';
 import { setSharing } from '../../../src/db/instance/instance.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anInstance, aProject, aRun } from '../../support/factories.ts';
 

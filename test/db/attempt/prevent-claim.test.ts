@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Claim } from '../../../src/db/attempt/attempt.ts';
 import { preventClaim } from '../../../src/db/attempt/attempt.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -2,8 +2,8 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createProcessLeases } from '../../../src/db/attempt/process-leases.ts';
+import { newToken } from '../../../src/parts/ids.ts';
 import { createFreezeWatch } from '../../../src/processes/freeze-watch.ts';
-import { newToken } from '../../../src/db/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';

@@ -14,7 +14,7 @@ import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { findInstance, type InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { setDrain } from '../../../src/db/instance/instance-drain.ts';
 import { pollInstances } from '../../../src/db/instance/instance-list.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { listBreaches, watchCommits } from '../../support/commit-watch.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aClaim, anEnd, anInstance, aProject, claimAttempt, settleAttempt } from '../../support/factories.ts';

@@ -18,7 +18,7 @@ import { finishRun } from '../../../src/db/run/run.ts';
 import { listRunSteps } from '../../../src/db/step/step.ts';
 import { answerStep, holdStep } from '../../../src/db/step/step-progress.ts';
 import { readStepRevision, storeStepRevision } from '../../../src/db/step/step-revision.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import {
   aCallingKey,

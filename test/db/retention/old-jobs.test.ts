@@ -8,7 +8,7 @@ import {
   readNames,
 } from '../../../src/db/deletion/old-jobs.ts';
 import { holdJobs, insertJob } from '../../../src/db/run/job.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';
 

@@ -5,7 +5,7 @@ import {
   lockRepairDecisions,
   type NewRepairDecision,
 } from '../../../src/db/review/repair-decision.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';

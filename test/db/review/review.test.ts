@@ -21,7 +21,7 @@ import {
 } from '../../../src/db/review/review-delivery.ts';
 import { listReviews, type ReviewFilter } from '../../../src/db/review/review-list.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';
 

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { listDecisions } from '../../../src/db/attempt/decision.ts';
 import { listRuns, mostSearched } from '../../../src/db/run/run-list.ts';
-import { boundsOfIds } from '../../../src/db/ids.ts';
+import { boundsOfIds } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 import { isLong } from '../../support/long.ts';

@@ -11,7 +11,7 @@ import {
   storeSkill,
 } from '../../../src/db/skill.ts';
 import { addSkillUses, listSkillUses } from '../../../src/db/skill-use.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 

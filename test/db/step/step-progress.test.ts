@@ -8,7 +8,7 @@ import {
   recordDecisions,
   type StepChange,
 } from '../../../src/db/step/step-progress.ts';
-import { newId } from '../../../src/db/ids.ts';
+import { newId } from '../../../src/parts/ids.ts';
 import { openReview } from '../../../src/use-cases/reviews/opening.ts';
 import { useDatabase } from '../../support/database.ts';
 import {

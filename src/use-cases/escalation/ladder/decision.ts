@@ -3,6 +3,8 @@
  * and is one transition like any other: delivered twice, it is applied once. An input is executed by the next
  * transition; advice is appended to the list; any other decision ends the ladder.
  */
+
+import type { Ctx } from '../../../context.ts';
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewDecision } from '../../../contracts/review.ts';
 import { interruptLadder } from '../../../core/ladder/drive.ts';
@@ -14,19 +16,19 @@ import {
 } from '../../../core/ladder/human-review.ts';
 import { humanLevel } from '../../../core/ladder/levels.ts';
 import { decidedInput } from '../../../core/review-actions.ts';
+import type { Advanced } from '../../../core/workflow-payloads.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { raiseEscalationLimit } from '../../../db/escalation/escalation-transition.ts';
 import { type ReviewRow, readReview } from '../../../db/review/review.ts';
 import { answerStep } from '../../../db/step/step-progress.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { Ctx } from '../../../context.ts';
 import { expireOverdueReviews } from '../../reviews/delivery.ts';
 import { openReview } from '../../reviews/opening.ts';
 import { learnFromDecision } from '../../skills/decided-repairs.ts';
 import { readStepTask } from './escalated-task.ts';
 import { type Progress, storeProgress } from './progress.ts';
-import { type Advanced, readLadder, readPosition, requireEscalation, stepOf } from './stored-ladder.ts';
+import { readLadder, readPosition, requireEscalation, stepOf } from './stored-ladder.ts';
 
 /** @throws AppError `not_found` for a review of another subject */
 export async function applyDecision(

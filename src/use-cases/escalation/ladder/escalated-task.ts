@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { Ctx } from '../../../context.ts';
 import type { BudgetRefusal } from '../../../contracts/money.ts';
 import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
 import type { Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
@@ -19,7 +20,6 @@ import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { Ctx } from '../../../context.ts';
 import { type PresentSpec, specTargetOf } from '../../../parts/fleet/specs.ts';
 import { budgetScopeOf } from '../../reviews/opening.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';

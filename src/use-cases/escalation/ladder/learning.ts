@@ -8,6 +8,7 @@
  * A success becomes a skill, and each execution credits or blames the skills that took part.
  */
 
+import type { Ctx } from '../../../context.ts';
 import type { Json } from '../../../contracts/primitives.ts';
 import type { SkillOutcome } from '../../../contracts/skill.ts';
 import { historyTextOf } from '../../../core/ladder/error-text.ts';
@@ -21,7 +22,6 @@ import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, findLeader } from '../../../db/escalation/escalation.ts';
 import { noteLeader } from '../../../db/escalation/escalation-transition.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
-import type { Ctx } from '../../../context.ts';
 import type { PresentSpec } from '../../../parts/fleet/specs.ts';
 import { type Learning, learnSkill } from '../../skills/learning.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';

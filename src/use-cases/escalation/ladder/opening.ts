@@ -2,14 +2,19 @@
  * Opens a ladder, for a step with a non-transient failure or for a job without a step. A ladder that opens at its last
  * level opens a review at once.
  */
+
+import type { Ctx } from '../../../context.ts';
 import { EscalationRequest } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import type { ProjectKey } from '../../../core/call/caller.ts';
 import { isPlainObject } from '../../../core/json/values.ts';
 import { standStill } from '../../../core/ladder/drive.ts';
 import { carryLists, type Ladder, newLadder, openStepLadder } from '../../../core/ladder/ladder.ts';
 import { humanLevel } from '../../../core/ladder/levels.ts';
 import { startLadder } from '../../../core/ladder/machine.ts';
+import type { FailedStep } from '../../../core/ladder/types.ts';
 import { signalsOfStep } from '../../../core/skills/match.ts';
+import type { Advanced } from '../../../core/workflow-payloads.ts';
 import type { Db } from '../../../db/connect.ts';
 import {
   type EscalationRow,
@@ -20,13 +25,9 @@ import {
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findRepeated } from '../../../db/run/run.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { ProjectKey } from '../../access/caller.ts';
-import type { Ctx } from '../../../context.ts';
-import { newId } from '../../../db/ids.ts';
-import type { FailedStep } from '../../steps/execution.ts';
+import { newId } from '../../../parts/ids.ts';
 import { storeProgress } from './progress.ts';
 import {
-  type Advanced,
   fingerprintOf,
   modelSpecOf,
   readLadder,

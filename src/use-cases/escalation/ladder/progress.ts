@@ -6,6 +6,7 @@
  * It counts the transitions; a ladder's work is part of the span of its step, which ends with it.
  */
 
+import type { Ctx } from '../../../context.ts';
 import type { EscalationState } from '../../../contracts/escalation.ts';
 import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
 import { capabilityOf } from '../../../core/definition/step-settings.ts';
@@ -28,10 +29,9 @@ import { cancelEscalationReviews } from '../../../db/review/review-delivery.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
 import { endStep, readStep } from '../../../db/step/step.ts';
 import { holdStep, logStep } from '../../../db/step/step-progress.ts';
-import type { Ctx } from '../../../context.ts';
 import type { PresentSpec } from '../../../parts/fleet/specs.ts';
 import { type OpenedReview, openReview, reopenReview } from '../../reviews/opening.ts';
-import { stepOf as compiledStepOf } from '../../steps/evaluation.ts';
+import { stepOf as compiledStepOf } from '../../run-data/evaluation.ts';
 import { learnFromDecision } from '../../skills/decided-repairs.ts';
 import { recordSkillUses } from '../../skills/use.ts';
 import { endOf } from '../../steps/step-end.ts';

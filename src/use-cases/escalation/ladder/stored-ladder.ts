@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { Ctx } from '../../../context.ts';
 import type { ModelSpec } from '../../../contracts/escalation.ts';
 import type { Failure } from '../../../contracts/primitives.ts';
 import type { CallCaller, CallingKey } from '../../../core/call/caller.ts';
@@ -11,14 +12,13 @@ import { maskError } from '../../../core/ladder/error-text.ts';
 import type { Ladder } from '../../../core/ladder/ladder.ts';
 import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
 import { humanLevel, labelOf } from '../../../core/ladder/levels.ts';
-import type { LadderPosition, LadderStage } from '../../../core/workflow-payloads.ts';
+import type { Advanced, LadderStage } from '../../../core/workflow-payloads.ts';
 import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, type NewEscalation, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { Ctx } from '../../../context.ts';
 
 type StoredColumns = Pick<NewEscalation, 'ladder' | 'escalation_history' | 'escalation_advice'>;
 
@@ -63,11 +63,6 @@ export function modelSpecOf(
 ): ModelSpec {
   const capability = modelOf(readLevelModels(config.LADDER_LEVELS), level);
   return { level, label: labelOf(level), capability, model };
-}
-
-/** `delay_ms`: nothing was done yet; repeat the transition after it. */
-export interface Advanced extends LadderPosition {
-  readonly delay_ms?: number;
 }
 
 const unknownError: Failure = { code: 'ladder_exhausted', message: 'the escalation ended without an error' };

@@ -5,6 +5,7 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import type { WorkerCtx } from '../../../context.ts';
 import type { JsonObject } from '../../../contracts/primitives.ts';
 import { type CancelSignal, toAbortSignal } from '../../../core/cancellation.ts';
 import { type LadderPorts, makeTransition, transientDelayMs } from '../../../core/ladder/drive.ts';
@@ -12,14 +13,13 @@ import type { Ladder } from '../../../core/ladder/ladder.ts';
 import type { AdviseCommand } from '../../../core/ladder/types.ts';
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
 import { joinFlight } from '../../../core/pacing.ts';
-import { isHeld } from '../../../db/attempt/attempt.ts';
+import type { Advanced } from '../../../core/workflow-payloads.ts';
+import { callKeyOf, isHeld } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { readPause } from '../../../db/run/run-control.ts';
 import { listTransitionRevisions } from '../../../db/step/step-revision.ts';
-import type { WorkerCtx } from '../../../context.ts';
-import { callKeyOf } from '../../steps/call.ts';
 import { correctionPortsOf, executeJob, type LadderJob } from '../levels/execution.ts';
 import { askAdvisor, type ModelCall } from '../levels/model-question.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
@@ -27,7 +27,6 @@ import { type EscalatedTask, readStepTask } from './escalated-task.ts';
 import { consultOthers } from './learning.ts';
 import { MoneyCame, storeProgress, withinStep } from './progress.ts';
 import {
-  type Advanced,
   callerOf,
   fingerprintOf,
   readLadder,
@@ -188,9 +187,6 @@ export interface AdvanceRequest {
 
 /** The limit was raised while a call was refused: the transition is repeated after this. */
 const moneyCameMs = 500;
-
-/** Transitions in flight in this process, so that concurrent requests make each once. */
-export type LadderTransitions = Map<string, Promise<Advanced>>;
 
 /** Makes one transition; repeated, it returns the current position. @throws AppError `not_found` */
 export function advanceLadder(ctx: WorkerCtx, request: AdvanceRequest): Promise<Advanced> {

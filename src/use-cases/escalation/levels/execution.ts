@@ -4,6 +4,8 @@
  * For a job, level 0 gives the text of the best skill's literal template; above it a model answers with the result,
  * or gives up. `result_schema` decides whether a result is a success; for a corrected input the capability decides.
  */
+
+import type { Ctx, WorkerCtx } from '../../../context.ts';
 import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
@@ -23,12 +25,11 @@ import {
 import { ladderMs } from '../../../core/ladder/levels.ts';
 import type { RankedSkill } from '../../../core/skills/match.ts';
 import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
+import type { StepExecution, WaitingStep } from '../../../core/workflow-payloads.ts';
 import type { NewEscalation } from '../../../db/escalation/escalation.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
-import type { Ctx, WorkerCtx } from '../../../context.ts';
 import { evaluateNow, turnFor } from '../../../parts/expression-work.ts';
 import { executeRevision } from '../../steps/execution.ts';
-import type { StepExecution, WaitingStep } from '../../steps/step-end.ts';
 import type { EscalatedTask } from '../ladder/escalated-task.ts';
 import {
   given,

@@ -2,9 +2,11 @@
  * A question to a level's model: an ordinary routed call, paid by its project and run, and bounded by the ladder's
  * remaining money. A failure is reported in the ladder's terms; a level without an instance is not a failure.
  */
+
+import type { Ctx } from '../../../context.ts';
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
-import type { CallCaller } from '../../../core/call/caller.ts';
+import type { CallCaller, ProjectKey } from '../../../core/call/caller.ts';
 import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
 import type { CallEnd } from '../../../core/call/types.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
@@ -16,8 +18,7 @@ import type { AdviceEnd } from '../../../core/ladder/drive.ts';
 import type { Interruption } from '../../../core/ladder/execute-correction.ts';
 import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
 import { humanLevel, topLevel } from '../../../core/ladder/levels.ts';
-import { type ProjectKey, requireCallable } from '../../access/caller.ts';
-import type { Ctx } from '../../../context.ts';
+import { requireCallable } from '../../access/caller.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 

@@ -4,9 +4,11 @@
  * same advice and is paid for once.
  */
 import { createHash } from 'node:crypto';
+import type { Ctx, ServerCtx } from '../../../context.ts';
 import type { ErrorCode } from '../../../contracts/errors.ts';
 import type { AdviseRequest } from '../../../contracts/escalation.ts';
 import type { Json } from '../../../contracts/primitives.ts';
+import type { ProjectKey } from '../../../core/call/caller.ts';
 import type { CancelSignal } from '../../../core/cancellation.ts';
 import { canonicalJson } from '../../../core/json/values.ts';
 import type { AdviceEnd } from '../../../core/ladder/drive.ts';
@@ -14,12 +16,10 @@ import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '../../../co
 import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
 import { readCallCost } from '../../../db/escalation/escalation-transition.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { ProjectKey } from '../../access/caller.ts';
-import type { Ctx, ServerCtx } from '../../../context.ts';
+import type { FoundAdvice, LevelAdvice } from '../../../parts/cache/advice-cache.ts';
 import { fingerprintOf } from '../ladder/stored-ladder.ts';
 import { askAdvisor, type ModelEnd, requireLevel } from '../levels/model-question.ts';
 import { given, shortenError, showAdvice, showHistory } from '../prompts.ts';
-import type { FoundAdvice, LevelAdvice } from '../../../parts/cache/advice-cache.ts';
 
 /** The parts of the server that requests for advice need. */
 export type AdviseCtx = Ctx & Pick<ServerCtx, 'adviceCache'>;

@@ -5,6 +5,8 @@
  *
  * `/execute` returns a result, a failure with advice and the next level, or a review.
  */
+
+import type { Ctx } from '../../../context.ts';
 import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
 import type { Failure, Json } from '../../../contracts/primitives.ts';
 import type { ReviewKind } from '../../../contracts/review.ts';
@@ -16,17 +18,16 @@ import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findSkill } from '../../../db/skill.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import type { Ctx } from '../../../context.ts';
+import type { LevelAdvice } from '../../../parts/cache/advice-cache.ts';
+import { toSkill } from '../../../parts/skill-matcher.ts';
 import { openReview } from '../../reviews/opening.ts';
 import { learnSkill } from '../../skills/learning.ts';
-import { toSkill } from '../../skills/stored-skill.ts';
 import { recordSkillUses } from '../../skills/use.ts';
 import { activeSkillsOf, skillUsesOf } from '../ladder/learning.ts';
 import { fingerprintOf, modelSpecOf } from '../ladder/stored-ladder.ts';
 import { executeJob, type LadderJob } from '../levels/execution.ts';
 import { findLevel, requireLevel } from '../levels/model-question.ts';
 import { type AdviseCtx, type Asker, adviseOnce, readLeft, toCallError } from './advice.ts';
-import type { LevelAdvice } from '../../../parts/cache/advice-cache.ts';
 
 /** One call of `/execute`. */
 interface ExecuteCall {

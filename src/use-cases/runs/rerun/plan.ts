@@ -4,6 +4,7 @@
  * agree. Values that `when`, items and inputs read are those of kept results, thus of the old run.
  */
 import { createHash } from 'node:crypto';
+import type { Ctx } from '../../../context.ts';
 import { parseMediaReference } from '../../../contracts/media.ts';
 import type { Json, JsonObject } from '../../../contracts/primitives.ts';
 import {
@@ -36,10 +37,9 @@ import {
   readRepeatedRun,
 } from '../../../db/run/rerun.ts';
 import { countReruns } from '../../../db/run/run.ts';
-import type { Ctx } from '../../../context.ts';
-import { bindJobMedia } from '../../../parts/media/own-media.ts';
-import { evaluateInRun, type RunValues, readItems, resolveInput } from '../../steps/evaluation.ts';
 import type { KnownDefinition } from '../../../parts/definitions/known-definitions.ts';
+import { bindJobMedia } from '../../../parts/media/own-media.ts';
+import { evaluateInRun, type RunValues, readItems, resolveInput } from '../../run-data/evaluation.ts';
 import { type IntakeCtx, newJob, type RunJob } from '../preparation.ts';
 
 export type RerunPlanCtx = IntakeCtx & Pick<Ctx, 'results' | 'media'>;

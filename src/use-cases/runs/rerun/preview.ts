@@ -3,7 +3,7 @@ import type { RunIf } from '../../../contracts/pipeline.ts';
 import type { RerunPreview } from '../../../contracts/run-control.ts';
 import type { CompiledStep } from '../../../core/definition/compile.ts';
 import { inOrder } from '../../../core/run/choose-reused.ts';
-import { resolveInput } from '../../steps/evaluation.ts';
+import { resolveInput } from '../../run-data/evaluation.ts';
 import { planContinued, type RepeatedWork, type RerunPlan, type RerunPlanCtx } from './plan.ts';
 
 type CallRange = RerunPreview['calls'];

@@ -2,6 +2,8 @@
  * Repeats a run: the same job, or another one, with reusable results taken over by value. Preview and run decide by the
  * same rule, and a preview writes nothing.
  */
+
+import type { Ctx } from '../../../context.ts';
 import type { ProblemItem } from '../../../contracts/problem.ts';
 import { type Run, terminalRunStates } from '../../../contracts/run.ts';
 import type { RerunPreview, RerunRequest } from '../../../contracts/run-control.ts';
@@ -17,11 +19,14 @@ import {
 } from '../../../db/run/rerun.ts';
 import { readSchedule } from '../../../db/schedule.ts';
 import { AppError, refuseRequest } from '../../../errors/app-error.ts';
-import type { Ctx } from '../../../context.ts';
+import {
+  choiceOf,
+  type KnownDefinition,
+  type KnownDefinitions,
+} from '../../../parts/definitions/known-definitions.ts';
 import { deliverSoon } from '../../../parts/delivery/deliveries.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from '../../idempotency.ts';
 import { insertAdmittedRun } from '../admission.ts';
-import { choiceOf, type KnownDefinition, type KnownDefinitions } from '../../../parts/definitions/known-definitions.ts';
 import { runStarts } from '../delivery.ts';
 import { newJob, type PreparedRun, prepareRun, type RunJob } from '../preparation.ts';
 import { newRunView, noSuchRun } from '../run-view.ts';

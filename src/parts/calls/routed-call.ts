@@ -1,0 +1,94 @@
+/** A routed call of this process: its caller, its secrets, and its claim in the database. */
+
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CallCaller } from '../../core/call/caller.ts';
+import type { CallLog } from '../../core/call/log-lines.ts';
+import type { CallProgress } from '../../core/call/outcome.ts';
+import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
+import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import type { Redactor } from '../../core/secrets/redaction.ts';
+import type { OpenSpan } from '../../core/telemetry/telemetry.ts';
+import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
+import type { KeptAnswer } from '../../db/idempotency.ts';
+import type { SlotUse } from './slot-leases.ts';
+
+/** The attempt that sends the values, and the instance that gets them. */
+export interface SecretUse {
+  readonly number: number;
+  readonly instance: Pick<InstanceSnapshot, 'instance_id' | 'endpoint'>;
+}
+
+export interface Revealed {
+  /** With the values. */
+  readonly input: JsonObject;
+  readonly redactor: Redactor;
+}
+
+export interface CallSecrets {
+  readonly mayReceive: (instance: InstanceSnapshot) => boolean;
+  /** Part of the key of a cached result. */
+  readonly cacheKey: readonly string[];
+  /** Records the use, then decrypts. */
+  readonly reveal: (use: SecretUse) => Promise<Revealed>;
+}
+
+/** Receives a part of the result, and the attempt that makes it. */
+export type OnDelta = (delta: Json, attemptId: string) => void;
+
+export interface CallRequest extends RoutedCall {
+  readonly projectId: string;
+  /** The run or the key whose call it is: that of the step, if it is of one. */
+  readonly caller: CallCaller;
+  /** The same for every attempt; sent as Idempotency-Key. */
+  readonly key: string;
+  /** Made for this call alone, so no earlier attempt has it. */
+  readonly isKeyNew: boolean;
+  readonly step: StepKey | null;
+  /** B3: the owner knows of no earlier execution of the step; if there was one, the claim is refused. */
+  readonly beginsStep?: boolean;
+  /** With references in place of secrets. */
+  readonly input: JsonObject;
+  /** The secrets of the input. Default: it has none. */
+  readonly secrets?: CallSecrets | null;
+  /** Fields of the input that the instance's schema must declare: one that only lets them pass would ignore them. */
+  readonly declaredFields?: readonly string[];
+  /** The job whose files the call may name; it belongs to the project. */
+  readonly jobId?: string;
+  /** Sent at most once, so the claim must survive a crash of the database. */
+  readonly isAtMostOnce: boolean;
+  /** How long it may wait for a slot, or for an instance to appear. */
+  readonly maxWaitMs: number;
+  /** N4: it may stand in line, and whether it was called. Default: it never stands in line. */
+  readonly inLine?: { readonly isCalled: boolean } | undefined;
+  /** Failures, and the cancel, that leave the step open. Default: none. */
+  readonly holdsStep?: (code: ErrorCode) => boolean;
+  /** Receives the call's progress, where the instance reports it. */
+  readonly onProgress?: ((progress: CallProgress) => void) | undefined;
+  /** Receives parts of the result as they are made. Default: the instance is not asked for them. */
+  readonly onDelta?: OnDelta | undefined;
+  /** Opens the log of each attempt. Default: no log is kept. */
+  readonly openLog?: (origin: LogOrigin) => CallLog;
+  /** Returns the answer to store under the caller's Idempotency-Key when the last attempt is settled. Default: none. */
+  readonly keeps?: ((end: CallEnd) => KeptAnswer | null) | undefined;
+}
+
+/** The instance and attempt whose lines a log takes. */
+export interface LogOrigin {
+  readonly attempt: number;
+  readonly endpoint: string;
+}
+
+export interface Claimed extends ClaimedCall {
+  readonly claim: Claim;
+  /** The one call that a half-open breaker lets through. */
+  readonly isTrial: boolean;
+  /** Null: the claim is a row of its own. */
+  readonly slot: SlotUse | null;
+}
+
+/** Makes one routed call. */
+export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
+
+/** The open spans of attempts. */
+export type AttemptSpans = WeakMap<Claimed, OpenSpan>;

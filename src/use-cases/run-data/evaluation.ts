@@ -1,0 +1,135 @@
+/**
+ * Values of a run's expressions, including the inputs of its steps: from the job, the stored results and, for an item,
+ * its list. An expression that cannot be evaluated is a failure of the step, never of the process.
+ */
+import type { ErrorCode } from '../../contracts/errors.ts';
+import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CompiledStep } from '../../core/definition/compile.ts';
+import { evaluateTemplate } from '../../core/expression/evaluate.ts';
+import type { ExpressionScope } from '../../core/expression/evaluation.ts';
+import { findListedStep, mentionItem, mentionsOf } from '../../core/expression/large-outputs.ts';
+import { Meter, workLimits } from '../../core/expression/meter.ts';
+import type { CompiledTemplate } from '../../core/expression/template.ts';
+import { type Evaluated, evaluateSafely, readList, toItems } from '../../core/run/step-rules.ts';
+import { findSecretPlaces, type SecretPlace } from '../../core/secrets/secret-places.ts';
+import type { StepKey } from '../../db/attempt/attempt.ts';
+import { AppError } from '../../errors/app-error.ts';
+import type { RunContext } from '../../parts/definitions/run-context.ts';
+import type { StepResults } from '../../parts/definitions/step-results.ts';
+import { evaluateNow, turnFor } from '../../parts/expression-work.ts';
+
+/** The sources of the values of a run's expressions. */
+export interface RunValues {
+  readonly context: Pick<RunContext, 'run_id' | 'scope' | 'lists'>;
+  readonly results: StepResults;
+}
+
+interface OwnFields extends Pick<ExpressionScope, 'item' | 'index'> {
+  readonly meter?: Meter;
+}
+
+type EvaluateInRun<Value> = (template: CompiledTemplate, scope: ExpressionScope, meter: Meter) => Value;
+
+/** Evaluates a template of a run. @param own the fields of an item, and the meter of several templates */
+export async function evaluateInRun<Value>(
+  { context, results }: RunValues,
+  template: CompiledTemplate,
+  evaluate: EvaluateInRun<Value>,
+  { meter = new Meter(workLimits.run), ...own }: OwnFields = {},
+): Promise<Evaluated<Value>> {
+  const { steps, failure } = await results.scopeOf(context.run_id, mentionsOf(template));
+  if (failure !== null) return { error: failure };
+  const turn = turnFor();
+  if (turn !== null) await turn;
+  const scope = { steps, ...context.scope, ...own };
+  return evaluateNow(meter, () => evaluateSafely(() => evaluate(template, scope, meter)));
+}
+
+/** Reads the list of a step's `for_each`; null for a step without. @param wanted the item to read; default: any */
+export async function readItems(
+  values: RunValues,
+  { definition, items }: CompiledStep,
+  wanted?: number,
+): Promise<Evaluated<readonly Json[] | null>> {
+  if (items === null) return { value: null };
+  const list = await values.context.lists.of(definition.id, async () =>
+    readList(await evaluateInRun(values, items, evaluateTemplate)),
+  );
+  return isTooLarge(list) ? readListPart(values, { items, whole: list, wanted }) : list;
+}
+
+function isTooLarge(list: Evaluated<unknown>): list is { readonly error: Failure } {
+  return 'error' in list && list.error.code === ('output_too_large' satisfies ErrorCode);
+}
+
+interface ListPart {
+  readonly items: CompiledTemplate;
+  /** Why the list cannot be read as a whole. */
+  readonly whole: { readonly error: Failure };
+  /** Default: no item. */
+  readonly wanted: number | undefined;
+}
+
+/** O2 for items that are the output of a step: the list has its length, and one item. */
+async function readListPart(
+  { context, results }: RunValues,
+  { items, whole, wanted }: ListPart,
+): Promise<Evaluated<readonly Json[]>> {
+  const stepId = findListedStep(items);
+  if (stepId === null) return whole;
+  const { steps, failure } = await results.scopeOf(context.run_id, [mentionItem(stepId, wanted)]);
+  return failure === null ? toItems(steps[stepId]?.output ?? null) : { error: failure };
+}
+
+// One step of a run, or one item of it, and the input that the definition gives it.
+
+export interface StepUnit {
+  readonly context: RunContext;
+  readonly step: CompiledStep;
+  readonly key: StepKey;
+}
+
+/** @throws AppError `not_found` */
+export function stepOf(context: RunContext, stepId: string): CompiledStep {
+  const step = context.compiled.steps[context.compiled.indexOf.get(stepId) ?? -1];
+  if (step === undefined) throw new AppError('not_found', `run ${context.run_id} has no step ${stepId}`);
+  return step;
+}
+
+type ResolvedInput =
+  | {
+      /** With references in place of secrets. */
+      readonly input: JsonObject;
+      /** Where the definition names secrets. */
+      readonly places: readonly SecretPlace[];
+    }
+  | { readonly error: Failure };
+
+/** The input that a step's expressions give, or why they give none. @param item 0 = the step as a whole */
+export async function resolveInput(
+  values: RunValues,
+  step: CompiledStep,
+  item: number,
+): Promise<ResolvedInput> {
+  const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
+  if ('error' in own) return own;
+  const evaluated = await evaluateInRun(values, step.input, evaluateInput, own.value);
+  return 'error' in evaluated ? evaluated : evaluated.value;
+}
+
+function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter: Meter) {
+  const input = evaluateTemplate(template, scope, meter) as JsonObject;
+  return { input, places: findSecretPlaces(template, scope, meter) };
+}
+
+async function readItem(
+  values: RunValues,
+  { step, item }: { readonly step: CompiledStep; readonly item: number },
+): Promise<Evaluated<Pick<ExpressionScope, 'item' | 'index'>>> {
+  const items = await readItems(values, step, item);
+  if ('error' in items) return items;
+  const own = items.value?.[item - 1];
+  if (own !== undefined) return { value: { item: own, index: item - 1 } };
+  const message = `step ${step.definition.id} has no item ${item}`;
+  return { error: { code: 'expression_unresolved', message } };
+}
