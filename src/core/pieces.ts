@@ -1,15 +1,19 @@
-/** Long work in pieces: between two of them, others may be served. A caller that serves nobody takes them at once. */
-export type Pieces<Result> = Generator<undefined, Result>;
+/**
+ * Long work in pieces, as a generator that yields after each: a caller that serves others takes turns between them, any
+ * other finishes it at once.
+ */
+export type Pieces<Result> = Generator<undefined, Result, undefined>;
 
-export function atOnce<Result>(pieces: Pieces<Result>): Result {
+/** Does all pieces at once. */
+export function finish<Result>(pieces: Pieces<Result>): Result {
   for (;;) {
     const { done, value } = pieces.next();
     if (done === true) return value;
   }
 }
 
-/** Takes a turn before each piece but the first. */
-export async function inTurns<Result>(
+/** @param takeTurn waits between two pieces */
+export async function finishInTurns<Result>(
   pieces: Pieces<Result>,
   takeTurn: () => Promise<unknown>,
 ): Promise<Result> {

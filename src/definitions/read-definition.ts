@@ -10,7 +10,7 @@ import { checkInPieces, checkKeys } from '../core/definition/checks/check-defini
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../core/definition/compile.ts';
 import { extendPointer, isList, isPlainObject } from '../core/json/values.ts';
-import { atOnce, type Pieces } from '../core/pieces.ts';
+import { finish, type Pieces } from '../core/pieces.ts';
 import { createFindingPlacer, readDefinitionIssue, type UnplacedFinding } from './findings.ts';
 import { readJson } from './source/read-json.ts';
 import { readYaml } from './source/read-yaml.ts';
@@ -136,7 +136,7 @@ interface OpenDefinition {
   /** The checkable definition, without the parts that the contract refused; null when nothing is checkable. */
   readonly definition: PipelineDefinition | null;
   /** @param facts null only without a definition */
-  readonly finish: (facts: DefinitionFacts | null) => Pieces<DefinitionReading>;
+  readonly check: (facts: DefinitionFacts | null) => Pieces<DefinitionReading>;
 }
 
 export function openDefinition(source: DefinitionText): OpenDefinition {
@@ -155,7 +155,7 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
     return {
       definition: null,
       // biome-ignore lint/correctness/useYield: nothing is left to check
-      *finish() {
+      *check() {
         return refused;
       },
     };
@@ -163,7 +163,7 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
   const { definition, findings, isSound, isOfTheAuthor } = readShape(root, text);
   return {
     definition,
-    *finish(facts) {
+    *check(facts) {
       const analysis = definition === null ? null : analyseDefinition(definition);
       const isChecked = definition !== null && facts !== null && analysis !== null;
       const checked = isChecked ? yield* checkInPieces(definition, facts, analysis) : [];
@@ -178,7 +178,7 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
 }
 
 export function readDefinition(source: DefinitionText, facts: DefinitionFacts): DefinitionReading {
-  return atOnce(openDefinition(source).finish(facts));
+  return finish(openDefinition(source).check(facts));
 }
 
 function checkText(value: Json): UnplacedFinding[] {

@@ -1,5 +1,5 @@
 /** The server's checks, with the known live capabilities. */
-import { atOnce } from '../../../src/core/pieces.ts';
+import { finish } from '../../../src/core/pieces.ts';
 import { openDefinition } from '../../../src/definitions/read-definition.ts';
 import { factsOfMocks } from '../../../src/mock-run/prepare-run.ts';
 import { toGraph } from '../graph/definition-graph.ts';
@@ -8,7 +8,7 @@ import type { CheckedText, LiveSpecs } from './messages.ts';
 export function checkText(text: string, specs: LiveSpecs): CheckedText {
   const facts = { ...factsOfMocks({ capabilities: specs }, []), strict: false };
   const opened = openDefinition({ text, contentType: null });
-  const { definition, findings } = atOnce(opened.finish(facts));
+  const { definition, findings } = finish(opened.check(facts));
   const graph = definition === null ? null : toGraph(definition);
   return { text, isReadable: opened.definition !== null, findings, definition, graph };
 }

@@ -11,14 +11,8 @@ import { ExactNumber } from '../../contracts/exact-json.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { secretReference } from '../expression/language.ts';
 import { isList, isPlainObject } from '../json/values.ts';
-import {
-  type FoundForm,
-  finish,
-  finishInTurns,
-  type Pieces,
-  pieceLength,
-  SecretSearch,
-} from './secret-search.ts';
+import { finish, finishInTurns, type Pieces } from '../pieces.ts';
+import { type FoundForm, pieceLength, SecretSearch } from './secret-search.ts';
 
 export interface Redactor {
   /** In one piece, for short texts. */

@@ -5,32 +5,10 @@
  *
  * Most nodes have one successor, which is the next node; only those with more have a table.
  */
+import type { Pieces } from '../pieces.ts';
 
 /** Characters, or nodes, of one piece of work: about two milliseconds. */
 export const pieceLength = 65_536;
-
-/** Work in pieces: it yields after each. */
-export type Pieces<Result> = Generator<undefined, Result, undefined>;
-
-/** Does all pieces at once. */
-export function finish<Result>(pieces: Pieces<Result>): Result {
-  for (;;) {
-    const { done, value } = pieces.next();
-    if (done === true) return value;
-  }
-}
-
-/** @param takeTurn waits between two pieces */
-export async function finishInTurns<Result>(
-  pieces: Pieces<Result>,
-  takeTurn: () => Promise<unknown>,
-): Promise<Result> {
-  for (;;) {
-    const { done, value } = pieces.next();
-    if (done === true) return value;
-    await takeTurn();
-  }
-}
 
 /** What was found from `start` to `end`, and the longest text in it, by its index. */
 export interface FoundForm {

@@ -11,7 +11,7 @@ import { listReadSteps } from '../../core/definition/checks/check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../../core/definition/checks/finding.ts';
 import { analyseDefinition } from '../../core/definition/compile.ts';
 import { createTurns } from '../../core/pacing.ts';
-import { inTurns } from '../../core/pieces.ts';
+import { finishInTurns } from '../../core/pieces.ts';
 import { listFormerItemBytes } from '../../db/step/step.ts';
 import { vetOwnSchemas } from '../../definitions/input-forms.ts';
 import { refuseFindings } from '../../definitions/submission.ts';
@@ -38,7 +38,7 @@ export async function requireSound(
 ): Promise<void> {
   const schemaFaultOf = await vetOwnSchemas(vetter.vet, definition);
   const facts = { knownCapabilities: null, strict: false, schemaFaultOf };
-  const checked = await inTurns(checkInPieces(definition, facts), takeTurn);
+  const checked = await finishInTurns(checkInPieces(definition, facts), takeTurn);
   const findings = checked.map(toFinding);
   if (findings.some(({ severity }) => severity === 'error')) throw refuseFindings(findings, name);
 }
@@ -74,7 +74,7 @@ export async function checkForPlan(
   const former = read.length === 0 ? undefined : await listFormerItemBytes(ctx.db, run, read);
   const itemBytesOf = (stepId: string) => former?.get(stepId);
   const pieces = checkInPieces(definition, { ...facts, job, itemBytesOf }, analysed);
-  return (await inTurns(pieces, takeTurn)).map(toFinding);
+  return (await finishInTurns(pieces, takeTurn)).map(toFinding);
 }
 
 /** @throws AppError `definition_invalid` with all errors when it cannot run now */
@@ -88,7 +88,7 @@ export async function checkForRun(
   let findings = ctx.checked.findings.get(name);
   if (findings === undefined) {
     const facts = { ...(await present.read()), knownCapabilities: null };
-    const checked = await inTurns(checkInPieces(definition, facts), takeTurn);
+    const checked = await finishInTurns(checkInPieces(definition, facts), takeTurn);
     findings = [...checked, ...checkRunnable(definition, present.knownCapabilities)].map(toFinding);
     ctx.checked.findings.set(name, findings, findings);
   }

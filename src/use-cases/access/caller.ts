@@ -7,6 +7,7 @@
 import { hash } from 'node:crypto';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { KeyScope, NamedScope, Scope } from '../../contracts/access.ts';
+import { scopesByProject } from '../../core/access/group-grants.ts';
 import {
   type CallingKey,
   coversName,
@@ -14,7 +15,6 @@ import {
   mayCallName,
   type ProjectKey,
 } from '../../core/call/caller.ts';
-import { scopesByProject } from '../../core/group-grants.ts';
 import { type CallSource, scopesOfCall } from '../../core/money/scoped-budget.ts';
 import { findTakenIds } from '../../db/access/person.ts';
 import type { SessionHolder } from '../../db/access/session.ts';

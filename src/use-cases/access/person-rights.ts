@@ -6,7 +6,12 @@
  */
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { Grant, GroupRules } from '../../contracts/sign-in.ts';
-import { everyProject, grantsOf, holdsEveryProject, scopesByProject } from '../../core/group-grants.ts';
+import {
+  everyProject,
+  grantsOf,
+  holdsEveryProject,
+  scopesByProject,
+} from '../../core/access/group-grants.ts';
 import { revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import {

@@ -12,7 +12,7 @@ import type {
 } from '../../contracts/pipeline-answers.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { showGraph } from '../../core/definition/compile.ts';
-import { inTurns } from '../../core/pieces.ts';
+import { finishInTurns } from '../../core/pieces.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -130,10 +130,10 @@ async function readText(
   projectId: string,
   { source, strict, beside = [] }: TextToCheck,
 ): Promise<DefinitionReading> {
-  const { definition, finish } = openDefinition(source);
+  const { definition, check } = openDefinition(source);
   const present = definition === null ? null : await gatherFacts(ctx, projectId, { definition, beside });
   const facts = present === null ? null : { ...(await present.read()), strict };
-  return inTurns(finish(facts), takeTurn);
+  return finishInTurns(check(facts), takeTurn);
 }
 
 /** @throws AppError `definition_invalid` when one of them is invalid */

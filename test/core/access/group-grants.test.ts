@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GroupRules } from '../../../src/contracts/sign-in.ts';
-import { grantsOf, holdsEveryProject, scopesByProject } from '../../../src/core/group-grants.ts';
+import { grantsOf, holdsEveryProject, scopesByProject } from '../../../src/core/access/group-grants.ts';
 
 const rules = GroupRules.parse({
   viewers: { role: 'reviewer', projects: ['b', 'a'] },

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/contracts/primitives.ts';
+import { finish } from '../../../src/core/pieces.ts';
 import { createRedactor, listForms } from '../../../src/core/secrets/redaction.ts';
-import { finish } from '../../../src/core/secrets/secret-search.ts';
 
 function redactorOf(...values: readonly (readonly [name: string, value: string])[]) {
   return createRedactor(new Map(values), () => Promise.resolve());

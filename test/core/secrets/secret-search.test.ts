@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { finish, pieceLength, SecretSearch } from '../../../src/core/secrets/secret-search.ts';
+import { finish } from '../../../src/core/pieces.ts';
+import { pieceLength, SecretSearch } from '../../../src/core/secrets/secret-search.ts';
 
 function searchFor(forms: readonly string[]): SecretSearch {
   return finish(SecretSearch.build(forms));

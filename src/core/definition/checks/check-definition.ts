@@ -7,7 +7,7 @@ import type { Json } from '../../../contracts/primitives.ts';
 import { findCycles, type Graph } from '../../graph/dag.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
-import { atOnce, type Pieces } from '../../pieces.ts';
+import { finish, type Pieces } from '../../pieces.ts';
 import { type AnalysedDefinition, analyseDefinition } from '../compile.ts';
 import { checkCache, checkCapabilities, checkPipelines } from './check-availability.ts';
 import { checkExpressions } from './check-expressions.ts';
@@ -25,7 +25,7 @@ export function checkDefinition(
   facts: DefinitionFacts,
   analysed?: AnalysedDefinition,
 ): DefinitionFinding[] {
-  return atOnce(checkInPieces(definition, facts, analysed));
+  return finish(checkInPieces(definition, facts, analysed));
 }
 
 /** The same, in pieces of some hundred steps. */
