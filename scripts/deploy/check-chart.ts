@@ -31,18 +31,20 @@ async function checkValues(helm: string, validate: string, values: string, place
   return objects;
 }
 
-const whole = ['--set', 'database.existingSecret=secret', '--set', 'media.existingClaim=claim'];
+const secret = ['--set', 'database.existingSecret=secret'];
+const claim = ['--set', 'media.existingClaim=claim'];
+const url = ['--set', 'publicUrl=https://capstan.example.com'];
+const whole = [...secret, ...claim, ...url];
 const oidc = [...whole, '--set', 'oidc.issuer=https://id.example.com'];
-const returning = [...oidc, '--set', 'publicUrl=https://capstan.example.com'];
-const grouped = [...returning, '--set-json', 'oidc.groups={"ops":{"role":"admin","projects":["*"]}}'];
+const grouped = [...oidc, '--set-json', 'oidc.groups={"ops":{"role":"admin","projects":["*"]}}'];
 
-/** What must be said, and a word by which it is asked for where it is not. */
+/** What must be said, and a word by which it is asked for where it alone is not: templates come in any order. */
 const refused = [
-  { given: [], asked: 'existingSecret' },
-  { given: ['--set', 'database.existingSecret=secret'], asked: 'existingClaim' },
+  { given: [...claim, ...url], asked: 'existingSecret' },
+  { given: [...secret, ...url], asked: 'existingClaim' },
+  { given: [...secret, ...claim], asked: 'publicUrl' },
   { given: [...whole, '--set', 'oidc.issuer=http://id.example.com'], asked: 'oidc/issuer' },
-  { given: whole, asked: 'publicUrl' },
-  { given: returning, asked: 'oidc.groups' },
+  { given: oidc, asked: 'oidc.groups' },
   { given: grouped, asked: 'oidc.clientId' },
   { given: [...grouped, '--set', 'oidc.clientId=capstan'], asked: 'oidc.existingSecret' },
 ] as const;
