@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
 /** What a generated page is made of. */
 export interface Page {
   /** Relative to the root of the repository. */
@@ -20,6 +23,22 @@ export function createPage(
       ...sections.map((section) => section.trim()),
     ].join('\n\n')}\n`,
   };
+}
+
+/** A part between `<!-- name -->` and `<!-- /name -->`. */
+type Part = readonly [name: string, content: string];
+
+/** A page that is written by hand, with these parts of it. @throws Error where the page has no such marker */
+export function fillPage(file: string, parts: readonly Part[]): Page {
+  const written = readFileSync(fileURLToPath(new URL(`../../${file}`, import.meta.url)), 'utf8');
+  const text = parts.reduce((page, [name, content]) => {
+    const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+    const from = page.indexOf(begin);
+    const to = page.indexOf(end);
+    if (from < 0 || to < from) throw new Error(`${file} has no ${begin} … ${end}`);
+    return `${page.slice(0, from + begin.length)}\n\n${content}\n\n${page.slice(to)}`;
+  }, written);
+  return { file, text };
 }
 
 /** A pipe inside a cell would end it. */
