@@ -8,7 +8,7 @@ import type { Finding } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { checkInPieces, checkKeys } from '../core/definition/checks/check-definition.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../core/definition/checks/finding.ts';
-import { type AnalysedDefinition, analyseDefinition } from '../core/definition/compile.ts';
+import { type AnalysedDefinition, analyseInPieces } from '../core/definition/compile.ts';
 import { extendPointer, isList, isPlainObject } from '../core/json/values.ts';
 import { finish, type Pieces } from '../core/pieces.ts';
 import { createFindingPlacer, readDefinitionIssue, type UnplacedFinding } from './findings.ts';
@@ -164,7 +164,7 @@ export function openDefinition(source: DefinitionText): OpenDefinition {
   return {
     definition,
     *check(facts) {
-      const analysis = definition === null ? null : analyseDefinition(definition);
+      const analysis = definition === null ? null : yield* analyseInPieces(definition);
       const isChecked = definition !== null && facts !== null && analysis !== null;
       const checked = isChecked ? yield* checkInPieces(definition, facts, analysis) : [];
       const told = [...checkText(root.value), ...checkKeys(root.value), ...checked.filter(isOfTheAuthor)];

@@ -16,6 +16,7 @@ import {
   type TemplateReading,
 } from '../expression/template.ts';
 import { createGraph, type Graph } from '../graph/dag.ts';
+import { finish, type Pieces } from '../pieces.ts';
 import { kindFieldsOf, type StepKind, stepKindOf } from './step-settings.ts';
 
 export interface CompiledStep {
@@ -90,9 +91,17 @@ export interface DefinitionTemplates {
   readonly concurrencyKey: ReferencingTemplate | null;
 }
 
-function readTemplates({ steps, output, concurrency }: PipelineDefinition): DefinitionTemplates {
+/** After so many steps a piece of work on them ends. */
+export const stepsOfPiece = 500;
+
+function* readTemplates({ steps, output, concurrency }: PipelineDefinition): Pieces<DefinitionTemplates> {
+  const readings: StepTemplates[] = [];
+  for (const [index, step] of steps.entries()) {
+    readings.push(readStep(step, `/steps/${index}`));
+    if ((index + 1) % stepsOfPiece === 0) yield;
+  }
   return {
-    steps: steps.map((step, index) => readStep(step, `/steps/${index}`)),
+    steps: readings,
     output: output === undefined ? null : read(output, '/output'),
     concurrencyKey: concurrency === undefined ? null : read(concurrency.key, '/concurrency/key'),
   };
@@ -127,7 +136,11 @@ export interface AnalysedDefinition {
 }
 
 export function analyseDefinition(definition: PipelineDefinition): AnalysedDefinition {
-  const templates = readTemplates(definition);
+  return finish(analyseInPieces(definition));
+}
+
+export function* analyseInPieces(definition: PipelineDefinition): Pieces<AnalysedDefinition> {
+  const templates = yield* readTemplates(definition);
   return { templates, graph: createStepGraph(definition, templates) };
 }
 

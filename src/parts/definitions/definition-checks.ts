@@ -9,7 +9,7 @@ import { checkRunnable } from '../../core/definition/checks/check-availability.t
 import { checkInPieces } from '../../core/definition/checks/check-definition.ts';
 import { listReadSteps } from '../../core/definition/checks/check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from '../../core/definition/checks/finding.ts';
-import { analyseDefinition } from '../../core/definition/compile.ts';
+import { analyseInPieces } from '../../core/definition/compile.ts';
 import { createTurns } from '../../core/pacing.ts';
 import { finishInTurns } from '../../core/pieces.ts';
 import { listFormerItemBytes } from '../../db/step/step.ts';
@@ -68,7 +68,7 @@ export async function checkForPlan(
 ): Promise<readonly Finding[]> {
   const { definition } = subject;
   const facts = await (await gatherFacts(ctx, projectId, subject)).read();
-  const analysed = analyseDefinition(definition);
+  const analysed = await finishInTurns(analyseInPieces(definition), takeTurn);
   const read = listReadSteps(analysed.templates);
   const run = { project_id: projectId, pipeline: definition.pipeline };
   const former = read.length === 0 ? undefined : await listFormerItemBytes(ctx.db, run, read);

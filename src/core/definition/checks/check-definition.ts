@@ -8,12 +8,12 @@ import { findCycles, type Graph } from '../../graph/dag.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import { finish, type Pieces } from '../../pieces.ts';
-import { type AnalysedDefinition, analyseDefinition } from '../compile.ts';
+import { type AnalysedDefinition, analyseInPieces, stepsOfPiece } from '../compile.ts';
 import { checkCache, checkCapabilities, checkPipelines } from './check-availability.ts';
 import { checkExpressions } from './check-expressions.ts';
 import { checkSecrets } from './check-secrets.ts';
 import { checkEscalation, checkKinds, checkSettings } from './check-settings.ts';
-import { checkSchemas, checkTypes, stepsOfPiece } from './check-types.ts';
+import { checkSchemas, checkTypes } from './check-types.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
 
 /**
@@ -32,9 +32,9 @@ export function checkDefinition(
 export function* checkInPieces(
   definition: PipelineDefinition,
   facts: DefinitionFacts,
-  analysed: AnalysedDefinition = analyseDefinition(definition),
+  analysed?: AnalysedDefinition,
 ): Pieces<DefinitionFinding[]> {
-  const { templates, graph } = analysed;
+  const { templates, graph } = analysed ?? (yield* analyseInPieces(definition));
   const suggestStep = createNameSuggester(definition.steps.map(({ id }) => id));
   const schemas = checkSchemas(definition, facts);
   const checks: readonly (() => readonly DefinitionFinding[])[] = [

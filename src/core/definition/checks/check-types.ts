@@ -27,7 +27,7 @@ import {
   scalarKinds,
   type ValueType,
 } from '../../schema-types/value-type.ts';
-import type { DefinitionTemplates, StepTemplates } from '../compile.ts';
+import { type DefinitionTemplates, type StepTemplates, stepsOfPiece } from '../compile.ts';
 import { checkInput, consumerOf, producedBy, withGaps } from './check-input.ts';
 import { checkLists } from './check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
@@ -57,9 +57,6 @@ interface Checking extends TypedDefinition {
 const allEffort = 1_000_000;
 /** About half a second. */
 const allWork = 100_000_000;
-
-/** After so many steps a piece of the checks ends. */
-export const stepsOfPiece = 500;
 
 export function* checkTypes(typed: TypedDefinition): Pieces<DefinitionFinding[]> {
   const findings: DefinitionFinding[] = [];
