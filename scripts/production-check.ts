@@ -178,7 +178,7 @@ async function checkAll(): Promise<void> {
   await installCapstan();
   await startAll();
   await useCluster();
-  skip('the upgrade', 'npm run faults:migrations');
+  skip('the upgrade', 'npm run faults -- migrations');
 }
 
 try {

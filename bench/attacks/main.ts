@@ -1,4 +1,4 @@
-/** That one key cannot exhaust a server: `npm run bench:attacks [-- --rounds 5 --only WORDS]`. Linux only. */
+/** That one key cannot exhaust a server: `npm run bench -- attacks [--rounds 5 --only WORDS]`. Linux only. */
 import { parseArgs } from 'node:util';
 import { describeServer } from '../../src/dev/service-processes.ts';
 import { attacks, longAttacks, type Target } from '../../test/scenarios/attacks/attacks.ts';
@@ -12,6 +12,7 @@ import { startTcpProxy } from '../../test/support/tcp-proxy.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
+import { playSecrets } from './secrets.ts';
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '5' }, only: { type: 'string', default: '' } },
@@ -84,7 +85,7 @@ function show({ name, longestMs, count, answers, peakMib }: AttackFigures): stri
   return `${name.padEnd(34)} /livez at most ${longestMs.toFixed(0).padStart(5)} ms of ${String(count).padStart(4)}   ${peakMib.toFixed(0).padStart(4)} MiB   ${given}`;
 }
 
-await runBench(async (place) => {
+async function playAttacks(place: Place): Promise<boolean> {
   const { target, pid } = await startTarget(place);
   const { figures, before, after } = await playRounds(target, pid, { rounds: Number(values.rounds), some });
   for (const figure of figures) console.log(show(figure));
@@ -112,4 +113,6 @@ await runBench(async (place) => {
     `resident ${before.residentMib.toFixed(0)} MiB before, ${after.residentMib.toFixed(0)} after; descriptors ${before.descriptors}, ${after.descriptors}: ${isSmall ? 'pass' : 'FAIL'}`,
   );
   return isPrompt && isFluent && isSmall && isBounded;
-});
+}
+
+await runBench(playAttacks, ...(values.only === '' ? [playSecrets] : []));

@@ -1,5 +1,5 @@
 /**
- * That an answer with many secrets holds no worker: `npm run bench:attacks` plays it last. One project's step names forty
+ * That an answer with many secrets holds no worker: `npm run bench -- attacks` plays it last. One project's step names forty
  * secrets of 64 lines and is answered with 4 MiB; another project's step works for three seconds, paid by the second.
  */
 import { randomBytes } from 'node:crypto';
@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeServer, describeWorker } from '../../src/dev/service-processes.ts';
 import { waitFor } from '../../test/support/wait.ts';
-import { type Place, runBench } from '../shared/run-bench.ts';
+import type { Place } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { createEnvironment, startTemporalServer } from '../shared/start-temporal.ts';
 
@@ -85,7 +85,7 @@ interface Run {
   readonly cost_usd: number;
 }
 
-await runBench(async (place) => {
+export async function playSecrets(place: Place): Promise<boolean> {
   const ask = await startStack(place);
   const names = Array.from({ length: secrets }, (_, at) => `s${at}`);
   for (const name of names) {
@@ -110,4 +110,4 @@ await runBench(async (place) => {
     `a call of 3 s beside it: ${calls()} call, ${cost_usd} USD, <= ${mostUsd}: ${isFair ? 'pass' : 'FAIL'}`,
   );
   return isFair;
-});
+}

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:console [-- --json]`: what the page weighs, and whether it keeps up with a run of 2,000 steps and one of
+ * `npm run bench -- console [--json]`: what the page weighs, and whether it keeps up with a run of 2,000 steps and one of
  * 10,000, and with an hour of events, in a real Chromium against the embedded stack. Exit code 1 when a bar is missed.
  */
 import { cpus } from 'node:os';

@@ -1,8 +1,8 @@
 /**
- * What a day of 10⁶ paid chat completions adds to the tables, measured at a tenth of it: `npm run bench:day [--
- * --minutes 10] [-- --calls 100000] [-- --json]`. A project's day, a key and a label have budgets. Then the retention
- * deletes, with a clock that is moved. Exit code 1 when a call fails, when the pace is not kept, or when a budget
- * differs from its attempts.
+ * What a day of 10⁶ paid chat completions adds to the tables, measured at a tenth of it:
+ * `npm run bench -- day [--minutes 10] [--calls 100000] [--json]`. A project's day, a key and a label have budgets. Then
+ * the retention deletes, with a clock that is moved. Exit code 1 when a call fails, when the pace is not kept, or when a
+ * budget differs from its attempts.
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';

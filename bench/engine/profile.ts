@@ -1,6 +1,6 @@
 /**
  * What the processes of Capstan and of the floor do under load, by thread, package and function, and what Postgres
- * executes: `npm run bench:engine -- --profile`. The profiles stay, to be opened in the developer tools of a browser.
+ * executes: `npm run bench -- engine --profile`. The profiles stay, to be opened in the developer tools of a browser.
  */
 import { mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';

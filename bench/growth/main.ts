@@ -1,6 +1,6 @@
 /**
  * What a run of three paid steps leaves behind, on a cluster with a real Temporal on Postgres: bytes by table, log of
- * Postgres by database, processor time by part. `npm run bench:growth [-- --runs 600] [-- --tarball FILE] [-- --json]`.
+ * Postgres by database, processor time by part. `npm run bench -- growth [--runs 600] [--tarball FILE] [--json]`.
  * The steps go by the queue, then as they go where nothing is set. Exit code 1 when a run does not succeed.
  */
 import { parseArgs } from 'node:util';

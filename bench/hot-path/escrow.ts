@@ -1,5 +1,5 @@
 /**
- * The most that escrow of budgets could save: `npm run bench:escrow [-- --quick]`. Paid calls are claimed and settled
+ * The most that escrow of budgets could save: `npm run bench -- escrow [--quick]`. Paid calls are claimed and settled
  * durably through the writer of a process, once as they are, once without budget rows. Attempt, slot and ledger entries
  * stay: they must be durable before the request is sent, or the calls of a killed process are in no account. A holder of
  * headroom would also have to fetch and return it, so the real saving is smaller.

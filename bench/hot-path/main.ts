@@ -1,6 +1,6 @@
 /**
- * What every call and every submission passes, each part alone: `npm run bench:hot-path [-- --quick]
- * [-- --only server,choice,checks,batches,costs,reconciling] [-- --beside PATH] [-- --json]`. Exit code 1 when a bar is
+ * What every call and every submission passes, each part alone: `npm run bench -- hot-path [--quick]
+ * [--only server,choice,checks,batches,costs,reconciling] [--beside PATH] [--json]`. Exit code 1 when a bar is
  * missed or a part dies.
  */
 import { cpus } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * What the statement around every call costs Postgres: `npm run bench:statements [-- --quick] [-- --beside FOLDER]`,
+ * What the statement around every call costs Postgres: `npm run bench -- statements [--quick] [--beside FOLDER]`,
  * where FOLDER is another checkout, measured in turn with this one. The figure is processor time of the connection's
  * own backend, so neighbours on the machine and the disk do not count; the median of the rounds.
  */

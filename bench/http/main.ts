@@ -1,5 +1,5 @@
 /**
- * What the HTTP pipeline costs a call, alone: `npm run bench:http [-- --beside <folder of another checkout>]`. Prints
+ * What the HTTP pipeline costs a call, alone: `npm run bench -- http [--beside <folder of another checkout>]`. Prints
  * microseconds of processor time per call of the exec route, in rounds that take turns.
  */
 import { type ChildProcess, fork } from 'node:child_process';

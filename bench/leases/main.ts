@@ -1,5 +1,5 @@
 /**
- * Simulates free calls by claims and with leased slots: `npm run bench:leases [-- --quick] [-- --json]`. Exit code 1 when
+ * Simulates free calls by claims and with leased slots: `npm run bench -- leases [--quick] [--json]`. Exit code 1 when
  * an instance has more calls at once than slots.
  */
 import { parseArgs } from 'node:util';

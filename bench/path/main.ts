@@ -1,6 +1,6 @@
 /**
  * Where the time goes from the request to the first call, and through a run of three steps, one run at a time:
- * `npm run bench:path [-- --json] [-- --runs N]`. It has no bars.
+ * `npm run bench -- path [--json] [--runs N]`. It has no bars.
  */
 import { parseArgs } from 'node:util';
 import { startStack } from '../engine/stack.ts';

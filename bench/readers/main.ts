@@ -1,5 +1,5 @@
 /**
- * Readers of the past beside calls: `npm run bench:readers [-- --attempts 10000000 --rounds 3]`. One project has millions
+ * Readers of the past beside calls: `npm run bench -- readers [--attempts 10000000 --rounds 3]`. One project has millions
  * of attempts; a key of it reads as much as its rate lets it, twenty requests at once, while another project makes calls.
  * Each round times calls without readers and then beside them, so that a slow minute of the machine meets both.
  * Bars: the calls' p99 is at most twice its calm value, no attempt is lost, `/readyz` answers 200.

@@ -1,5 +1,5 @@
 /**
- * What `/readyz` answers a proxy: `npm run bench:readiness [-- --of FOLDER]`, where FOLDER is another checkout to measure
+ * What `/readyz` answers a proxy: `npm run bench -- readiness [--of FOLDER]`, where FOLDER is another checkout to measure
  * instead. Three parts: every connection of the server waits for a lock; 100 probes a second for ten seconds; the
  * database falls silent. Bars: 200 within 2 s under a full pool, at most two transactions a second for all probes
  * together, 503 at most 3 s after the silence began, since an answer may be a second old.

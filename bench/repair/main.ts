@@ -1,6 +1,6 @@
 /**
  * Repairs that a schema implies, on real schemas of configuration formats:
- * `npm run bench:repair [-- --seen] [--list KIND] [--json] [--seed 1]`. Everything is pure: no database, no model.
+ * `npm run bench -- repair [--seen] [--list KIND] [--json] [--seed 1]`. Everything is pure: no database, no model.
  * Exit code 1 when a bar is missed on the held-out half.
  */
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * What routing costs, against gateways that only pass on: `npm run bench:router [-- --quick] [-- --json]
- * [-- --rounds N] [-- --only exec,chat,stream] [-- --beside PATH]`. `--beside` adds another checkout of Capstan. Exit
+ * What routing costs, against gateways that only pass on: `npm run bench -- router [--quick] [--json]
+ * [--rounds N] [--only exec,chat,stream] [--beside PATH]`. `--beside` adds another checkout of Capstan. Exit
  * code 1 when a bar is missed.
  */
 import { cpus } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Runs definitions of thousands of steps to their end: `npm run bench:scale [-- --quick] [-- --json] [-- --only items,random]`. Prints the time
- * and how long the histories became. Exit code 1 when one does not succeed or a history is longer than Temporal warns of.
+ * Runs definitions of thousands of steps to their end: `npm run bench -- scale [--quick] [--json]
+ * [--only items,random]`. Prints the time and how long the histories became. Exit code 1 when one does not succeed or a history is longer than Temporal warns of.
  */
 import { parseArgs } from 'node:util';
 import { Client, Connection } from '@temporalio/client';

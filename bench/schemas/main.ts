@@ -1,6 +1,6 @@
 /**
- * `npm run bench:schemas`: the real schemas of `bench:repair`, as the registry reads them: which it refuses and why,
- * what of the others it does not enforce, and how long it takes to compile each and to check valid inputs against it.
+ * `npm run bench -- schemas`: the real schemas of the bench `repair`, as the registry reads them: which it refuses
+ * and why, what of the others it does not enforce, and how long it takes to compile each and to check valid inputs against it.
  */
 import { performance } from 'node:perf_hooks';
 import { listNotEnforced } from '../../src/core/schema-types/not-enforced.ts';

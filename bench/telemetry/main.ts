@@ -1,5 +1,5 @@
 /**
- * What telemetry costs a routed call: `npm run bench:telemetry [-- --rounds N]`. Prints microseconds of processor time per
+ * What telemetry costs a routed call: `npm run bench -- telemetry [--rounds N]`. Prints microseconds of processor time per
  * call of the exec route with nothing told, with metrics, with spans, and with both, in rounds that take turns.
  */
 import { type ChildProcess, fork } from 'node:child_process';

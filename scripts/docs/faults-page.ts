@@ -38,9 +38,9 @@ Each fault below was injected into a [cluster on one machine](production.md#a-cl
 ## Run the faults
 
 \`\`\`sh
-npm run faults                                 # all, short; writes the figures and this page
-npm run faults -- --only sigterm,worker-killed # some, and only their figures on the terminal
-npm run faults -- --long                       # all, in the long size
+npm run faults -- cluster                                 # all, short; writes the figures and this page
+npm run faults -- cluster --only sigterm,worker-killed    # some, and only their figures on the terminal
+npm run faults -- cluster --long                          # all, in the long size
 \`\`\`
 
 The short size takes about ten minutes on two quiet cores. The command exits with 1 if a fault has another result than expected.
@@ -72,7 +72,7 @@ After every fault the script compares the clients' answers, that journal, and th
 const streamed = `
 ## Streams of paid calls
 
-\`npm run faults:streams\` opens 500 streams of a paid model at once, against one server and a real instance of the sample \`model\`. The daily limit of the project admits 100 of them: the rate of a call is 0.10 USD, and its tokens cost 0.002 USD. It printed on 2026-11-26:
+\`npm run faults -- streams\` opens 500 streams of a paid model at once, against one server and a real instance of the sample \`model\`. The daily limit of the project admits 100 of them: the rate of a call is 0.10 USD, and its tokens cost 0.002 USD. It printed on 2026-11-26:
 
 | fault | admitted | requests to the provider | booked as estimated | spent, USD | reserved at the end, USD |
 | --- | --- | --- | --- | --- | --- |

@@ -144,7 +144,7 @@ export const notRun = [
   {
     fault: 'a rolling restart to a version with another migration, and back',
     reason:
-      'The cluster has one package, and `rolling-restart` starts the same build again. For two versions, run `npm run faults:migrations` ([rolling-migration](../test/e2e/rolling-migration.test.ts)).',
+      'The cluster has one package, and `rolling-restart` starts the same build again. For two versions, run `npm run faults -- migrations` ([rolling-migration](../test/e2e/rolling-migration.test.ts)).',
   },
   {
     fault: 'dropped packets to and from Postgres or Temporal',

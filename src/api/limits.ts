@@ -119,7 +119,7 @@ type RateConfig = Pick<
 
 /**
  * Parallel history reads of a key. On two processors, twenty readers made the calls of another project wait 3.5 times
- * as long at the 99th percentile with two, and 1.9 times with one (`npm run bench:readers`).
+ * as long at the 99th percentile with two, and 1.9 times with one (`npm run bench -- readers`).
  */
 const historyAtOnce = 1;
 

@@ -16,7 +16,7 @@ afterAll(() => api.close());
 const deadlineMs = 1_000;
 /** A busy machine works slower, even counted in processor time: what is asked three times is worth its best, */
 const tries = 3;
-/** and its best may still be slow. `npm run bench:attacks` measures alone. */
+/** and its best may still be slow. `npm run bench -- attacks` measures alone. */
 const slack = 5;
 
 interface Checked {

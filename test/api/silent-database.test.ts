@@ -113,7 +113,7 @@ test('while the database says nothing, /livez answers, before costs are refused;
   expect(costsWithinMs).toBeLessThan(4_000); // `capstan costs` waits no longer: patience.test.ts
 });
 
-// How soon: `npm run bench:attacks`.
+// How soon: `npm run bench -- attacks`.
 test('while the database says nothing, the server says that it is not ready; and is again after it', async () => {
   expect((await api.call('/readyz')).status).toBe(200);
   way.silence(true);

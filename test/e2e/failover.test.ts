@@ -21,7 +21,7 @@ test('the free local instance gets the work; when it dies at work the run comple
   expect([free.execs.length, hosted.execs.length]).toEqual([1, 0]);
 
   free.handle = () => undefined;
-  // A retry would come an hour later. `npm run faults:failover` prints how soon the other one begins.
+  // A retry would come an hour later. `npm run faults -- failover` prints how soon the other one begins.
   const retry = { max: 1, initial: '1h' };
   const { run_id } = await capstan.submit([{ id: 'a', capability: 'render', retry, input: {} }]);
   await waitFor('the call to arrive', () => free.execs.length === 2);

@@ -1,6 +1,6 @@
 /**
  * Two instances, of which the preferred one is killed in mid-call, hangs, or is ten times slower than known: every run
- * succeeds, and no attempt goes twice to one instance. `npm run faults:failover` makes 20 runs of each (FAULT_RUNS), prints how soon
+ * succeeds, and no attempt goes twice to one instance. `npm run faults -- failover` makes 20 runs of each (FAULT_RUNS), prints how soon
  * the other one begins, and holds that against a bar of one second.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

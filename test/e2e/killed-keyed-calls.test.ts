@@ -1,6 +1,6 @@
 /**
  * Keyed calls with a price while the server is killed, again and again, in the moment in which they end. How often is
- * said by KILLS; `npm run faults:kills` does it 50 times and prints the figures.
+ * said by KILLS; `npm run faults -- kills` does it 50 times and prints the figures.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ExecAnswer } from '../../src/contracts/decision.ts';

@@ -16,7 +16,7 @@ import { findCompiled } from '../support/compiled.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
 
-/** `npm run faults:migrations` asks for more. */
+/** `npm run faults -- migrations` asks for more. */
 const runs = Number(process.env.FAULT_RUNS ?? 40);
 /** Between two submissions: a load that leaves the processors to what is replaced. */
 const paceMs = 100;

@@ -1,6 +1,6 @@
 /**
  * A machine with an instance vanishes at each stage of its calls: from then on packets to and from it are lost. `npm run
- * faults:vanished` plays each stage with 1 and 30 open calls, prints the seconds until the next attempt has begun on
+ * faults -- vanished` plays each stage with 1 and 30 open calls, prints the seconds until the next attempt has begun on
  * another machine, or until a direct call has ended, and holds them against a bar of 20.
  */
 import type { ChildProcess } from 'node:child_process';

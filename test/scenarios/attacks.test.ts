@@ -1,4 +1,4 @@
-/** The short form of `npm run bench:attacks`: one round, on a server of its own. */
+/** The short form of `npm run bench -- attacks`: one round, on a server of its own. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
@@ -46,7 +46,7 @@ test.runIf(process.platform === 'linux')(
       '1,000 requests at once': expect.toSatisfy((answers) => /^200( 429)?( 503)?$/.test(answers.join(' '))),
       'a stopped Postgres': expect.arrayContaining(['503']),
     });
-    // However long the machine lets it wait: `npm run bench:attacks` measures that, against a bar of 300 ms.
+    // However long the machine lets it wait: `npm run bench -- attacks` measures that, against a bar of 300 ms.
     for (const { longestBusyMs } of figures) expect(longestBusyMs, shown).toBeLessThan(6 * livezMs);
     expect(isAsLarge(before, after), shown).toBe(true);
   },
@@ -65,7 +65,7 @@ test.runIf(process.platform === 'linux').each(freezingAttacks)(
       const answers = [...(await play(target)).keys()].sort();
       const { longestBusyMs } = await livez.read();
       expect(answers).toEqual(name.includes('plans') ? refused : expect.arrayContaining(['200']));
-      expect(longestBusyMs).toBeLessThan(4 * freezingLivezMs); // `npm run bench:attacks` has the bar
+      expect(longestBusyMs).toBeLessThan(4 * freezingLivezMs); // `npm run bench -- attacks` has the bar
     } finally {
       await livez.stop();
     }

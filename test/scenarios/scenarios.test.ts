@@ -17,7 +17,7 @@ import { shareIdleInstance } from './share-an-idle-instance.ts';
 import { spendLimit } from './spend-a-limit.ts';
 import { openStage, type Stage } from './stage.ts';
 
-/** The long form: `npm run faults:scenarios -- --times 20`. */
+/** The long form: `npm run faults -- scenarios 20`. */
 const times = Number(process.env.TIMES ?? 1);
 vi.setConfig({ testTimeout: 180_000 * times });
 

@@ -99,5 +99,5 @@ export function keptTable({ engine: { kept_step_ms, equal_items } }: Figures): s
 
 export function sourceLine({ engine, path }: Figures): string {
   const rounds = engine.rounds === 1 ? 'one round' : `${engine.rounds} rounds`;
-  return `Measured ${engine.at.slice(0, 10)} on ${engine.machine}: ${rounds} of \`npm run bench:engine\`, medians; in brackets by Temporal alone, the median of the rounds' own ratios. Stages: ${path.runs} runs of \`npm run bench:path\`, ${path.at.slice(0, 10)}.`;
+  return `Measured ${engine.at.slice(0, 10)} on ${engine.machine}: ${rounds} of \`npm run bench -- engine\`, medians; in brackets by Temporal alone, the median of the rounds' own ratios. Stages: ${path.runs} runs of \`npm run bench -- path\`, ${path.at.slice(0, 10)}.`;
 }

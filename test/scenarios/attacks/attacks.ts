@@ -245,7 +245,7 @@ const progress: Attack = {
   },
 };
 
-/** Those whose bar is time or memory while they go on: `npm run bench:attacks` plays them too. */
+/** Those whose bar is time or memory while they go on: `npm run bench -- attacks` plays them too. */
 export const longAttacks: readonly Attack[] = [slowBodies, slowUploads, readers, streams, progress];
 
 export const attacks: readonly Attack[] = [emptyLists, fullBodies, longTexts, heads, stoppedPostgres, flood];

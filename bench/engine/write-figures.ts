@@ -1,19 +1,19 @@
 /**
- * Takes what `bench:engine -- --json` and `bench:path -- --json` have printed into the figures of the page "What a step
- * costs", and writes page and picture: `npm run bench:figures -- engine.json path.json`. One file alone leaves the
- * figures of the other bench as they are.
+ * Takes what the benches `engine` and `path` have printed with `--json` into the figures of the page "What a step costs",
+ * and writes page and picture: `npm run bench -- figures engine.json path.json`. One file alone leaves the figures of
+ * the other bench as they are.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { BenchResult } from '../bench/engine/result.ts';
-import type { PathResult } from '../bench/path/result.ts';
 import {
   type Figures,
   figuresFile,
   readFigures,
   toEngineFigures,
   toPathShown,
-} from './docs/step-costs/figures.ts';
+} from '../../scripts/docs/step-costs/figures.ts';
+import type { PathResult } from '../path/result.ts';
+import type { BenchResult } from './result.ts';
 
 /** Only the engine's bench has rounds. */
 function isOfEngine(result: BenchResult | PathResult): result is BenchResult {
@@ -27,8 +27,8 @@ function take(figures: Figures, file: string): Figures {
 }
 
 const files = process.argv.slice(2);
-if (files.length === 0) throw new Error('which files? bench:figures -- engine.json path.json');
+if (files.length === 0) throw new Error('which files? npm run bench -- figures engine.json path.json');
 const figures = files.reduce(take, readFigures());
-const target = fileURLToPath(new URL(`../${figuresFile}`, import.meta.url));
+const target = fileURLToPath(new URL(`../../${figuresFile}`, import.meta.url));
 writeFileSync(target, `${JSON.stringify(figures, null, 2)}\n`);
-await import('./generate-docs.ts');
+await import('../../scripts/generate-docs.ts');
