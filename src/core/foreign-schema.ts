@@ -228,3 +228,55 @@ function hasSimpleKeywords(schema: JsonObject): boolean {
 export function isSimpleSchema(schema: JsonObject): boolean {
   return listObjects(schema).length <= mostSimple && hasSimpleKeywords(schema);
 }
+
+// Schemas that any process compiles in a few milliseconds. The others are compiled in a thread only.
+
+const mostLight = 300;
+/** What is evaluated by other parts of a schema is merged, part by part. */
+const timesUnevaluated = 3;
+const weightOfPattern = 10;
+const instructionsPerWeight = 5;
+/** From here on, a list of plain values is compiled to a loop over them. */
+const loopFrom = 200;
+/** They say nothing about a value. */
+const annotations: ReadonlySet<string> = new Set(['title', 'description', 'default', 'examples', '$comment']);
+
+interface Weighing {
+  weight: number;
+  hasUnevaluated: boolean;
+}
+
+/** @param schema without a fault (`findSchemaFault`) */
+export function isLightSchema(schema: JsonObject): boolean {
+  const found: Weighing = { weight: 0, hasUnevaluated: false };
+  weigh(schema, false, found);
+  return found.weight * (found.hasUnevaluated ? timesUnevaluated : 1) <= mostLight;
+}
+
+/** @param isMap whether the keys of the value are names */
+function weigh(value: Json, isMap: boolean, found: Weighing): void {
+  found.weight += 1;
+  if (isList(value)) {
+    const isLoop = value.length >= loopFrom && !value.some(isContainer);
+    if (!isLoop) for (const item of value) weigh(item, false, found);
+  } else if (isPlainObject(value)) {
+    for (const [key, child] of Object.entries(value)) {
+      if (isMap) weigh(child, false, found);
+      else weighKeyword(key, child, found);
+    }
+  }
+}
+
+function weighKeyword(keyword: string, value: Json, found: Weighing): void {
+  if (annotations.has(keyword)) return;
+  if (keyword.startsWith('unevaluated')) found.hasUnevaluated = true;
+  if (keyword === 'pattern' && typeof value === 'string') weighPattern(value, found);
+  if (keyword === 'patternProperties' && isPlainObject(value)) {
+    for (const pattern of Object.keys(value)) weighPattern(pattern, found);
+  }
+  weigh(value, schemaMaps.has(keyword), found);
+}
+
+function weighPattern(pattern: string, found: Weighing): void {
+  found.weight += weightOfPattern + estimatePatternSize(pattern) / instructionsPerWeight;
+}

@@ -1,5 +1,5 @@
 /**
- * Accepted inputs and outputs of steps: schemas are read as types once, and compiled only when a literal has to be
+ * Accepted inputs and outputs of steps: schemas are read as types once, and compiled once, so that literals can be
  * validated. A definition's own schemas are first compiled in isolation.
  */
 import type { CapabilitySpec } from '../contracts/capability.ts';
@@ -8,16 +8,12 @@ import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { listOwnSchemas } from '../core/definition/checks/check-types.ts';
 import type { CapabilityForm, FindInputFaults, PipelineForm } from '../core/definition/checks/finding.ts';
 import { readTemplate } from '../core/expression/template.ts';
-import { findSchemaFault } from '../core/foreign-schema.ts';
+import { findSchemaFault, isLightSchema } from '../core/foreign-schema.ts';
 import { intersectionOf } from '../core/schema-types/combine-types.ts';
 import { typeOfSchema } from '../core/schema-types/schema-type.ts';
 import { typeOfNode, typeTemplate } from '../core/schema-types/template-type.ts';
 import { anyType, objectType, type ValueType } from '../core/schema-types/value-type.ts';
-import {
-  type CompiledSchema,
-  createSchemaCompiler,
-  type SchemaCompiler,
-} from '../schemas/schema-compiler.ts';
+import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import { createTextCache } from './text-cache.ts';
 
 type FoundPipeline = Extract<PipelineForm, { kind: 'found' }>;
@@ -36,8 +32,8 @@ export interface InputForms {
   ofPipeline(row: ReferencedPipeline): FoundPipeline;
 }
 
-export function createInputForms(): InputForms {
-  const compiler = createSchemaCompiler();
+/** @param onCompiled is told of each schema that was compiled, which takes some milliseconds */
+export function createInputForms(onCompiled: () => void = () => undefined): InputForms {
   const specs = createTextCache<CapabilityForm>();
   const pipelines = createTextCache<FoundPipeline>();
 
@@ -48,7 +44,7 @@ export function createInputForms(): InputForms {
         digest,
         input: typeOfSchema(input),
         output: typeOfSchema(output),
-        findInputFaults: createFaultFinder(compiler, input),
+        findInputFaults: createFaultFinder(input, onCompiled),
         isDeterministic: deterministic === true,
       };
       specs.set(digest, form, [input, output]);
@@ -57,20 +53,20 @@ export function createInputForms(): InputForms {
     ofPipeline: (row) => {
       const known = pipelines.get(row.digest);
       if (known !== undefined) return known;
-      const form = readPipeline(compiler, row);
+      const form = readPipeline(row, onCompiled);
       pipelines.set(row.digest, form, row);
       return form;
     },
   };
 }
 
-function readPipeline(compiler: SchemaCompiler, row: ReferencedPipeline): FoundPipeline {
+function readPipeline(row: ReferencedPipeline, onCompiled: () => void): FoundPipeline {
   const { job_schema, has_output, output } = row;
   return {
     kind: 'found',
     job: job_schema === null ? objectType : intersectionOf([objectType, typeOfSchema(job_schema)]),
     output: has_output ? typeOfOutput(output) : anyType,
-    findInputFaults: job_schema === null ? () => [] : createFaultFinder(compiler, job_schema),
+    findInputFaults: job_schema === null ? () => [] : createFaultFinder(job_schema, onCompiled),
   };
 }
 
@@ -84,15 +80,23 @@ function typeOfOutput(output: Json): ValueType {
 /** Units of work; charged also for a compiled schema, so that findings do not depend on the cache. */
 const compilation = 500_000;
 
-/** Compiles the schema here, because it was vetted when it was stored. */
-function createFaultFinder(compiler: SchemaCompiler, schema: JsonObject): FindInputFaults {
-  let check: CompiledSchema | null = null;
+const compiler = createSchemaCompiler();
+const noHoles: ReadonlySet<string> = new Set();
+
+/**
+ * Compiles the schema here if it is light, because it was vetted when it was stored. Values are checked against others
+ * when the step runs.
+ */
+function createFaultFinder(schema: JsonObject, onCompiled: () => void): FindInputFaults {
+  if (!isLightSchema(schema)) return () => [];
+  const check = compiler.compile(schema);
+  check.findCertain(null, noHoles, { left: 1 }); // compiles what lists all errors
+  onCompiled();
   const paid = new WeakSet<object>();
   return (value, holes, work) => {
     if (!paid.has(work)) work.left -= compilation;
     paid.add(work);
     if (work.left <= 0) return [];
-    check ??= compiler.compile(schema);
     return check.findCertain(value, holes, work);
   };
 }

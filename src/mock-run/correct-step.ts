@@ -5,7 +5,7 @@
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { capabilityOf, resolveEscalation } from '../core/definition/step-settings.ts';
 import { summarizeFindings } from '../core/json/values.ts';
-import { type CorrectionTask, proposeCorrections } from '../core/ladder/correction.ts';
+import { type AnsweredTask, proposeCorrections } from '../core/ladder/correction.ts';
 import {
   interruptLadder,
   type LadderOutcome,
@@ -52,7 +52,7 @@ export function openLadder(
 function taskOf(
   { world }: LocalRun,
   { step, failed, ladder }: ClimbingStep,
-): CorrectionTask & { readonly current: JsonObject } {
+): AnsweredTask & { readonly current: JsonObject } {
   const capability = capabilityOf(step.definition);
   const { inputSchema, findInputFaults } = world.fleet.require(capability);
   return {
@@ -260,7 +260,7 @@ async function follow(run: LocalRun, climbing: ClimbingStep, review: DecidedRevi
 function requireInput(
   climbing: ClimbingStep,
   { decision: { action } }: DecidedReview,
-  { task: { spec }, input }: { readonly task: CorrectionTask; readonly input: Json | undefined },
+  { task: { spec }, input }: { readonly task: AnsweredTask; readonly input: Json | undefined },
 ): void {
   if (action !== 'approve' && action !== 'edit') return;
   if (input === undefined) {

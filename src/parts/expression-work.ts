@@ -38,6 +38,11 @@ export function noteWork(units: number): void {
   if (done >= unitsPerTurn && !isServing) void serve();
 }
 
+/** After a piece of work that is all that a turn may do. */
+export function endTurn(): void {
+  noteWork(unitsPerTurn);
+}
+
 /** @returns what to wait for before more work is done; null as a rule, so that nothing is awaited in vain */
 export function turnFor(): Promise<void> | null {
   return isServing ? new Promise((resolve) => waiting.push(resolve)) : null;

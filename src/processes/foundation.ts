@@ -152,7 +152,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
     freezes,
     speed,
     leases,
-    validator: createSchemaValidator(base),
+    validator: parts.add(createSchemaValidator(base)),
     breakers,
     halfOpenProbes: createHalfOpenProbes({
       logger,
@@ -190,7 +190,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     skillMatcher: createSkillMatcher({ db }),
     contexts: createRunContexts(db),
     results: createStepResults(db),
-    definitions: createKnownDefinitions(own),
+    definitions: createKnownDefinitions({ ...own, validator: routing.validator }),
     checked: createCheckedDefinitions(),
     media,
   };

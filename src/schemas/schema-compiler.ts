@@ -4,6 +4,8 @@
  * those that cannot are not enforced (core/schema-types/not-enforced.ts).
  * Nothing is coerced, defaulted or fetched, and the cost of a check is bounded. A first pass stops at the first error;
  * a second one collects more only for an invalid value. Drafts: 2020-12, and 07 where `$schema` says so.
+ *
+ * Compiling and checking are one piece each. What serves others meanwhile uses foreign-check.ts.
  */
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -32,16 +34,25 @@ export interface SchemaCheck {
   readonly find: (value: Json) => readonly SchemaFinding[];
 }
 
+/** Units of work that are left; reduced by what is used. */
+export interface CheckWork {
+  left: number;
+}
+
 export interface CompiledSchema extends SchemaCheck {
+  /** As the check and its `find`; null when the work that is left does not suffice. */
+  readonly within: {
+    readonly errors: (value: Json, work: CheckWork) => readonly SchemaError[] | null;
+    readonly findings: (value: Json, work: CheckWork) => readonly SchemaFinding[] | null;
+  };
   /**
    * Faults of a value that hold whatever its holes contain; none when the work is used up.
    * @param holes pointers of unknown parts
-   * @param work units left; reduced by what is used
    */
   readonly findCertain: (
     value: Json,
     holes: ReadonlySet<string>,
-    work: { left: number },
+    work: CheckWork,
   ) => readonly SchemaFinding[];
 }
 
@@ -105,6 +116,11 @@ function createLinearPatterns({ spend }: WorkMeter, compile: CompilePattern): Pa
   return Object.assign(create, { code: 'linearPattern' });
 }
 
+/**
+ * ajv's own optimizer takes most of the time, which grows with the square of a union; the engine optimizes the same.
+ */
+const ownCode = { optimize: false } as const;
+
 const options: Options = {
   strict: false,
   ownProperties: true,
@@ -159,15 +175,20 @@ function createCheck(schema: JsonObject, use: Use): CompiledSchema {
   const compilePattern = createPatternCompiler();
   const { $schema, ...body } = toEnforceable(schema, compilePattern).schema;
   const source = { body, isOld: isDraft7(schema) };
-  const { listFaults, ...finders } = createFinders(source, { ...use, compilePattern });
+  const { listFaults, findCertain } = createFinders(source, { ...use, compilePattern });
+  const within: CompiledSchema['within'] = {
+    findings: (value, work) => listFaults(value, work, (errors) => errors),
+    errors: (value, work) => {
+      const found = listFaults(value, work, (errors) => reduceUnions({ schema: body, value, errors }));
+      return found?.map(({ pointer, message }) => ({ pointer, message })) ?? null;
+    },
+  };
+  const { budget } = use;
   const check = (value: Json): readonly SchemaError[] =>
-    listFaults(value, (errors) => reduceUnions({ schema: body, value, errors })).map(
-      ({ pointer, message }) => ({
-        pointer,
-        message,
-      }),
-    );
-  return Object.assign(check, finders);
+    within.errors(value, { left: budget }) ?? [tooMuchWork];
+  const find = (value: Json): readonly SchemaFinding[] =>
+    within.findings(value, { left: budget }) ?? [{ ...ofTheWhole, ...tooMuchWork }];
+  return Object.assign(check, { find, findCertain, within });
 }
 
 /** A schema without `$schema`, and whether it is of draft 07. */
@@ -193,56 +214,68 @@ interface Use {
   readonly budget: number;
 }
 
-interface OwnSettings extends Use {
+interface OwnSettings {
+  readonly formats: FormatUse;
   readonly compilePattern: CompilePattern;
 }
 
-interface Finders extends Pick<CompiledSchema, 'find' | 'findCertain'> {
-  /** @param reduce selects the errors to describe */
-  readonly listFaults: (value: Json, reduce: ReduceErrors) => readonly SchemaFinding[];
+interface Finders extends Pick<CompiledSchema, 'findCertain'> {
+  /** @param reduce selects the errors to describe @returns null when the work does not suffice for a verdict */
+  readonly listFaults: (
+    value: Json,
+    work: CheckWork,
+    reduce: ReduceErrors,
+  ) => readonly SchemaFinding[] | null;
 }
 
 type ReduceErrors = (errors: readonly ErrorObject[]) => readonly ErrorObject[];
 
 function createFinders(source: SchemaSource, own: OwnSettings): Finders {
   const meter = createWorkMeter();
-  const code = { regExp: createLinearPatterns(meter, own.compilePattern) };
+  const code = { ...ownCode, regExp: createLinearPatterns(meter, own.compilePattern) };
   const settings: Options = { ...options, code, validateFormats: own.formats === 'asserted' };
   const settle = compileWith(source, meter, settings);
   const listErrors = createErrorList(source, meter, settings);
 
-  const listFaults: Finders['listFaults'] = (given, reduce) => {
+  const listFaults: Finders['listFaults'] = (given, work, reduce) => {
     const value = toNearest(given);
     try {
-      meter.reset(own.budget);
+      meter.reset(work.left);
       if (settle(value)) return [];
     } catch (error) {
-      return [explainUnfinished(error)];
+      if (error instanceof TooMuchWork) return null;
+      return [explainDepth(error)];
+    } finally {
+      work.left = meter.left();
     }
     const first = settle.errors ?? [];
     try {
       const all = listErrors(value, detailBudget);
       return describeSchemaErrors(reduce(all.length > 0 ? all : first));
     } catch (error) {
-      explainUnfinished(error); // or throws; if collecting more errors took too long, the first one is enough
-      return describeSchemaErrors(reduce(first));
+      if (!(error instanceof TooMuchWork)) explainDepth(error); // or throws
+      return describeSchemaErrors(reduce(first)); // if collecting more errors took too long, the first one is enough
+    } finally {
+      work.left -= detailBudget - meter.left();
     }
   };
 
-  const findCertain: CompiledSchema['findCertain'] = (value, holes, work) => {
+  return { findCertain: createCertainFinder(listErrors, meter), listFaults };
+}
+
+function createCertainFinder(listErrors: ListErrors, meter: WorkMeter): CompiledSchema['findCertain'] {
+  return (value, holes, work) => {
     if (work.left <= 0) return [];
     const budget = Math.min(work.left, detailBudget);
     try {
       return describeSchemaErrors(keepCertain(listErrors(toNearest(value), budget), holes));
     } catch (error) {
-      explainUnfinished(error); // or throws
+      if (!(error instanceof TooMuchWork)) explainDepth(error); // or throws
       return [];
     } finally {
       work.left -= budget - meter.left();
     }
   };
-
-  return { find: (value) => listFaults(value, (errors) => errors), findCertain, listFaults };
 }
 
 function compileWith({ body, isOld }: SchemaSource, meter: WorkMeter, settings: Options): ValidateFunction {
@@ -262,12 +295,15 @@ function hasUnevaluated(value: Json): boolean {
   );
 }
 
+const ofTheWhole = { pointer: '', keyword: '', params: {} } as const;
+
 /** The check did not finish, so the value is not known to be valid. */
-function explainUnfinished(error: unknown): SchemaFinding {
-  const whole = { pointer: '', keyword: '', params: {} };
-  if (error instanceof TooMuchWork) {
-    return { ...whole, message: 'is too much work to check against the schema; it must be smaller' };
-  }
-  if (error instanceof RangeError) return { ...whole, message: 'is nested too deeply to be checked' };
+export const tooMuchWork: SchemaError = {
+  pointer: '',
+  message: 'is too much work to check against the schema; it must be smaller',
+};
+
+function explainDepth(error: unknown): SchemaFinding {
+  if (error instanceof RangeError) return { ...ofTheWhole, message: 'is nested too deeply to be checked' };
   throw error;
 }

@@ -1,14 +1,50 @@
 /**
- * The thread that first compiles untrusted schemas, where it may be terminated at any moment. Answers one request at a
- * time.
+ * A thread that compiles untrusted schemas, and checks values by them, where it may be terminated at any moment.
+ * Answers one request at a time.
  */
 import { parentPort } from 'node:worker_threads';
-import type { JsonObject } from '../contracts/primitives.ts';
-import { createSchemaCompiler, findRefusal } from './schema-compiler.ts';
+import { LRUCache } from 'lru-cache';
+import { proposeRepairs } from '../core/repair/propose-repairs.ts';
+import { type CompiledSchema, createSchemaCompiler, findRefusal, SchemaRefused } from './schema-compiler.ts';
+import type { ThreadAnswer, ThreadRequest } from './schema-threads.ts';
 
 const compiler = createSchemaCompiler();
+/** Each may have some megabytes. */
+const compiled = new LRUCache<string, CompiledSchema>({ max: 20 });
+
+type CheckRequest = Extract<ThreadRequest, { kind: 'check' }>;
+
+function compile({ name, schema, formats }: CheckRequest): CompiledSchema {
+  const known = compiled.get(name);
+  if (known !== undefined) return known;
+  const made = compiler.compile(schema, formats);
+  compiled.set(name, made);
+  return made;
+}
+
+function find(check: CompiledSchema, { asked, value, schema }: CheckRequest): ThreadAnswer['found'] {
+  switch (asked) {
+    case 'errors':
+      return check(value);
+    case 'findings':
+      return check.find(value);
+    case 'repairs':
+      return proposeRepairs({ schema, input: value, errorsOf: check.find });
+  }
+}
+
+function answer(request: ThreadRequest): ThreadAnswer {
+  if (request.kind === 'vet') return { refused: findRefusal(compiler, request.schema) };
+  try {
+    const check = compile(request);
+    return { refused: null, found: find(check, request) };
+  } catch (error) {
+    if (error instanceof SchemaRefused) return { refused: error.message };
+    throw error;
+  }
+}
 
 // The first compilation loads and warms shared code; it counts as start-up.
 findRefusal(compiler, { type: 'object', properties: { a: { type: 'string', pattern: '^a' } } });
-parentPort?.on('message', (schema: JsonObject) => parentPort?.postMessage(findRefusal(compiler, schema)));
+parentPort?.on('message', (request: ThreadRequest) => parentPort?.postMessage(answer(request)));
 parentPort?.postMessage('ready');

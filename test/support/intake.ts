@@ -6,6 +6,7 @@ import type { Db } from '../../src/db/connect.ts';
 import { type CheckCtx, createCheckedDefinitions } from '../../src/parts/definitions/definition-facts.ts';
 import { createKnownDefinitions } from '../../src/parts/definitions/known-definitions.ts';
 import type { FleetPoller } from '../../src/parts/fleet/fleet-poller.ts';
+import { createSchemaValidator } from '../../src/parts/fleet/specs.ts';
 import { createOwnMedia } from '../../src/parts/media/own-media.ts';
 import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
 import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
@@ -43,7 +44,7 @@ export function anIntakeCtx(
   return {
     ...ctx,
     config: { OPEN_RUNS_PER_PROJECT: mostOpen },
-    definitions: createKnownDefinitions(ctx),
+    definitions: createKnownDefinitions({ ...ctx, validator: createSchemaValidator({ db }) }),
     ownMedia: createOwnMedia(db),
     telemetry: noTelemetry,
   };

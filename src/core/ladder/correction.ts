@@ -9,7 +9,7 @@ import type { RepairIdentity, ReviewProposal } from '../../contracts/review.ts';
 import type { ResolvedEscalation } from '../definition/step-settings.ts';
 import { isEqual } from '../expression/compare.ts';
 import { Meter, workLimits } from '../expression/meter.ts';
-import { describeFindings } from '../json/values.ts';
+import { canonicalJson, describeFindings } from '../json/values.ts';
 import type { SchemaFinding } from '../repair/candidate.ts';
 import { chooseDecided, type Digest, identifyRepairs, isSameRepair } from '../repair/decided-repairs.ts';
 import { applyRepair, proposeRepairs, type RepairProposal, type Repairs } from '../repair/propose-repairs.ts';
@@ -21,7 +21,15 @@ import { applyTemplate, parseTemplate } from '../skills/template.ts';
 export interface InputSpec {
   readonly schema: JsonObject;
   /** Faults of an input; empty when it is valid. */
+  readonly find: (input: Json) => readonly SchemaFinding[] | Promise<readonly SchemaFinding[]>;
+  /** Its repairs; absent: they are looked for here, by `find`. */
+  readonly repair?: (input: Json) => Repairs | Promise<Repairs>;
+}
+
+/** It answers at once. */
+export interface AnsweredSpec extends InputSpec {
   readonly find: (input: Json) => readonly SchemaFinding[];
+  readonly repair?: (input: Json) => Repairs;
 }
 
 /** The constraints on a correction. */
@@ -38,6 +46,53 @@ export interface CorrectionTask {
   readonly failed: readonly Json[];
   /** Absent: repairs have no identity, so no decisions are about them. */
   readonly digest?: Digest;
+}
+
+/** The rules below work on this: `withAnswers` makes it. */
+export interface AnsweredTask extends CorrectionTask {
+  readonly spec: AnsweredSpec | null;
+}
+
+/** What has no answer yet. */
+class Unanswered extends Error {
+  readonly answered: Promise<unknown>;
+  constructor(answered: Promise<unknown>) {
+    super('a question has no answer yet');
+    this.answered = answered;
+  }
+}
+
+/** @returns what answers at once from what is known; @throws Unanswered for the rest, which is known afterwards */
+function createMemory<Answer>(ask: (input: Json) => Answer | Promise<Answer>): (input: Json) => Answer {
+  const known = new Map<string, Answer>();
+  return (input) => {
+    const name = canonicalJson(input);
+    const answer = known.get(name) ?? ask(input);
+    if (answer instanceof Promise) throw new Unanswered(answer.then((found) => known.set(name, found)));
+    return answer;
+  };
+}
+
+/** Applies a rule to the task. Each time an answer takes longer, it is awaited, and the rule is applied again. */
+export async function withAnswers<Result>(
+  { spec, ...task }: CorrectionTask,
+  rule: (task: AnsweredTask) => Result,
+): Promise<Result> {
+  if (spec === null) return rule({ ...task, spec });
+  const { schema, find, repair } = spec;
+  const answered: AnsweredSpec = {
+    schema,
+    find: createMemory(find),
+    ...(repair === undefined ? {} : { repair: createMemory(repair) }),
+  };
+  for (;;) {
+    try {
+      return rule({ ...task, spec: answered });
+    } catch (error) {
+      if (!(error instanceof Unanswered)) throw error;
+      await error.answered;
+    }
+  }
 }
 
 export interface CorrectedInput {
@@ -59,7 +114,7 @@ export interface CorrectionFault {
  * input and change protected values
  */
 export function findCorrectionFault(
-  { spec, original, failed }: CorrectionTask,
+  { spec, original, failed }: AnsweredTask,
   input: Json,
   isDecided = false,
 ): CorrectionFault | null {
@@ -78,9 +133,10 @@ export function findCorrectionFault(
   return isTried ? { code: 'tried', message: 'this input has failed before' } : null;
 }
 
-function findRepairs({ spec, current, repair }: CorrectionTask): Repairs {
+function findRepairs({ spec, current, repair }: AnsweredTask): Repairs {
   if (spec === null || repair === 'off') return { proposals: [], applicable: null };
-  return proposeRepairs({ schema: spec.schema, input: current, errorsOf: spec.find });
+  const { schema, find, repair: repairOf } = spec;
+  return repairOf?.(current) ?? proposeRepairs({ schema, input: current, errorsOf: find });
 }
 
 function identify(
@@ -92,7 +148,7 @@ function identify(
 }
 
 /** @returns the correction of the task's input by a skill; undefined when its template does not apply */
-function createSkillCorrection(task: CorrectionTask, { proposals }: Repairs, skills: readonly RankedSkill[]) {
+function createSkillCorrection(task: AnsweredTask, { proposals }: Repairs, skills: readonly RankedSkill[]) {
   const input = task.current;
   const templates = new Map(
     skills.map(({ skill }) => {
@@ -123,7 +179,7 @@ function repairedInput({ current, repair }: CorrectionTask, { applicable }: Repa
 
 /** At most four corrections, the repair first. @param skills with a template, best first */
 export function findCorrections(
-  task: CorrectionTask,
+  task: AnsweredTask,
   skills: readonly RankedSkill[],
 ): readonly CorrectedInput[] {
   const found: CorrectedInput[] = [];
@@ -153,7 +209,7 @@ function toProposal(
 }
 
 /** Valid inputs for a person to choose from: repairs, even if the policy does not apply them itself. */
-export function proposeCorrections(task: CorrectionTask): ReviewProposal[] {
+export function proposeCorrections(task: AnsweredTask): ReviewProposal[] {
   const { proposals } = findRepairs(task);
   const identities = identify(task, proposals);
   return proposals.map((proposal, at) => toProposal(proposal, task.current, identities[at] ?? null));

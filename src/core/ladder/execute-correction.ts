@@ -16,6 +16,7 @@ import {
   findCorrectionFault,
   findCorrections,
   repairSource,
+  withAnswers,
 } from './correction.ts';
 import { type ErrorContext, failedAt } from './ladder.ts';
 import { labelOf } from './levels.ts';
@@ -89,9 +90,8 @@ function withoutSpec(level: number, { capability }: CorrectionTask): LevelExecut
 async function executeRules(ports: CorrectionPorts): Promise<LevelExecution> {
   const stored = await ports.stored();
   const skills = await ports.matchTemplates();
-  const fresh = findCorrections(ports.task, skills).filter(
-    ({ input }) => !stored.some((one) => isEqual(one.input, input)),
-  );
+  const found = await withAnswers(ports.task, (task) => findCorrections(task, skills));
+  const fresh = found.filter(({ input }) => !stored.some((one) => isEqual(one.input, input)));
   const used: string[] = [];
   const failures: Failure[] = [];
   let last: RanCorrection | null = null;
@@ -121,7 +121,7 @@ async function executeModel(ports: CorrectionPorts, level: number): Promise<Leve
   }
   const { answer, model, skills } = await ports.ask(level);
   if (answer.kind === 'interrupted') return endExecution(level, { delayMs: interruptionMs, ...answer });
-  const checked = check(ports, answer);
+  const checked = await check(ports, answer);
   const used = answer.kind === 'input' ? answer.used : [];
   if ('end' in checked) return endExecution(level, checked.end, { model, skills, used });
   const { end, input } = await ports.run({ input: checked.input, source: labelOf(level), choice: 0 });
@@ -129,10 +129,10 @@ async function executeModel(ports: CorrectionPorts, level: number): Promise<Leve
 }
 
 /** The input to execute, or the end without an execution. */
-function check(
+async function check(
   { task, error: lastError }: Pick<CorrectionPorts, 'task' | 'error'>,
   answer: Exclude<CorrectionAnswer, { kind: 'interrupted' }>,
-): { readonly input: Json } | { readonly end: ExecutionEnd } {
+): Promise<{ readonly input: Json } | { readonly end: ExecutionEnd }> {
   switch (answer.kind) {
     case 'unavailable':
     case 'failed':
@@ -146,7 +146,7 @@ function check(
       return { end: { kind: 'gave_up', error: { code: 'gave_up', message } } };
     }
     case 'input': {
-      const fault = findCorrectionFault(task, answer.input);
+      const fault = await withAnswers(task, (answered) => findCorrectionFault(answered, answer.input));
       if (fault === null) return answer;
       // An input that has failed before fails the same way, so it is not executed again (L11).
       const message = fault.code === 'tried' ? (lastError ?? fault.message) : fault.message;
@@ -161,7 +161,7 @@ export async function executeDecided(
   ports: CorrectionPorts,
   { input, source }: CorrectedInput,
 ): Promise<ExecutionEnd> {
-  const fault = findCorrectionFault(ports.task, input, true);
+  const fault = await withAnswers(ports.task, (task) => findCorrectionFault(task, input, true));
   if (fault !== null) return { kind: 'failed', class: 'real', error: { ...fault } };
   return (await ports.run({ input, source, choice: 0 })).end;
 }

@@ -128,8 +128,8 @@ export interface GateInput {
   readonly original: Json;
   readonly corrected: Json;
   readonly match: Readonly<Record<string, string>>;
-  /** Whether the capability's schema accepts the input. */
-  readonly isValid: (input: Json) => boolean;
+  /** Whether the capability's schema accepts the corrected input. */
+  readonly isValid: boolean;
 }
 
 type GateResult = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -153,5 +153,5 @@ export function passGate({ template: text, original, corrected, match, isValid }
   if (!isEqual(result.input, corrected)) {
     return { ok: false, reason: 'the template does not give the input that worked' };
   }
-  return isValid(corrected) ? { ok: true } : { ok: false, reason: 'the corrected input is not valid' };
+  return isValid ? { ok: true } : { ok: false, reason: 'the corrected input is not valid' };
 }

@@ -30,6 +30,7 @@ import { createInputForms, type InputForms, vetOwnSchemas } from '../../definiti
 import { digestDefinition } from '../../definitions/submission.ts';
 import { createTextCache, type TextCache } from '../../definitions/text-cache.ts';
 import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
+import { endTurn, turnFor } from '../expression-work.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { isWanted, pickPresentSpecs, type SpecTarget } from '../fleet/specs.ts';
 
@@ -120,7 +121,11 @@ async function readSpecForms(
     else read.set(digest, form);
   }
   const specs = unread.length === 0 ? new Map() : await findSpecs(db, unread);
-  for (const [digest, spec] of specs) read.set(digest, forms.addSpec(digest, spec));
+  for (const [digest, spec] of specs) {
+    const turn = turnFor();
+    if (turn !== null) await turn;
+    read.set(digest, forms.addSpec(digest, spec));
+  }
   return (step) => (byCall.get(callOf(step)) ?? []).flatMap((digest) => read.get(digest) ?? []);
 }
 
@@ -152,6 +157,8 @@ async function findPipelineForms(
   for (const reference of own) {
     const row = rows.get(reference);
     const fault = judge(reference);
+    const turn = turnFor();
+    if (turn !== null) await turn;
     if (fault === null && row !== undefined) found.set(reference, forms.ofPipeline(row));
     else if (fault !== null)
       found.set(reference, { ...fault, ...(row ? {} : await suggest(db, projectId, reference)) });
@@ -273,7 +280,7 @@ export interface CheckedDefinitions {
 }
 
 export function createCheckedDefinitions(): CheckedDefinitions {
-  return { forms: createInputForms(), asked: new WeakMap(), findings: createTextCache() };
+  return { forms: createInputForms(endTurn), asked: new WeakMap(), findings: createTextCache() };
 }
 
 function readAsked({ asked }: CheckedDefinitions, definition: PipelineDefinition): Asked {

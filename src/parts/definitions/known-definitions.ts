@@ -1,7 +1,7 @@
 /**
  * Reads, compiles and checks the definitions that runs are started from, once per process, by digest: a definition
- * never changes. The available capabilities do change, and are checked for every run. A job schema is compiled when a
- * job is checked against it, and only after vetting: the schemas of stored definitions were vetted.
+ * never changes. The available capabilities do change, and are checked for every run. A job is checked against its
+ * schema only after vetting: the schemas of stored definitions were vetted.
  *
  * A run that Temporal could not carry is refused, because its plan is part of one payload: an error at submission is
  * better than a run that can never start.
@@ -25,13 +25,10 @@ import { findUnstorableText } from '../../definitions/read-definition.ts';
 import { digestDefinition } from '../../definitions/submission.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
-import {
-  createSchemaCompiler,
-  type SchemaCheck,
-  type SchemaCompiler,
-  SchemaRefused,
-} from '../../schemas/schema-compiler.ts';
+import { SchemaRefused } from '../../schemas/schema-compiler.ts';
+import type { SchemaError } from '../../schemas/schema-errors.ts';
 import { evaluateNow, refuseWork } from '../expression-work.ts';
+import type { SchemaValidator } from '../fleet/specs.ts';
 import { requireSound } from './definition-checks.ts';
 import type { CheckCtx } from './definition-facts.ts';
 
@@ -64,7 +61,7 @@ export interface KnownDefinition {
   readonly definition: PipelineDefinition;
   readonly digest: string;
   /** @throws AppError `job_invalid` with pointers into the job, `definition_invalid` */
-  readonly checkJob: (job: JsonObject) => void;
+  readonly checkJob: (job: JsonObject) => Promise<void>;
   /** Jobs whose files the definition itself names, with pointers into the definition. */
   readonly mediaJobs: ReadonlyMap<string, MediaMention>;
   /** Routes of steps whose dispatch is open, each once. */
@@ -98,29 +95,32 @@ function describeChoice(pipeline: string, choice: VersionChoice | null): string 
   return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
 }
 
-function compileJobSchema(compiler: SchemaCompiler, schema: JsonObject): SchemaCheck {
+type JobSchemas = Pick<SchemaValidator, 'ofSchema'>;
+
+function createJobCheck(
+  validator: JobSchemas,
+  { job_schema }: PipelineDefinition,
+): KnownDefinition['checkJob'] {
+  return async (job) => {
+    if (job_schema !== undefined) requireFit(await findJobErrors(validator, job_schema, job));
+  };
+}
+
+async function findJobErrors(
+  validator: JobSchemas,
+  schema: JsonObject,
+  job: JsonObject,
+): Promise<readonly SchemaError[]> {
   try {
-    return compiler.compile(schema);
+    return await validator.ofSchema(schema)(job);
   } catch (error) {
     if (!(error instanceof SchemaRefused)) throw error;
     throw new AppError('definition_invalid', `job_schema: ${error.message}`);
   }
 }
 
-function createJobCheck(
-  compiler: SchemaCompiler,
-  { job_schema }: PipelineDefinition,
-): KnownDefinition['checkJob'] {
-  let check: SchemaCheck | null = null;
-  return (job) => {
-    if (job_schema === undefined) return;
-    check ??= compileJobSchema(compiler, job_schema);
-    requireFit(check, job);
-  };
-}
-
 function prepareDefinition(
-  compiler: SchemaCompiler,
+  validator: JobSchemas,
   definition: PipelineDefinition,
   digest: string,
 ): KnownDefinition {
@@ -128,20 +128,21 @@ function prepareDefinition(
   return {
     definition,
     digest,
-    checkJob: createJobCheck(compiler, definition),
+    checkJob: createJobCheck(validator, definition),
     mediaJobs: findWrittenMedia(definition),
     openRoutes: listOpenRoutes(definition),
     concurrencyKey: createKeyReader(definition),
   };
 }
 
-export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>): KnownDefinitions {
-  const { db } = ctx;
+export function createKnownDefinitions(
+  ctx: Pick<CheckCtx, 'db' | 'vetter'> & { readonly validator: JobSchemas },
+): KnownDefinitions {
+  const { db, validator } = ctx;
   const known = createTextCache<KnownDefinition>();
-  const compiler = createSchemaCompiler();
 
   const prepare = (definition: PipelineDefinition, digest: string): KnownDefinition => {
-    const prepared = prepareDefinition(compiler, definition, digest);
+    const prepared = prepareDefinition(validator, definition, digest);
     known.set(digest, prepared, definition);
     return prepared;
   };
@@ -177,8 +178,7 @@ function findWrittenMedia({ steps }: PipelineDefinition): ReadonlyMap<string, Me
   return findWrittenMediaJobs({ steps: given } as unknown as JsonObject);
 }
 
-function requireFit(check: SchemaCheck, job: JsonObject): void {
-  const errors = check(job);
+function requireFit(errors: readonly SchemaError[]): void {
   if (errors.length === 0) return;
   throw new AppError('job_invalid', `the job does not match job_schema: ${summarizeFindings(errors)}`, {
     errors: errors.map(({ pointer, message }) => ({

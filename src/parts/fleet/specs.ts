@@ -18,7 +18,7 @@ import type { Db } from '../../db/connect.ts';
 import { findSpec, listSpecs } from '../../db/instance/capability-spec.ts';
 import { createTextCache } from '../../definitions/text-cache.ts';
 import { AppError } from '../../errors/app-error.ts';
-import { createSchemaCompiler, type SchemaCheck } from '../../schemas/schema-compiler.ts';
+import { createForeignChecks, type ForeignCheck } from '../../schemas/foreign-check.ts';
 import type { SchemaError } from '../../schemas/schema-errors.ts';
 import type { FleetPoller } from './fleet-poller.ts';
 import type { ProjectFleet } from './fleet-view.ts';
@@ -80,8 +80,8 @@ export function isWanted({ versionRange }: Pick<SpecTarget, 'versionRange'>, ver
 /** A spec, and the checks by its schemas. */
 export interface CompiledSpec {
   readonly spec: CapabilitySpec;
-  readonly input: SchemaCheck;
-  readonly output: SchemaCheck;
+  readonly input: ForeignCheck;
+  readonly output: ForeignCheck;
 }
 
 export interface SchemaValidator {
@@ -91,10 +91,11 @@ export interface SchemaValidator {
    * The check by a schema of a job or a review, which has been vetted and is compiled once.
    * @throws SchemaRefused
    */
-  ofSchema(schema: JsonObject): SchemaCheck;
+  ofSchema(schema: JsonObject): ForeignCheck;
+  close(): Promise<void>;
 }
 
-/** The schemas of known specs, read from the database and compiled once per process, by digest. */
+/** The schemas of known specs, read from the database once per process, by digest. */
 export function createSchemaValidator({
   db,
   maxSpecs = 1_000,
@@ -102,14 +103,14 @@ export function createSchemaValidator({
   readonly db: Db;
   readonly maxSpecs?: number;
 }): SchemaValidator {
-  const compiler = createSchemaCompiler();
+  const foreign = createForeignChecks();
   const compiled = new LRUCache<string, Promise<CompiledSpec>>({ max: maxSpecs });
-  const checks = createTextCache<SchemaCheck>();
+  const checks = createTextCache<ForeignCheck>();
 
   const load = async (digest: string): Promise<CompiledSpec> => {
     const spec = await findSpec(db, digest);
     if (spec === null) throw new AppError('not_found', `no spec with digest ${digest} is stored`);
-    return { spec, input: compiler.compile(spec.input), output: compiler.compile(spec.output, 'noted') };
+    return { spec, input: foreign.of(spec.input), output: foreign.of(spec.output, 'noted') };
   };
 
   return {
@@ -126,10 +127,11 @@ export function createSchemaValidator({
       const digest = createHash('sha256').update(text).digest('base64');
       const known = checks.get(digest);
       if (known !== undefined) return known;
-      const check = compiler.compile(schema);
+      const check = foreign.of(schema);
       checks.set(digest, check, schema);
       return check;
     },
+    close: foreign.close,
   };
 }
 
@@ -140,11 +142,11 @@ interface CallInput {
 }
 
 /** Checks the input of a call by the schema of an instance. */
-export function findInputErrors(
+export async function findInputErrors(
   { spec, input: check }: CompiledSpec,
   { input, declaredFields = [] }: CallInput,
-): readonly SchemaError[] {
-  const errors = check(input);
+): Promise<readonly SchemaError[]> {
+  const errors = await check(input);
   if (errors.length > 0 || declaredFields.length === 0) return errors;
   const known = typeOfSchema(spec.input).object.names();
   const message = 'the capability does not declare this field';
@@ -175,7 +177,7 @@ export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): 
       if (chosen === undefined) return null;
       const { version, digest } = chosen;
       const { spec, input } = await validator.of(digest);
-      return { version, schema: spec.input, find: input.find };
+      return { version, schema: spec.input, find: input.find, repair: input.repair };
     },
   };
 }

@@ -206,7 +206,7 @@ async function readTask(
 ): Promise<RunTask> {
   const { definition, checkJob } = known;
   const { jobId, job } = await readJob(db, projectId, wish);
-  if (job !== null) checkJob(job);
+  if (job !== null) await checkJob(job);
   await requireOwnMedia({ ownMedia }, projectId, { known, job: { job_id: jobId, body: job } });
   return {
     definition,

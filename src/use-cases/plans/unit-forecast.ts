@@ -33,7 +33,7 @@ async function forecastSubRun(context: PlanContext, task: RunTask, unit: Planned
   try {
     const { definition, checkJob } = await findKnown(context, reference);
     const job = unit.input;
-    if (job !== null) checkJob(job);
+    if (job !== null) await checkJob(job);
     const own = ceilingOfSubRun(terms, definition);
     const ceilingUsd = lowestCeiling(own, task.ceilingUsd);
     const asked: RunTask = { ...terms, definition, job, jobId: newId('job'), ceilingUsd };

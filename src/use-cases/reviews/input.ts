@@ -10,7 +10,7 @@ import type { CheckRequest } from '../../contracts/capability.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import type { InputVerdict, ReviewDecision } from '../../contracts/review.ts';
 import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
-import { proposeCorrections } from '../../core/ladder/correction.ts';
+import { proposeCorrections, withAnswers } from '../../core/ladder/correction.ts';
 import { decidedInput } from '../../core/review-actions.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
@@ -48,7 +48,7 @@ async function findErrors(
   const { validator } = ctx;
   let nearest: readonly SchemaError[] | null = null;
   for (const { digest } of await findStepSpecs(ctx, run_id, step_id)) {
-    const errors = (await validator.of(digest))[side](value);
+    const errors = await (await validator.of(digest))[side](value);
     if (nearest === null || errors.length < nearest.length) nearest = errors;
     if (nearest.length === 0) break;
   }
@@ -66,14 +66,14 @@ async function findResultErrors(
 }
 
 /** Checks an answer by the schema of the step's question. */
-function findAnswerErrors(
+async function findAnswerErrors(
   { validator }: InputCtx,
   { payload }: Pick<ReviewRow, 'payload'>,
   answer: Json,
-): readonly SchemaError[] {
+): Promise<readonly SchemaError[]> {
   if (payload.schema === undefined) return [];
   try {
-    return validator.ofSchema(payload.schema)(answer);
+    return await validator.ofSchema(payload.schema)(answer);
   } catch (error) {
     if (!(error instanceof SchemaRefused)) throw error;
     return [{ pointer: '', message: `cannot be checked: the schema of the review has ${error.message}` }];
@@ -102,7 +102,7 @@ export async function checkDecision(
   if (value === undefined) return;
   const { run_id, escalation_id, kind } = review;
   if (kind === 'step') {
-    const errors = findAnswerErrors(ctx, review, value);
+    const errors = await findAnswerErrors(ctx, review, value);
     if (errors.length > 0) throw refuse(side, 'the schema of the review', errors);
     return;
   }
@@ -127,7 +127,7 @@ async function findNearest(
 ): Promise<Nearest | null> {
   let nearest: Nearest | null = null;
   for (const spec of specs) {
-    const errors = (await validator.of(spec.digest)).input(input);
+    const errors = await (await validator.of(spec.digest)).input(input);
     if (nearest === null || errors.length < nearest.errors.length) nearest = { spec, errors };
     if (nearest.errors.length === 0) break;
   }
@@ -154,8 +154,8 @@ export async function checkInput(
   const nearest = await findNearest(ctx, specs, input);
   if (nearest === null || nearest.errors.length === 0) return { valid: true, errors: [], proposals: [] };
   const { spec: known, input: check } = await ctx.validator.of(nearest.spec.digest);
-  const spec = { schema: known.input, find: check.find };
+  const spec = { schema: known.input, find: check.find, repair: check.repair };
   const task = { capability, repair: 'propose', spec, original: input, current: input, failed: [] } as const;
   const errors = nearest.errors.map(({ pointer, message }) => ({ pointer, message }));
-  return { valid: false, errors, proposals: proposeCorrections(task) };
+  return { valid: false, errors, proposals: await withAnswers(task, proposeCorrections) };
 }

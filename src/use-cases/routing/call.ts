@@ -90,7 +90,7 @@ async function checkOutput(
   if (unwrapped.output === undefined) {
     return { kind: 'malformed', message: 'the answer is {"ok": true} without "output"; both are needed' };
   }
-  const errors = check(unwrapped.output);
+  const errors = await check(unwrapped.output);
   return errors.length === 0
     ? { kind: 'answered', body: unwrapped.output as JsonObject }
     : outputInvalid(errors);

@@ -182,7 +182,7 @@ async function isFitting(
     search.noteDown(instance_id);
     return false;
   }
-  const errors = findInputErrors(await validator.of(spec_digest), target);
+  const errors = await findInputErrors(await validator.of(spec_digest), target);
   if (errors.length > 0) search.noteRefusal(instance_id, errors);
   return errors.length === 0;
 }

@@ -64,7 +64,7 @@ export async function findRefusals(
     if (spec_digest === null) continue;
     let ok = isAccepted.get(spec_digest);
     if (ok === undefined) {
-      const found = (await validator.of(spec_digest)).input(input);
+      const found = await (await validator.of(spec_digest)).input(input);
       errors.push(...found);
       ok = found.length === 0;
       isAccepted.set(spec_digest, ok);

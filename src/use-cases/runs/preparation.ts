@@ -147,7 +147,7 @@ function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trac
 export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOrder): Promise<PreparedRun> {
   const { known, job, isStored, reusedJobs, origin, check = checkForRun, meter: _, ...asked } = order;
   const { definition, digest } = known;
-  known.checkJob(job.body);
+  await known.checkJob(job.body);
   await requireOwnMedia(ctx, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await check(ctx, projectId, { definition, digest });
   const turn = definition.concurrency === undefined ? null : turnFor();

@@ -107,7 +107,7 @@ export async function checkSchedule(
     ...('pointer' in target ? [target] : []),
   ];
   if (errors.length > 0 || 'pointer' in target) throw refuseRequest(errors);
-  target.checkJob(request.job);
+  await target.checkJob(request.job);
   const job = { job_id: ownNamespace, body: request.job };
   await requireOwnMedia(ctx, projectId, { known: target, job });
 }

@@ -31,8 +31,8 @@ interface WorkedCorrection {
   readonly original: Json;
   /** The input that worked. */
   readonly corrected: Json;
-  /** Whether the capability's schema accepts an input. */
-  readonly isValid: (input: Json) => boolean;
+  /** Whether the capability's schema accepts it. */
+  readonly isValid: boolean;
 }
 
 interface Cause {

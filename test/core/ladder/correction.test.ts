@@ -1,17 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import {
-  type CorrectionTask,
+  type AnsweredTask,
   findCorrectionFault,
   findCorrections,
   proposeCorrections,
+  withAnswers,
 } from '../../../src/core/ladder/correction.ts';
 import { writeRepairTemplate } from '../../../src/core/repair/decided-repairs.ts';
+import { proposeRepairs } from '../../../src/core/repair/propose-repairs.ts';
 import type { RankedSkill } from '../../../src/core/skills/match.ts';
 import { aSkill } from '../skills/a-skill.ts';
 import { rateSpec } from './fake-ports.ts';
 
-function aTask(task: Partial<CorrectionTask> = {}): CorrectionTask {
+function aTask(task: Partial<AnsweredTask> = {}): AnsweredTask {
   return {
     capability: 'transcode',
     repair: 'apply',
@@ -32,6 +34,28 @@ function setRate(id: string, rate: number): RankedSkill {
 }
 
 const repaired = { input: { rate: 44_100 }, source: 'repair' };
+
+it('a rule is applied again for each answer that takes longer, and finds the same', async () => {
+  const asked: Json[] = [];
+  const find = (input: Json) => {
+    asked.push(input);
+    return asked.length % 3 === 0 ? rateSpec.find(input) : Promise.resolve(rateSpec.find(input));
+  };
+  const task = aTask({ current: { rate: '44,100' }, original: { rate: '44,100' } });
+  const { schema } = rateSpec;
+  const repair = async (input: Json) => proposeRepairs({ schema, input, errorsOf: rateSpec.find });
+  const spec = { schema, find, repair };
+  for (const rule of [
+    proposeCorrections,
+    (one: AnsweredTask) => findCorrections(one, [setRate('one', 9_000)]),
+  ])
+    expect(await withAnswers({ ...task, spec }, rule as () => unknown)).toEqual(
+      (rule as (one: AnsweredTask) => unknown)(task),
+    );
+  expect(asked.length).toBeGreaterThan(0);
+  const refused = { ...task, spec: { ...spec, repair: () => Promise.reject(new Error('no thread')) } };
+  await expect(withAnswers(refused, proposeCorrections)).rejects.toThrow('no thread');
+});
 
 describe('a corrected input', () => {
   it('may be executed when it is valid, new and touches nothing protected', () => {
@@ -149,7 +173,7 @@ describe('a decided repair', () => {
   const decided = (operation: string) =>
     aTemplate(operation, writeRepairTemplate({ operation, place: '/rate', schema_sha256 }));
   /** A text with a comma has two readings, so neither is the schema's own. */
-  const aDoubt = (task: Partial<CorrectionTask> = {}) => {
+  const aDoubt = (task: Partial<AnsweredTask> = {}) => {
     const current = { rate: '44,100' };
     const spec = { ...rateSpec, schema: { ...rateSpec.schema, properties: { rate: { type: 'number' } } } };
     const find = (input: Json) =>

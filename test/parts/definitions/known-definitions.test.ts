@@ -2,12 +2,13 @@ import { expect, it } from 'vitest';
 import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { Meter } from '../../../src/core/expression/meter.ts';
 import { createKnownDefinitions } from '../../../src/parts/definitions/known-definitions.ts';
+import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();
 
 function know(vet: () => Promise<string | null>) {
-  return createKnownDefinitions({ db, vetter: { vet } });
+  return createKnownDefinitions({ db, vetter: { vet }, validator: createSchemaValidator({ db }) });
 }
 function aDefinition(over: Partial<PipelineDefinition>): PipelineDefinition {
   return {
@@ -26,7 +27,7 @@ it('a schema from a request is vetted before it is compiled', async () => {
     message: expect.stringContaining('takes too long'),
   });
   const sound = await know(async () => null).ofBody(definition);
-  expect(() => sound.checkJob({ n: 'one' })).toThrow(expect.objectContaining({ code: 'job_invalid' }));
+  await expect(sound.checkJob({ n: 'one' })).rejects.toMatchObject({ code: 'job_invalid' });
 });
 
 it.each([

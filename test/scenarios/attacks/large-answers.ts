@@ -49,14 +49,64 @@ const vectors: Attack = {
   },
 };
 
+/** @param prefix of its names: with another one it is another schema */
+function aLargeSchema(prefix = 'k'): JsonObject {
+  const branches = Array.from({ length: 80 }, (_, n): JsonObject => {
+    const property: JsonObject = { oneOf: [{ const: n }, { type: 'string', minLength: n }] };
+    return { properties: { [`${prefix}${n}`]: property }, required: [`${prefix}${n}`] };
+  });
+  return { type: 'object', unevaluatedProperties: false, anyOf: branches };
+}
+
+/** One name is in all parts of a union, which merges them. */
+function aMergedSchema(prefix: string): JsonObject {
+  const names = Array.from({ length: 400 }, (_, n) => [`${prefix}${n}`, {}]);
+  const anyOf = names.map(() => ({ $ref: '#/$defs/wide' }));
+  const $defs = { wide: { properties: Object.fromEntries(names) } };
+  return { type: 'object', $defs, anyOf, unevaluatedProperties: false };
+}
+
+/** Nothing has been checked by any of them before. */
+const newChecks: Attack = {
+  name: 'first checks by ten large schemas',
+  play: async (target) => {
+    const inputs = Array.from({ length: 10 }, (_, at) => (at % 2 ? aMergedSchema : aLargeSchema)(`s${at}n`));
+    const instances = [];
+    for (const [at, input] of inputs.entries())
+      instances.push(await register(target, { name: `check.new${at}`, input }));
+    const check = (at: number) =>
+      ask(target, 'POST', `/v1/capabilities/check.new${at}/check`, { input: { z: 1 } });
+    try {
+      return await countStatuses(inputs.map((_, at) => check(at)));
+    } finally {
+      for (const instance of instances) await instance.stop();
+    }
+  },
+};
+
+/** A small schema, and values that take most of the work that a check may do. */
+const longChecks: Attack = {
+  name: 'checks of large values',
+  play: async (target) => {
+    const input = {
+      type: 'object',
+      properties: { items: { items: { anyOf: Array.from({ length: 20 }, (_, n) => ({ const: n })) } } },
+    };
+    const instance = await register(target, { name: 'check.long', input });
+    const items = Array.from({ length: 60_000 }, () => 19);
+    const check = () => ask(target, 'POST', '/v1/capabilities/check.long/check', { input: { items } });
+    try {
+      return await countStatuses(Array.from({ length: 10 }, check));
+    } finally {
+      await instance.stop();
+    }
+  },
+};
+
 const checks: Attack = {
   name: 'checks by a large schema',
   play: async (target) => {
-    const branches = Array.from({ length: 80 }, (_, n): JsonObject => {
-      const property: JsonObject = { oneOf: [{ const: n }, { type: 'string', minLength: n }] };
-      return { properties: { [`k${n}`]: property }, required: [`k${n}`] };
-    });
-    const input = { type: 'object', unevaluatedProperties: false, anyOf: branches };
+    const input = aLargeSchema();
     const instance = await register(target, { name: 'check.freezing', input });
     const check = () => ask(target, 'POST', '/v1/capabilities/check.freezing/check', { input: { z: 1 } });
     try {
@@ -68,4 +118,4 @@ const checks: Attack = {
 };
 
 /** `/livez` is as prompt beside them as beside other freezing attacks. */
-export const largeAnswers: readonly Attack[] = [vectors, checks];
+export const largeAnswers: readonly Attack[] = [vectors, checks, newChecks, longChecks];

@@ -67,7 +67,7 @@ async function createPlanner(db: Db): Promise<Planner> {
     }),
     fleet,
     validator,
-    definitions: createKnownDefinitions(checking),
+    definitions: createKnownDefinitions({ ...checking, validator }),
   };
   return {
     projectId,

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../../../src/contracts/primitives.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation } from '../../../src/db/escalation/escalation.ts';
@@ -145,9 +144,6 @@ describe('crystallise', () => {
   });
 });
 
-function numbers(input: Json): boolean {
-  return typeof (input as { rate?: Json }).rate === 'number';
-}
 const original = { rate: '44.1k', output_path: 'media://out.wav' };
 
 describe('a template', () => {
@@ -163,16 +159,16 @@ describe('a template', () => {
       '[{"op":"replace","path":"/rate","value":"{{ input.rate | number }}"}]',
     ],
   ])('%s', async (_, inputs, template) => {
-    const crystal = await aCrystal({ correction: { ...inputs, isValid: numbers } });
+    const crystal = await aCrystal({ correction: { ...inputs, isValid: true } });
     expect((await read(crystal, await make(crystal)))?.template).toBe(template);
   });
 
   it.each([
-    ['touches what is protected', { ...original, rate: 1, output_path: 'media://elsewhere.wav' }],
-    ['gives an input that is not valid', { ...original, rate: '44100' }],
-    ['is longer than a skill may be', { ...original, rate: 1, text: 'x'.repeat(4_000) }],
-  ])('that %s is left out, and the instructions are kept', async (_, corrected) => {
-    const crystal = await aCrystal({ correction: { original, corrected, isValid: numbers } });
+    ['touches what is protected', { ...original, rate: 1, output_path: 'media://elsewhere.wav' }, true],
+    ['gives an input that is not valid', { ...original, rate: '44100' }, false],
+    ['is longer than a skill may be', { ...original, rate: 1, text: 'x'.repeat(4_000) }, true],
+  ])('that %s is left out, and the instructions are kept', async (_, corrected, isValid) => {
+    const crystal = await aCrystal({ correction: { original, corrected, isValid } });
     expect(await read(crystal, await make(crystal))).toMatchObject({
       template: null,
       instructions: 'Write the rate as a number',
@@ -180,7 +176,7 @@ describe('a template', () => {
   });
 
   it('speaks for itself when a person corrected without a word', async () => {
-    const correction = { original, corrected: { ...original, rate: 44_100 }, isValid: numbers };
+    const correction = { original, corrected: { ...original, rate: 44_100 }, isValid: true };
     const crystal = await aCrystal({ instructions: null, from_level: 5, correction });
     expect(await read(crystal, await make(crystal))).toMatchObject({
       source: 'human-fix',

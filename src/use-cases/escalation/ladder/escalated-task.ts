@@ -10,7 +10,7 @@ import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipe
 import type { Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
 import type { ReviewPayload } from '../../../contracts/review.ts';
 import { capabilityOf } from '../../../core/definition/step-settings.ts';
-import { type CorrectionTask, proposeCorrections } from '../../../core/ladder/correction.ts';
+import { type CorrectionTask, proposeCorrections, withAnswers } from '../../../core/ladder/correction.ts';
 import { reviewKindOf } from '../../../core/ladder/human-review.ts';
 import { type Ladder, toWireAdvice, toWireAttempt } from '../../../core/ladder/ladder.ts';
 import { reviewDueMs } from '../../../core/ladder/levels.ts';
@@ -151,12 +151,12 @@ export async function writeQuestion(ctx: Ctx, row: EscalationRow, next: Ladder):
   // The transition's own correction has failed by now.
   const task = await readStepTask(ctx, { ...row, transition: row.transition + 1 });
   const { definition, spec, current, priority } = task;
-  const findings = spec?.find(current) ?? [];
+  const findings = (await spec?.find(current)) ?? [];
   const payload: ReviewPayload = {
     ...common,
     input: current,
     validation_errors: findings.map(({ pointer, message }) => ({ pointer, message })),
-    proposals: proposeCorrections(task),
+    proposals: await withAnswers(task, proposeCorrections),
     ...(spec === null ? {} : { schema: spec.schema }),
     allow_output: definition.allow_output ?? false,
     optional: definition.optional ?? false,

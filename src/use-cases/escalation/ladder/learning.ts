@@ -115,18 +115,18 @@ interface Success {
 }
 
 /** @returns the skill's id; null when there is nothing general to learn */
-export function learnFromSuccess(
+export async function learnFromSuccess(
   trx: Db,
   { row, lesson, signals, input, spec }: Success,
 ): Promise<string | null> {
   const { history, vouches } = readLadder(row);
   const attempt = stepOf(row) === null ? lesson?.attempt : history[0];
-  if (attempt === undefined) return Promise.resolve(null);
+  if (attempt === undefined) return null;
   const { project_id, job_type, escalation_id } = row;
   const correction: Learning['correction'] =
     stepOf(row) === null || input === undefined || spec === null
       ? null
-      : { original: row.context, corrected: input, isValid: (one) => spec.find(one).length === 0 };
+      : { original: row.context, corrected: input, isValid: (await spec.find(input)).length === 0 };
   return learnSkill(trx, {
     project_id,
     job_type,

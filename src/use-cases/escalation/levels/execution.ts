@@ -66,12 +66,12 @@ function lastErrorOf({ history }: Pick<LadderJob, 'history'>): string | null {
   return history.at(-1)?.error ?? null;
 }
 
-function checkResult(
+async function checkResult(
   { validator }: Pick<Ctx, 'validator'>,
   { result_schema }: LadderJob,
   result: Json,
-): ExecutionEnd {
-  const [fault] = result_schema === null ? [] : validator.ofSchema(result_schema)(result);
+): Promise<ExecutionEnd> {
+  const [fault] = result_schema === null ? [] : await validator.ofSchema(result_schema)(result);
   if (fault === undefined) return { kind: 'succeeded', result };
   const message = `the result does not match result_schema: ${fault.pointer || '/'} ${fault.message}`;
   return { kind: 'failed', class: 'real', error: { code: 'result_invalid', message } };
@@ -107,7 +107,7 @@ async function applyTemplates(
     if (result === null) continue;
     tried.push(ranked);
     const used = tried.map(({ skill }) => skill.id);
-    last = checkResult(ctx, job, result);
+    last = await checkResult(ctx, job, result);
     if (last.kind === 'succeeded') {
       return endExecution(0, last, { skills: tried, used, solved_by: ranked.skill.id });
     }
@@ -154,7 +154,7 @@ async function askExecutor(
       return endExecution(level, { kind: 'gave_up', error }, { model, skills });
     }
     case 'result':
-      return endExecution(level, checkResult(ctx, job, reading.result), {
+      return endExecution(level, await checkResult(ctx, job, reading.result), {
         model,
         skills,
         used: reading.used,
@@ -219,7 +219,7 @@ export function correctionPortsOf(ctx: WorkerCtx, task: EscalatedTask, call: Mod
     matchTemplates: () => skillMatcher.match({ ...query, with_template: true }),
     ask: async (level): Promise<AskedCorrection> => {
       const skills = await skillMatcher.match(query);
-      const messages = writeCorrectPrompt(showTask(task, skills));
+      const messages = writeCorrectPrompt(await showTask(task, skills));
       const end = await askModel(ctx, call, { level, kind: 'correct', messages });
       return { answer: read(end), model: end.kind === 'answered' ? end.model : null, skills };
     },
@@ -227,9 +227,9 @@ export function correctionPortsOf(ctx: WorkerCtx, task: EscalatedTask, call: Mod
   };
 }
 
-function showTask(task: EscalatedTask, skills: readonly RankedSkill[]): JsonObject {
+async function showTask(task: EscalatedTask, skills: readonly RankedSkill[]): Promise<JsonObject> {
   const { definition, ladder, spec, current, error } = task;
-  const findings = spec?.find(current).map(({ pointer, message }) => ({ pointer, message })) ?? [];
+  const findings = (await spec?.find(current)) ?? [];
   return {
     capability: task.capability,
     step: definition.id,
@@ -237,7 +237,7 @@ function showTask(task: EscalatedTask, skills: readonly RankedSkill[]): JsonObje
     ...given('step_description', definition.description),
     ...given('schema', spec?.schema),
     ...given('error', error === null ? null : shortenError(error)),
-    validation_errors: findings,
+    validation_errors: findings.map(({ pointer, message }) => ({ pointer, message })),
     history: showHistory(ladder.history),
     advice: showAdvice(ladder.advice),
     skills: showSkills(skills),

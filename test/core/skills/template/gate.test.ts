@@ -19,7 +19,7 @@ function aGate(gate: Partial<GateInput> = {}): GateInput {
     original,
     corrected,
     match: {},
-    isValid: () => true,
+    isValid: true,
     ...gate,
   };
 }
@@ -63,7 +63,7 @@ describe('passGate', () => {
       /needs a test/,
     ],
     ['another result', { corrected: { ...corrected, more: 1 } }, /does not give the input that worked/],
-    ['an invalid result', { isValid: () => false }, /not valid/],
+    ['an invalid result', { isValid: false }, /not valid/],
     ['a template that does not apply', { original: { ...original, rate: '48k' } }, /another value/],
     [
       'a protected change',
