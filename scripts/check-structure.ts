@@ -12,6 +12,7 @@ import { checkLocks } from './structure/check-locks.ts';
 import { checkOwnerPackages } from './structure/check-owner-packages.ts';
 import { checkTypeNames } from './structure/check-type-names.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
+import { checkCircles } from './structure/rooms.ts';
 import { readSources, readSql, readTests } from './structure/source.ts';
 
 const packageFile = new URL('../package.json', import.meta.url);
@@ -29,6 +30,7 @@ const violations = [
   ...checkTotals(counted, totals),
   ...checkLayers(product),
   ...checkOneWay(product),
+  ...checkCircles(product),
   ...checkFunctionLength(product),
   ...checkParameters(product),
   ...checkLocks(product),

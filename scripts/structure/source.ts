@@ -71,10 +71,54 @@ function readFiles(patterns: readonly string[], isWanted: TestText = () => true)
     .map(([file, text]) => parseSource(file, text));
 }
 
+const ofTestsOrTypes = /\.(test|d)\.tsx?$/;
+
 /** All of the folders but tests and declarations of types. @param isWanted other texts are not parsed */
 export function readSources(folders: readonly string[], isWanted?: TestText): Source[] {
   const patterns = folders.flatMap((folder) => [`${folder}/**/*.ts`, `${folder}/**/*.tsx`]);
-  return readFiles(patterns, isWanted).filter(({ file }) => !/\.(test|d)\.tsx?$/.test(file));
+  return readFiles(patterns, isWanted).filter(({ file }) => !ofTestsOrTypes.test(file));
+}
+
+/** The sources and the SQL of a commit, without a checkout. */
+export function readSourcesAt(commit: string, folders: readonly string[]): Source[] {
+  const files = git(['ls-tree', '-r', '--name-only', '-z', commit, '--', ...folders])
+    .toString()
+    .split('\0')
+    .filter((file) => /\.(tsx?|sql)$/.test(file) && !ofTestsOrTypes.test(file));
+  return readBlobs(commit, files).map((text, at) => parseSource(files[at] as string, text));
+}
+
+const mostBytes = 1024 ** 3;
+
+function git(args: readonly string[], input = ''): Buffer {
+  return execFileSync('git', args, { input, maxBuffer: mostBytes });
+}
+
+/** One process for all. Each answer is a line that ends in the size, then so many bytes and a line feed. */
+function readBlobs(commit: string, files: readonly string[]): string[] {
+  const answer = git(['cat-file', '--batch'], files.map((file) => `${commit}:${file}\n`).join(''));
+  let at = 0;
+  return files.map(() => {
+    const begin = answer.indexOf('\n', at) + 1;
+    const size = Number(answer.toString('utf8', at, begin).split(' ').at(-1));
+    at = begin + size + 1;
+    return answer.toString('utf8', begin, begin + size);
+  });
+}
+
+/** The packages of the workspace, by name. @param commit default: the checkout */
+export function listPackages(commit?: string): Map<string, string> {
+  const names =
+    commit === undefined
+      ? git(['ls-files', '-co', '--exclude-standard', '--', 'packages'])
+      : git(['ls-tree', '-r', '--name-only', commit, '--', 'packages']);
+  const files = names
+    .toString()
+    .split('\n')
+    .filter((file) => /^packages\/[^/]+\/package\.json$/.test(file));
+  const texts =
+    commit === undefined ? files.map((file) => readFileSync(file, 'utf8')) : readBlobs(commit, files);
+  return new Map(texts.map((text, at) => [JSON.parse(text).name, posix.dirname(files[at] as string)]));
 }
 
 /** Their lines count; no rule reads their tree. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -12,9 +13,11 @@ import { checkLayers, checkOneWay } from '../../scripts/structure/check-layers.t
 import { checkLocks } from '../../scripts/structure/check-locks.ts';
 import { checkOwnerPackages } from '../../scripts/structure/check-owner-packages.ts';
 import { checkTypeNames } from '../../scripts/structure/check-type-names.ts';
+import { findCircles } from '../../scripts/structure/circles.ts';
 import { compareWithExceptions } from '../../scripts/structure/exceptions.ts';
 import { layers } from '../../scripts/structure/layers.ts';
-import { parseSource, type Source, type Violation } from '../../scripts/structure/source.ts';
+import { checkCircles, describeHouse, type House, surveyHouse } from '../../scripts/structure/rooms.ts';
+import { parseSource, readSourcesAt, type Source, type Violation } from '../../scripts/structure/source.ts';
 
 function subjectsOf(
   check: (sources: readonly Source[]) => Violation[],
@@ -270,4 +273,93 @@ describe('names of duties and of advisory locks', () => {
     };
     expect(subjectsOf(checkLocks, files)).toEqual(['src/use-cases/setup.ts']);
   });
+});
+
+describe('rooms and arrows', () => {
+  const files = {
+    'src/config.ts': "import { x } from './core/x.ts';\n",
+    'src/core/x.ts': 'export const x = 1;\n',
+    'src/core/run/machine.ts':
+      "import { x } from '../x.ts';\nimport type { Port } from '../../db/port.ts';\n",
+    'src/db/port.ts': "import type { Plan } from '../core/run/plan.ts';\nimport 'knex';\n",
+    'src/db/sql/runs.sql': 'select 1;\n',
+    'src/core/run/plan.ts': "export type { Machine } from './machine.ts';\n",
+    'packages/wrap/src/index.ts': "import { own } from './kinds/own.ts';\nimport '@capstan/core';\n",
+    'packages/wrap/src/kinds/own.ts': '',
+    'packages/core/index.ts': '',
+  };
+  const sources = Object.entries(files).map(([file, text]) => parseSource(file, text));
+  const packages = new Map([['@capstan/core', 'packages/core']]);
+  const house = surveyHouse(sources, packages);
+  const show = (rooms: House['rooms']) =>
+    rooms.map(({ name, files, lines, arrows }) => [name, files, lines, Object.fromEntries(arrows)]);
+
+  test('a room is a folder or a package, and a file beside them', () => {
+    expect(show(house.rooms)).toEqual([
+      ['packages/core', 1, 0, {}],
+      ['packages/wrap', 2, 2, { 'packages/core': 1 }],
+      ['src/config.ts', 1, 1, { 'src/core': 1 }],
+      ['src/core', 3, 4, { 'src/db': 1 }],
+      ['src/db', 2, 3, { 'src/core': 1 }],
+    ]);
+  });
+
+  test('folders in them are inner rooms', () => {
+    expect(show(house.innerRooms).slice(2, 5)).toEqual([
+      ['packages/wrap/kinds', 1, 0, {}],
+      ['src/config.ts', 1, 1, { 'src/core': 1 }],
+      ['src/core', 1, 1, {}],
+    ]);
+    expect(show(house.innerRooms).at(5)).toEqual(['src/core/run', 2, 3, { 'src/core': 1, 'src/db': 1 }]);
+  });
+
+  test('circles count imports of types', () => {
+    expect(house.circlesOfRooms).toEqual([['src/core', 'src/db']]);
+    expect(house.circles).toEqual([['src/core/run/machine.ts', 'src/core/run/plan.ts', 'src/db/port.ts']]);
+  });
+
+  test.each([
+    ['import of types', "import type { B } from './b.ts';"],
+    ['export of types', "export type { B } from './b.ts';"],
+    ['type by its file', "export type A = import('./b.ts').B;"],
+  ])('refuses a circle by an %s', (_, text) => {
+    const circle = { 'src/core/a.ts': text, 'src/core/b.ts': "import './a.ts';" };
+    expect(subjectsOf(checkCircles, circle)).toEqual(['src/core/a.ts']);
+    expect(subjectsOf(checkCircles, { ...circle, 'src/core/b.ts': '' })).toEqual([]);
+  });
+
+  test('names rooms, arrows and circles', () => {
+    expect(describeHouse(house).split('\n')).toEqual(
+      expect.arrayContaining([
+        '5 rooms, 4 arrows, 9 files, 10 lines',
+        'packages/wrap     2       2  → packages/core 1',
+        'circle of 2 rooms: src/core, src/db',
+        'circle of 3 files: src/core/run/machine.ts, src/core/run/plan.ts, src/db/port.ts',
+      ]),
+    );
+  });
+
+  test('reads a commit without a checkout', () => {
+    const file = 'scripts/structure/source.ts';
+    const source = readSourcesAt('HEAD', ['scripts/structure']).find((one) => one.file === file);
+    expect(source?.text).toBe(execFileSync('git', ['show', `HEAD:${file}`]).toString());
+  });
+});
+
+/** Each node as `a` or `a>bc`: a leads to b and to c. */
+test.each([
+  ['a>b b>c c', []],
+  ['a>b b>a', ['ab']],
+  ['a>a b', ['a']],
+  ['a>b b>c c>b d>ac', ['bc']],
+  ['a>b b>a c>d d>e e>c a', ['cde', 'ab']],
+  ['a>bc b>d c>d d>a', ['abcd']],
+  ['a>x', []],
+])('finds the circles of %s', (text, circles) => {
+  const graph = new Map<string, Set<string>>();
+  for (const row of text.split(' ')) {
+    const [node = '', next = ''] = row.split('>');
+    graph.set(node, new Set([...(graph.get(node) ?? []), ...next]));
+  }
+  expect(findCircles(graph).map((circle) => circle.join(''))).toEqual(circles);
 });
