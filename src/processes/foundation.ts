@@ -195,7 +195,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     media,
   };
   const ctx: Ctx = { ...needed, callCapability: createCallCapability(needed) };
-  return { ctx, directMedia, parts };
+  return { ctx, directMedia, parts, keepKey: routing.freezes.keepKey };
 }
 
 /** @param fields added to each line: its place in a trace */

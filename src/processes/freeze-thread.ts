@@ -8,7 +8,8 @@ import { workerData } from 'node:worker_threads';
 import { ArrivalWatch } from '../clients/socket-tables.ts';
 import { beatMs } from '../core/call/freezes.ts';
 import { createProcessLeases, type ProcessLeases } from '../db/attempt/process-leases.ts';
-import { clockMs, type FreezeReport, type FreezeThreadData } from './freeze-watch.ts';
+import type { KeyHold } from '../db/idempotency.ts';
+import { clockMs, type FreezeReport, type FreezeThreadData, type KeyNote } from './freeze-watch.ts';
 
 const { beats, port, databaseUrl, token, leaseMs, longestMs } = workerData as FreezeThreadData;
 /** After one missed beat: looks cost little. */
@@ -18,6 +19,12 @@ const renewAfterMs = Math.min(1_000, leaseMs / 3);
 function report(message: FreezeReport): void {
   port.postMessage(message);
 }
+
+const keys = new Map<string, KeyHold>();
+port.on('message', (note: KeyNote) => {
+  if (note.kind === 'kept') keys.set(note.hold.holder, note.hold);
+  else keys.delete(note.holder);
+});
 
 /** Renews at once, then every third of a lease; sooner after a failure. */
 class ThreadRenewal {
@@ -36,7 +43,7 @@ class ThreadRenewal {
     this.#isOpen = true;
     this.#dueAtMs = nowMs + leaseMs / 3;
     this.#leases
-      .renew()
+      .renew([...keys.values()])
       .then((renewed) => report({ kind: 'renewed', renewed }))
       .catch((error: Error) => {
         this.#dueAtMs = nowMs + leaseMs / 30;

@@ -5,6 +5,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { type ArrivalLook, beatMs, type FreezeClock, FreezeLog } from '../core/call/freezes.ts';
+import type { KeyHold } from '../db/idempotency.ts';
 
 /** The entry file of the thread: the source file, or its compiled form. */
 const threadEntry = new URL(
@@ -30,6 +31,11 @@ export interface FreezeThreadData {
   readonly longestMs: number;
 }
 
+/** What the thread is told: a key that the process may hold from now on, or no longer holds. */
+export type KeyNote =
+  | { readonly kind: 'kept'; readonly hold: KeyHold }
+  | { readonly kind: 'left'; readonly holder: string };
+
 /** What the thread tells; times by `clockMs`. */
 export type FreezeReport =
   | ({ readonly kind: 'look' } & ArrivalLook)
@@ -42,6 +48,8 @@ export function clockMs(): number {
 }
 
 export interface FreezeWatch extends FreezeClock {
+  /** Renews an Idempotency-Key too while the process does not turn, with or without an attempt. @returns ends that */
+  readonly keepKey: (hold: KeyHold) => () => void;
   /** Whether its thread runs and has told something. */
   hasThread(): boolean;
   close(): Promise<void>;
@@ -59,6 +67,7 @@ class WatchedLoop implements FreezeWatch {
   readonly #data: Omit<FreezeThreadData, 'port'>;
   #reports!: MessagePort;
   #thread!: Worker;
+  readonly #keys = new Map<string, KeyHold>();
   #renewed = 0;
   #failure: string | undefined;
   #hasThread = false;
@@ -85,6 +94,19 @@ class WatchedLoop implements FreezeWatch {
     return this.#log.awakeMs(nowMs);
   }
 
+  readonly keepKey = (hold: KeyHold): (() => void) => {
+    this.#keys.set(hold.holder, hold);
+    this.#note({ kind: 'kept', hold });
+    return () => {
+      this.#keys.delete(hold.holder);
+      this.#note({ kind: 'left', holder: hold.holder });
+    };
+  };
+
+  #note(note: KeyNote): void {
+    this.#reports.postMessage(note);
+  }
+
   hasThread(): boolean {
     this.#hear();
     return this.#hasThread;
@@ -103,6 +125,7 @@ class WatchedLoop implements FreezeWatch {
     port1.unref();
     this.#thread = new Worker(threadEntry, { execArgv: [], workerData, transferList: [port2] });
     this.#thread.unref();
+    for (const hold of this.#keys.values()) this.#note({ kind: 'kept', hold });
     this.#thread.on('error', (error) =>
       this.#logger.warn({ err: error }, 'the thread that holds leases failed'),
     );

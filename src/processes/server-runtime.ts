@@ -82,10 +82,10 @@ function createRunParts({ logger, foundation: { ctx, parts }, temporal }: Base) 
 }
 
 /** Makes the parts that hold the open calls of this process. */
-function createCallParts({ logger, foundation: { ctx, parts } }: Base) {
+function createCallParts({ logger, foundation: { ctx, parts, keepKey } }: Base) {
   const { db, config } = ctx;
   const answerKeeper = parts.add(createAnswerKeeper({ db, logger, config }));
-  const keyRenewer = parts.add(createKeyRenewer({ db, logger }));
+  const keyRenewer = parts.add(createKeyRenewer({ db, logger }, keepKey));
   return {
     keyRenewer,
     answerKeeper,

@@ -45,17 +45,27 @@ export function createOpenCalls(): OpenCalls {
   };
 }
 
-export type KeyRenewer = LeaseRenewer<KeyHold>;
+/** Renews a key while the process does not turn. @returns ends that */
+export type KeepInFreeze = (hold: KeyHold) => () => void;
+
+export interface KeyRenewer extends LeaseRenewer<KeyHold> {
+  /** From before the key is taken. */
+  readonly keepInFreeze: KeepInFreeze;
+}
 
 /** A key that is not renewed for 10 s may be taken over. */
 const keyRenewalMs = 2_500;
 
-export function createKeyRenewer({ db, logger }: PartBase): KeyRenewer {
-  return createLeaseRenewer<KeyHold>({
+export function createKeyRenewer(
+  { db, logger }: PartBase,
+  keepInFreeze: KeepInFreeze = () => () => undefined,
+): KeyRenewer {
+  const renewer = createLeaseRenewer<KeyHold>({
     renew: (held) => renewKeys(db, held),
     idOf: ({ holder }) => holder,
     intervalMs: keyRenewalMs,
     retryMs: keyRenewalMs,
     logger,
   });
+  return { ...renewer, keepInFreeze };
 }

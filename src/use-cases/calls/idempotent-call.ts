@@ -53,18 +53,34 @@ interface StoredProblem {
   readonly errors?: readonly ProblemItem[];
 }
 
+type KeyCtx = Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger' | 'answerKeeper'>;
+
 /**
  * @param work stores its answer itself, together with its cost, if it has one
  * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
  */
 export async function callOnce(
-  { db, keyRenewer, logger, answerKeeper }: Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger' | 'answerKeeper'>,
+  ctx: KeyCtx,
   { body_sha256, attemptKey, ...request }: KeyedRequest,
   work: (held: HeldKey) => Promise<ExecAnswer>,
 ): Promise<ExecOutcome> {
+  const { db, keyRenewer } = ctx;
   const hold: KeyHold = { holder: newToken(), ...request };
-  const stored = await takeKey(db, hold, { bodySha256: body_sha256, attemptKey });
-  if (stored !== null) return { answer: readStored(stored), isReplayed: true };
+  const endKeep = keyRenewer.keepInFreeze(hold);
+  try {
+    const stored = await takeKey(db, hold, { bodySha256: body_sha256, attemptKey });
+    if (stored !== null) return { answer: readStored(stored), isReplayed: true };
+    return await workUnder(ctx, hold, work);
+  } finally {
+    endKeep();
+  }
+}
+
+async function workUnder(
+  { db, keyRenewer, logger, answerKeeper }: KeyCtx,
+  hold: KeyHold,
+  work: (held: HeldKey) => Promise<ExecAnswer>,
+): Promise<ExecOutcome> {
   const lost = new CancelSource();
   const release = keyRenewer.hold(hold, () => lost.abort('abandoned'));
   const keeps = (answer: ExecAnswer | AppError): KeptAnswer | null => {

@@ -2,10 +2,11 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createProcessLeases } from '../../../src/db/attempt/process-leases.ts';
+import { holdKey, takeOverKey } from '../../../src/db/idempotency.ts';
 import { newToken } from '../../../src/parts/ids.ts';
 import { createFreezeWatch } from '../../../src/processes/freeze-watch.ts';
 import { useDatabase } from '../../support/database.ts';
-import { aClaim, anInstance, aRun, claimAttempt } from '../../support/factories.ts';
+import { aClaim, anInstance, aProject, aRun, claimAttempt } from '../../support/factories.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const { db, url } = useDatabase();
@@ -50,6 +51,19 @@ describe('the leases of a process', () => {
     expect(await leases.renew()).toBe(1);
   });
 
+  it('include the keys that it holds, with or without an attempt, and no others', async () => {
+    const { project_id } = await aProject(db);
+    const hold = (key: string, holder: string) => ({ project_id, request: 'POST /v1/x', key, holder });
+    const [own, lost, left] = [hold('a', 'me'), hold('b', 'me'), hold('c', 'me')];
+    for (const one of [own, hold('b', 'another'), left]) await holdKey(db, one, Buffer.alloc(32));
+    await db('idempotency').update({ created_at: db.raw("clock_timestamp() - interval '11 seconds'") });
+    const leases = createProcessLeases(url, newToken(), 60_000);
+    ends.push(leases.close);
+    expect(await leases.renew([own, lost])).toBe(0);
+    const taken = [own, lost, left].map((one) => takeOverKey(db, { ...one, holder: 'new' }, 'none'));
+    expect(await Promise.all(taken)).toEqual([false, true, true]);
+  });
+
   it('wait for no transaction that ends one of them', async () => {
     const token = newToken();
     const [locked, other] = [await anAttempt(token), await anAttempt(token)];
@@ -85,6 +99,21 @@ describe('a process that does not turn', () => {
     expect(watch.isCatchingUp(performance.now())).toBe(true);
     expect(await Promise.all([attempt, foreign].map(isHeld))).toEqual([true, false]);
     await waitFor('its line', () => lines.some((line) => line.includes('"leases_renewed":1')));
+  });
+
+  it('keeps a key from before it was taken, though no attempt has begun', async () => {
+    const { watch } = await aWatch(60_000);
+    const { project_id } = await aProject(db);
+    const held = { project_id, request: 'POST /v1/x', key: 'k', holder: 'me' };
+    const end = watch.keepKey(held);
+    await holdKey(db, held, Buffer.alloc(32));
+    await db('idempotency').update({ created_at: db.raw("clock_timestamp() - interval '11 seconds'") });
+    freeze(4_000);
+    expect(await takeOverKey(db, { ...held, holder: 'another' }, 'none')).toBe(false);
+    end();
+    await db('idempotency').update({ created_at: db.raw("clock_timestamp() - interval '11 seconds'") });
+    freeze(4_000);
+    expect(await takeOverKey(db, { ...held, holder: 'another' }, 'none')).toBe(true);
   });
 
   it('loses them after the longest time that is allowed', async () => {
