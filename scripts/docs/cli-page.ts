@@ -27,6 +27,29 @@ function helpOf(command: Command): string {
   return written.join('').trim();
 }
 
+/** The group of options by which a command finds its Capstan, as its help prints it. */
+const connection = /^Connection .*:\n(?: {2}.*\n?)+\n*/m;
+
+function splitHelp(help: string): { readonly own: string; readonly connection: string | undefined } {
+  const [group] = connection.exec(help) ?? [];
+  return { own: group === undefined ? help : help.replace(group, '').trim(), connection: group?.trim() };
+}
+
+function showHelp(command: Command): string {
+  const { own, connection: group } = splitHelp(helpOf(command));
+  const block = `## ${nameOf(command)}\n\n\`\`\`text\n${own}\n\`\`\``;
+  return group === undefined
+    ? block
+    : `${block}\n\nIt also takes the [options of the connection](#connection).`;
+}
+
+/** Written once, with the least indentation that a command gives the group. */
+function showConnection(commands: readonly Command[]): string {
+  const groups = commands.flatMap((command) => splitHelp(helpOf(command)).connection ?? []);
+  const [shortest = ''] = groups.toSorted((one, other) => one.length - other.length);
+  return `## Connection\n\n\`\`\`text\n${shortest}\n\`\`\``;
+}
+
 const introduction = `
 In a checkout, \`capstan\` is \`node bin/capstan.mjs\`. Commands that talk to a Capstan find it by \`--url\` and \`--key\`,
 else \`CAPSTAN_URL\`, \`CAPSTAN_API_KEY\` and \`CAPSTAN_PROJECT\`, else the stack that runs from the folder of
@@ -52,12 +75,10 @@ const exitCodeTable = formatTable(
 export async function createCliPage(): Promise<Page> {
   const program = new Command('capstan');
   await registerCommands(program, createShell(process), undefined);
-  const commands = leavesOf(program).map(
-    (command) => `## ${nameOf(command)}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\``,
-  );
+  const commands = leavesOf(program);
   return createPage('docs/reference/cli.md', {
     title: 'Command line',
     source: 'src/cli/commands/',
-    sections: [introduction, exitCodeTable, ...commands],
+    sections: [introduction, exitCodeTable, showConnection(commands), ...commands.map(showHelp)],
   });
 }
