@@ -21,5 +21,7 @@ test('the package runs server, worker and demo where it is installed', { timeout
 });
 
 test('a cluster loses nothing while its parts are killed in turn', { timeout: patienceMs }, async () => {
-  expect(await runScript('scripts/faults.ts', 'cluster', '--only', 'parts-in-turn')).toContain('all of it held');
+  expect(await runScript('scripts/faults.ts', 'cluster', '--only', 'parts-in-turn')).toContain(
+    'all of it held',
+  );
 });
