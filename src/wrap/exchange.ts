@@ -267,6 +267,7 @@ async function followFile(first: URL, sources: FileSources, signal: AbortSignal)
   let isOutside = false;
   for (let redirects = 0; redirects <= mostRedirects; redirects += 1) {
     if (!/^https?:$/.test(url.protocol)) throw new Error(`${url.protocol} is neither http: nor https:`);
+    if (url.username !== '' || url.password !== '') throw refuseCredentials(url);
     const way: FileRoute | null = isOutside ? null : routeTo(url, sources);
     isOutside = way === null;
     const { headers, dispatcher } = way ?? { headers: {}, dispatcher: publicAgent };
@@ -277,6 +278,11 @@ async function followFile(first: URL, sources: FileSources, signal: AbortSignal)
     url = new URL(location, url);
   }
   throw new Error(`it has more than ${mostRedirects} redirects`);
+}
+
+function refuseCredentials({ host }: URL): Error {
+  const message = `the file of the answer at ${host} has a user or password in its address, which is not allowed`;
+  return providerFailure('provider_refused', message);
 }
 
 function isRefusedAddress(error: unknown): boolean {

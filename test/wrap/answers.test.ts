@@ -82,6 +82,17 @@ describe('a file of an answer', () => {
     expect(inner.asked).toEqual([]);
   });
 
+  it.each(['http://user:hunter22@93.184.215.14/x', 'https://hunter22@example.com/'])(
+    'is not read from %s, whose password is not told',
+    async (named) => {
+      const { url } = await aService(() => named);
+      const answer = await call(await startWrapped(aFileOf(url), { environment }), {});
+      expect(answer).toMatchObject({ status: 422, code: 'provider_refused' });
+      expect(answer.body.error).toContain('has a user or password');
+      expect(answer.body.error).not.toContain('hunter22');
+    },
+  );
+
   it('is not read where a redirect of the service leads, unless the file lists that origin', async () => {
     const inner = await aServer(sendBytes);
     let own = '';
