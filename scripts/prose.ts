@@ -1,18 +1,20 @@
 /**
- * Measures the prose of the documentation, also of the pages that are generated from code, and lints it. Prints a table
- * of all pages, or of those named, with their findings. `--beside FOLDER` prints the pages of another checkout as well,
- * by the same measure; pages that only one of the two has are in it too. `--check` fails where a page has more findings of a rule than
- * scripts/prose/totals.json allows; `--prune` lowers these numbers to what is there. Exceptions stand by name, each with
- * its reason, in scripts/prose/exceptions.json; one that is no longer needed fails too, and `--prune` takes it out.
+ * Measures the prose of the documentation, also of the pages that are generated from code, and lints it. Of the texts
+ * that commands and contracts show, it lints the words. Prints a table of all pages, or of those named, with their
+ * findings. `--beside FOLDER` prints the pages of another checkout as well, by the same measure; pages that only one of
+ * the two has are in it too. `--check` fails where a page has more findings of a rule than scripts/prose/totals.json
+ * allows; `--prune` lowers these numbers to what is there. Exceptions stand by name, each with its reason, in
+ * scripts/prose/exceptions.json; one that is no longer needed fails too, and `--prune` takes it out.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type LintedPage, lintPage } from './prose/lint.ts';
+import { lintTexts } from './prose/texts.ts';
 import { compareWithTotals, lowerTotals, type Totals } from './prose/totals.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
-import type { Violation } from './structure/source.ts';
+import { readSources, type Violation } from './structure/source.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const totalsFile = new URL('prose/totals.json', import.meta.url);
@@ -75,7 +77,9 @@ const { positionals: named, values: options } = parseArgs({
 });
 const totals: Totals = JSON.parse(readFileSync(totalsFile, 'utf8'));
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));
-const linted = await lintAll(root);
+/** Whose texts people read. */
+const shown = readSources(['src/cli', 'src/contracts', 'src/core/run', 'src/errors']);
+const linted = [...(await lintAll(root)), ...shown.map(lintTexts)];
 const findings = linted.flatMap((page) => page.findings.map(nameByException));
 const { broken, unneeded, needed } = compareWithExceptions(findings, exceptions);
 const pages = linted.map((page) => ({
@@ -92,11 +96,16 @@ if (options.prune === true) {
   for (const line of unneeded)
     console.error(`${line}: no longer needs its exception; npm run check:prune takes it out`);
   if (problems.length + unneeded.length > 0) process.exit(1);
-  console.log(`${pages.length} pages keep the rules of prose, ${broken.length} findings are left to mend`);
+  console.log(
+    `${pages.length} pages and files of code keep the rules of prose, ${broken.length} findings are left to mend`,
+  );
 } else {
   const unknown = named.filter((name) => !pages.some(({ file }) => file === name));
   if (unknown.length > 0) throw new Error(`no page of the documentation: ${unknown.join(', ')}`);
-  const chosen = named.length === 0 ? pages : pages.filter(({ file }) => named.includes(file));
+  const chosen =
+    named.length === 0
+      ? pages.filter(({ file }) => file.endsWith('.md'))
+      : pages.filter(({ file }) => named.includes(file));
   if (named.length > 0)
     for (const { message } of chosen.flatMap((page) => page.findings)) console.log(message);
   printTable(chosen, options.beside === undefined ? null : await lintAll(resolve(options.beside)));

@@ -9,7 +9,8 @@ interface MarkdownNode {
   readonly children?: readonly MarkdownNode[];
 }
 
-type BlockKind = 'heading' | 'paragraph' | 'cell' | 'help';
+/** `text` is a text that code shows. */
+type BlockKind = 'heading' | 'paragraph' | 'cell' | 'help' | 'text';
 
 export interface Block {
   readonly kind: BlockKind;
@@ -20,7 +21,7 @@ export interface Block {
 }
 
 /** Inline code counts as one word, and may begin a sentence. */
-const codeWord = 'Code';
+export const codeWord = 'Code';
 /** Marks the beginning of a link and of strong text, which may be a title. */
 const titleMark = '\uE001';
 
@@ -44,7 +45,7 @@ export function countWords(text: string): number {
 }
 
 /** A cell without a full stop is a list of items, with a semicolon between them. */
-function toBlock(kind: BlockKind, text: string, offset: number): Block {
+export function toBlock(kind: BlockKind, text: string, offset: number): Block {
   const parts = kind === 'cell' && !text.endsWith('.') ? text.split('; ') : [text];
   return { kind, sentences: parts.flatMap(splitSentences), words: countWords(text), offset };
 }

@@ -94,15 +94,22 @@ function toRule(check: Check): TextlintKernelRule['rule'] {
   };
 }
 
-const checks: Readonly<Record<string, Check>> = {
+const checks = {
   'long-sentence': checkSentences,
   'long-paragraph': checkParagraph,
   subject: checkSubjects,
   term: avoid(words.terms),
   spelling: avoid(words.spellings),
-};
+} as const satisfies Readonly<Record<string, Check>>;
 
 export const rules = Object.entries(checks).map(([ruleId, check]) => ({ ruleId, rule: toRule(check) }));
+
+/** What the words of a text that code shows break. Its length and its form are those of a line on a screen. */
+export function findWords(block: Block): readonly (Problem & { readonly rule: string })[] {
+  return (['term', 'spelling'] as const).flatMap((rule) =>
+    checks[rule](block).map((problem) => ({ ...problem, rule })),
+  );
+}
 
 /** The subject of a rule's message. */
 export function readSubject(message: string): string {

@@ -51,7 +51,7 @@ export const WarmUp = z
   .meta({
     id: 'WarmUp',
     description:
-      'A call that the router makes before others: after each registration, a restart and the end of a drain. Until it succeeds, the instance is `warming` and a last resort. Only for an instance whose rate is 0, because nobody pays for it.',
+      'A call that the router makes before others: after each registration, a restart and the end of a drain. Until it succeeds, the instance is `warming` and a last resort. Only for an instance whose rate is 0, because no budget is charged for it.',
   });
 export type WarmUp = z.infer<typeof WarmUp>;
 

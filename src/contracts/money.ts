@@ -41,7 +41,7 @@ export const CostSeriesQuery = z
   })
   .refine(({ period, bucket }) => bucket === 'day' || period === 'day' || period === 'week', {
     path: ['bucket'],
-    error: 'hours are told of a day or a week',
+    error: '`hour` needs the period `day` or `week`',
   });
 export type CostSeriesQuery = z.infer<typeof CostSeriesQuery>;
 

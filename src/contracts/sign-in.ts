@@ -42,13 +42,13 @@ const GroupRule = z
     projects: z.array(z.string().min(1).max(128)).min(1).max(100),
   })
   .refine(({ role, scopes }) => role !== undefined || scopes.length > 0, {
-    error: 'says neither role nor scopes: one of them is needed',
+    error: 'names neither a role nor scopes; one of them is required',
   });
 
 /** Group → its rule. A person in several groups has, in each project, the union of their scopes. */
 export const GroupRules = z
   .record(z.string().min(1), GroupRule)
-  .refine((rules) => Object.keys(rules).length > 0, { error: 'names no group, so nobody could sign in' });
+  .refine((rules) => Object.keys(rules).length > 0, { error: 'names no group; at least one is required' });
 export type GroupRules = z.infer<typeof GroupRules>;
 
 /** Scopes in projects; `*` is all projects, including future ones. */

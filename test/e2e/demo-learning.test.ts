@@ -25,14 +25,14 @@ test('a mistake is corrected by a person once; the next run with it corrects its
     const printed = await runDemo({ folder: inject('packageFolder'), dataDir, scenario: 'learning' });
     const [first = '', second = ''] = printed.split('Another job with the same mistake.');
     const failed = /^ {2}mix +failed: .*\/music_gain_db must be number, got "-12 dB"$/m;
-    const [, review] = /^ {2}mix +waits for a person: (rev_\S+)$/m.exec(first) ?? [];
+    const [, review] = /^ {2}mix +waits for a review: (rev_\S+)$/m.exec(first) ?? [];
     const [, learnt] = /^ {2}mix +corrected by a person, learnt as (skl_\S+)$/m.exec(first) ?? [];
     expect(first).toMatch(failed);
     expect(first).toContain(`$ capstan review edit ${review} --set /music_gain_db=-12 `);
     expect(first).toMatch(/^✓ Succeeded {2}learning@1.0 .* \$0$/m);
 
     expect(second).toMatch(failed);
-    expect(second).not.toMatch(/waits for a person|capstan review/);
+    expect(second).not.toMatch(/waits for a review|capstan review/);
     expect(second).toContain(`corrected at level 0 by ${learnt}\n`);
     expect(second).toMatch(/^✓ Succeeded {2}learning@1.0 .* \$0$/m);
     expect(second).toMatch(new RegExp(`^Skill +${learnt}, confidence 100%$`, 'm'));

@@ -210,7 +210,7 @@ describe('a program that works on a database goes where its file says, whatever 
     const { code, stdout, stderr } = await capstan(['recover', '--env-file', envFile]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n')[0]).toBe(`Temporal at ${address}, namespace ${namespace}`);
-    expect(stdout).toContain('started again: 2 runs, 0 ladders, 0 schedules; 0 runs go on in Temporal');
+    expect(stdout).toContain('started again: 2 runs, 0 ladders, 0 schedules; 0 runs continue in Temporal');
     const isListed = async () => {
       const { executions } = await connection.workflowService.listWorkflowExecutions({ namespace });
       return executions.length === runs.length;

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { countWords, splitSentences } from '../../scripts/prose/blocks.ts';
 import { lintPage } from '../../scripts/prose/lint.ts';
+import { lintTexts } from '../../scripts/prose/texts.ts';
 import { compareWithTotals, lowerTotals } from '../../scripts/prose/totals.ts';
+import { parseSource } from '../../scripts/structure/source.ts';
 
 async function findIn(text: string): Promise<string[]> {
   const { findings } = await lintPage('docs/page.md', text);
@@ -284,5 +286,32 @@ describe('the totals', () => {
     const totals = { 'docs/page.md': { term: 5, subject: 1 }, 'docs/gone.md': { term: 1 } };
     expect(lowerTotals([await page()], totals)).toEqual({ 'docs/page.md': { term: 2 } });
     expect(lowerTotals([await page()], {})).toEqual({});
+  });
+});
+
+describe('texts that code shows', () => {
+  const rulesOfCode = (text: string): string[] =>
+    lintTexts(parseSource('src/cli/a.ts', text)).findings.map(({ rule, subject }) => `${rule}: ${subject}`);
+
+  test.each([
+    ["command({ about: 'the run goes on without it' })", ['term: src/cli/a.ts goes on']],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the code of a template
+    ['print(`${count} calls were under way`)', ['term: src/cli/a.ts under way']],
+    ["throw new Error('the behavior of an instance')", ['spelling: src/cli/a.ts behavior']],
+    ["describe(z.string(), 'a key that nobody ' + 'has')", ['term: src/cli/a.ts nobody']],
+  ])('are linted for their words: %s', (code, findings) => {
+    expect(rulesOfCode(`x({ y: [1] });\nz(() => { ${code}; });`)).toEqual(findings);
+  });
+
+  test.each([
+    ['a name', "run('told-lines')"],
+    ['a path', "import '../nobody/says.ts';"],
+    ['two words', "print('nobody says')"],
+    ['a comment', '// nobody says what is told here\n'],
+    ['a long sentence', `print('${repeatWord(40)}')`],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the code of a template
+    ['a value', 'print(`runs wait for ${nobody} of them`)'],
+  ])('lints no words in %s', (_, code) => {
+    expect(rulesOfCode(code)).toEqual([]);
   });
 });

@@ -44,7 +44,7 @@ function showRevoked(keyId: string, { key_ids, going_on }: KeyRevoked, print: Pr
     ),
   ];
   if (left.length === 0) return;
-  print.remark('what they made goes on until you delete it:');
+  print.remark('their webhooks and schedules continue until you delete them:');
   for (const line of left) print.remark(line);
 }
 
@@ -236,7 +236,7 @@ async function watchErasure(session: Session, projectId: string, first: ApiAnswe
     return exitCodes.ok;
   } catch (thrown) {
     if (!stop.signal.aborted) throw thrown;
-    print.remark(`The erasure goes on. Watch again: capstan projects erase ${projectId} --yes`);
+    print.remark(`The erasure continues. Watch again: capstan projects erase ${projectId} --yes`);
     return exitCodes.interrupted;
   } finally {
     release();

@@ -195,7 +195,7 @@ export const registerInitCommand = local('init', {
     const written = hasWritten ? [ignoreFile, ...files] : files;
     const { lines, remark } = createPrinter(shell);
     lines([`${written.length} files in ${resolve(folder)}:`, ...written.map((file) => `  ${file}`)]);
-    if (!hasWritten) remark(`${join(folder, ignoreFile)} is there already: see that it names .capstan/`);
-    lines(['Next (README.md there says more):', ...describeNext(folder).map((line) => `  ${line}`)]);
+    if (!hasWritten) remark(`${join(folder, ignoreFile)} already exists: see that it names .capstan/`);
+    lines(['Next (its README.md explains more):', ...describeNext(folder).map((line) => `  ${line}`)]);
   },
 });

@@ -29,7 +29,7 @@ function describeDatabase({ other_cluster, last_at, ...found }: WholeFindings): 
     last_at === null
       ? 'the database is empty'
       : `the database knows of nothing after ${last_at}; what happened later happens again`,
-    `${found.open_runs} runs are open, ${found.open_reviews} questions wait for a person, ${found.pending_webhooks} webhooks are to be delivered`,
+    `${found.open_runs} runs are open, ${found.open_reviews} reviews are open, ${found.pending_webhooks} webhooks are to be delivered`,
   ];
 }
 
@@ -43,7 +43,7 @@ function describeCalls({ interrupted_calls: calls, open_calls }: WholeFindings):
   const count = Math.max(open_calls, calls.length);
   const more = count > calls.length ? [`  and ${count - calls.length} more`] : [];
   return [
-    `${count} calls were under way and may happen twice, with the same Idempotency-Key:`,
+    `${count} calls were in flight and may happen twice, with the same Idempotency-Key:`,
     ...lines,
     ...more,
   ];
@@ -96,7 +96,7 @@ function describeEnded(ended: readonly string[]): string[] {
   if (ended.length === 0) return [];
   return [
     `${ended.length} runs are open here and have ended in Temporal, which is newer than the database; servers would end them as failed, or never.`,
-    'Give the database an empty namespace, or start all open runs anew by capstan recover --restart-all, before a server starts:',
+    'Give the database an empty namespace, or start all open runs again by capstan recover --restart-all, before a server starts:',
     ...listRuns(ended),
   ];
 }
@@ -104,7 +104,7 @@ function describeEnded(ended: readonly string[]): string[] {
 function describeUndeleted(undeleted: readonly string[]): string[] {
   if (undeleted.length === 0) return [];
   return [
-    `${undeleted.length} runs were not started anew, because Temporal had not deleted their workflows after five minutes.`,
+    `${undeleted.length} runs were not started again, because Temporal had not deleted their workflows after five minutes.`,
     'Repeat capstan recover --restart-all before a server starts:',
     ...listRuns(undeleted),
   ];
@@ -115,7 +115,7 @@ export function describeRecovery(report: WholeRecovery): string[] {
   return [
     ...(fault === null ? [] : [`search attributes could not be registered: ${fault}`]),
     ...(names.length === 0 ? [] : [`search attributes added to Temporal: ${names.join(', ')}`]),
-    `started again: ${report.restarted_runs} runs, ${report.restarted_ladders} ladders, ${report.restored_schedules} schedules; ${report.running_runs} runs go on in Temporal`,
+    `started again: ${report.restarted_runs} runs, ${report.restarted_ladders} ladders, ${report.restored_schedules} schedules; ${report.running_runs} runs continue in Temporal`,
     `ended: ${report.ended_sessions} sessions and ${report.ended_login_links} login links of the backup; ${report.revoked_keys.length} keys were revoked again`,
     ...(report.undelivered_starts === 0
       ? []
@@ -200,7 +200,7 @@ function describe({ applied, pending, newer, functions }: SchemaState, isCheck: 
 
 /** `capstan migrate`: creates or migrates the schema, writes a first key if a file for it is given, then exits. */
 export const registerMigrateCommand = local('migrate', {
-  about: 'bring the database to the newest schema that this version knows, and end',
+  about: 'migrate the database to the newest schema that this version knows, and exit',
   options: {
     '--check': usually('only print the changes; write nothing', false),
     '--api-key-file <file>': 'leave an admin key there, as a first start does (default: API_KEY_FILE)',

@@ -159,7 +159,7 @@ function actCommand(act: 'pause' | 'resume' | 'trigger', about: string, done: st
     show: ({ name, delivered, last_start }, { print }) => {
       print.line(`${done} ${name}`);
       if (act === 'trigger' && last_start?.state === 'queued') print.remark(last_start.run_id);
-      if (!delivered) print.remark('Temporal is told when it is back');
+      if (!delivered) print.remark('sent to Temporal when it is available again');
     },
   });
 }

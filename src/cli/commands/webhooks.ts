@@ -37,7 +37,7 @@ export const registerWebhooksCommand = group('webhooks', 'tell others what happe
     show: listed(webhookTable),
   }),
   command('add', {
-    about: 'tell an address; the secret is shown once',
+    about: 'send events to an address; the secret is shown once',
     example: 'capstan webhooks add http://127.0.0.1:9000/hook --event run.ended',
     args: { '<url>': 'where a POST goes' },
     options: {
@@ -56,15 +56,15 @@ export const registerWebhooksCommand = group('webhooks', 'tell others what happe
     },
   }),
   procedure('rm', {
-    about: 'tell it nothing more',
+    about: 'delete a webhook; it receives no further events',
     args: webhookArgument,
     run: async ({ client, print }, { webhook }) => {
       await client.remove(path`/v1/webhooks/${webhook}`);
-      print.remark(`${webhook} is told nothing more`);
+      print.remark(`${webhook} receives no further events`);
     },
   }),
   procedure('test', {
-    about: 'tell it something now; fails when it is not taken',
+    about: 'send it a test event now; fails unless it is accepted',
     args: webhookArgument,
     run: async ({ client, print, json, shell }, { webhook }) => {
       const { value, text } = await client.post(

@@ -49,7 +49,7 @@ function wordsOf(event: RunEvent): string | null {
     case 'step.failed':
       return error === undefined ? null : `failed: ${error?.message}`;
     case 'step.in_review':
-      return `waits for a person: ${review_id}`;
+      return `waits for a review: ${review_id}`;
     case 'step.escalated':
       if (state !== 'succeeded') return null;
       return level === 0
@@ -96,7 +96,7 @@ function checkLesson({ first, second, skill }: LearntLesson): readonly LessonChe
       what: 'the correction became a skill',
       holds: skill !== null && skill.id === first.escalation?.skill_id,
     },
-    { what: 'the second run asked nobody', holds: !second.wasAsked },
+    { what: 'the second run opened no review', holds: !second.wasAsked },
     { what: 'it corrected itself at level 0 and succeeded', holds: isSolvedAtLevel0(second) },
     { what: 'that cost nothing', holds: second.run.cost_usd === 0 && second.escalation?.cost_usd === 0 },
   ];
@@ -232,7 +232,7 @@ export async function showLearning(
   signal: AbortSignal,
 ): Promise<boolean> {
   const own = await openProject(session);
-  own.print.lines(['', 'A job says "-12 dB" where a number belongs. Nobody here has seen that mistake.']);
+  own.print.lines(['', 'A job has "-12 dB" where a number belongs. This mistake is new here.']);
   const first = await runWithPerson(own, files, signal);
   own.print.lines(['', 'Another job with the same mistake.']);
   const second = await runAlone(own, files, signal);

@@ -206,7 +206,7 @@ export async function readEndedRun({ client }: Session, runId: string): Promise<
 }
 
 function detach({ print }: Session, runId: string, leaving: Leaving): number {
-  print.remark(leaving === 'interrupt' ? 'The run goes on.' : 'Stopped watching; the run goes on.');
+  print.remark(leaving === 'interrupt' ? 'The run continues.' : 'Stopped watching; the run continues.');
   print.remark(`  watch again  capstan show ${runId} --watch`);
   print.remark(`  cancel it    capstan cancel ${runId}`);
   return leaving === 'interrupt' ? exitCodes.interrupted : exitCodes.unknown;

@@ -88,7 +88,7 @@ describe('what is done to a run', () => {
       1,
       [
         'still finishes: render item 1 on http://gpu-1, render item 2 on http://gpu-2, render item 3 on http://gpu-3, render item 4 on http://gpu-4, render item 5 on http://gpu-5 and 2 more',
-        'child runs go on; pause each by itself: run_2',
+        'child runs continue; pause each by itself: run_2',
         '1 step waits for the resume',
       ],
     ],

@@ -40,7 +40,7 @@ it('names every call that it knows, and how many more there were', () => {
     ...Array.from({ length: 30 }, () => ({ ...call, run_id: null, step_id: null, item: null })),
   ];
   expect(describeFindings(aRecovery({ open_calls: 1_032, interrupted_calls: calls })).slice(3)).toEqual([
-    '1032 calls were under way and may happen twice, with the same Idempotency-Key:',
+    '1032 calls were in flight and may happen twice, with the same Idempotency-Key:',
     '  run_1 h → cut at http://10.0.0.7:8080',
     '  run_1 h [2] → cut at http://10.0.0.7:8080',
     ...Array.from({ length: 30 }, () => '  a call by itself → cut at http://10.0.0.7:8080'),
@@ -60,7 +60,7 @@ it('is not whole when a start failed, which it counts and names beside those tha
   const report = aRecovery({ failed_starts });
   expect(isWhole(report)).toBe(false);
   expect(describeRecovery(report)).toEqual([
-    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',
     'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
     'not started: 2, which Temporal has not taken; servers try again, and so does capstan recover:',
     '  run_1: Namespace capstan-2 is not found.',
@@ -83,7 +83,7 @@ it('names keys to which something was done after the backup, or says that it doe
 it('is whole when no run was left behind, and names those that were', () => {
   expect(isWhole(aRecovery())).toBe(true);
   expect(describeRecovery(aRecovery())).toEqual([
-    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',
     'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
   ]);
   const runs = Array.from({ length: 22 }, (_, n) => `run_${n}`);
@@ -98,7 +98,7 @@ it('is whole when no run was left behind, and names those that were', () => {
 it('says why search attributes are not registered, and what was done all the same', () => {
   expect(describeRecovery(aRecovery({ search_attributes_fault: 'not with this key' }))).toEqual([
     'search attributes could not be registered: not with this key',
-    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs go on in Temporal',
+    'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',
     'ended: 2 sessions and 1 login links of the backup; 0 keys were revoked again',
   ]);
 });

@@ -142,7 +142,7 @@ export async function watchMany(session: Session, label: string): Promise<number
   } finally {
     release();
   }
-  print.remark(`The runs go on; count them: capstan count --label ${label}`);
+  print.remark(`The runs continue; count them: capstan count --label ${label}`);
   return exitCodes.interrupted;
 }
 

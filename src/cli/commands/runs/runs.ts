@@ -182,7 +182,7 @@ function showPaused({ run_id, state, pause }: Run, { print }: Session): void {
   const more = count > calls.length ? ` and ${count - calls.length} more` : '';
   print.line(count === 0 ? 'no call is open' : `still finishes: ${calls.join(', ')}${more}`);
   if (children.length > 0)
-    print.line(`child runs go on; pause each by itself: ${children.slice(0, mostNamed).join(', ')}`);
+    print.line(`child runs continue; pause each by itself: ${children.slice(0, mostNamed).join(', ')}`);
   print.line(steps === 1 ? '1 step waits for the resume' : `${steps} steps wait for the resume`);
 }
 
