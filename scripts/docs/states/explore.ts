@@ -17,7 +17,7 @@ export interface Transition<State, Event, Effect> {
 }
 
 /** States with equal texts are one. */
-export function keyOf(state: unknown): string {
+function keyOf(state: unknown): string {
   return JSON.stringify(state, (_, value) =>
     value instanceof Map || value instanceof Set ? [...value] : value,
   );
