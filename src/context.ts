@@ -41,7 +41,7 @@ import type { EventFeed } from './parts/feeds/event-feed.ts';
 import type { StreamFeed } from './parts/feeds/stream-feed.ts';
 import type { FleetPoller } from './parts/fleet/fleet-poller.ts';
 import type { Probing } from './parts/fleet/probing.ts';
-import type { PresentSpecs, SchemaValidator } from './parts/fleet/specs.ts';
+import type { CurrentSpecs, SchemaValidator } from './parts/fleet/specs.ts';
 import type { SpeedRecorder } from './parts/fleet/speed-recorder.ts';
 import type { HealthQuestions } from './parts/health.ts';
 import type { DirectMedia } from './parts/media/direct-media.ts';
@@ -72,7 +72,7 @@ export interface Ctx {
   /** Probes of instances that are in flight. */
   readonly probing: Probing;
   /** Knows what a capability takes now. */
-  readonly specs: PresentSpecs;
+  readonly specs: CurrentSpecs;
   /** Finds the skills for a job. */
   readonly skillMatcher: SkillMatcher;
   /** The view of all instances. */

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { readConfig } from './config.ts';
-import { createLogger, publicUrlOf } from './processes/foundation.ts';
 import { createServerRuntime } from './processes/server-runtime.ts';
+import { createLogger, publicUrlOf } from './processes/shared-context.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';
 import { prepareDatabase } from './use-cases/setup.ts';
 

@@ -7,7 +7,7 @@ import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
 import { createActivities } from './activities/create-activities.ts';
 import { heartbeatIntervalMs, readConfig } from './config.ts';
 import { loadWorkflowBundle } from './processes/bundle-workflows.ts';
-import { createLogger, readDataConverter } from './processes/foundation.ts';
+import { createLogger, readDataConverter } from './processes/shared-context.ts';
 import { createWorkerRuntime } from './processes/worker-runtime.ts';
 import { EngineWorker } from './processes/workflow-threads.ts';
 import { startTelemetry } from './telemetry/start-telemetry.ts';

@@ -22,14 +22,14 @@ export const layers: Readonly<Record<string, Layer>> = {
     imports: ['contracts', 'core', 'errors', 'schemas'],
     packages: ['lru-cache', 'node:', 'yaml', 'zod'],
   },
-  unsupported: {
+  'library-internals': {
     imports: [],
     types: ['core'],
     packages: ['@opentelemetry/sdk-trace-node', '@temporalio/client', 'undici'],
   },
-  db: { imports: ['contracts', 'unsupported'], packages: ['knex', 'node:', 'pg'] },
+  db: { imports: ['contracts', 'library-internals'], packages: ['knex', 'node:', 'pg'] },
   clients: {
-    imports: ['contracts', 'core', 'errors', 'unsupported'],
+    imports: ['contracts', 'core', 'errors', 'library-internals'],
     packages: [
       '@aws-sdk/client-s3',
       '@aws-sdk/lib-storage',
@@ -63,7 +63,7 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['lru-cache', 'node:', 'p-limit', 'pino', 'zod'],
   },
   telemetry: {
-    imports: ['core', 'unsupported'],
+    imports: ['core', 'library-internals'],
     packages: [
       '@opentelemetry/api',
       '@opentelemetry/exporter-trace-otlp-proto',
@@ -99,7 +99,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   config: { imports: ['clients', 'core', 'errors'], packages: ['zod'] },
   processes: {
-    imports: ['clients', 'core', 'db', 'errors', 'parts', 'schemas', 'unsupported', 'use-cases'],
+    imports: ['clients', 'core', 'db', 'errors', 'parts', 'schemas', 'library-internals', 'use-cases'],
     types: ['config', 'context', 'telemetry'],
     packages: ['@temporalio/worker', 'node:', 'pino'],
   },

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { CancelSource } from '../core/cancellation.ts';
-import { OpenSet } from '../core/open-set.ts';
+import { LiveList } from '../core/live-list.ts';
 import { createRequestScope, type RequestScope, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { readTrace } from '../core/telemetry/trace-context.ts';
 import { AppError } from '../errors/app-error.ts';
@@ -146,7 +146,7 @@ export interface OpenRequest {
 export interface Draining {
   readonly middleware: ApiMiddleware;
   /** Requests whose answers have not ended. */
-  readonly open: Pick<OpenSet<OpenRequest>, 'size' | 'members'>;
+  readonly open: Pick<LiveList<OpenRequest>, 'size' | 'members'>;
   /** Aborted when the server closes. */
   readonly closing: AbortSignal;
   readonly begin: () => void;
@@ -158,7 +158,7 @@ export interface Draining {
  */
 export function createDraining(): Draining {
   const closing = new AbortController();
-  const open = new OpenSet<OpenRequest>();
+  const open = new LiveList<OpenRequest>();
   return {
     middleware: ({ res, state }, next) => {
       state.gone = new CancelSource();

@@ -19,9 +19,9 @@ import type { Redactor } from '../core/secrets/redaction.ts';
 import type { TraceHeaders } from '../core/telemetry/trace-context.ts';
 import { AddressRefused, type CarriedRequest, type DialGuard } from './guarded-dial.ts';
 import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
+import { createToldLines, type ToldLines } from './response-lines.ts';
 import { sendRequest } from './send-request.ts';
 import { createSilenceWatch, MachineSilent } from './silent-machines.ts';
-import { createToldLines, type ToldLines } from './told-lines.ts';
 
 export interface CapabilityCall {
   readonly endpoint: string;

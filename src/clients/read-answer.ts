@@ -1,7 +1,7 @@
 /**
  * Reads an instance's answer to `/exec`: bounded, JSON only, redirects are failures.
  *
- * An answer may come line by line (`application/x-ndjson`): what told-lines.ts leaves of it is the ordinary answer. Its
+ * An answer may come line by line (`application/x-ndjson`): what response-lines.ts leaves of it is the ordinary answer. Its
  * head has been sent by then, so a failure carries its status in the answer itself.
  */
 import { isUtf8 } from 'node:buffer';

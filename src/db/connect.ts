@@ -5,7 +5,7 @@
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
 import { parseExactJson } from '../contracts/exact-json.ts';
-import { endWhenSilent } from '../unsupported.ts';
+import { endWhenSilent } from '../library-internals.ts';
 import { connectionTo } from './connection.ts';
 
 export type Db = Knex;

@@ -4,7 +4,7 @@
  * `npm run check` verifies it. The functions of the database lock the keys of calls, in the order that
  * `sql/claims.sql` states.
  */
-import { discardConnection } from '../unsupported.ts';
+import { discardConnection } from '../library-internals.ts';
 import type { Db } from './connect.ts';
 
 /** What holders of a lock do, one at a time. A lock of many is one for each subject. */

@@ -5,7 +5,7 @@
 import type { Knex } from 'knex';
 import pg from 'pg';
 import { writeExactJson } from '../contracts/exact-json.ts';
-import { discardConnection } from '../unsupported.ts';
+import { discardConnection } from '../library-internals.ts';
 import type { Db } from './connect.ts';
 
 interface PreparedStatement {

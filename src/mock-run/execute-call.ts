@@ -1,6 +1,6 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import { type Chosen, ClaimSearch, type Missed, searchInstance } from '../core/call/claim-search.ts';
+import { type Chosen, type ClaimRefusal, ClaimSearch, searchInstance } from '../core/call/claim-search.ts';
 import { type CallPorts, driveCall } from '../core/call/drive-call.ts';
 import { hasFailedCall } from '../core/call/judge.ts';
 import { explainMiss, isWorthWaiting } from '../core/call/no-claim.ts';
@@ -237,7 +237,7 @@ function take(
   run: LocalRun,
   { unit }: MockedCall,
   { request, choice, best, instance }: Chosen,
-): ClaimedCall | Missed {
+): ClaimedCall | ClaimRefusal {
   const { world, budget } = run;
   const { held, max_concurrency } = best.instance;
   if (held >= max_concurrency || (best.tier === 0 && held > 0)) return { kind: 'full' };

@@ -6,8 +6,8 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { present } from '../contracts/present.ts';
 import { decidedSource, Skill } from '../contracts/skill.ts';
+import { toWire } from '../contracts/to-wire.ts';
 import { confidenceOf, confidenceRules, mayApplyAtLevel0, rankSkills } from '../core/skills/confidence.ts';
 import { matchSkill, type RankedSkill, type SkillJob } from '../core/skills/match.ts';
 import { type PatternReading, readPatterns } from '../core/skills/pattern.ts';
@@ -21,7 +21,7 @@ function unixSeconds(at: Date): number {
 /** The specification's fields, and Capstan's own. */
 export function toSkill(row: SkillRow): Skill {
   const { job_type, repo_signals, error_patterns } = row;
-  return present(Skill, {
+  return toWire(Skill, {
     ...row,
     id: row.skill_id,
     pattern: {

@@ -40,7 +40,7 @@ import { watchStarts } from '../use-cases/schedules/watch.ts';
 import { resealSecrets } from '../use-cases/secrets/secrets.ts';
 import { exportSharedGauges } from '../use-cases/telemetry/shared-gauges.ts';
 import { createWebhookDelivery } from '../use-cases/webhooks/delivery.ts';
-import { consoleUrlOf, createMedia, createTemporal, publicUrlOf, type Temporal } from './foundation.ts';
+import { consoleUrlOf, createMedia, createTemporal, publicUrlOf, type Temporal } from './shared-context.ts';
 
 type RetentionSettings = Pick<
   Config,

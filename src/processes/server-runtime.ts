@@ -24,14 +24,14 @@ import { createStepSizes } from '../parts/step-sizes.ts';
 import type { WebPlaces } from '../parts/web-links.ts';
 import { createPersonChecks } from '../use-cases/access/person-session.ts';
 import { createRoundReader } from '../use-cases/stream/rounds.ts';
+import { addMaintenance } from './maintenance.ts';
 import {
   consoleUrlOf,
-  createFoundation,
+  createSharedContext,
   createTemporal,
-  type Foundation,
+  type SharedContext,
   type Temporal,
-} from './foundation.ts';
-import { addMaintenance } from './maintenance.ts';
+} from './shared-context.ts';
 
 /** @returns null if no provider is configured @throws Error for a wrong configuration */
 async function configureSignIn(config: Config): Promise<SignIn | null> {
@@ -56,7 +56,7 @@ type OwnParts =
 
 /** The parts from which the rest of the server's context is made. */
 interface Base extends Pick<ServerCtx, OwnParts> {
-  readonly foundation: Foundation;
+  readonly foundation: SharedContext;
   readonly temporal: Temporal;
 }
 
@@ -142,7 +142,7 @@ export async function createServerRuntime(
   config: Config,
   { logger, publicUrl, telemetry = noTelemetry }: ServerTools,
 ) {
-  const foundation = await createFoundation(config, logger, telemetry);
+  const foundation = await createSharedContext(config, logger, telemetry);
   const { parts, ctx: common } = foundation;
   const dbs = connectAside(config, parts);
   const temporal = parts.add(createTemporal(config));

@@ -6,11 +6,11 @@ import type { StepEnd } from '../core/workflow-payloads.ts';
 import { createCachedCalls } from '../parts/cache/cached-calls.ts';
 import { createInFlightSteps } from '../parts/calls/in-flight-steps.ts';
 import { openForStep } from '../use-cases/escalation/ladder/opening.ts';
-import { createFoundation } from './foundation.ts';
+import { createSharedContext } from './shared-context.ts';
 
 /** Makes the context of the activities. */
 export async function createWorkerRuntime(config: Config, logger: Logger, telemetry = noTelemetry) {
-  const { ctx: common, parts } = await createFoundation(config, logger, telemetry);
+  const { ctx: common, parts } = await createSharedContext(config, logger, telemetry);
   const resultCache = parts.add(createCachedCalls(common));
   const inFlightSteps = parts.add(createInFlightSteps<StepEnd>());
   const ctx: WorkerCtx = {

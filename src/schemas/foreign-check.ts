@@ -20,11 +20,11 @@ import {
 import type { SchemaError } from './schema-errors.ts';
 import {
   type CheckAnswers,
+  type CheckInThread,
   type CheckQuestion,
   createSchemaThread,
   LimitReached,
   type ThreadLimits,
-  type ThreadRequest,
 } from './schema-threads.ts';
 
 /** At once where little work tells. */
@@ -76,8 +76,7 @@ function createTurnWork(): TurnWork {
   };
 }
 
-type Found = CheckAnswers[CheckQuestion];
-type CheckRequest = Extract<ThreadRequest, { kind: 'check' }>;
+type CheckFinding = CheckAnswers[CheckQuestion];
 
 const unanswered: CheckAnswers = {
   errors: [tooMuchWork],
@@ -86,14 +85,14 @@ const unanswered: CheckAnswers = {
 };
 
 /** @throws SchemaRefused */
-type CheckRemotely = (request: CheckRequest) => Promise<Found>;
+type CheckRemotely = (request: CheckInThread) => Promise<CheckFinding>;
 
 /** Makes checks in a thread. */
 function createRemoteChecks(limits: ThreadLimits) {
   const thread = createSchemaThread(limits);
 
   /** Memory may be short because of what others left in the thread; a new one has nothing of them. */
-  const askTwice = async (request: CheckRequest) => {
+  const askTwice = async (request: CheckInThread) => {
     try {
       return await thread.ask(request);
     } catch (error) {
@@ -139,7 +138,7 @@ function repairWithin(
 }
 
 /** In this turn; null when its work is used up. */
-type LocalCheck = (asked: CheckQuestion, value: Json) => Found | null;
+type LocalCheck = (asked: CheckQuestion, value: Json) => CheckFinding | null;
 
 function createLocalCheck({ schema, formats }: CheckSubject, { work, noteUse }: TurnWork): LocalCheck {
   let compiled: CompiledSchema | null = null;
@@ -156,20 +155,20 @@ function createLocalCheck({ schema, formats }: CheckSubject, { work, noteUse }: 
   };
 }
 
-type FindForeign = (asked: CheckQuestion, value: Json) => Awaitable<Found>;
+type FindForeign = (asked: CheckQuestion, value: Json) => Awaitable<CheckFinding>;
 
 /** @param check in the thread */
 function createFinder(subject: CheckSubject, turn: TurnWork, check: CheckRemotely): FindForeign {
   const local = isLightSchema(subject.schema) ? createLocalCheck(subject, turn) : null;
   let name: string | null = null;
 
-  const askThread = (asked: CheckQuestion, value: Json): Promise<Found> => {
+  const askThread = (asked: CheckQuestion, value: Json): Promise<CheckFinding> => {
     name ??= createHash('sha256').update(JSON.stringify(subject)).digest('base64');
     return check({ kind: 'check', name, ...subject, asked, value });
   };
 
   /** In the first turn in which there is enough work left; when a whole turn is not enough, in the thread. */
-  const findLater = async (here: LocalCheck, asked: CheckQuestion, value: Json): Promise<Found> => {
+  const findLater = async (here: LocalCheck, asked: CheckQuestion, value: Json): Promise<CheckFinding> => {
     for (let hadWholeTurn = false; !hadWholeTurn; ) {
       await turn.next();
       hadWholeTurn = turn.work.left === unitsOfTurn;

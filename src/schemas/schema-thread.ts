@@ -6,15 +6,13 @@ import { parentPort } from 'node:worker_threads';
 import { LRUCache } from 'lru-cache';
 import { proposeRepairs } from '../core/repair/propose-repairs.ts';
 import { type CompiledSchema, createSchemaCompiler, findRefusal, SchemaRefused } from './schema-compiler.ts';
-import type { ThreadAnswer, ThreadRequest } from './schema-threads.ts';
+import type { CheckInThread, ThreadAnswer, ThreadRequest } from './schema-threads.ts';
 
 const compiler = createSchemaCompiler();
 /** Each may have some megabytes. */
 const compiled = new LRUCache<string, CompiledSchema>({ max: 20 });
 
-type CheckRequest = Extract<ThreadRequest, { kind: 'check' }>;
-
-function compile({ name, schema, formats }: CheckRequest): CompiledSchema {
+function compile({ name, schema, formats }: CheckInThread): CompiledSchema {
   const known = compiled.get(name);
   if (known !== undefined) return known;
   const made = compiler.compile(schema, formats);
@@ -22,7 +20,7 @@ function compile({ name, schema, formats }: CheckRequest): CompiledSchema {
   return made;
 }
 
-function find(check: CompiledSchema, { asked, value, schema }: CheckRequest): ThreadAnswer['found'] {
+function find(check: CompiledSchema, { asked, value, schema }: CheckInThread): ThreadAnswer['found'] {
   switch (asked) {
     case 'errors':
       return check(value);

@@ -25,17 +25,19 @@ export interface CheckAnswers {
 
 export type CheckQuestion = keyof CheckAnswers;
 
+export interface CheckInThread {
+  readonly kind: 'check';
+  /** Of the schema and the use of its formats. */
+  readonly name: string;
+  readonly schema: JsonObject;
+  readonly formats: FormatUse;
+  readonly asked: CheckQuestion;
+  readonly value: Json;
+}
+
 export type ThreadRequest =
   | { readonly kind: 'vet'; readonly name: string; readonly schema: JsonObject }
-  | {
-      readonly kind: 'check';
-      /** Of the schema and the use of its formats. */
-      readonly name: string;
-      readonly schema: JsonObject;
-      readonly formats: FormatUse;
-      readonly asked: CheckQuestion;
-      readonly value: Json;
-    };
+  | CheckInThread;
 
 export interface ThreadAnswer {
   /** Why the schema cannot be used, or null. */

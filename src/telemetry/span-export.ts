@@ -3,7 +3,7 @@
  * variables (OTEL_EXPORTER_OTLP_…, OTEL_BSP_…, OTEL_TRACES_SAMPLER).
  */
 import type { Tracer } from '@opentelemetry/api';
-import { ownResource } from '../unsupported.ts';
+import { ownResource } from '../library-internals.ts';
 import { createSpanIds, type SpanSource } from './tracing.ts';
 
 export interface SpanExport extends SpanSource {

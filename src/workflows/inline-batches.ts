@@ -54,10 +54,10 @@ interface Waiting {
 }
 
 export function createInlineBatches(dependencies: InlineBatchesDependencies): InlineBatches {
-  return new BatchLine(dependencies);
+  return new BatchQueue(dependencies);
 }
 
-class BatchLine implements InlineBatches {
+class BatchQueue implements InlineBatches {
   readonly #dependencies: InlineBatchesDependencies;
   #waiting: Waiting[] = [];
   #isScheduled = false;

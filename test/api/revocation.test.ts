@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { watchRevocations } from '../../src/api/authentication.ts';
 import type { OpenRequest, RequestState } from '../../src/api/middleware.ts';
-import { OpenSet } from '../../src/core/open-set.ts';
+import { LiveList } from '../../src/core/live-list.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -14,7 +14,7 @@ function aResponse(): ServerResponse {
 
 test('what a key has open is cut within 5 s of its revocation, and not what others have', async () => {
   const [theirs, others] = [aResponse(), aResponse()];
-  const open = new OpenSet<OpenRequest>();
+  const open = new LiveList<OpenRequest>();
   open.add({ res: theirs, state: { key: 'revoked' } as RequestState });
   open.add({ res: others, state: { key: 'valid' } as RequestState });
   const revoked = new Set<string>();

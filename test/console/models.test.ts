@@ -38,7 +38,7 @@ import type { Budget } from '../../src/contracts/money.ts';
 import type { Review } from '../../src/contracts/review.ts';
 import type { Run } from '../../src/contracts/run.ts';
 import { quoteLostNumbers } from '../../src/core/json/numbers.ts';
-import { conditionOfRun, conditionOfStep } from '../../src/core/run/condition.ts';
+import { conditionOfRun, conditionOfStep } from '../../src/core/run/run-status.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 test.each([

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';
 import type { CallEnd } from '../../src/core/call/types.ts';
-import { createLogger } from '../../src/processes/foundation.ts';
+import { createLogger } from '../../src/processes/shared-context.ts';
 import { aCallingKey } from './factories.ts';
 import { makeKeyedCall } from './keyed-order.ts';
 import type { CallOrder, CallReport, FromRouter, ToRouter } from './router-messages.ts';

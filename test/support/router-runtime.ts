@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import type { Config } from '../../src/config.ts';
 import { createAnswerKeeper } from '../../src/parts/calls/answer-keeper.ts';
 import { createKeyRenewer, createOpenCalls } from '../../src/parts/calls/open-calls.ts';
-import { createFoundation } from '../../src/processes/foundation.ts';
+import { createSharedContext } from '../../src/processes/shared-context.ts';
 import { registryOf } from './registry.ts';
 
 /** A router with direct calls, as the API offers them, and nothing else. */
 export async function createRouterRuntime(config: Config, logger: Logger) {
-  const { ctx, parts } = await createFoundation(config, logger);
+  const { ctx, parts } = await createSharedContext(config, logger);
   const { db, callCapability, fleet } = ctx;
   const answerKeeper = parts.add(createAnswerKeeper({ db, logger, config }));
   const keyRenewer = parts.add(createKeyRenewer({ db, logger }));

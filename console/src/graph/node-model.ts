@@ -1,7 +1,7 @@
 /** The content of a graph's node: of a run, of a plan, or of a definition. */
 
 import type { Awaiting, RunStep } from '../../../src/contracts/run-step.ts';
-import { conditionOfStep, type RunCondition } from '../../../src/core/run/condition.ts';
+import { conditionOfStep, type RunCondition } from '../../../src/core/run/run-status.ts';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';
 import type { DrawnStep } from './drawn-step.ts';

@@ -1,6 +1,6 @@
 /** The palette's entries for a text: pages and known objects whose name contains it, and the id itself if it is one. */
 import type { RunSummary } from '../../../src/contracts/run.ts';
-import { conditionOfRun } from '../../../src/core/run/condition.ts';
+import { conditionOfRun } from '../../../src/core/run/run-status.ts';
 import type { IconName } from '../shared/icon-names.ts';
 
 export type PaletteAction =

@@ -1,5 +1,5 @@
 import type { ReactElement } from 'react';
-import type { RunCondition } from '../../../src/core/run/condition.ts';
+import type { RunCondition } from '../../../src/core/run/run-status.ts';
 import { Icon } from './icon.tsx';
 import { conditionLooks, lookOf, type StateLook, toneSoft, toneText } from './state.ts';
 

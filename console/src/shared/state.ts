@@ -3,7 +3,7 @@ import type { InstanceState } from '../../../src/contracts/capability.ts';
 import type { ReviewState } from '../../../src/contracts/review.ts';
 import type { RunState } from '../../../src/contracts/run.ts';
 import type { Awaiting, StepState } from '../../../src/contracts/run-step.ts';
-import type { ConditionKind } from '../../../src/core/run/condition.ts';
+import type { ConditionKind } from '../../../src/core/run/run-status.ts';
 import type { IconName } from './icon-names.ts';
 
 export type Tone = 'running' | 'done' | 'failed' | 'waiting' | 'person' | 'quiet';
@@ -52,7 +52,7 @@ export const stateLooks: Readonly<Record<ShownState, StateLook>> = {
   retired: look('circle-slash', 'retired', 'quiet'),
 };
 
-/** The condition of a run or a step, derived in core/run/condition.ts. */
+/** The condition of a run or a step, derived in core/run/run-status.ts. */
 export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'word'>>> = {
   failed: { icon: 'circle-x', tone: 'failed' },
   cancelled: { icon: 'ban', tone: 'quiet' },

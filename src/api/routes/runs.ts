@@ -8,7 +8,7 @@ import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../cont
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { type Caller, findStartFault } from '../../use-cases/access/caller.ts';
-import { readRunGraph, readRunsSummary, readTimeline } from '../../use-cases/runs/pictures.ts';
+import { readRunGraph, readRunsSummary, readTimeline } from '../../use-cases/runs/run-graph.ts';
 import {
   countRunsOf,
   exportRuns,

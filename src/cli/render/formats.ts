@@ -5,8 +5,8 @@ import type { RunState, RunSummary } from '../../contracts/run.ts';
 import type { AttemptState, StepState } from '../../contracts/run-step.ts';
 import { describeDrain } from '../../core/instance-states.ts';
 import { formatUsd } from '../../core/money/nano-usd.ts';
-import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/condition.ts';
 import { countEnded, countSucceeded } from '../../core/run/ended-steps.ts';
+import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/run-status.ts';
 import type { Colour, Style } from './print.ts';
 
 export { formatUsd };
@@ -96,7 +96,7 @@ export function formatState(state: AnyState, style: Style): string {
   return style[colour](`${symbol} ${state}`);
 }
 
-/** The look of a run's condition, which core/run/condition.ts derives. */
+/** The look of a run's condition, which core/run/run-status.ts derives. */
 const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, colour: Colour]>> = {
   failed: looks.failed,
   cancelled: looks.cancelled,

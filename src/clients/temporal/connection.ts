@@ -4,7 +4,7 @@
  */
 import { Client, Connection, isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
-import { disableCallContext } from '../../unsupported.ts';
+import { disableCallContext } from '../../library-internals.ts';
 import { createDataConverter } from './payload-codec.ts';
 
 /** `host:port` */

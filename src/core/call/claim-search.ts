@@ -213,7 +213,7 @@ export interface Chosen {
 }
 
 /** Why a chosen instance was not claimed. The search continues with this finding. */
-export type Missed =
+export type ClaimRefusal =
   /** Another router took the slot first. */
   | { readonly kind: 'full' }
   /** The instance has changed. */
@@ -226,7 +226,7 @@ interface SearchPorts<Found> {
   readonly fleet: FleetNow;
   /** Whether the instance may take the input; findings are noted in the search. */
   fits(best: RankedInstance, search: ClaimSearch): Promise<boolean>;
-  claim(chosen: Chosen): Promise<Found | Missed>;
+  claim(chosen: Chosen): Promise<Found | ClaimRefusal>;
   /** Reads the fleet again after a change. */
   refresh(): Promise<void>;
 }
@@ -260,16 +260,21 @@ export async function searchInstance<Found extends { readonly kind: string }>(
   }
 }
 
-const missed: ReadonlySet<string> = new Set<Missed['kind']>(['full', 'gone', 'over_budget', 'failed_before']);
+const missed: ReadonlySet<string> = new Set<ClaimRefusal['kind']>([
+  'full',
+  'gone',
+  'over_budget',
+  'failed_before',
+]);
 
-function isMissed(found: { readonly kind: string }): found is Missed {
+function isMissed(found: { readonly kind: string }): found is ClaimRefusal {
   return missed.has(found.kind);
 }
 
 async function note(
   { search, refresh }: { readonly search: ClaimSearch; readonly refresh: () => Promise<void> },
   { instance: { instance_id }, tier }: RankedInstance,
-  found: Missed,
+  found: ClaimRefusal,
 ): Promise<void> {
   switch (found.kind) {
     case 'full':

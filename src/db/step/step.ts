@@ -80,7 +80,7 @@ export async function listOutputBytes(
 }
 
 /** The current state of a step or item. */
-export interface StandingStep {
+export interface StoredStep {
   readonly state: StepState;
   readonly output: Json;
   readonly error: Failure | null;
@@ -93,8 +93,8 @@ export interface StandingStep {
 }
 
 /** @returns undefined before it began */
-export function readStep(db: Db, { run_id, step_id, item }: StepItemKey): Promise<StandingStep | undefined> {
-  return query<StandingStep>(db).first(
+export function readStep(db: Db, { run_id, step_id, item }: StepItemKey): Promise<StoredStep | undefined> {
+  return query<StoredStep>(db).first(
     `select state, output, error, started_at, awaiting, wait_until, sub_run_id,
        (extract(epoch from wait_until - clock_timestamp()) * 1000)::float8 as wait_left_ms
      from step where run_id = ? and step_id = ? and item = ?`,

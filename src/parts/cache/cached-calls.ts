@@ -19,8 +19,8 @@ import {
 import { isUnavailable } from '../../errors/app-error.ts';
 import { type CacheParts, type CallKeys, keyCall } from './call-key.ts';
 import {
+  type CachedCall,
   keepResult,
-  type Passage,
   type StepCall,
   type SucceededCall,
   startClock,
@@ -60,7 +60,7 @@ export function createCachedCalls(parts: CacheParts): CachedCalls {
       const keys = await readKeys(ctx, stepCall, policy);
       if (keys === null) return call(clock.leftMs());
       const lookup = toLookup(stepCall, policy, keys);
-      return passThrough(ctx, { stepCall, keys, lookup, clock }, call);
+      return callThroughCache(ctx, { stepCall, keys, lookup, clock }, call);
     },
     close: watch.close,
   };
@@ -107,16 +107,16 @@ function toLookup(
 /** After this many leaders without a result, the call is made without one. */
 const mostLeaders = 2;
 
-async function passThrough<End extends { readonly kind: string }>(
+async function callThroughCache<End extends { readonly kind: string }>(
   ctx: CacheCtx,
-  passage: Passage,
+  passage: CachedCall,
   call: MakeCall<End>,
 ): Promise<End | SucceededCall> {
   const { lookup, clock } = passage;
   const name = JSON.stringify([lookup.project_id, lookup.keys, lookup.ttl_ms]);
   for (let leaders = 0; leaders < mostLeaders && clock.leftMs() > 0 && !clock.signal.aborted; leaders++) {
     const own: Lead<End> = { isLeader: false, made: null };
-    const flight = joinFlight(ctx.flights, name, () => lead(ctx, passage, { call, own }));
+    const flight = joinFlight(ctx.flights, name, () => callAsLeader(ctx, passage, { call, own }));
     const result = own.isLeader ? await flight.catch(passOn(own)) : await within(flight, clock).catch(toNone);
     if (own.made !== null) return own.made;
     const taken = result === null ? null : await takeResult(ctx, passage, result);
@@ -147,9 +147,9 @@ function toNone(error: unknown): null {
 }
 
 /** @returns null when there is no cached result and the call's result is not stored */
-async function lead<End extends { readonly kind: string }>(
+async function callAsLeader<End extends { readonly kind: string }>(
   ctx: CacheCtx,
-  passage: Passage,
+  passage: CachedCall,
   { call, own }: { readonly call: MakeCall<End>; readonly own: Lead<End> },
 ): Promise<CachedResultRow | null> {
   own.isLeader = true;
@@ -169,7 +169,7 @@ async function lead<End extends { readonly kind: string }>(
 /** @returns null when no time is left */
 async function findOrLead(
   { db, watch }: CacheCtx,
-  { lookup, clock }: Passage,
+  { lookup, clock }: CachedCall,
 ): Promise<CachedResultRow | 'lead' | null> {
   const { project_id, keys } = lookup;
   while (clock.leftMs() > 0 && !clock.signal.aborted) {
@@ -185,7 +185,7 @@ function isSucceeded(end: { readonly kind: string }): end is SucceededCall {
   return end.kind === 'succeeded';
 }
 
-async function release({ db, logger }: CacheParts, { lookup }: Passage): Promise<void> {
+async function release({ db, logger }: CacheParts, { lookup }: CachedCall): Promise<void> {
   const { project_id, keys, step } = lookup;
   try {
     await releaseLead(db, { project_id, key: keys[0] ?? '' }, step);

@@ -57,7 +57,7 @@ async function describeResult(
 /** Never fails the step, which has succeeded. @returns null when nothing is stored @throws when the database is away */
 export async function keepResult(
   ctx: CacheParts,
-  passage: Passage,
+  passage: CachedCall,
   { attempt, output }: SucceededCall,
 ): Promise<CachedResultRow | null> {
   if (attempt === null) return null;
@@ -87,7 +87,7 @@ interface Answered {
 
 async function store(
   ctx: CacheParts,
-  { lookup, keys, stepCall }: Passage,
+  { lookup, keys, stepCall }: CachedCall,
   { attempt, output, instance, key }: Answered,
 ): Promise<CachedResultRow | null> {
   const files = await describeResult(ctx, output, keys);
@@ -147,7 +147,7 @@ function readPath(reference: string): MediaPath {
  */
 export async function takeResult(
   ctx: CacheParts,
-  passage: Passage,
+  passage: CachedCall,
   result: CachedResultRow,
 ): Promise<SucceededCall | null> {
   const { db, results } = ctx;
@@ -185,7 +185,7 @@ export async function takeResult(
 /** A full or failing store is no evidence against the result; a database failure is transient. */
 async function place(
   ctx: CacheParts,
-  { keys, stepCall }: Passage,
+  { keys, stepCall }: CachedCall,
   result: CachedResultRow,
 ): Promise<{ readonly output: Json } | 'changed' | 'failed'> {
   try {
@@ -235,7 +235,7 @@ interface Clock {
 }
 
 /** A call on its way to a result. */
-export interface Passage {
+export interface CachedCall {
   readonly stepCall: StepCall;
   readonly keys: CallKeys;
   readonly lookup: CacheLookup;

@@ -5,7 +5,7 @@
  * they are written; each is reported once.
  */
 import type { Logger } from 'pino';
-import { OpenSet } from '../../core/open-set.ts';
+import { LiveList } from '../../core/live-list.ts';
 import {
   type AttemptEnd,
   type Claim,
@@ -137,7 +137,7 @@ function pause(ms: number): Promise<void> {
  * other one only at shutdown.
  */
 export function createStoreRetries({ isItemsFault, logger }: StoreRetryOptions): StoreRetries {
-  const open = new OpenSet<Promise<unknown>>();
+  const open = new LiveList<Promise<unknown>>();
   let endsAt = Number.POSITIVE_INFINITY;
 
   const repeat = async <Result>(write: () => Promise<Result>): Promise<Result> => {

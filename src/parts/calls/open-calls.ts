@@ -3,7 +3,7 @@
  */
 
 import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { OpenSet } from '../../core/open-set.ts';
+import { LiveList } from '../../core/live-list.ts';
 import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { PartBase } from '../part.ts';
@@ -20,7 +20,7 @@ export interface OpenCalls {
 
 /** Calls in flight in this process, so that it can stop without leaving one unsettled. */
 export function createOpenCalls(): OpenCalls {
-  const open = new OpenSet<{ readonly own: CancelSource; readonly task: Promise<unknown> }>();
+  const open = new LiveList<{ readonly own: CancelSource; readonly task: Promise<unknown> }>();
   let isClosed = false;
   return {
     run: async (leaving, work) => {

@@ -6,7 +6,7 @@
  */
 
 import type { FreezeClock } from '../../core/call/freezes.ts';
-import { OpenSet } from '../../core/open-set.ts';
+import { LiveList } from '../../core/live-list.ts';
 import {
   beginAsking,
   countCall,
@@ -110,7 +110,7 @@ class LeasedSlot implements SlotUse {
   constructor(
     ctx: SlotLeasesCtx,
     claim: Claim,
-    { held, open }: { held: HeldLease; open: OpenSet<LeasedSlot> },
+    { held, open }: { held: HeldLease; open: LiveList<LeasedSlot> },
   ) {
     this.#ctx = ctx;
     this.#claim = claim;
@@ -187,7 +187,7 @@ class Leases implements SlotLeases {
   readonly #ctx: SlotLeasesCtx;
   readonly #held = new Map<string, HeldLease>();
   /** Calls without a row. */
-  readonly #open = new OpenSet<LeasedSlot>();
+  readonly #open = new LiveList<LeasedSlot>();
   readonly #wantedAt = new Map<string, number>();
   readonly #asking = new Set<Promise<void>>();
   #timer: NodeJS.Timeout | null = null;

@@ -244,14 +244,14 @@ export function createStepResults(db: Db): StepResults {
 }
 
 /** Step results that are being stored, by step id. */
-export type AnswersAhead = ReadonlyMap<string, StepScope>;
+export type UncommittedResults = ReadonlyMap<string, StepScope>;
 
 export function toAnswer(output: Json, costUsd: number): StepScope {
   return { status: 'succeeded', cost_usd: costUsd, output };
 }
 
 /** Overlays the results with answers that are being stored. */
-export function withAnswers(results: StepResults, answers: AnswersAhead): StepResults {
+export function withAnswers(results: StepResults, answers: UncommittedResults): StepResults {
   return {
     ...results,
     scopeOf: async (runId, mentions) => {

@@ -3,7 +3,7 @@
  * owners that have lost theirs. A renewal that hangs does not delay others.
  */
 import type { Logger } from 'pino';
-import { OpenSet } from '../../core/open-set.ts';
+import { LiveList } from '../../core/live-list.ts';
 import { within } from '../../core/pacing.ts';
 
 export interface LeaseRenewer<Hold> {
@@ -36,7 +36,7 @@ export function createLeaseRenewer<Hold>({
   retryMs,
   logger,
 }: LeaseRenewerOptions<Hold>): LeaseRenewer<Hold> {
-  const held = new OpenSet<Holding<Hold>>();
+  const held = new LiveList<Holding<Hold>>();
   const longestMs = Math.min(intervalMs, longestRenewalMs);
   const refuse = (): never => {
     throw new Error(`no answer within ${longestMs} ms`);
@@ -69,7 +69,7 @@ export function createLeaseRenewer<Hold>({
 }
 
 async function renewAll<Hold>(
-  held: OpenSet<Holding<Hold>>,
+  held: LiveList<Holding<Hold>>,
   { renew, idOf }: Pick<LeaseRenewerOptions<Hold>, 'renew' | 'idOf'>,
 ): Promise<void> {
   const now = held.entries();

@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino';
 import { RunEvent } from '../../contracts/event.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -38,7 +38,7 @@ const pageSize = 1_000;
 const mostQueued = 1_000;
 
 export function toRunEvent(row: NumberedEventRow): RunEvent {
-  return present(RunEvent, row);
+  return toWire(RunEvent, row);
 }
 
 /** Queues new events for their watchers. @returns whether there was one */

@@ -153,13 +153,13 @@ export async function findInputErrors(
   return declaredFields.filter((name) => !known.has(name)).map((name) => ({ pointer: `/${name}`, message }));
 }
 
-export interface PresentSpec extends InputSpec {
+export interface CurrentSpec extends InputSpec {
   readonly version: string;
 }
 
-export interface PresentSpecs {
+export interface CurrentSpecs {
   /** As a project sees the capability. Null while no instance has reported a spec. */
-  read(projectId: string, target: SpecTarget): Promise<PresentSpec | null>;
+  read(projectId: string, target: SpecTarget): Promise<CurrentSpec | null>;
 }
 
 export interface SpecDependencies {
@@ -169,7 +169,7 @@ export interface SpecDependencies {
 }
 
 /** Finds the input schema of a step's capability: of the first instance, or the last known one while there is none. */
-export function createPresentSpecs({ db, fleet, validator }: SpecDependencies): PresentSpecs {
+export function createCurrentSpecs({ db, fleet, validator }: SpecDependencies): CurrentSpecs {
   return {
     read: async (projectId, target) => {
       const { specs, arePresent } = await listPresentSpecs({ db, fleet }, projectId, target);

@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 import type { ServerCtx } from '../../context.ts';
 import { AuditEntry, type AuditQuery } from '../../contracts/access.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';
 import { type Caller, isOperator } from './caller.ts';
 
 function toEntry(row: AuditRow): AuditEntry {
-  return present(AuditEntry, { ...row, entry_id: row.entry });
+  return toWire(AuditEntry, { ...row, entry_id: row.entry });
 }
 
 /** Entries of one statement of an export. */

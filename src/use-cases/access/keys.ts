@@ -10,8 +10,8 @@
 import type { Config } from '../../config.ts';
 import type { Ctx } from '../../context.ts';
 import { Key, type KeyCreated, type KeyRequest, type KeyRevoked } from '../../contracts/access.ts';
-import { present } from '../../contracts/present.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import {
   findKeyOf,
   findLiveKey,
@@ -62,7 +62,7 @@ async function refuseErasing(trx: Db, projects: readonly string[]): Promise<void
 
 /** @param held the caller's projects */
 function toKey(row: KeyRow, held: readonly string[]): Key {
-  return present(Key, { ...row, projects: row.projects.filter((project) => held.includes(project)) });
+  return toWire(Key, { ...row, projects: row.projects.filter((project) => held.includes(project)) });
 }
 
 function endOf(wanted: string | undefined, parent: KeyRow): string | null {

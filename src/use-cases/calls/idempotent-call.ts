@@ -53,14 +53,14 @@ interface StoredProblem {
   readonly errors?: readonly ProblemItem[];
 }
 
-type KeyCtx = Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger' | 'answerKeeper'>;
+type KeyedCallCtx = Pick<ServerCtx, 'db' | 'keyRenewer' | 'logger' | 'answerKeeper'>;
 
 /**
  * @param work stores its answer itself, together with its cost, if it has one
  * @throws AppError `idempotency_key_reuse`, `idempotency_in_progress`, and what `work` throws
  */
 export async function callOnce(
-  ctx: KeyCtx,
+  ctx: KeyedCallCtx,
   { body_sha256, attemptKey, ...request }: KeyedRequest,
   work: (held: HeldKey) => Promise<ExecAnswer>,
 ): Promise<ExecOutcome> {
@@ -77,7 +77,7 @@ export async function callOnce(
 }
 
 async function workUnder(
-  { db, keyRenewer, logger, answerKeeper }: KeyCtx,
+  { db, keyRenewer, logger, answerKeeper }: KeyedCallCtx,
   hold: KeyHold,
   work: (held: HeldKey) => Promise<ExecAnswer>,
 ): Promise<ExecOutcome> {

@@ -17,7 +17,7 @@
 import type { Ctx } from '../../context.ts';
 import { Erasure } from '../../contracts/access.ts';
 import { erasureCounted } from '../../contracts/bounds.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { findOldestProject, projectExists } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -45,7 +45,7 @@ const notAsked = {
 async function toErasure(db: Db, projectId: string, row: ErasureRow): Promise<Erasure> {
   const isOpen = row.finished_at === null;
   const left = isOpen ? await countLeft(db, projectId, erasureCounted) : {};
-  return present(Erasure, { ...row, state: isOpen ? 'erasing' : 'erased', left });
+  return toWire(Erasure, { ...row, state: isOpen ? 'erasing' : 'erased', left });
 }
 
 async function refuseNeeded(trx: Db, { key_id, projects }: Caller, projectId: string): Promise<void> {

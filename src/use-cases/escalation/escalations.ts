@@ -27,8 +27,8 @@ import { ladderStarts } from './ladder/delivery.ts';
 import { openLadderOfJob } from './ladder/opening.ts';
 import { noEscalation } from './ladder/stored-ladder.ts';
 import { requireLevel } from './levels/model-question.ts';
-import { adviseOnce } from './once/advice.ts';
-import { executeOnce } from './once/execution.ts';
+import { adviseOnce } from './standalone/advice.ts';
+import { executeOnce } from './standalone/execution.ts';
 
 /** Shows an escalation as the API does. */
 function toEscalation(row: EscalationRow, web: WebLink): Escalation {

@@ -5,8 +5,8 @@
  */
 
 import { Budget, type BudgetRequest } from '../../contracts/money.ts';
-import { present } from '../../contracts/present.ts';
 import type { ReviewDecision } from '../../contracts/review.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { fromNanoUsd, limitOf, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -129,7 +129,7 @@ function toBudget(row: BudgetRow): Budget {
     { percent: 80, at: row.reached_80_at },
     { percent: 100, at: row.reached_100_at },
   ];
-  return present(Budget, {
+  return toWire(Budget, {
     ...row,
     daily_limit_usd: fromNanoUsd(BigInt(row.limit_nano ?? 0)),
     spent_usd: fromNanoUsd(BigInt(row.spent_nano)),

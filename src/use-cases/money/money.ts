@@ -14,7 +14,7 @@ import {
   LedgerEntry,
   type LedgerQuery,
 } from '../../contracts/money.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
 import {
   type CostPointRow,
@@ -111,7 +111,7 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
 function toEntry(row: LedgerRow): LedgerEntry {
   const { amount_nano, overrun_nano, day: window } = row;
   const overrun_usd = overrun_nano === null ? null : fromNanoUsd(BigInt(overrun_nano));
-  return present(LedgerEntry, {
+  return toWire(LedgerEntry, {
     ...row,
     window,
     amount_usd: fromNanoUsd(BigInt(amount_nano)),

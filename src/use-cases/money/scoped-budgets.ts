@@ -10,7 +10,7 @@ import {
   type ScopedBudgetRequest,
   type UserErased,
 } from '../../contracts/money.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { findExcess } from '../../core/money/scoped-budget.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -35,7 +35,7 @@ function toScopedBudget(row: ScopedBudgetRow): ScopedBudget {
     { percent: row.soft * 100, at: row.reached_80_at },
     { percent: 100, at: row.reached_100_at },
   ];
-  return present(ScopedBudget, {
+  return toWire(ScopedBudget, {
     ...row,
     limit_usd: fromNanoUsd(BigInt(row.limit_nano)),
     spent_usd: fromNanoUsd(BigInt(row.spent_nano)),

@@ -1,6 +1,6 @@
 /** An instance as the registry and the stream of a project show it. */
 import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { routedState } from '../../core/instance-states.ts';
 import { lastOverrunMs } from '../../core/money/overruns.ts';
 import { expectedSuccess } from '../../core/routing/estimate.ts';
@@ -55,7 +55,7 @@ function toOverruns({ overruns: total, overran }: InstanceRow) {
 
 /** @param viewer the project that looks at it */
 export function toInstance(row: InstanceRow, viewer: string): Instance {
-  return present(Instance, {
+  return toWire(Instance, {
     ...row,
     shared_with: shownShares(row, viewer),
     cost_model: toCostModel(row),

@@ -8,7 +8,7 @@
 
 import type { Ctx } from '../../context.ts';
 import { Publisher } from '../../contracts/capability.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { listProjects } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -23,7 +23,7 @@ import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { RegistryActor } from './deregistration.ts';
 
 function toPublisher(row: PublisherRow): Publisher {
-  return present(Publisher, row);
+  return toWire(Publisher, row);
 }
 
 async function requireKnown(db: Db, projects: readonly string[]): Promise<void> {

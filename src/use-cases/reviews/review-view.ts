@@ -3,9 +3,9 @@
  * decision.
  */
 
-import { present } from '../../contracts/present.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { Review, ReviewStanding, type ReviewSummary } from '../../contracts/review.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { actionsOf } from '../../core/review-actions.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
 import type { ListedReview } from '../../db/review/review-list.ts';
@@ -18,7 +18,7 @@ export function given<Value, Name extends string>(name: Name, value: Value | nul
 
 /** Shows the whole review. */
 export function toReview(row: ReviewRow): Review {
-  return present(Review, { ...row, actions: actionsOf(row) });
+  return toWire(Review, { ...row, actions: actionsOf(row) });
 }
 
 /** Shows a review in a list. */
@@ -54,7 +54,7 @@ function describe(row: ReviewRow, version: number | null): string {
 
 /** Shows the state of the review, without its subject. */
 export function standingOf(row: ReviewRow): ReviewStanding {
-  return present(ReviewStanding, row);
+  return toWire(ReviewStanding, row);
 }
 
 /** @param version in the request; null: any */

@@ -6,7 +6,7 @@
 import type { Ctx } from '../../context.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import { runOf, scopesOf } from '../../core/call/caller.ts';
-import type { Chosen, Missed } from '../../core/call/claim-search.ts';
+import type { Chosen, ClaimRefusal } from '../../core/call/claim-search.ts';
 import type { AttemptEnding } from '../../core/call/drive-call.ts';
 import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
 import type { ClaimEnd, ClaimedCall } from '../../core/call/types.ts';
@@ -51,7 +51,7 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
   };
 }
 
-export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | Missed;
+export type ClaimBestEnd = Exclude<ClaimEnd<Claimed>, { kind: 'none' }> | ClaimRefusal;
 
 /** A half-open breaker lets one call through, although others could take it. */
 export function isDueTrial({ request, instance }: Chosen): boolean {
@@ -206,7 +206,7 @@ export async function settleCall(
 ): Promise<boolean> {
   const { verdict } = ending.delivery;
   const end = toAttemptEnd({ request, claimed }, ending);
-  const isPatient = mayAnswerFirst(claimed.claim, verdict);
+  const isPatient = answersBeforeCommit(claimed.claim, verdict);
   if (verdict.trips) ctx.slotLeases.giveUp(claimed.instance.instance_id);
   const settling = claimed.slot?.end(end, isPatient) ?? writeEnd(ctx, claimed.claim, { end, isPatient });
   const { logger } = ctx;
@@ -273,6 +273,6 @@ function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdic
  * A direct call without an Idempotency-Key is answered before its end is written, because no answer is stored for it.
  * If the process dies in between, the lease ends the attempt, at the price of its whole reservation.
  */
-function mayAnswerFirst({ step, is_first }: Claim, { next }: Verdict): boolean {
+function answersBeforeCommit({ step, is_first }: Claim, { next }: Verdict): boolean {
   return step === null && is_first && next === 'succeeded';
 }

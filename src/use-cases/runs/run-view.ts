@@ -5,7 +5,6 @@
 
 import type { DecidedRoute } from '../../contracts/decision.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import { present } from '../../contracts/present.ts';
 import { type Run, RunSummary } from '../../contracts/run.ts';
 import {
   Attempt,
@@ -14,6 +13,7 @@ import {
   StepRevision,
   type StepState,
 } from '../../contracts/run-step.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import { kindFieldsOf } from '../../core/definition/step-settings.ts';
 import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
@@ -42,7 +42,7 @@ function toIso(time: Date | null): string | null {
 }
 
 export function toRunSummary(row: RunListRow): RunSummary {
-  return present(RunSummary, { ...row, ...wireFields(row) });
+  return toWire(RunSummary, { ...row, ...wireFields(row) });
 }
 
 const RunFields = RunSummary.omit({ step_counts: true, item_counts: true });
@@ -139,7 +139,7 @@ export function toRunStep(
 }
 
 export function toStepRevision(row: StepRevisionRow): StepRevision {
-  return present(StepRevision, row);
+  return toWire(StepRevision, row);
 }
 
 /** Lists each route once, and of each step only whether it is inline, so that a run of many steps stays short. */
@@ -174,7 +174,7 @@ export function toRun(row: RunDetailRow, steps: readonly RunStepRow[], web: WebP
   const byId = new Map(steps.map((step) => [step.step_id, step]));
   const show = (step: StepDefinition): RunStep => toRunStep(step, byId.get(step.id), row.versions);
   return {
-    ...present(RunFields, { ...row, ...wireFields(row) }),
+    ...toWire(RunFields, { ...row, ...wireFields(row) }),
     ...(row.started_by === null ? {} : { started_by: row.started_by }),
     ...cancelOf(row),
     ...(row.has_output ? { output: row.output } : {}),
@@ -203,7 +203,7 @@ export function newRunView(
     state: states.get(step.id) ?? 'pending',
   });
   return {
-    ...present(RunFields, { ...row, ...wireFields(row) }),
+    ...toWire(RunFields, { ...row, ...wireFields(row) }),
     ...(run.started_by === undefined ? {} : { started_by: { id: run.started_by } }),
     ...showDispatch(definition, run.dispatch ?? [], show),
     links: linksOf(run.run_id),
@@ -213,7 +213,7 @@ export function newRunView(
 export function toAttempt(row: AttemptRow): Attempt {
   const cost_usd = fromNanoUsd(BigInt(row.settled_nano ?? 0));
   const settled_usd = row.settled_nano === null ? null : cost_usd;
-  return present(Attempt, {
+  return toWire(Attempt, {
     ...row,
     cost_usd,
     decision: row.decision === null ? null : { ...row.decision, settled_usd },

@@ -74,7 +74,7 @@ interface TakenRun extends Submission {
 }
 
 /** Writes the run. */
-export async function takeRun(
+export async function writeRun(
   ctx: IntakeCtx,
   { projectId, request, idempotency, by }: SubmitOrder,
 ): Promise<TakenRun> {
@@ -99,7 +99,7 @@ export async function takeRun(
 
 /** Submits a run: writes its row, then delivers its start to Temporal. */
 export async function submitRun(ctx: SubmitCtx, order: SubmitOrder): Promise<Submission> {
-  const { run, replayed, start } = await takeRun(ctx, order);
+  const { run, replayed, start } = await writeRun(ctx, order);
   if (start !== null) void startNew(ctx, start);
   return { run, replayed };
 }
@@ -183,7 +183,7 @@ async function prepareAll(
 }
 
 /** Accepts or refuses each run separately, and writes all accepted ones in one transaction. */
-export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSubmission> {
+export async function writeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSubmission> {
   const { db, config } = ctx;
   const { projectId: project_id, idempotency, toProblem } = order;
   const intake = { project_id, mostOpen: config.OPEN_RUNS_PER_PROJECT };
@@ -211,7 +211,7 @@ export async function takeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSu
 }
 
 export async function submitRuns(ctx: SubmitCtx, order: BulkOrder): Promise<BulkSubmission> {
-  const submission = await takeRuns(ctx, order);
+  const submission = await writeRuns(ctx, order);
   if (submission.replayed) return submission;
   for (const { run_id } of submission.answer.items) {
     if (run_id !== undefined) void deliverSoon(ctx, runStarts, { run_id });

@@ -22,11 +22,11 @@ import type { StepKey } from '../../db/attempt/attempt.ts';
 import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readPause } from '../../db/run/run-control.ts';
-import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { endStep, type StoredStep } from '../../db/step/step.ts';
 import { holdStep, insertProgressNote } from '../../db/step/step-progress.ts';
 import type { CallRequest, CallSecrets } from '../../parts/calls/routed-call.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
-import type { AnswersAhead, StepResults } from '../../parts/definitions/step-results.ts';
+import type { StepResults, UncommittedResults } from '../../parts/definitions/step-results.ts';
 import { readEnd } from './step-end.ts';
 
 interface CallProgressLog {
@@ -131,14 +131,14 @@ export interface StepControl {
   /** When the step was first requested, Unix milliseconds. Default: now. */
   readonly askedAtMs?: number;
   /** Receives the step's state as its row was read. */
-  readonly onStanding?: (standing: StandingStep) => void;
+  readonly onStored?: (standing: StoredStep) => void;
   /** Set in a batch, which leaves retries to the queue. Default: the step came from the queue. */
   readonly batch?: UnitInBatch;
 }
 
 export interface UnitInBatch extends CallInBatch {
   /** The answers that the step depends on and that are being stored. */
-  readonly answers: AnswersAhead;
+  readonly answers: UncommittedResults;
 }
 
 /** B6: if the answers that its input was made of were not stored, nothing is written of a step. */

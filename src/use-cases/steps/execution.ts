@@ -20,7 +20,7 @@ import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readBudgetVersion } from '../../db/run/run.ts';
 import { readPause } from '../../db/run/run-control.ts';
-import { readStep, type StandingStep, storeValues } from '../../db/step/step.ts';
+import { readStep, type StoredStep, storeValues } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
 import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
@@ -74,7 +74,7 @@ interface AskedStep {
   readonly control: StepControl;
 }
 
-const goesOn: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
+const unfinishedKinds: ReadonlySet<string> = new Set(['waiting', 'retry', 'escalated']);
 
 /** Executes a step in its span. A step that a batch began and whose end was reported is not reported again. */
 async function executeInSpan(
@@ -86,14 +86,14 @@ async function executeInSpan(
   const { telemetry } = ctx;
   let startMs = control.askedAtMs ?? Date.now();
   let isTold = false;
-  const onStanding: StepControl['onStanding'] = (standing) => {
+  const onStanding: StepControl['onStored'] = (standing) => {
     startMs = Math.min(startMs, standing.started_at?.getTime() ?? startMs);
     isTold = request.again === true && endOf(standing) !== null;
   };
   const end = await telemetry.tracing.within(scopeOfStep(telemetry, context, key), () =>
-    executeUnit(ctx, unit, { request, control: { ...control, onStanding } }),
+    executeUnit(ctx, unit, { request, control: { ...control, onStored: onStanding } }),
   );
-  if (isTold || goesOn.has(end.kind)) return end;
+  if (isTold || unfinishedKinds.has(end.kind)) return end;
   const capability = step.kind === 'call' ? capabilityOf(step.definition) : null;
   const error = 'error' in end ? end.error.code : null;
   endStepSpan(telemetry, unit, { kind: step.kind, capability, startMs, state: end.kind, error });
@@ -112,7 +112,7 @@ async function executeUnit(
     return executeCall(ctx, unit, { request, control: left });
   }
   const standing = await readStep(db, unit.key);
-  if (standing !== undefined) control.onStanding?.(standing);
+  if (standing !== undefined) control.onStored?.(standing);
   if (standing !== undefined && standing.state !== 'waiting') return readEnd(db, unit.key);
   switch (unit.step.kind) {
     case 'run':
@@ -157,7 +157,7 @@ async function executeCall(
   const { escalates = false, resumed = false, again = false } = request;
   const mayHaveBegun = control.round > 1 || resumed || again;
   const standing = mayHaveBegun ? await readStep(db, key) : undefined;
-  if (standing !== undefined) control.onStanding?.(standing);
+  if (standing !== undefined) control.onStored?.(standing);
   const ended = standing === undefined ? null : endOf(standing);
   if (ended !== null) return ended; // before the choice: there may be no instance for it any more
   const known = control.batch === undefined ? results : withAnswers(results, control.batch.answers);
@@ -242,10 +242,7 @@ const heldRevision: StepExecution = {
 };
 
 /** A worker that was killed after the failure was stored left the step open; the call is not sent again. */
-function findHeldFailure(
-  { state, error }: StandingStep,
-  holds: (code: ErrorCode) => boolean,
-): Failure | null {
+function findHeldFailure({ state, error }: StoredStep, holds: (code: ErrorCode) => boolean): Failure | null {
   if (error === null) return null;
   return state === 'in_review' || (state === 'retrying' && holds(error.code as ErrorCode)) ? error : null;
 }

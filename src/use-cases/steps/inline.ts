@@ -82,7 +82,7 @@ function notBegun(): UnitProgress {
   return { state: 'left', answer: null, success: Promise.resolve(false), result: 'left' };
 }
 
-const goesOn: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeeded']);
+const unfinishedStates: ReadonlySet<UnitProgress['state']> = new Set(['answered', 'succeeded']);
 
 class InlineBatch {
   readonly #ctx: WorkerCtx;
@@ -135,7 +135,7 @@ class InlineBatch {
 
   #isDue(index: number): boolean {
     const { after = [] } = this.#request.units[index] as InlineUnit;
-    return after.map((before) => this.#unit(before).state).every((state) => goesOn.has(state));
+    return after.map((before) => this.#unit(before).state).every((state) => unfinishedStates.has(state));
   }
 
   #begin(index: number): void {

@@ -9,7 +9,7 @@ import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
 import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
-import { endStep, type StandingStep } from '../../db/step/step.ts';
+import { endStep, type StoredStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting, logStep } from '../../db/step/step-progress.ts';
 import { expireOverdueReviews } from '../reviews/delivery.ts';
 import { openReview } from '../reviews/opening.ts';
@@ -21,7 +21,7 @@ type Execution = StepExecution | WaitingStep;
 export async function executeReview(
   { db, results }: Pick<Ctx, 'db' | 'results'>,
   unit: StepUnit,
-  standing: StandingStep | undefined,
+  standing: StoredStep | undefined,
 ): Promise<Execution> {
   const { context, step, key } = unit;
   if (standing !== undefined) {

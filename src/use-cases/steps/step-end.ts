@@ -11,14 +11,14 @@ import type { StepExecution } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';
-import { endStep, readStep, type StandingStep } from '../../db/step/step.ts';
+import { endStep, readStep, type StoredStep } from '../../db/step/step.ts';
 import { recordChanges, type StepChange } from '../../db/step/step-progress.ts';
 import type { MediaLibrary } from '../../parts/media/media-library.ts';
 
 const takenOver: Failure = { code: 'contact_lost', message: 'a later attempt has taken over' };
 
 /** Reads the end of a step from its row; null while it is open. */
-export function endOf({ state, output, error }: StandingStep): StepExecution | null {
+export function endOf({ state, output, error }: StoredStep): StepExecution | null {
   switch (state) {
     case 'succeeded':
     case 'reused':

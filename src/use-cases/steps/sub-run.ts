@@ -20,7 +20,7 @@ import type { Db } from '../../db/connect.ts';
 import { findContinued, keepVersion, readVersion } from '../../db/run/rerun.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
-import type { StandingStep } from '../../db/step/step.ts';
+import type { StoredStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-progress.ts';
 import { AppError } from '../../errors/app-error.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
@@ -36,7 +36,7 @@ type Execution = StepExecution | WaitingStep;
 export async function executeSubRun(
   ctx: StepRunCtx,
   unit: StepUnit,
-  standing: StandingStep | undefined,
+  standing: StoredStep | undefined,
 ): Promise<Execution> {
   if (standing?.sub_run_id == null) return start(ctx, unit);
   const ended = await readRunEnd(ctx.db, standing.sub_run_id);

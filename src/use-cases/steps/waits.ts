@@ -38,7 +38,7 @@ import { isRegistered } from '../../db/instance/capability-name.ts';
 import { hasRoomFor } from '../../db/money/budget.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { queueCall, readQueuedCall } from '../../db/step/call-line.ts';
-import { readStep, type StandingStep } from '../../db/step/step.ts';
+import { readStep, type StoredStep } from '../../db/step/step.ts';
 import { answerStep, isUnderWay, keepWaiting } from '../../db/step/step-progress.ts';
 import { budgetScopeOf, openReview } from '../reviews/opening.ts';
 import type { StepUnit } from '../run-data/evaluation.ts';
@@ -150,7 +150,7 @@ export type SlotTurn = { readonly isCalled: boolean } | { readonly failed: Failu
 export async function endSlotWait(
   { db, fleet }: LineCtx,
   { context, step, key }: Work,
-  standing: StandingStep | undefined,
+  standing: StoredStep | undefined,
 ): Promise<SlotTurn> {
   if (standing?.awaiting !== 'slot') return { isCalled: false };
   const { wait_left_ms } = standing;
@@ -309,7 +309,7 @@ export async function holdIfPaused(
 export async function executePause(
   db: Db,
   { step, key }: StepUnit,
-  standing: StandingStep | undefined,
+  standing: StoredStep | undefined,
 ): Promise<StepExecution | WaitingStep> {
   if (standing !== undefined) return endPause(db, key, standing);
   const for_ms = parseDuration(step.definition.wait ?? '0s');
@@ -321,7 +321,7 @@ export async function executePause(
 async function endPause(
   db: Db,
   key: StepKey,
-  { wait_until, wait_left_ms }: StandingStep,
+  { wait_until, wait_left_ms }: StoredStep,
 ): Promise<StepExecution | WaitingStep> {
   if ((wait_left_ms ?? 0) > 0) return { kind: 'waiting', awaiting: 'time', until: wait_until, ref: null };
   await answerStep(db, key, { state: 'succeeded', output: null, data: {} });

@@ -4,7 +4,7 @@
 import { isIP } from 'node:net';
 import type { AddressPolicy } from '../../clients/address-policy.ts';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import { present } from '../../contracts/present.ts';
+import { toWire } from '../../contracts/to-wire.ts';
 import {
   Webhook,
   type WebhookCreated,
@@ -59,11 +59,11 @@ function checkWebhookUrl(policy: AddressPolicy, text: string): string {
 const mostWebhooks = 20;
 
 function toWebhook(row: WebhookRow): Webhook {
-  return present(Webhook, row);
+  return toWire(Webhook, row);
 }
 
 function toDelivery(row: WebhookDeliveryRow): WebhookDelivery {
-  return present(WebhookDelivery, row);
+  return toWire(WebhookDelivery, row);
 }
 
 function refuseUnknown(id: string): AppError {

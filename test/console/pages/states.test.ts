@@ -1,7 +1,7 @@
 /** The first screen of a run's page in twelve conditions: the condition, its cause, its cost, and the next button. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
-import { conditionOfRun } from '../../../src/core/run/condition.ts';
+import { conditionOfRun } from '../../../src/core/run/run-status.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
 import { waitFor } from '../../support/wait.ts';
 import type { OpenPage } from '../support/browser.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ClaimSearch, type Missed, searchInstance } from '../../../src/core/call/claim-search.ts';
+import { type ClaimRefusal, ClaimSearch, searchInstance } from '../../../src/core/call/claim-search.ts';
 import type { InstanceSnapshot } from '../../../src/core/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
 
@@ -8,7 +8,7 @@ type Found = { readonly kind: 'claimed'; readonly id: string };
 interface Setting {
   readonly instances: readonly InstanceSnapshot[];
   /** How claims end, by instance, one after the other; then it is claimed. */
-  readonly misses?: Readonly<Record<string, readonly Missed[]>>;
+  readonly misses?: Readonly<Record<string, readonly ClaimRefusal[]>>;
   readonly unfit?: readonly string[];
 }
 

@@ -9,7 +9,7 @@ import { deliverSoon } from '../../../src/parts/delivery/deliveries.ts';
 import type { Idempotency } from '../../../src/use-cases/idempotency.ts';
 import { storeDefinition } from '../../../src/use-cases/pipelines/pipelines.ts';
 import { type RunToStart, runStarts, startNew } from '../../../src/use-cases/runs/delivery.ts';
-import { takeRun, takeRuns } from '../../../src/use-cases/runs/submission.ts';
+import { writeRun, writeRuns } from '../../../src/use-cases/runs/submission.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
@@ -23,7 +23,7 @@ const intake = anIntakeCtx(db, { fleet: aFleet(fleet), mostOpen: 1_000 });
 
 /** With what would be told to Temporal; null: it waits its turn, or was taken before. */
 async function submit(projectId: string, request: RunRequest, idempotency: Idempotency | null) {
-  return takeRun(intake, { projectId, request, idempotency });
+  return writeRun(intake, { projectId, request, idempotency });
 }
 
 const definition: PipelineDefinition = {
@@ -106,7 +106,7 @@ test('five hundred runs in bulk are written by as many statements as two', async
   const submitMany = async (count: number): Promise<string[]> => {
     const requests = Array.from({ length: count }, (_, n) => ({ pipeline: 'stored', job: { n } }));
     const order = { projectId: project, requests, idempotency: null, toProblem: () => expect.unreachable() };
-    const [made, { answer }] = await statementsOf(() => takeRuns(intake, order));
+    const [made, { answer }] = await statementsOf(() => writeRuns(intake, order));
     expect(answer.items.map(({ status }) => status)).toEqual(Array(count).fill(202));
     return made;
   };

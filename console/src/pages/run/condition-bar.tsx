@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
-import type { RunCondition } from '../../../../src/core/run/condition.ts';
+import type { RunCondition } from '../../../../src/core/run/run-status.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { controlRun } from '../../api/runs.ts';
 import { Icon } from '../../shared/icon.tsx';

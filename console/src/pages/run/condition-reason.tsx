@@ -4,7 +4,7 @@ import type { ReactElement, ReactNode } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
 import type { RunStep } from '../../../../src/contracts/run-step.ts';
 import { resolveStepSettings } from '../../../../src/core/definition/step-settings.ts';
-import { conditionOfRun, type RunCondition, toSentence } from '../../../../src/core/run/condition.ts';
+import { conditionOfRun, type RunCondition, toSentence } from '../../../../src/core/run/run-status.ts';
 import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
 import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { failedItemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';

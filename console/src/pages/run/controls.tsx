@@ -1,6 +1,6 @@
 import { type ReactElement, useState } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
-import type { RunCondition } from '../../../../src/core/run/condition.ts';
+import type { RunCondition } from '../../../../src/core/run/run-status.ts';
 import { type AskedControl, controlRun } from '../../api/runs.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';

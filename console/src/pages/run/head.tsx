@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement, ReactNode } from 'react';
 import type { Run } from '../../../../src/contracts/run.ts';
-import { conditionOfRun } from '../../../../src/core/run/condition.ts';
+import { conditionOfRun } from '../../../../src/core/run/run-status.ts';
 import { useServerAway } from '../../live/live.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';

@@ -4,7 +4,7 @@ import type { RunStep, RunStepItem, StepDetail } from '../../../../src/contracts
 import { countedErrors } from '../../../../src/core/call/judge.ts';
 import { backoffMs, type RetrySettings } from '../../../../src/core/call/retry.ts';
 import { parseDuration } from '../../../../src/core/duration.ts';
-import type { ConditionKind, RunCondition } from '../../../../src/core/run/condition.ts';
+import type { ConditionKind, RunCondition } from '../../../../src/core/run/run-status.ts';
 import { formatClock, formatDuration } from '../../shared/format.ts';
 
 /** The action for a condition: the button beside it. */

@@ -1,5 +1,5 @@
 import type { ReactElement } from 'react';
-import { conditionOfRun, toSentence } from '../../../../src/core/run/condition.ts';
+import { conditionOfRun, toSentence } from '../../../../src/core/run/run-status.ts';
 import { isShortened } from '../../json/json-model.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { CopyButton } from '../../shared/copy-button.tsx';

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import type { RunSummary } from '../../../../src/contracts/run.ts';
-import { conditionOfRun } from '../../../../src/core/run/condition.ts';
+import { conditionOfRun } from '../../../../src/core/run/run-status.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { linkClass, tableClass } from '../../shared/parts.tsx';

@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactElement, Suspense, useState } from 'react';
 import type { Schedule } from '../../../../src/contracts/schedule.ts';
-import { conditionOfRun } from '../../../../src/core/run/condition.ts';
+import { conditionOfRun } from '../../../../src/core/run/run-status.ts';
 import { runsQuery } from '../../api/runs.ts';
 import { deleteSchedule, schedulesQuery, switchSchedule } from '../../api/schedules.ts';
 import { Ago } from '../../shared/ago.tsx';

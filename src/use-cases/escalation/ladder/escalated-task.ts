@@ -20,7 +20,7 @@ import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
 import { AppError } from '../../../errors/app-error.ts';
-import { type PresentSpec, specTargetOf } from '../../../parts/fleet/specs.ts';
+import { type CurrentSpec, specTargetOf } from '../../../parts/fleet/specs.ts';
 import { budgetScopeOf } from '../../reviews/opening.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
@@ -31,7 +31,7 @@ export interface EscalatedTask extends CorrectionTask {
   readonly definition: StepDefinition;
   /** The priority of its calls. */
   readonly priority: Priority;
-  readonly spec: PresentSpec | null;
+  readonly spec: CurrentSpec | null;
   readonly signals: readonly string[];
   /** The last error of the history. */
   readonly error: string | null;

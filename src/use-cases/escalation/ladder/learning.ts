@@ -22,7 +22,7 @@ import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, findLeader } from '../../../db/escalation/escalation.ts';
 import { noteLeader } from '../../../db/escalation/escalation-transition.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
-import type { PresentSpec } from '../../../parts/fleet/specs.ts';
+import type { CurrentSpec } from '../../../parts/fleet/specs.ts';
 import { type Learning, learnSkill } from '../../skills/learning.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';
 
@@ -111,7 +111,7 @@ interface Success {
   readonly signals: readonly string[];
   /** The input of a step that worked; undefined for a job without a step. */
   readonly input: Json | undefined;
-  readonly spec: PresentSpec | null;
+  readonly spec: CurrentSpec | null;
 }
 
 /** @returns the skill's id; null when there is nothing general to learn */

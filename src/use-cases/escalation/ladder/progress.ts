@@ -29,7 +29,7 @@ import { cancelEscalationReviews } from '../../../db/review/review-delivery.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
 import { endStep, readStep } from '../../../db/step/step.ts';
 import { holdStep, logStep } from '../../../db/step/step-progress.ts';
-import type { PresentSpec } from '../../../parts/fleet/specs.ts';
+import type { CurrentSpec } from '../../../parts/fleet/specs.ts';
 import { type OpenedReview, openReview, reopenReview } from '../../reviews/opening.ts';
 import { stepOf as compiledStepOf } from '../../run-data/evaluation.ts';
 import { learnFromDecision } from '../../skills/decided-repairs.ts';
@@ -87,7 +87,7 @@ async function tellTransition(
 export interface Progress extends LadderTransition {
   /** The job's signals; default: the row's. */
   readonly signals?: readonly string[];
-  readonly spec?: PresentSpec | null;
+  readonly spec?: CurrentSpec | null;
   /** Runs in the same transaction. */
   readonly also?: (trx: Db) => Promise<void>;
 }

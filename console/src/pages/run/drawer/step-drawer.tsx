@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, type ReactNode, Suspense, useState } from 'react';
 import type { Run } from '../../../../../src/contracts/run.ts';
 import type { StepDetail } from '../../../../../src/contracts/run-step.ts';
-import { conditionOfStep } from '../../../../../src/core/run/condition.ts';
+import { conditionOfStep } from '../../../../../src/core/run/run-status.ts';
 import { stepQuery } from '../../../api/runs.ts';
 import { describeKind, lookOfNode } from '../../../graph/node-model.ts';
 import { PanelBoundary } from '../../../layout/broken-page.tsx';

@@ -18,7 +18,7 @@ import { isPlainObject } from '../core/json/values.ts';
 import type { Redactor } from '../core/secrets/redaction.ts';
 import type { LineFilter } from './send-request.ts';
 
-export interface ToldListener {
+export interface LineListener {
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
   /** Default: lines are read and left out. */
   readonly log?: CallLog | undefined;
@@ -78,7 +78,7 @@ interface LineReader {
 }
 
 function createLineReader(
-  { onProgress, log, onDelta, redactor }: ToldListener,
+  { onProgress, log, onDelta, redactor }: LineListener,
   now: () => number,
 ): LineReader {
   const isAllowed = createLogAllowance();
@@ -165,7 +165,7 @@ function createAnswerLines(skip: (line: Buffer) => Buffer): AnswerLines {
 
 /** @param mostBytes of lines that tell something */
 export function createToldLines(
-  listener: ToldListener,
+  listener: LineListener,
   mostBytes = mostToldBytes,
   now = (): number => performance.now(),
 ): ToldLines {

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type OpenEntry, OpenSet } from '../../src/core/open-set.ts';
+import { LiveList, type OpenEntry } from '../../src/core/live-list.ts';
 
 test('has the members that were added and not removed, whatever comes and goes', () => {
   const act = fc.oneof(fc.constant<'add'>('add'), fc.nat(20));
   fc.assert(
     fc.property(fc.array(act, { maxLength: 100 }), (acts) => {
-      const open = new OpenSet<number>();
+      const open = new LiveList<number>();
       const added: OpenEntry<number>[] = [];
       const expected = new Set<number>();
       for (const [at, kind] of acts.entries()) {
@@ -25,7 +25,7 @@ test('has the members that were added and not removed, whatever comes and goes',
 });
 
 test('members may leave while it is read', () => {
-  const open = new OpenSet<string>();
+  const open = new LiveList<string>();
   for (const member of ['a', 'b', 'c']) open.add(member);
   const seen: string[] = [];
   for (const entry of open.entries()) {

@@ -7,7 +7,7 @@ import {
   conditionOfStep,
   type RunCondition,
   toSentence,
-} from '../../../src/core/run/condition.ts';
+} from '../../../src/core/run/run-status.ts';
 
 type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'budget' | 'items' | 'error' | 'review' | 'budget'>;
 

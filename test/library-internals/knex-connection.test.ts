@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { discardConnection, readPoolState } from '../../src/unsupported.ts';
+import { discardConnection, readPoolState } from '../../src/library-internals.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

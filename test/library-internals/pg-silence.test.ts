@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import { endWhenSilent } from '../../src/unsupported.ts';
+import { endWhenSilent } from '../../src/library-internals.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 let proxy: TcpProxy;

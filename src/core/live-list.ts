@@ -11,7 +11,7 @@ export interface OpenEntry<Member> {
   place: number;
 }
 
-export class OpenSet<Member> {
+export class LiveList<Member> {
   readonly #entries: OpenEntry<Member>[] = [];
 
   get size(): number {

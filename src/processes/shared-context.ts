@@ -28,6 +28,7 @@ import { noTelemetry, type OpenSpan, type Telemetry } from '../core/telemetry/te
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
+import { readPoolState } from '../library-internals.ts';
 import { createKeyBuckets } from '../parts/access/key-rates.ts';
 import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../parts/calls/breakers.ts';
@@ -42,7 +43,7 @@ import { createStepResults } from '../parts/definitions/step-results.ts';
 import { createLeaseRenewer } from '../parts/delivery/lease-renewer.ts';
 import { createFleetPoller } from '../parts/fleet/fleet-poller.ts';
 import { createProbing } from '../parts/fleet/probing.ts';
-import { createPresentSpecs, createSchemaValidator } from '../parts/fleet/specs.ts';
+import { createCurrentSpecs, createSchemaValidator } from '../parts/fleet/specs.ts';
 import { createSpeedRecorder } from '../parts/fleet/speed-recorder.ts';
 import { createDirectMedia } from '../parts/media/direct-media.ts';
 import { createMediaLibrary } from '../parts/media/media-library.ts';
@@ -50,7 +51,6 @@ import { createOwnMedia } from '../parts/media/own-media.ts';
 import { Parts, together } from '../parts/part.ts';
 import { createSkillMatcher } from '../parts/skill-matcher.ts';
 import { createSchemaVetter } from '../schemas/schema-vetter.ts';
-import { readPoolState } from '../unsupported.ts';
 import { logAudits } from '../use-cases/access/audit.ts';
 import { vetInstance } from '../use-cases/registry/vetting.ts';
 import { createCallCapability } from '../use-cases/routing/call.ts';
@@ -167,10 +167,14 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
   };
 }
 
-export type Foundation = Awaited<ReturnType<typeof createFoundation>>;
+export type SharedContext = Awaited<ReturnType<typeof createSharedContext>>;
 
 /** Makes the context that server and worker share. */
-export async function createFoundation(config: Config, logger: Logger, telemetry: Telemetry = noTelemetry) {
+export async function createSharedContext(
+  config: Config,
+  logger: Logger,
+  telemetry: Telemetry = noTelemetry,
+) {
   await migrate(config.DATABASE_URL);
   const parts = new Parts();
   const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
@@ -186,7 +190,7 @@ export async function createFoundation(config: Config, logger: Logger, telemetry
     ...own,
     ...routing,
     slotLeases: parts.add(createSlotLeases({ ...base, ...routing })),
-    specs: createPresentSpecs({ db, fleet: routing.fleet, validator: routing.validator }),
+    specs: createCurrentSpecs({ db, fleet: routing.fleet, validator: routing.validator }),
     skillMatcher: createSkillMatcher({ db }),
     contexts: createRunContexts(db),
     results: createStepResults(db),

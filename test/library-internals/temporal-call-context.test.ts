@@ -1,6 +1,6 @@
 import { Connection } from '@temporalio/client';
 import { afterAll, expect, test } from 'vitest';
-import { disableCallContext } from '../../src/unsupported.ts';
+import { disableCallContext } from '../../src/library-internals.ts';
 
 const connection = Connection.lazy({ address: '127.0.0.1:1' });
 afterAll(() => connection.close());

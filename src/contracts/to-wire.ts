@@ -22,7 +22,7 @@ function wireValue(value: unknown): unknown {
   return value instanceof Date ? value.toISOString() : value;
 }
 
-export function present<Schema extends z.ZodObject>(
+export function toWire<Schema extends z.ZodObject>(
   schema: Schema,
   row: Presentable<z.output<Schema>>,
 ): z.output<Schema> {
