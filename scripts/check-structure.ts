@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { checkClockClaims } from './structure/check-clock-claims.ts';
 import { checkFolders, checkShards, checkTotals, countTotals, type Total } from './structure/check-files.ts';
-import { checkDeclarations, checkFunctionLength, checkParameters } from './structure/check-functions.ts';
+import { checkDeclarations, checkFunctionLength } from './structure/check-functions.ts';
 import { checkLayers, checkOneWay } from './structure/check-layers.ts';
 import { checkLocks } from './structure/check-locks.ts';
 import { checkOwnerPackages } from './structure/check-owner-packages.ts';
@@ -32,7 +32,6 @@ const violations = [
   ...checkOneWay(product),
   ...checkCircles(product),
   ...checkFunctionLength(product),
-  ...checkParameters(product),
   ...checkLocks(product),
   ...checkTypeNames(product),
   ...checkDeclarations(all),

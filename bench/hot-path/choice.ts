@@ -89,7 +89,7 @@ function chooseOnce(loads: readonly Load[], random: Random): number {
       const changed = fleet[random.below(fleet.length)];
       if (changed !== undefined) changed.held = random.below(5);
       const choice = choose(fleet, request, choices++);
-      explainChoice('dec_1', request, choice, choice.best?.isFull === false);
+      explainChoice(request, choice, { decision_id: 'dec_1', chosen: choice.best?.isFull === false });
     }
   }
   return choices;

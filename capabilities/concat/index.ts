@@ -10,8 +10,7 @@ import { type Clip, joinClips } from './filter-graph.ts';
 
 async function readClip(
   tools: MediaTools,
-  path: string,
-  reference: string,
+  { path, reference }: { readonly path: string; readonly reference: string },
   signal: AbortSignal,
 ): Promise<Clip> {
   const facts = await probeMedia(tools, path, signal);
@@ -43,7 +42,7 @@ export const capability = defineCapability({
     for (const { media_store_path } of clips) {
       const path = await media.download(media_store_path);
       paths.push(path);
-      read.push(await readClip(tools, path, media_store_path, signal));
+      read.push(await readClip(tools, { path, reference: media_store_path }, signal));
     }
     const [first, ...others] = read;
     if (first === undefined) throw new Error('there are no clips');

@@ -4,7 +4,6 @@ import { lineOf, listOuter, type Source, type Violation } from './source.ts';
 const mostLines = 40;
 /** What is mostly markup is as long as what it shows. */
 const mostMarkupLines = 80;
-const mostParameters = 3;
 
 type Named = ts.Node & { readonly name?: ts.Node };
 
@@ -27,8 +26,6 @@ function lengthOf(tree: ts.SourceFile, node: ts.Node): number {
   return tree.getLineAndCharacterOfPosition(node.getEnd()).line - start + 1;
 }
 
-const known = new WeakMap<Source, readonly ts.FunctionLikeDeclaration[]>();
-
 function findFunctions({ tree }: Source): ts.FunctionLikeDeclaration[] {
   const found: ts.FunctionLikeDeclaration[] = [];
   const visit = (node: ts.Node): void => {
@@ -41,17 +38,14 @@ function findFunctions({ tree }: Source): ts.FunctionLikeDeclaration[] {
   return found;
 }
 
-function listFunctions(source: Source): readonly ts.FunctionLikeDeclaration[] {
-  const functions = known.get(source) ?? findFunctions(source);
-  known.set(source, functions);
-  return functions;
-}
-
-/** A function has at most 40 lines, from its first to its closing one; 80 where it is markup. */
+/**
+ * A function has at most 40 lines, from its first to its closing one; 80 where it is markup. Biome's own rule counts no
+ * line that begins with a closing brace, and no getter.
+ */
 export function checkFunctionLength(sources: readonly Source[]): Violation[] {
   return sources.flatMap((source) => {
     const most = source.file.endsWith('.tsx') ? mostMarkupLines : mostLines;
-    return listFunctions(source).flatMap((node) => {
+    return findFunctions(source).flatMap((node) => {
       const lines = lengthOf(source.tree, node);
       if (lines <= most) return [];
       const name = nameOf(node, source);
@@ -62,22 +56,6 @@ export function checkFunctionLength(sources: readonly Source[]): Violation[] {
       };
     });
   });
-}
-
-/** A function has at most three parameters; what needs more takes one object. */
-export function checkParameters(sources: readonly Source[]): Violation[] {
-  return sources.flatMap((source) =>
-    listFunctions(source).flatMap((node) => {
-      const { length } = node.parameters;
-      if (length <= mostParameters) return [];
-      const name = nameOf(node, source);
-      return {
-        rule: 'parameters',
-        subject: `${source.file} ${name}`,
-        message: `${source.file}:${lineOf(source, node)} ${name} has ${length} parameters, at most ${mostParameters} allowed; take one object`,
-      };
-    }),
-  );
 }
 
 function isUntypedFunction(declaration: ts.VariableDeclaration): boolean {

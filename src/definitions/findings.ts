@@ -161,11 +161,15 @@ export function readDefinitionIssue(issue: ShapeIssue, root: SourceNode, text: s
 /** The keys whose strings are templates. */
 const templateKeys: ReadonlySet<string> = new Set(['input', 'items', 'key', 'output', 'set', 'when']);
 
-function readValueIssue(
-  issue: ShapeIssue,
-  { pointer, node, text }: { readonly pointer: string; readonly node: SourceNode; readonly text: string },
-): ShapeFinding {
-  if (issue.code === 'invalid_type') return readWrongType(issue, pointer, node, text);
+interface IssueOrigin {
+  readonly pointer: string;
+  readonly node: SourceNode;
+  readonly text: string;
+}
+
+function readValueIssue(issue: ShapeIssue, origin: IssueOrigin): ShapeFinding {
+  const { pointer, node } = origin;
+  if (issue.code === 'invalid_type') return readWrongType(issue, origin);
   if (issue.code === 'invalid_value') return readWrongValue(issue, pointer, node.value);
   return { code: 'value_invalid', pointer, message: messageOfIssue(issue) };
 }
@@ -215,9 +219,7 @@ const typeNames: Readonly<Record<string, string>> = {
 
 function readWrongType(
   issue: Extract<ShapeIssue, { code: 'invalid_type' }>,
-  pointer: string,
-  { value, start, end }: SourceNode,
-  text: string,
+  { pointer, node: { value, start, end }, text }: IssueOrigin,
 ): ShapeFinding {
   const expected = typeNames[issue.expected] ?? `a ${issue.expected}`;
   const seen = jsonTypeOf(value) ?? 'nothing';

@@ -259,7 +259,7 @@ function take(
     timeoutMs,
     reserved,
     risk,
-    decision: explainChoice('', request, choice, true),
+    decision: explainChoice(request, choice, { decision_id: '', chosen: true }),
   };
 }
 

@@ -42,11 +42,9 @@ type Issue = z.core.$ZodIssue;
 
 function problem(
   pointer: string,
-  code: string,
-  message: string,
-  suggestion?: string | undefined,
+  fault: Pick<UnplacedFinding, 'code' | 'message' | 'suggestion'>,
 ): UnplacedFinding {
-  return { severity: 'error', pointer, code, message, suggestion };
+  return { severity: 'error', pointer, ...fault };
 }
 
 function toFindings(issue: Issue): UnplacedFinding[] {
@@ -60,19 +58,18 @@ function toFindings(issue: Issue): UnplacedFinding[] {
       .flatMap((one) => toFindings({ ...one, path: [...issue.path, ...one.path] }));
   if (issue.code === 'invalid_value') {
     const allowed = issue.values.map(String);
-    return [problem(pointer, 'value_invalid', `expected one of ${allowed.join(', ')}`)];
+    return [problem(pointer, { code: 'value_invalid', message: `expected one of ${allowed.join(', ')}` })];
   }
-  return [problem(pointer, 'value_invalid', issue.message)];
+  return [problem(pointer, { code: 'value_invalid', message: issue.message })];
 }
 
 function unknownKey(path: Issue['path'], pointer: string, key: string): UnplacedFinding {
   const known = knownKeys(Mocks, path);
-  return problem(
-    extendPointer(pointer, key),
-    'key_unknown',
-    describeUnknownKey(key, known),
-    createNameSuggester(known)(key),
-  );
+  return problem(extendPointer(pointer, key), {
+    code: 'key_unknown',
+    message: describeUnknownKey(key, known),
+    suggestion: createNameSuggester(known)(key),
+  });
 }
 
 /** Faults that the contract cannot express: in expressions and schemas. */
@@ -87,7 +84,8 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
         return [];
       } catch (error) {
         if (!(error instanceof SchemaRefused)) throw error;
-        return [problem(`${pointer}/${side}`, 'schema_invalid', `no usable JSON Schema: ${error.message}`)];
+        const message = `no usable JSON Schema: ${error.message}`;
+        return [problem(`${pointer}/${side}`, { code: 'schema_invalid', message })];
       }
     });
     const prices = [mock, ...(mock.instances ?? [])].flatMap(({ cost_model }, at) =>
@@ -99,7 +97,7 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
       ...prices,
       ...schemas,
       ...errors.map(({ code, pointer: at, offset, message, suggestion }) => ({
-        ...problem(at, code, message, suggestion),
+        ...problem(at, { code, message, suggestion }),
         offset,
       })),
     ];
@@ -109,7 +107,7 @@ function findFaults({ capabilities = {} }: Mocks): UnplacedFinding[] {
 /** @param pointer of the capability or instance */
 function findPriceFaults(cost_model: CostModel, pointer: string): UnplacedFinding[] {
   return findCostFaults({ cost_model, settle: 'reported' }).map(({ field, message }) =>
-    problem(`${pointer}/cost_model/${field}`, 'value_invalid', message),
+    problem(`${pointer}/cost_model/${field}`, { code: 'value_invalid', message }),
   );
 }
 

@@ -57,6 +57,7 @@ const defaultClock = '2026-01-01T00:00:00Z';
  * @param definition without a finding of severity `error`
  * @throws MockFault when the mocks lack something that the run needs
  */
+// biome-ignore lint/complexity/useMaxParams: every mock run has the first three, few have options
 export async function runLocally(
   definition: PipelineDefinition,
   job: JsonObject,

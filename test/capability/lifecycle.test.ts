@@ -162,7 +162,7 @@ describe('a process', () => {
 
 async function freePort(): Promise<number> {
   const server = createServer();
-  const port = await bindServer(server, '127.0.0.1', 0);
+  const port = await bindServer(server, { host: '127.0.0.1', port: 0 });
   server.close();
   await once(server, 'close');
   return port;
@@ -171,11 +171,15 @@ async function freePort(): Promise<number> {
 describe('bind', () => {
   it('goes on to the next port when one is taken, and says when all are', async () => {
     const [first, second] = [createServer(), createServer()];
-    const taken = await bindServer(first, '127.0.0.1', 0);
+    const taken = await bindServer(first, { host: '127.0.0.1', port: 0 });
     const free = await freePort();
-    expect(await bindServer(second, '127.0.0.1', undefined, [taken, free])).toBe(free);
-    await expect(bindServer(createServer(), '127.0.0.1', undefined, [taken])).rejects.toThrow(/8100 to 8200/);
-    await expect(bindServer(createServer(), '127.0.0.1', taken)).rejects.toThrow(`port ${taken}`);
+    expect(await bindServer(second, { host: '127.0.0.1', port: undefined }, [taken, free])).toBe(free);
+    await expect(bindServer(createServer(), { host: '127.0.0.1', port: undefined }, [taken])).rejects.toThrow(
+      /8100 to 8200/,
+    );
+    await expect(bindServer(createServer(), { host: '127.0.0.1', port: taken })).rejects.toThrow(
+      `port ${taken}`,
+    );
     first.close();
     second.close();
   });

@@ -24,7 +24,7 @@ async function lint(files: Record<string, string>): Promise<string> {
     await writeFile(join(folder, file), text);
   }
   return new Promise((done) => {
-    execFile(biome, ['lint', 'src'], { cwd: folder }, (error, _stdout, stderr) =>
+    execFile(biome, ['lint', '--error-on-warnings', '.'], { cwd: folder }, (error, _stdout, stderr) =>
       done(error === null ? '' : stderr),
     );
   });
@@ -63,4 +63,20 @@ test('files that import one another are refused, types too', async () => {
     'src/b.ts': "import type { A } from './a.ts';\n\nexport interface B {\n  readonly a: A | null;\n}\n",
   };
   expect(await lint(types)).toContain('This import is part of a cycle');
+});
+
+test.each([
+  ['a function', 'export function f(a: 1, b: 1, c: 1, d: 1): number {\n  return a + b + c + d;\n}\n'],
+  ['an arrow', 'export const f = (a: 1, b: 1, c: 1, d: 1): number => a + b + c + d;\n'],
+  ['a type of functions', 'export type F = (a: 1, b: 1, c: 1, d: 1) => void;\n'],
+])('%s has at most three parameters', async (_, text) => {
+  expect(await lint({ 'src/a.ts': text })).toContain('4 parameters, but only 3');
+  expect(await lint({ 'src/a.ts': text.replace(', d: 1', '').replace(' + d', '') })).toBe('');
+  expect(await lint({ 'test/a.ts': text })).toBe('');
+});
+
+test('an exception that is not needed fails', async () => {
+  const unneeded =
+    '// biome-ignore lint/complexity/useMaxParams: two\nexport const f = (a: 1): number => a;\n';
+  expect(await lint({ 'src/a.ts': unneeded })).toContain('suppression');
 });

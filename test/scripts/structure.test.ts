@@ -4,11 +4,7 @@ import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { checkClockClaims } from '../../scripts/structure/check-clock-claims.ts';
 import { checkFolders, checkShards, checkTotals } from '../../scripts/structure/check-files.ts';
-import {
-  checkDeclarations,
-  checkFunctionLength,
-  checkParameters,
-} from '../../scripts/structure/check-functions.ts';
+import { checkDeclarations, checkFunctionLength } from '../../scripts/structure/check-functions.ts';
 import { checkLayers, checkOneWay } from '../../scripts/structure/check-layers.ts';
 import { checkLocks } from '../../scripts/structure/check-locks.ts';
 import { checkOwnerPackages } from '../../scripts/structure/check-owner-packages.ts';
@@ -143,12 +139,6 @@ describe('functions', () => {
       'src/a.ts arrow',
       'src/a.ts constructor',
     ]);
-  });
-
-  test('four parameters are too many, three are not, and types of functions are not functions', () => {
-    const text =
-      'function three(a, b, c) {}\nfunction four(a, b, c, d) {}\ntype Four = (a: 1, b: 2, c: 3, d: 4) => void;';
-    expect(subjectsOf(checkParameters, { 'src/a.ts': text })).toEqual(['src/a.ts four']);
   });
 
   test('a function at the top of a file is a declaration, or has a declared type', () => {

@@ -50,7 +50,7 @@ export function chooseWith(known: KnownChoice, change: WhatIfChange): Decision {
     bounds: changeBounds(known.request.bounds, change),
   };
   const choice = choose(instances, request, known.seed);
-  return explainChoice('what-if', request, choice, choice.best?.isFull === false);
+  return explainChoice(request, choice, { decision_id: 'what-if', chosen: choice.best?.isFull === false });
 }
 
 /** The instance that would get the call: `null` when there is none. */

@@ -157,7 +157,7 @@ const restarts = { firstMs: 500, mostMs: 30_000, livedMs: 60_000 };
 /** A port that is free now; the program binds it a moment later. */
 async function findPort(host: string, port: number | undefined): Promise<number> {
   const server = createServer();
-  const found = await bindServer(server, host, port);
+  const found = await bindServer(server, { host, port });
   await new Promise((resolve) => server.close(resolve));
   return found;
 }

@@ -70,10 +70,16 @@ export function describeFault(error: unknown): string {
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }
 
+interface RouterMessage {
+  readonly body: object;
+  /** After which the router has not answered. */
+  readonly limitMs: number;
+}
+
 function createRouterClient(routerUrl: string, token: string): RouterClient {
   const base = `${withoutEndSlashes(routerUrl)}/v1/capabilities`;
 
-  const call = async (method: string, url: string, body: object, limitMs: number): Promise<void> => {
+  const call = async (method: string, url: string, { body, limitMs }: RouterMessage): Promise<void> => {
     const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
     const signal = AbortSignal.timeout(limitMs);
     const request = { method, headers, body: JSON.stringify(body), redirect: 'error', signal } as const;
@@ -92,11 +98,15 @@ function createRouterClient(routerUrl: string, token: string): RouterClient {
       const always = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
       const body = { ...always, warm_up, shared_with };
       const sent = settle === 'reported' ? { ...body, settle } : body;
-      return call('POST', base, sent, timeoutMs.register);
+      return call('POST', base, { body: sent, limitMs: timeoutMs.register });
     },
     heartbeat: (name, endpoint, queue_depth) =>
-      call('POST', `${base}/${name}/heartbeat`, { endpoint, queue_depth }, timeoutMs.heartbeat),
-    deregister: (name, endpoint) => call('DELETE', `${base}/${name}`, { endpoint }, timeoutMs.deregister),
+      call('POST', `${base}/${name}/heartbeat`, {
+        body: { endpoint, queue_depth },
+        limitMs: timeoutMs.heartbeat,
+      }),
+    deregister: (name, endpoint) =>
+      call('DELETE', `${base}/${name}`, { body: { endpoint }, limitMs: timeoutMs.deregister }),
   };
 }
 

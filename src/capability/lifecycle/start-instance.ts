@@ -53,8 +53,7 @@ function shuffledPorts(): number[] {
 /** @throws Error when the given port, or every port of the range, is taken */
 export async function bindServer(
   server: Server,
-  host: string,
-  port: number | undefined,
+  { host, port }: { readonly host: string; readonly port: number | undefined },
   candidates: readonly number[] = shuffledPorts(),
 ): Promise<number> {
   for (const candidate of port === undefined ? candidates : [port]) {
@@ -171,7 +170,7 @@ async function bind(capability: Capability, cacheDir: string, options: InstanceO
   const own = localAddress(settings.HOST, 0);
   const names = [own, settings.ADVERTISE_URL ?? own].map((url) => new URL(url).hostname);
   const server = createInstanceServer(capability, { transfer, cacheDir, log: print, bodyLimits, names });
-  const port = await bindServer(server.http, settings.HOST, settings.PORT);
+  const port = await bindServer(server.http, { host: settings.HOST, port: settings.PORT });
   const local = localAddress(settings.HOST, port);
   print(`4/8 bind: listening on ${local}`);
   return { server, local, endpoint: withoutEndSlashes(settings.ADVERTISE_URL ?? local) };

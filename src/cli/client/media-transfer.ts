@@ -158,15 +158,14 @@ function readDigest(header: string | null): string | undefined {
 async function saveTo(
   body: Readable,
   meter: Transform,
-  target: string,
-  expected: string | undefined,
+  { target, digest }: { readonly target: string; readonly digest: string | undefined },
 ): Promise<void> {
   const partial = `${target}.${process.pid}.part`;
   const hash = createHash('sha256');
   meter.on('data', (chunk: Buffer) => hash.update(chunk));
   try {
     await pipeline(body, meter, createWriteStream(partial, { flags: 'wx' }));
-    if (expected !== undefined && hash.digest('base64') !== expected) {
+    if (digest !== undefined && hash.digest('base64') !== digest) {
       throw new UnreachableError(`what arrived for ${target} is not what the server stores; try again`);
     }
     await rename(partial, target);
@@ -208,7 +207,7 @@ export async function downloadMedia(session: Session, from: MediaPath, target: s
     const meter = createMeter(target, size, shell.stderr);
     const body = Readable.from(response.body ?? []);
     if (target === '-') await pipeline(body, meter, shell.stdout, { end: false });
-    else await saveTo(body, meter, target, digest);
+    else await saveTo(body, meter, { target, digest });
   } catch (thrown) {
     throw toDownloadError(client.connection.url, target, thrown);
   }

@@ -86,7 +86,7 @@ Example:
     const { value, text } = await validateSource(session, { target: file, source, strict: strict === true });
     if (json) print.json(text);
     else {
-      showFindings(session, value.findings, source, 'line');
+      showFindings(session, { findings: value.findings, source }, 'line');
       const verdict = value.valid ? print.style.green('✓ valid') : print.style.red('✗ not valid');
       const steps = value.graph?.steps.length;
       const size = steps === undefined ? [] : [steps === 1 ? '1 step' : `${steps} steps`];
@@ -106,7 +106,7 @@ export const registerSubmitCommand = procedure('submit', {
     const source = await readSource(file, shell.stdin);
     const { value, text } = await storePipeline(session, source);
     if (json) return print.json(text);
-    showFindings(session, value.warnings, source, 'remark');
+    showFindings(session, { findings: value.warnings, source }, 'remark');
     print.line(`${print.style.green('✓ stored')}  ${value.pipeline}@${value.version}  ${value.digest}`);
   },
 });

@@ -84,15 +84,16 @@ function example(file: string): string {
 }
 
 type ExampleFiles = Readonly<Record<string, string>>;
-/** @returns the exit code */
-type Scenario = (
-  session: Session,
-  files: ExampleFiles,
-  stack: StackFile,
-  signal: AbortSignal,
-) => Promise<number>;
 
-const runExample: Scenario = async (session, files, info) => {
+interface Stage {
+  readonly files: ExampleFiles;
+  readonly info: StackFile;
+}
+
+/** @returns the exit code */
+type Scenario = (session: Session, stage: Stage, signal: AbortSignal) => Promise<number>;
+
+const runExample: Scenario = async (session, { files, info }) => {
   const body = await prepareRun(session, {
     target: example('pipeline.yaml'),
     job: example('job.json'),
@@ -106,7 +107,7 @@ const runExample: Scenario = async (session, files, info) => {
   return code;
 };
 
-const learn: Scenario = async (session, files, info, signal) => {
+const learn: Scenario = async (session, { files, info }, signal) => {
   const { showLearning } = await import('./learning.ts');
   try {
     const holds = await showLearning(session, files, signal);
@@ -168,7 +169,7 @@ function runDemo(name: string, options: DemoOptions, shell: Shell): Promise<void
     const session = await openSession({ url: info.api_url, key: info.api_key }, shell);
     const play = scenarios[name] ?? runExample;
     const files = await makeMedia(session, dirname(file));
-    shell.exitWith(await play(session, files, info, signal));
+    shell.exitWith(await play(session, { files, info }, signal));
     if (options.exit) return;
     session.print.line('Ctrl-C stops everything.');
     await untilAborted(signal);

@@ -166,8 +166,7 @@ async function typeCommand({ client, print, shell }: Session, words: readonly st
 async function run(
   session: Session,
   files: LessonFiles,
-  signal: AbortSignal,
-  onEvent: EventListener,
+  { signal, onEvent }: { readonly signal: AbortSignal; readonly onEvent: EventListener },
 ): Promise<Run> {
   const { client, print, shell } = session;
   const labels = { demo: 'learning' };
@@ -197,22 +196,24 @@ async function runWithPerson(session: Session, files: LessonFiles, signal: Abort
   let review = '';
   let isOtherThrough = false;
   let wasAsked = false;
-  const ended = await run(session, files, signal, async (event) => {
+  const onEvent: EventListener = async (event) => {
     if (event.type === 'step.in_review') review = readFacts(event).review_id ?? '';
     if (event.type === 'step.succeeded' && event.step_id === other) isOtherThrough = true;
     if (review === '' || !isOtherThrough || wasAsked) return;
     wasAsked = true;
     await typeCommand(session, ['review', 'show', review]);
     await typeCommand(session, ['review', 'edit', review, '--set', correction]);
-  });
+  };
+  const ended = await run(session, files, { signal, onEvent });
   return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
 }
 
 async function runAlone(session: Session, files: LessonFiles, signal: AbortSignal): Promise<DemoRun> {
   let wasAsked = false;
-  const ended = await run(session, files, signal, (event) => {
+  const onEvent: EventListener = (event) => {
     wasAsked ||= event.type === 'step.in_review';
-  });
+  };
+  const ended = await run(session, files, { signal, onEvent });
   return { run: ended, wasAsked, escalation: await readLadder(session, ended) };
 }
 

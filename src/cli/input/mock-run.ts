@@ -69,8 +69,10 @@ function showDifferences(print: Printer, differences: readonly Difference[]): vo
 function showMockRun(
   print: Printer,
   { pipeline, version }: PipelineDefinition,
-  result: LocalResult,
-  differences: readonly Difference[] | null,
+  {
+    result,
+    differences,
+  }: { readonly result: LocalResult; readonly differences: readonly Difference[] | null },
 ): void {
   const { style } = print;
   const head = [formatOutcome(result, print), `${style.bold(pipeline)}@${version}`];
@@ -120,14 +122,16 @@ async function readMocksFile(path: string, shell: Shell, print: Printer): Promis
   return mocks;
 }
 
-async function readPipelineFile(
-  target: string,
-  mocks: Mocks,
-  pipelines: readonly PipelineDefinition[],
-  shell: Shell,
+interface Surroundings {
+  readonly mocks: Mocks;
+  readonly pipelines: readonly PipelineDefinition[];
+}
+
+function readPipelineFile(
+  source: SourceFile,
+  { mocks, pipelines }: Surroundings,
   print: Printer,
-): Promise<PipelineDefinition> {
-  const source = await readSource(target, shell.stdin);
+): PipelineDefinition {
   const { definition, findings } = preparePipeline(source, mocks, pipelines);
   if (definition === null) throw refuseFindings(print, source, findings);
   renderFindings(findings, source, print).forEach(print.remark);
@@ -170,8 +174,7 @@ function exitCodeOf({ outcome }: LocalResult): number {
 async function run(
   definition: PipelineDefinition,
   job: JsonObject,
-  mocks: Mocks,
-  pipelines: readonly PipelineDefinition[],
+  { mocks, pipelines }: Surroundings,
 ): Promise<LocalResult> {
   try {
     return await runLocally(definition, job, mocks, { pipelines });
@@ -187,14 +190,15 @@ export async function runWithMocks(given: MockRunArguments, shell: Shell): Promi
   const mock = await findMocks(given);
   const mocks = await readMocksFile(mock, shell, print);
   const pipelines = await readSubPipelines({ target, mock }, mocks, shell);
-  const definition = await readPipelineFile(target, mocks, pipelines, shell, print);
+  const source = await readSource(target, shell.stdin);
+  const definition = readPipelineFile(source, { mocks, pipelines }, print);
   const job = (given.job === undefined ? (mocks.job ?? {}) : await readJob({ shell }, given)) as JsonObject;
-  const result = await run(definition, job, mocks, pipelines);
+  const result = await run(definition, job, { mocks, pipelines });
   const differences = mocks.expect === undefined ? null : findDifferences(mocks.expect, result);
   if (given.json === true) {
     const shown = differences === null ? result : { ...result, differences };
     print.json(writeJson(shown, 2));
-  } else showMockRun(print, definition, result, differences);
+  } else showMockRun(print, definition, { result, differences });
   if (differences === null) return shell.exitWith(exitCodeOf(result));
   if (differences.length > 0) shell.exitWith(exitCodes.failed);
 }

@@ -53,8 +53,7 @@ export async function validateSource(
 /** Prints to stdout for `validate`; to stderr where the findings are not the result. */
 export function showFindings(
   { print }: Session,
-  findings: Validation['findings'],
-  source: SourceFile,
+  { findings, source }: { readonly findings: Validation['findings']; readonly source: SourceFile },
   to: 'line' | 'remark',
 ): void {
   renderFindings(findings, source, print).forEach(print[to]);
@@ -84,7 +83,7 @@ function isObject(value: unknown): value is RequestFields {
 async function readDefinition(session: Session, target: string): Promise<PipelineChoice> {
   const source = await readSource(target, session.shell.stdin);
   const { value, beside } = await validateSource(session, { target, source, strict: false });
-  if (!value.valid || !session.json) showFindings(session, value.findings, source, 'remark');
+  if (!value.valid || !session.json) showFindings(session, { findings: value.findings, source }, 'remark');
   if (!value.valid) {
     const detail = `${source.name} has ${countFindings(value.findings)}`;
     throw new ProblemError({ status: 422, code: 'definition_invalid', detail, errors: [] });

@@ -33,8 +33,7 @@ function cutAround(line: string, column: number, room: number): { text: string; 
 
 function renderExcerpt(
   source: string,
-  line: number,
-  column: number | undefined,
+  { line, column }: { readonly line: number; readonly column: number | undefined },
   layout: FindingLayout,
 ): string[] {
   const { style, width } = layout;
@@ -56,7 +55,7 @@ function renderFinding(finding: Finding, source: SourceFile, layout: FindingLayo
   const place = [source.name, line, column].filter((part) => part !== undefined).join(':');
   const where = line === undefined && pointer !== '' ? ` (at ${pointer})` : '';
   const head = `${style.bold(place)} ${style[severityColours[severity]](severity)} ${code} ${message}${where}`;
-  const excerpt = line === undefined ? [] : renderExcerpt(source.text, line, column, layout);
+  const excerpt = line === undefined ? [] : renderExcerpt(source.text, { line, column }, layout);
   return suggestion === undefined
     ? [head, ...excerpt]
     : [head, ...excerpt, `${style.dim('      = ')}${suggestion}`];

@@ -78,8 +78,7 @@ function renderOperation(operation: ReviewProposal['patch'][number], input: Json
 }
 
 function renderProposal(
-  { source, note, patch }: ReviewProposal,
-  index: number,
+  { index, source, note, patch }: ReviewProposal & { readonly index: number },
   input: Json | undefined,
   style: Style,
 ): string[] {
@@ -106,7 +105,7 @@ function renderPayload({ kind, payload }: Pick<Review, 'kind' | 'payload'>, styl
     ...section(
       style,
       'proposals',
-      proposals.flatMap((proposal, index) => renderProposal(proposal, index, input, style)),
+      proposals.flatMap((proposal, index) => renderProposal({ ...proposal, index }, input, style)),
     ),
     ...section(
       style,

@@ -97,8 +97,7 @@ function parseEvent(data: string): RunEvent | undefined {
 /** One connection. Skips everything but events of the run (a snapshot, types of a newer server). */
 async function* readOnce(
   client: ApiClient,
-  runId: string,
-  after: number,
+  { runId, after }: { readonly runId: string; readonly after: number },
   signal: AbortSignal,
 ): AsyncGenerator<RunEvent> {
   const silence = new AbortController();
@@ -132,7 +131,7 @@ export async function* followEvents(
   let failures = 0;
   while (!signal.aborted) {
     try {
-      for await (const event of readOnce(client, runId, after, signal)) {
+      for await (const event of readOnce(client, { runId, after }, signal)) {
         if (failures > 0) onContact?.('back');
         failures = 0;
         after = event.seq;

@@ -62,7 +62,7 @@ export function explainMiss(
   { request, choice }: { readonly request: RouteRequest; readonly choice: Choice },
   { refusals, shortage }: Pick<LastChoice, 'refusals' | 'shortage'>,
 ): NoClaim & { readonly decision: Decision } {
-  const decision = explainChoice(id, request, choice, false);
+  const decision = explainChoice(request, choice, { decision_id: id, chosen: false });
   const { reason } = decision;
   const { nowMs, leftMs = null } = request;
   return { decision, ...explainNoClaim({ choice, reason, refusals, shortage, nowMs, leftMs }) };

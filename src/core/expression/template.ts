@@ -77,12 +77,8 @@ function compileValue(value: Json, place: ReadingPosition): TemplateNode {
     return value.includes(delimiters.open) ? compileString(value, place) : literal(value, place);
   if (typeof value !== 'object' || value === null) return literal(value, place);
   if (place.depth >= expressionLimits.nesting) {
-    return refuse(
-      value,
-      place,
-      'expression_limit',
-      `the value nests deeper than ${expressionLimits.nesting}`,
-    );
+    const message = `the value nests deeper than ${expressionLimits.nesting}`;
+    return refuse(value, place, { code: 'expression_limit', message });
   }
   if (isList(value)) {
     const items = value.map((item, index) => compileValue(item, below(place, index)));
@@ -97,17 +93,13 @@ function compileObject(value: JsonObject, place: ReadingPosition): TemplateNode 
   const keys = Object.keys(value);
   if (Object.hasOwn(value, '$literal')) {
     if (keys.length === 1) return literal(value.$literal ?? null, place);
-    return refuse(
-      value,
-      place,
-      'expression_syntax',
-      '$literal stands alone in its object, without other keys',
-    );
+    const message = '$literal stands alone in its object, without other keys';
+    return refuse(value, place, { code: 'expression_syntax', message });
   }
   const entries = keys.map((key) => {
     const at = below(place, key);
     const node = isForbiddenName(key)
-      ? refuse(null, at, 'name_forbidden', `the key ${key} is not allowed`)
+      ? refuse(null, at, { code: 'name_forbidden', message: `the key ${key} is not allowed` })
       : compileValue(value[key] ?? null, at);
     return [key, node] as const;
   });
@@ -125,20 +117,21 @@ function isKept(node: TemplateNode, value: Json | undefined): boolean {
   return node.kind === 'literal' && node.value === value;
 }
 
-function refuse(
-  value: Json,
-  place: ReadingPosition,
-  code: ExpressionErrorCode,
-  message: string,
-): TemplateNode {
-  place.reading.errors.push(new ExpressionSyntaxError({ code, pointer: place.pointer, offset: 0, message }));
+interface TemplateRefusal {
+  readonly code: ExpressionErrorCode;
+  readonly message: string;
+}
+
+function refuse(value: Json, place: ReadingPosition, refusal: TemplateRefusal): TemplateNode {
+  place.reading.errors.push(new ExpressionSyntaxError({ ...refusal, pointer: place.pointer, offset: 0 }));
   return literal(value, place);
 }
 
 function compileString(text: string, place: ReadingPosition): TemplateNode {
   const limit = expressionLimits.stringBytes;
   if (isLongerThanBytes(text, limit)) {
-    refuse(text, place, 'expression_limit', `a string with an expression has at most ${limit} bytes`);
+    const message = `a string with an expression has at most ${limit} bytes`;
+    refuse(text, place, { code: 'expression_limit', message });
     return unreadable(place);
   }
   try {

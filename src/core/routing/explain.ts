@@ -187,13 +187,12 @@ function listCandidates(
  * @returns a decision without amounts, because only the claim knows the reservation
  */
 export function explainChoice(
-  decisionId: string,
   request: RouteRequest,
   choice: Choice,
-  chosen: boolean,
+  { decision_id, chosen }: { readonly decision_id: string; readonly chosen: boolean },
 ): Decision {
   return {
-    decision_id: decisionId,
+    decision_id,
     chosen: chosen && choice.best !== null ? choice.best.instance.endpoint : null,
     reason: explain(choice, request, chosen),
     candidates: listCandidates(choice, request, chosen),

@@ -195,7 +195,8 @@ function convertMap(map: YAMLMap, place: NodePosition, walk: YamlWalk): SourceNo
     return { value: written, start, end };
   }
   const entries = new Map<string, SourceEntry>();
-  for (const pair of map.items) addEntry(pair, { ...place, start }, walk, entries);
+  const into = { place: { ...place, start }, entries };
+  for (const pair of map.items) addEntry(pair, into, walk);
   const value = Object.fromEntries([...entries].map(([key, { node }]) => [key, node.value]));
   return { value, start, end, entries };
 }
@@ -206,7 +207,12 @@ function isUnquotedExpression(map: YAMLMap): boolean {
   return map.flow === true && second === undefined && isMap(only?.key) && only.key.flow === true;
 }
 
-function addEntry(pair: Pair, place: NodePosition, walk: YamlWalk, entries: Map<string, SourceEntry>): void {
+interface OpenMap {
+  readonly place: NodePosition;
+  readonly entries: Map<string, SourceEntry>;
+}
+
+function addEntry(pair: Pair, { place, entries }: OpenMap, walk: YamlWalk): void {
   const [keyStart, keyEnd] = rangeOf(pair.key) ?? [place.start, place.start];
   const at = { ...place, start: keyStart };
   if (isScalar(pair.key) && pair.key.value === '<<' && pair.key.type === 'PLAIN') {

@@ -93,7 +93,10 @@ export function previewChoice(
     budget,
   );
   const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
-  const decision = explainChoice(newId('decision'), request, choice, choice.best?.isFull === false);
+  const decision = explainChoice(request, choice, {
+    decision_id: newId('decision'),
+    chosen: choice.best?.isFull === false,
+  });
   return { request, choice, decision };
 }
 

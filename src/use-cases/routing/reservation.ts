@@ -139,7 +139,7 @@ function toClaim(
   { reserved, risk, token, leaseMs }: Pick<ClaimedCall, 'reserved' | 'risk'> & ProcessLease,
 ): Claim {
   const attempt_id = newId('attempt');
-  const decision = explainChoice(decisionIdOf(attempt_id), request, choice, true);
+  const decision = explainChoice(request, choice, { decision_id: decisionIdOf(attempt_id), chosen: true });
   return {
     attempt_id,
     token,

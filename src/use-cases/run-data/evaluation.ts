@@ -31,6 +31,7 @@ interface OwnFields extends Pick<ExpressionScope, 'item' | 'index'> {
 type EvaluateInRun<Value> = (template: CompiledTemplate, scope: ExpressionScope, meter: Meter) => Value;
 
 /** Evaluates a template of a run. @param own the fields of an item, and the meter of several templates */
+// biome-ignore lint/complexity/useMaxParams: every template needs the first three, few need own fields
 export async function evaluateInRun<Value>(
   { context, results }: RunValues,
   template: CompiledTemplate,

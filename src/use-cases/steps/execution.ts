@@ -66,7 +66,7 @@ export async function executeStep(
   const unit: StepUnit = { context, step: stepOf(context, step_id), key };
   const end = await executeInSpan(ctx, unit, { request, control });
   const isEarly = end.kind === 'waiting' && request.resumed === true;
-  return isEarly ? waitForRest(ctx.db, key, end, control.remainingMs) : end;
+  return isEarly ? waitForRest(ctx.db, end, { key, remainingMs: control.remainingMs }) : end;
 }
 
 interface AskedStep {
@@ -231,7 +231,7 @@ export async function executeRevision(
   const wait = async (stop: CallStop) => (stop.isFull ? waitForSlot(ctx, unit, stop) : null);
   const open = { holds: () => true, wait, inLine, beginsStep: false };
   const end = await callForStep(ctx, { ...unit, ...resolved, ...open }, control);
-  return end.kind === 'waiting' ? waitForRest(db, key, end, control.remainingMs) : end;
+  return end.kind === 'waiting' ? waitForRest(db, end, { key, remainingMs: control.remainingMs }) : end;
 }
 
 /** The transition of the ladder is repeated, and held. */

@@ -253,9 +253,8 @@ const calledApartMs = 2_000;
 /** @param remainingMs the time in which a retry is possible at all */
 export async function waitForRest(
   db: Db,
-  key: StepKey,
   waiting: WaitingStep,
-  remainingMs: number,
+  { key, remainingMs }: { readonly key: StepKey; readonly remainingMs: number },
 ): Promise<StepExecution | WaitingStep> {
   if (waiting.until === null || waiting.awaiting === 'retry') return waiting;
   const { wait_left_ms = null } = (await readStep(db, key)) ?? {};

@@ -274,11 +274,17 @@ describe('a choice by the input', () => {
   it('explains the bound, and the fault that makes the rate hold', () => {
     const explainWith = (input: JsonObject, ceilingUsd: number | null) => {
       const request = aRequest({ bounds: boundsFor(input, model), ceilingUsd });
-      const { reason, candidates } = explainChoice('d', request, choose([model], request, 1), true);
+      const { reason, candidates } = explainChoice(request, choose([model], request, 1), {
+        decision_id: 'd',
+        chosen: true,
+      });
       return [reason, candidates[0]?.worst_case_usd, candidates[0]?.worst_case_fault];
     };
     const known = aRequest({ bounds: boundsFor(ask('x'), model) });
-    const [shown] = explainChoice('d', known, choose([model], known, 1), true).candidates;
+    const [shown] = explainChoice(known, choose([model], known, 1), {
+      decision_id: 'd',
+      chosen: true,
+    }).candidates;
     expect(shown).not.toHaveProperty('worst_case_fault');
     expect(explainWith(ask('x', 1_000), null)).toEqual([
       'http://10.0.0.1/model has the best price and time (about 0.0151 USD, done in about 1.0 s); this input costs at most 0.0151 USD',

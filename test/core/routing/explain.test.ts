@@ -12,7 +12,7 @@ interface Story {
 }
 
 function explain({ fleet, request = aRequest(), chosen = true }: Story) {
-  return explainChoice('dec_1', request, choose(fleet, request, 1), chosen);
+  return explainChoice(request, choose(fleet, request, 1), { decision_id: 'dec_1', chosen });
 }
 
 const full = anInstance('full', { held: 1 });
@@ -187,7 +187,7 @@ describe('explainChoice', () => {
     ['input_invalid', 'that refuse the input'],
   ] as const)('calls an instance with the verdict %s %s', (verdict, words) => {
     const choice = { ...choose([], aRequest(), 1), verdicts: new Map([[verdict, 3]]) };
-    const { reason } = explainChoice('dec_1', aRequest(), choice, false);
+    const { reason } = explainChoice(aRequest(), choice, { decision_id: 'dec_1', chosen: false });
     expect(reason).toBe(`no instance of upscale is possible: 3 ${words}`);
   });
 

@@ -163,7 +163,7 @@ async function runBulk(
 /** Options that only apply to a single run. */
 const ofOne = ['job', 'file', 'timeout'] as const;
 
-async function runMany(session: Session, target: string, bulk: string, options: RunGiven): Promise<void> {
+async function runMany(session: Session, bulk: string, options: RunGiven): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
   const { version, alias, priority, budget: budget_ceiling_usd, idempotencyKey, watch = false } = options;
@@ -171,6 +171,7 @@ async function runMany(session: Session, target: string, bulk: string, options: 
   const mark = watch ? (idempotencyKey ?? randomUUID().slice(0, 8)) : undefined;
   const labels = mark === undefined ? options.label : { ...options.label, bulk: mark };
   const request = { version, alias, priority, budget_ceiling_usd, labels };
+  const target = options['file|name'];
   const { started, refused } = await runBulk(session, { target, bulk, idempotencyKey, request });
   const code = mark === undefined || started === 0 ? exitCodes.ok : await watchMany(session, `bulk=${mark}`);
   session.shell.exitWith(code === exitCodes.ok && refused > 0 ? exitCodes.failed : code);
@@ -179,7 +180,7 @@ async function runMany(session: Session, target: string, bulk: string, options: 
 async function startRun(session: Session, options: RunGiven): Promise<void> {
   const { print, client, json } = session;
   const { 'file|name': target, bulk, timeout } = options;
-  if (bulk !== undefined) return runMany(session, target, bulk, options);
+  if (bulk !== undefined) return runMany(session, bulk, options);
   const body = await prepareRun(session, {
     ...options,
     target,

@@ -6,7 +6,7 @@ import type { Reference, TemplateReading } from '../../expression/template.ts';
 import { extendPointer } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
-import { type DefinitionFinding, type FindingCode, refuseExpression } from './finding.ts';
+import { type DefinitionFinding, refuseExpression } from './finding.ts';
 
 export function checkExpressions(
   definition: PipelineDefinition,
@@ -103,7 +103,7 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
   const { isPerItem = false, isBeforeRun = false } = context.place;
   if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
     const message = `${reference.root} has no value before a run; use job or run`;
-    return [problem(reference, 'root_unavailable', message)];
+    return [problem(reference, { code: 'root_unavailable', message })];
   }
   switch (reference.root) {
     case 'job':
@@ -116,11 +116,10 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
     case 'index':
       if (isPerItem) return [];
       return [
-        problem(
-          reference,
-          'root_unavailable',
-          `${reference.root} has a value only in the input of a step with for_each`,
-        ),
+        problem(reference, {
+          code: 'root_unavailable',
+          message: `${reference.root} has a value only in the input of a step with for_each`,
+        }),
       ];
   }
 }
@@ -128,15 +127,17 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
 function checkStepReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
   const [id] = reference.segments;
   if (typeof id !== 'string') {
-    return [problem(reference, 'step_unknown', 'steps is followed by the id of a step: steps.<id>.output')];
+    const message = 'steps is followed by the id of a step: steps.<id>.output';
+    return [problem(reference, { code: 'step_unknown', message })];
   }
   if (!context.known.has(id)) {
     const suggestion = context.suggestStep(id);
-    return [problem(reference, 'step_unknown', `there is no step ${id.slice(0, 64)}`, suggestion)];
+    const message = `there is no step ${id.slice(0, 64)}`;
+    return [problem(reference, { code: 'step_unknown', message, suggestion })];
   }
   const own =
     id === context.place.ownStep
-      ? [problem(reference, 'expression_own_step', `the step ${id} mentions itself`)]
+      ? [problem(reference, { code: 'expression_own_step', message: `the step ${id} mentions itself` })]
       : [];
   return [...own, ...checkField(reference, 1, stepFields)];
 }
@@ -149,7 +150,8 @@ function checkField(reference: Reference, position: number, allowed: readonly st
     field === undefined
       ? `${owner} is followed by one of ${allowed.join(', ')}`
       : `${formatPath(owner, [field]).slice(0, 200)} does not exist; ${owner} has ${allowed.join(', ')}`;
-  return [problem(reference, 'field_unknown', message, suggestField(field, allowed, owner))];
+  const suggestion = suggestField(field, allowed, owner);
+  return [problem(reference, { code: 'field_unknown', message, suggestion })];
 }
 
 function suggestField(field: unknown, allowed: readonly string[], owner: string): string | undefined {
@@ -163,9 +165,7 @@ function suggestField(field: unknown, allowed: readonly string[], owner: string)
 
 function problem(
   { pointer, offset }: Reference,
-  code: FindingCode,
-  message: string,
-  suggestion?: string,
+  fault: Pick<DefinitionFinding, 'code' | 'message' | 'suggestion'>,
 ): DefinitionFinding {
-  return { severity: 'error', code, pointer, offset, message, suggestion };
+  return { severity: 'error', pointer, offset, ...fault };
 }
