@@ -92,6 +92,7 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
     settled_nano: price,
     certainty: 'exact',
     duration_ms: 1,
+    asked_pause_ms: null,
     error: null,
     step_state: 'succeeded',
     output: undefined,

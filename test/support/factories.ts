@@ -171,6 +171,7 @@ export function anEnd(
     settled_nano: 0n,
     certainty: 'exact',
     duration_ms: 12.5,
+    asked_pause_ms: null,
     error: null,
     step_state: 'succeeded',
     output: { path: 'media://out.mp4' },

@@ -23,7 +23,7 @@ import { fromNanoUsd } from '../money/nano-usd.ts';
 import { settle } from '../money/reservation.ts';
 import { isExhausted, judgeOutcome } from './judge.ts';
 import type { CallOutcome } from './outcome.ts';
-import { backoffMs, longestRetryAfterMs, maxInstances, timeOf, uncountedDelay } from './retry.ts';
+import { backoffMs, longerPause, maxInstances, timeOf, uncountedDelay } from './retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
 
 export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
@@ -223,7 +223,7 @@ function comeBack(
     kind: 'retry',
     error: verdict.error as Failure,
     decision,
-    delayMs: Math.max(delayMs, Math.min(asked, longestRetryAfterMs)),
+    delayMs: longerPause(delayMs, asked),
     isFull: false,
     waitedMs,
   };

@@ -32,7 +32,12 @@ export const maxInstances = 3;
 export const longestWaitMs = 2_000;
 
 /** The longest pause that an instance may ask for. */
-export const longestRetryAfterMs = 60_000;
+const longestRetryAfterMs = 60_000;
+
+/** The pause before the next attempt, when the instance asked for one too. */
+export function longerPause(ownMs: number, askedMs: number): number {
+  return Math.max(ownMs, Math.min(askedMs, longestRetryAfterMs));
+}
 
 /** The shortest pause before a retry for a slot or an instance; longer only if the time is known. */
 export const shortestWaitMs = 500;

@@ -97,6 +97,8 @@ export interface AttemptEnd {
   readonly settled_nano: bigint;
   readonly certainty: 'exact' | 'estimated';
   readonly duration_ms: number;
+  /** The instance asked for it before the next attempt, ms; null: it did not. */
+  readonly asked_pause_ms: number | null;
   readonly error: Failure | null;
   /** The resulting state of the step. */
   readonly step_state: StepState;
@@ -159,6 +161,7 @@ function toEndRequest(end: AttemptEnd) {
     settled_nano: end.settled_nano.toString(),
     certainty: end.certainty,
     duration_ms: end.duration_ms,
+    asked_pause_ms: end.asked_pause_ms ?? undefined,
     error: end.error,
     step_state: end.step_state,
     keeps: end.keeps,
@@ -233,6 +236,8 @@ interface LastFailure {
   readonly is_counted: boolean;
   /** Counted failures of the call. */
   readonly counted: number;
+  /** The pause that the instance asked for, ms; 0: none. */
+  readonly asked_ms: number;
   /** Since it was stored, ms. */
   readonly age_ms: number;
 }
@@ -240,7 +245,7 @@ interface LastFailure {
 /** @returns undefined when the last attempt has not failed */
 export function readLastFailure(db: Db, key: string): Promise<LastFailure | undefined> {
   return query<LastFailure>(db).first(
-    `select counted as is_counted,
+    `select counted as is_counted, coalesce(asked_pause_ms, 0) as asked_ms,
        (select count(*)::int from attempt where key = ? and counted) as counted,
        (extract(epoch from clock_timestamp() - finished_at) * 1000)::float8 as age_ms
      from (select * from attempt where key = ? order by number desc limit 1) a

@@ -767,6 +767,7 @@ create table attempt (
   has_failed boolean not null default false, -- later attempts of the key go to other instances first
   error jsonb,
   duration_ms double precision,
+  asked_pause_ms double precision, -- the instance asked for it before the next attempt (Retry-After); null: it did not
   cached_from jsonb, -- of the state cached: the call whose result was taken
   saved_nano bigint, -- what that one had cost
   started_at timestamptz not null default clock_timestamp(),
@@ -851,7 +852,7 @@ create type claim_request as (
 );
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,
-  settled_nano bigint, certainty text, duration_ms double precision, error jsonb,
+  settled_nano bigint, certainty text, duration_ms double precision, asked_pause_ms double precision, error jsonb,
   run_id text, step_id text, item int, step_state text, event_data jsonb, keeps json
 );
 

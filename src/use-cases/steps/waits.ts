@@ -14,7 +14,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkerCtx } from '../../context.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';
 import type { Failure } from '../../contracts/primitives.ts';
-import { backoffMs, hasTimeFor, uncountedDelay } from '../../core/call/retry.ts';
+import { backoffMs, hasTimeFor, longerPause, uncountedDelay } from '../../core/call/retry.ts';
 import { toAbortSignal } from '../../core/cancellation.ts';
 import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
 import { parseDuration } from '../../core/duration.ts';
@@ -98,7 +98,8 @@ export async function waitForRetry(
   if (last === undefined) return null;
   const { retry } = resolveStepSettings(context.definition, step.definition);
   const [spacing, failures] = last.is_counted ? [retry, last.counted] : [uncountedDelay, round];
-  const delayMs = backoffMs(spacing, failures, Math.random()) - last.age_ms;
+  const pauseMs = longerPause(backoffMs(spacing, failures, Math.random()), last.asked_ms);
+  const delayMs = pauseMs - last.age_ms;
   if (delayMs <= 0 || !hasTimeFor(delayMs, remainingMs)) return null;
   return waitToRetry(delayMs, { leftMs: remainingMs - delayMs, rounds: round });
 }

@@ -179,15 +179,20 @@ it('what has to be tried again later is no failure: the queue goes on with it, a
 });
 
 it.each([
-  ['a counted one, in its process', 500, true, 10_000, '10s'],
-  ['one that does not count, in another process', 503, false, 500, '10ms'],
-  ['a counted one, in another process', 500, false, 9_000, '9s'],
+  ['a counted one, in its process', 500, null, true, 10_000, '10s'],
+  ['one that does not count, in another process', 503, null, false, 500, '10ms'],
+  ['a counted one, in another process', 500, null, false, 9_000, '9s'],
+  ['one that the instance asks for, in another process', 429, '7', false, 7_000, '10ms'],
+  ['one that the instance asks for, in its process', 503, '8', true, 8_000, '10ms'],
 ] as const)(
   'the pause after a failure that comes when the batch has reported is kept: %s',
-  async (_, status, isSame, pauseMs, initial) => {
+  async (_, status, retryAfter, isSame, pauseMs, initial) => {
     const open: (() => void)[] = [];
     const fail: Handler = (_exec, response) =>
-      void open.push(() => answer(response, status, { ok: false, error: 'broken' }));
+      void open.push(() => {
+        if (retryAfter !== null) response.setHeader('retry-after', retryAfter);
+        answer(response, status, { ok: false, error: 'broken' });
+      });
     const name = `late-${status}-${pauseMs}`;
     const { instance, run, batch } = await someSteps(name, fail, [{ retry: { max: 2, initial } }]);
     const worker = world.newWorker();
