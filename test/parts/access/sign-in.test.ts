@@ -35,7 +35,7 @@ test.each([
   [{ OIDC_GROUPS: '/nowhere.json' }, /OIDC_GROUPS: the file "\/nowhere.json" cannot be read/],
   [{ OIDC_GROUPS: '{"ops": ' }, /OIDC_GROUPS is not JSON/],
   [{ OIDC_GROUPS: '{}' }, /names no group/],
-  [{ OIDC_GROUPS: '{"ops": {"projects": ["*"]}}' }, /neither role nor scopes[\s\S]*at ops/],
+  [{ OIDC_GROUPS: '{"ops": {"projects": ["*"]}}' }, /neither a role nor scopes[\s\S]*at ops/],
   [{ OIDC_GROUPS: '{"ops": {"role": "king", "projects": ["*"]}}' }, /at ops\.role/],
   [{ OIDC_GROUPS: '{"ops": {"role": "admin", "projects": []}}' }, /at ops\.projects/],
 ] as const)('%j is refused in words', async (wrong, words) => {
