@@ -3,6 +3,7 @@
  * counts until a poll that began after it has been accepted, because that poll has counted it. Snapshots are kept and
  * changed in place, so that a choice reads them and copies nothing.
  */
+import { LRUCache } from 'lru-cache';
 import { evictedAfterMs, queueDepthMs } from '../../contracts/bounds.ts';
 import type { Fleet, FleetNow } from '../../core/call/claim-search.ts';
 import { isDeclaring } from '../../core/routing/call-bound.ts';
@@ -17,6 +18,9 @@ export interface ProjectFleet extends FleetNow {
   /** Keeps the calls that wait apart from those of other projects; null: its instances are those that serve all. */
   scopeOf(capability: string): string | null;
 }
+
+/** Projects whose view of the fleet is kept. */
+const mostViews = 1_000;
 
 export interface FleetView {
   /** The fleet of a project; null: of one that has no instance of its own. */
@@ -35,6 +39,8 @@ export interface FleetView {
   takeWanted(instanceId: string): boolean;
   /** How long ago the last accepted poll began. */
   ageMs(): number;
+  /** Whether any call of a step waits in a line. */
+  hasLines(): boolean;
   /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
   inLine(line: string, rank: number): number;
   /** Counts a call more in a line, until the next poll. */
@@ -104,6 +110,8 @@ export function createFleetView(): FleetView {
   let clock = { databaseMs: Date.now(), ownMs: performance.now() };
   let wanted = new Set<string>();
   let lines = new Map<string, Map<number, number>>();
+  /** A call asks several times. */
+  const views = new LRUCache<string, ProjectFleet>({ max: mostViews });
   const readAt = { begun: Number.NEGATIVE_INFINITY, accepted: Number.NEGATIVE_INFINITY };
 
   const accept = (row: FeedRow): void => {
@@ -147,13 +155,21 @@ export function createFleetView(): FleetView {
     fleets = named;
   };
   const nowMs = (): number => clock.databaseMs + performance.now() - clock.ownMs;
+  const seeAs = (projectId: string | null): ProjectFleet => ({
+    of: (capability) => fleets.get(capability)?.of(projectId) ?? noFleet,
+    scopeOf: (capability) => (fleets.get(capability)?.isOwn(projectId) ? projectId : null),
+    nowMs,
+  });
 
   return {
-    seenBy: (projectId) => ({
-      of: (capability) => fleets.get(capability)?.of(projectId) ?? noFleet,
-      scopeOf: (capability) => (fleets.get(capability)?.isOwn(projectId) ? projectId : null),
-      nowMs,
-    }),
+    seenBy: (projectId) => {
+      const name = projectId ?? '';
+      const known = views.get(name);
+      if (known !== undefined) return known;
+      const view = seeAs(projectId);
+      views.set(name, view);
+      return view;
+    },
     all: (capability) => fleets.get(capability)?.instances ?? [],
     find: (instanceId) => entries.get(instanceId)?.snapshot,
     nowMs,
@@ -183,6 +199,7 @@ export function createFleetView(): FleetView {
       count(entry);
     },
     takeWanted: (instanceId) => wanted.delete(instanceId),
+    hasLines: () => lines.size > 0,
     inLine: (line, rank) => {
       let calls = 0;
       for (const [own, count] of lines.get(line) ?? []) if (own <= rank) calls += count;

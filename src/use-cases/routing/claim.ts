@@ -73,6 +73,7 @@ export async function claimInstance(
 
 /** Calls of steps in the line of this call's route that go before it. */
 function countInLine({ fleet }: RoutingCtx, { projectId, route }: CallRequest): number {
+  if (!fleet.hasLines()) return 0;
   const scope = fleet.seenBy(projectId).scopeOf(route.capability);
   return fleet.inLine(lineOf({ ...route, scope }), rankOf(route.priority));
 }
