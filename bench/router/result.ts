@@ -140,9 +140,9 @@ function toBar(name: string, values: readonly number[], { is, limit }: Limit): B
 /** The most that p50 of one caller, and the least that calls per second, may be by Portkey's. */
 const gatewayBars: readonly (readonly [name: string, by: string, mostP50: number, leastRate: number])[] = [
   ['Capstan free', 'Portkey', 0.6, 4],
-  ['Capstan paid', 'Portkey', 1.6, 2.5],
+  ['Capstan paid', 'Portkey', 2.5, 2.5],
   ['chat: Capstan free', 'chat: Portkey', 1, 2],
-  ['chat: Capstan paid', 'chat: Portkey', 1.6, 2],
+  ['chat: Capstan paid', 'chat: Portkey', 2.5, 2],
   ['stream: Capstan free', 'stream: Portkey', 1, 2],
   ['stream: Capstan paid', 'stream: Portkey', 1, 2],
 ];
