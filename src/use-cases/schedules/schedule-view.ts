@@ -56,12 +56,12 @@ const viewMs = 2_000;
 
 /** A schedule that Temporal has forgotten is delivered again. */
 async function showOne(
-  { db, standing: ask }: ShowCtx,
+  { db, standing: ask, ms = viewMs }: ShowCtx,
   row: ScheduleRow,
   last: LastStartRow | undefined,
 ): Promise<Schedule> {
   if (!isDelivered(row)) return toSchedule(row, { standing: null, last });
-  const standing = await ask(row, viewMs).catch(() => undefined);
+  const standing = await ask(row, ms).catch(() => undefined);
   if (standing !== null) return toSchedule(row, { standing: standing ?? null, last });
   await markScheduleForgotten(db, row.schedule_id);
   return toSchedule({ ...row, delivered_version: 0 }, { standing: null, last });
@@ -70,6 +70,8 @@ async function showOne(
 interface ShowCtx {
   readonly db: Db;
   readonly standing: AskStanding;
+  /** How long each answer of Temporal is waited for. Default: as long as a view does. */
+  readonly ms?: number;
 }
 
 /** Shows each row with its last start, and whether Temporal has paused it. */

@@ -81,12 +81,14 @@ export async function requireSchedule(
   return row;
 }
 
-/** Shows the schedule as Temporal has it at this moment. */
+/** Shows the schedule as Temporal has it at this moment. @param ms how long it is waited for. Default: 2 s */
 export async function showFresh(
   { db, temporal: { schedules } }: ServerCtx,
   row: ScheduleRow,
+  ms?: number,
 ): Promise<Schedule> {
-  const [schedule] = await showSchedules({ db, standing: schedules.standing }, [row]);
+  const wait = ms === undefined ? {} : { ms };
+  const [schedule] = await showSchedules({ db, standing: schedules.standing, ...wait }, [row]);
   if (schedule === undefined) throw scheduleNotFound(row.schedule_id);
   return schedule;
 }

@@ -98,7 +98,7 @@ async function trigger(ctx: ServerCtx, order: TriggerOrder, keep: KeepAnswer): P
   const { db, config, telemetry } = ctx;
   const { project_id, schedule_id, by } = order;
   const row = await requireSchedule(ctx, order);
-  const schedule = await showFresh(ctx, row);
+  const schedule = await showFresh(ctx, row, deliveryMs); // a slow Temporal may know that it is paused
   refusePaused(schedule);
   const scheduled_at = toMoment(Date.now());
   const origin = { schedule_id, key_id: row.created_by, scheduled_at };
