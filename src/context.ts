@@ -109,6 +109,9 @@ export interface Ctx {
   readonly ownMedia: OwnMedia;
 }
 
+/** The parts of a process that a routed call needs. */
+export type RoutingCtx = Omit<Ctx, 'callCapability'>;
+
 /** The worker has these parts as well. */
 export interface WorkerCtx extends Ctx {
   /** Steps whose calls this process makes. */

@@ -9,7 +9,7 @@ import Koa, { type Context } from 'koa';
 import type { ServerCtx } from '../context.ts';
 import { within } from '../core/pacing.ts';
 import { AppError } from '../errors/app-error.ts';
-import { isStillValid } from '../use-cases/access/verified-keys.ts';
+import { isStillValid } from '../use-cases/access/identification.ts';
 import { sendAnswer } from './answer.ts';
 import { createAuthentication, refuseForeignOrigin, watchRevocations } from './authentication.ts';
 import { createReadBody, type ReadBody, type ReceivedBody } from './body.ts';

@@ -40,7 +40,14 @@ import { watchStarts } from '../use-cases/schedules/watch.ts';
 import { resealSecrets } from '../use-cases/secrets/secrets.ts';
 import { exportSharedGauges } from '../use-cases/telemetry/shared-gauges.ts';
 import { createWebhookDelivery } from '../use-cases/webhooks/delivery.ts';
-import { consoleUrlOf, createMedia, createTemporal, publicUrlOf, type Temporal } from './shared-context.ts';
+import {
+  addDatabase,
+  consoleUrlOf,
+  createMedia,
+  createTemporal,
+  publicUrlOf,
+  type Temporal,
+} from './shared-context.ts';
 
 type RetentionSettings = Pick<
   Config,
@@ -105,8 +112,7 @@ const sumsMs = 60_000;
 export function addMaintenance(ctx: ServerCtx, own: Parts, personChecks: PersonChecks | null): void {
   const { config, db, logger, media, telemetry } = ctx;
   const { metrics } = telemetry;
-  const sumsDb = connectDatabase(config.DATABASE_URL, 1, sumsMs);
-  own.add({ close: () => sumsDb.destroy() });
+  const sumsDb = addDatabase(own, config.DATABASE_URL, 1, sumsMs);
   const webhooks = own.add(createWebhookDelivery(ctx));
   const parts: DutyParts = {
     dueWork: createDueWork(ctx),

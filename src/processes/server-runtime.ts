@@ -1,4 +1,4 @@
-/** Wires the services behind the API, and sign-in if a provider is configured. */
+/** Wires the use cases behind the API, and sign-in if a provider is configured. */
 import type { Logger } from 'pino';
 import { createOpenIdProvider } from '../clients/openid-provider.ts';
 import { readTemporalAddress } from '../clients/temporal/connection.ts';
@@ -6,7 +6,6 @@ import { createWebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { ServerCtx } from '../context.ts';
 import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
-import { connectDatabase } from '../db/connect.ts';
 import { createSignIn, readSignInSettings, type SignIn } from '../parts/access/sign-in.ts';
 import { createVerifiedKeys } from '../parts/access/verified-keys.ts';
 import { createAdviceCache } from '../parts/cache/advice-cache.ts';
@@ -19,13 +18,14 @@ import { createEventFeed } from '../parts/feeds/event-feed.ts';
 import { createStreamFeed } from '../parts/feeds/stream-feed.ts';
 import { createHealthQuestions, databaseMs } from '../parts/health.ts';
 import { createAliasBook } from '../parts/model-aliases.ts';
-import { type Parts, together } from '../parts/part.ts';
+import type { Parts } from '../parts/part.ts';
 import { createStepSizes } from '../parts/step-sizes.ts';
 import type { WebPlaces } from '../parts/web-links.ts';
 import { createPersonChecks } from '../use-cases/access/person-session.ts';
 import { createRoundReader } from '../use-cases/stream/rounds.ts';
 import { addMaintenance } from './maintenance.ts';
 import {
+  addDatabase,
   consoleUrlOf,
   createSharedContext,
   createTemporal,
@@ -115,11 +115,10 @@ function connectAside(
   { DATABASE_URL, DATABASE_HISTORY_POOL }: Config,
   parts: Parts,
 ): Pick<Base, 'healthDb' | 'historyDb'> {
-  const healthDb = connectDatabase(DATABASE_URL, 1, databaseMs);
-  const historyDb = connectDatabase(DATABASE_URL, DATABASE_HISTORY_POOL);
-  const parting = [healthDb, historyDb].map((db) => ({ close: () => db.destroy() }));
-  parts.add(together(...parting));
-  return { healthDb, historyDb };
+  return {
+    healthDb: addDatabase(parts, DATABASE_URL, 1, databaseMs),
+    historyDb: addDatabase(parts, DATABASE_URL, DATABASE_HISTORY_POOL),
+  };
 }
 
 function createServerCtx(base: Base, signIn: SignIn | null): ServerCtx {

@@ -23,7 +23,7 @@ import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { createSchedules } from '../clients/temporal/schedules.ts';
 import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
-import type { Ctx } from '../context.ts';
+import type { Ctx, RoutingCtx } from '../context.ts';
 import { noTelemetry, type OpenSpan, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
@@ -54,7 +54,6 @@ import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { logAudits } from '../use-cases/access/audit.ts';
 import { vetInstance } from '../use-cases/registry/vetting.ts';
 import { createCallCapability } from '../use-cases/routing/call.ts';
-import type { RoutingCtx } from '../use-cases/routing/routed-call.ts';
 import { announceStarts } from '../use-cases/schedules/scheduled-runs.ts';
 import { createFreezeWatch, type FreezeWatch, longestFreezeMs } from './freeze-watch.ts';
 
@@ -96,6 +95,13 @@ function beginMetrics({ metrics }: Telemetry, db: Db): void {
       states.map(([state, value]) => ({ labels: { state }, value })),
     );
   });
+}
+
+/** Connects to the database until the process closes its parts. */
+export function addDatabase(parts: Parts, ...database: Parameters<typeof connectDatabase>): Db {
+  const db = connectDatabase(...database);
+  parts.add({ close: () => db.destroy() });
+  return db;
 }
 
 type ProcessParts = Pick<Ctx, 'config' | 'logger' | 'telemetry' | 'db'>;
@@ -177,8 +183,7 @@ export async function createSharedContext(
 ) {
   await migrate(config.DATABASE_URL);
   const parts = new Parts();
-  const db = connectDatabase(config.DATABASE_URL, config.DATABASE_POOL);
-  parts.add({ close: () => db.destroy() });
+  const db = addDatabase(parts, config.DATABASE_URL, config.DATABASE_POOL);
   beginMetrics(telemetry, db);
   logAudits(db, logger);
   const base: ProcessParts = { config, logger, telemetry, db };

@@ -1,5 +1,5 @@
 /**
- * The workflows, as a worker's sandbox loads them: once, before the first workflow (`runtime/bundle-workflows.ts`). No
+ * The workflows, as a worker's sandbox loads them: once, before the first workflow (`processes/bundle-workflows.ts`). No
  * module below may keep state of a workflow outside of its functions.
  *
  * Whenever a promise begins or settles, the SDK compiles a line of code for the sandbox, to find the workflow that the

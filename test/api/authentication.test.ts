@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createVerifiedKeys } from '../../src/parts/access/verified-keys.ts';
+import { identify } from '../../src/use-cases/access/identification.ts';
 import { generateKey } from '../../src/use-cases/access/key-text.ts';
-import { identify } from '../../src/use-cases/access/verified-keys.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createVerifiedKeys } from '../../src/parts/access/verified-keys.ts';
-import { identify as identifyBy } from '../../src/use-cases/access/verified-keys.ts';
+import { identify as identifyBy } from '../../src/use-cases/access/identification.ts';
 import { prepareDatabase } from '../../src/use-cases/setup.ts';
 import { useDatabase } from '../support/database.ts';
 

@@ -59,7 +59,7 @@ export interface TemporalSchedules {
   standing(key: ScheduleRef, ms: number): Promise<TemporalStanding | null>;
 }
 
-/** A start that is to be skipped is started too: the row decides and counts it (services/schedules). */
+/** A start that is to be skipped is started too: the row decides and counts it (use-cases/schedules). */
 const overlaps = {
   skip: 'ALLOW_ALL',
   buffer_one: 'BUFFER_ONE',

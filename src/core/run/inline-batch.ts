@@ -2,7 +2,7 @@
  * A batch of short steps: inline units that are executed together. It has the units that are ready now, and the steps
  * that the machine would execute next if each of them succeeds. The batch spares the workflow a task for each; the
  * machine still receives one event per unit. ARCHITECTURE.md lists the invariants B1 to B14, each with its test: B1 and
- * B2 are kept here and in workflows/inline-batches.ts, B4 to B8 in services/steps.
+ * B2 are kept here and in workflows/inline-batches.ts, B4 to B8 in use-cases/steps.
  */
 import type { MachineState, MachineStepState } from './machine-state.ts';
 

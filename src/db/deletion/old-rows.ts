@@ -56,7 +56,7 @@ export async function countOld(db: Db, book: Book, before: Date): Promise<number
   return row.count;
 }
 
-/** Partitions whose time span ended earlier. They are dropped as a whole (services/retention/purge.ts). */
+/** Partitions whose time span ended earlier. They are dropped as a whole (use-cases/retention/purge.ts). */
 export async function listOldParts(db: Db, table: PartedTable, before: Date): Promise<readonly TablePart[]> {
   return (await listParts(db, table)).filter(({ endsAt }) => endsAt < before);
 }

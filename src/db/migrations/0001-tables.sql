@@ -357,7 +357,7 @@ create index leaving_job_by_project on leaving_job (project_id); -- erasure
 -- it is first read. An `announced` row is an upload that was allowed and may still arrive. It is deleted when the
 -- upload is reported complete; the `stored` row keeps its token while the file is in that state.
 --
--- To delete a job, call `MediaLibrary.deleteJob` (services/media/media-library.ts) first: it removes the bytes, known
+-- To delete a job, call `MediaLibrary.deleteJob` (parts/media/media-library.ts) first: it removes the bytes, known
 -- or not, and then these rows, which otherwise keep the job.
 create table media_object (
   project_id text not null references project,

@@ -41,8 +41,8 @@ import {
   selectProject,
   toHolder,
 } from './caller.ts';
+import type { KeyCtx } from './identification.ts';
 import { generateKey, generateSecret } from './key-text.ts';
-import type { KeyCtx } from './verified-keys.ts';
 
 interface ModeCtx {
   readonly config: Pick<Config, 'CAPSTAN_MODE'>;

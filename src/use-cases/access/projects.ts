@@ -13,7 +13,7 @@ import { forgetKeys } from '../../parts/access/verified-keys.ts';
 import { newId } from '../../parts/ids.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { Caller } from './caller.ts';
-import type { KeyCtx } from './verified-keys.ts';
+import type { KeyCtx } from './identification.ts';
 
 function toProject({ daily_limit_nano, created_at, ...row }: ProjectRow): Project {
   return {

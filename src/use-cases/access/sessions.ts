@@ -31,9 +31,9 @@ import { forgetKeys, forgetText, type KeyHolder } from '../../parts/access/verif
 import { newId } from '../../parts/ids.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { type Caller, isOperator, isPersonId } from './caller.ts';
+import type { KeyCtx } from './identification.ts';
 import { digestOf, isSessionText, randomSecret, verifyKey } from './key-text.ts';
 import { auditIn } from './person-rights.ts';
-import type { KeyCtx } from './verified-keys.ts';
 
 type Opener = Pick<KeyHolder, 'key_id' | 'projects' | 'shown'>;
 

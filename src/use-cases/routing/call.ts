@@ -8,6 +8,7 @@
 
 import { hash } from 'node:crypto';
 import type { TimedOutcome } from '../../clients/capability-http.ts';
+import type { RoutingCtx } from '../../context.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
 import { readTransientTexts } from '../../core/call/judge.ts';
@@ -20,12 +21,11 @@ import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { CallCapability, CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import { isCallId } from '../../parts/ids.ts';
 import { describeForeign } from '../../parts/media/own-media.ts';
-import { reportInstance, reportOverrun } from './breakers.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
 import { countTokens, refuseOfKey } from './key-limits.ts';
+import { reportInstance, reportOverrun } from './report-instance.ts';
 import { settleCall } from './reservation.ts';
-import type { RoutingCtx } from './routed-call.ts';
 
 /**
  * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows

@@ -6,6 +6,8 @@
  * released slot wakes one of them and not all. A step's call that finds no slot then stands in line, as a row; it takes
  * no slot before those that stand there already (N4).
  */
+
+import type { RoutingCtx } from '../../context.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import {
   type Chosen,
@@ -26,7 +28,6 @@ import { findInputErrors } from '../../parts/fleet/specs.ts';
 import { newId } from '../../parts/ids.ts';
 import { vetInstance } from '../registry/vetting.ts';
 import { type ClaimBestEnd, claimBest, isDueTrial } from './reservation.ts';
-import type { RoutingCtx } from './routed-call.ts';
 
 type Found = Exclude<ClaimEnd<Claimed>, { kind: 'none' }>;
 type SearchEnd = Found | NothingFound;

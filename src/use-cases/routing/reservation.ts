@@ -3,7 +3,7 @@
  * delivery, or withdrawn if the database did not answer it.
  */
 
-import type { Ctx } from '../../context.ts';
+import type { Ctx, RoutingCtx } from '../../context.ts';
 import type { StepState } from '../../contracts/run-step.ts';
 import { runOf, scopesOf } from '../../core/call/caller.ts';
 import type { Chosen, ClaimRefusal } from '../../core/call/claim-search.ts';
@@ -20,7 +20,6 @@ import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/atte
 import { hasDurableEnd } from '../../parts/calls/attempt-writer.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { decisionIdOf, newId } from '../../parts/ids.ts';
-import type { RoutingCtx } from './routed-call.ts';
 
 /** Releases a claim whose response was lost: it may have been made, may still be in flight, or may never be made. */
 async function withdrawClaim(

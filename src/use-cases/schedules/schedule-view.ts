@@ -52,7 +52,7 @@ function toSchedule(row: ScheduleRow, { standing, last }: KnownStanding): Schedu
 }
 
 /** How long a view waits for Temporal. */
-const viewMs = 2_000;
+export const viewMs = 2_000;
 
 /** A schedule that Temporal has forgotten is delivered again. */
 async function showOne(

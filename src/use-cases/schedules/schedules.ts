@@ -22,7 +22,7 @@ import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import { deliverSchedule } from './delivery.ts';
-import { showSchedules } from './schedule-view.ts';
+import { showSchedules, viewMs } from './schedule-view.ts';
 import { checkSchedule } from './validation.ts';
 
 function scheduleNotFound(id: string): AppError {
@@ -81,14 +81,13 @@ export async function requireSchedule(
   return row;
 }
 
-/** Shows the schedule as Temporal has it at this moment. @param ms how long it is waited for. Default: 2 s */
+/** Shows the schedule as Temporal has it at this moment. @param ms how long it is waited for */
 export async function showFresh(
   { db, temporal: { schedules } }: ServerCtx,
   row: ScheduleRow,
-  ms?: number,
+  ms = viewMs,
 ): Promise<Schedule> {
-  const wait = ms === undefined ? {} : { ms };
-  const [schedule] = await showSchedules({ db, standing: schedules.standing, ...wait }, [row]);
+  const [schedule] = await showSchedules({ db, standing: schedules.standing, ms }, [row]);
   if (schedule === undefined) throw scheduleNotFound(row.schedule_id);
   return schedule;
 }

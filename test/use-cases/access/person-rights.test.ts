@@ -10,9 +10,9 @@ import { createSealed, type KeptTokens } from '../../../src/parts/access/sign-in
 import { createVerifiedKeys } from '../../../src/parts/access/verified-keys.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { type Caller, selectProject } from '../../../src/use-cases/access/caller.ts';
+import { identify } from '../../../src/use-cases/access/identification.ts';
 import { createKey, revokeKey } from '../../../src/use-cases/access/keys.ts';
 import { createPersonChecks, openPersonSession } from '../../../src/use-cases/access/person-session.ts';
-import { identify } from '../../../src/use-cases/access/verified-keys.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();

@@ -4,7 +4,7 @@ import { judgeOutcome } from '../../../src/core/call/judge.ts';
 import type { CallOutcome } from '../../../src/core/call/outcome.ts';
 import type { CallRequest, Claimed } from '../../../src/parts/calls/routed-call.ts';
 import { newId } from '../../../src/parts/ids.ts';
-import { reportInstance } from '../../../src/use-cases/routing/breakers.ts';
+import { reportInstance } from '../../../src/use-cases/routing/report-instance.ts';
 import { anInstance } from '../../core/routing/a-snapshot.ts';
 
 interface Called extends Partial<Pick<CallRequest, 'projectId' | 'input'>> {

@@ -4,13 +4,13 @@
  * about the instance here (reportInstance).
  */
 import { createHash } from 'node:crypto';
+import type { RoutingCtx } from '../../context.ts';
 import type { Delivery } from '../../core/call/types.ts';
 import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { weightOfTimeout } from '../../core/routing/observed-calls.ts';
 import { recordOverrun } from '../../db/instance/instance-calls.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { reportRefused } from '../registry/examination.ts';
-import type { RoutingCtx } from './routed-call.ts';
 
 // Evidence from a delivery about its instance: whether it is there, works, and how fast.
 
