@@ -53,7 +53,7 @@ describe('HEARTBEAT_INTERVAL_MS', () => {
     expect(heartbeatIntervalMs(readConfig({ ...environment, ...given }))).toBe(interval);
   });
 
-  it('refuses one of which two do not fit into the timeout, and says what does', () => {
+  it('refuses a value of which two do not fit into the timeout, and gives the greatest', () => {
     expect(() => readConfig({ ...environment, HEARTBEAT_INTERVAL_MS: '30000' })).toThrow(
       'configuration: ✖ 30000 is too long a pause; allowed is at most half of HEARTBEAT_TIMEOUT_MS=30000, that is 15000\n  → at HEARTBEAT_INTERVAL_MS',
     );

@@ -9,8 +9,8 @@ interface MarkdownNode {
   readonly children?: readonly MarkdownNode[];
 }
 
-/** `text` is a text that code shows. */
-type BlockKind = 'heading' | 'paragraph' | 'cell' | 'help' | 'text';
+/** `text` is a text that code shows, `remark` a sentence of a comment or the title of a test. */
+type BlockKind = 'heading' | 'paragraph' | 'cell' | 'help' | 'text' | 'remark';
 
 export interface Block {
   readonly kind: BlockKind;

@@ -72,9 +72,9 @@ function avoid(list: readonly Word[]): Check {
 const anonymous =
   /^(?:What|Who|Whoever|Whatever|Whichever|Nobody|Of)\b.*|(?<=; )(?:what|who|whoever|whatever|whichever)\b.*/;
 
-/** A question may begin so, and so may a heading, a title and a cell that is no sentence. */
+/** A question may begin so, and so may a heading, a title, a text on a screen and a cell that is no sentence. */
 function checkSubjects({ kind, sentences }: Block): Problem[] {
-  if (kind === 'heading') return [];
+  if (kind === 'heading' || kind === 'text') return [];
   return sentences
     .filter((sentence) => !sentence.endsWith('?'))
     .flatMap((sentence) => anonymous.exec(sentence) ?? [])
@@ -104,9 +104,9 @@ const checks = {
 
 export const rules = Object.entries(checks).map(([ruleId, check]) => ({ ruleId, rule: toRule(check) }));
 
-/** What the words of a text that code shows break. Its length and its form are those of a line on a screen. */
+/** The words that a text in code should not have. Its length is that of a line on a screen. */
 export function findWords(block: Block): readonly (Problem & { readonly rule: string })[] {
-  return (['term', 'spelling'] as const).flatMap((rule) =>
+  return (['subject', 'term', 'spelling'] as const).flatMap((rule) =>
     checks[rule](block).map((problem) => ({ ...problem, rule })),
   );
 }

@@ -7,7 +7,7 @@ import {
 } from '../../src/activities/failures.ts';
 import { AppError } from '../../src/errors/app-error.ts';
 
-it('Temporal, which takes only whole characters, is told nothing else', () => {
+it('Temporal, which accepts only whole characters, receives nothing else', () => {
   const message = 'a\ud800b \udc00\ud83d\ude00\udc00 \ud800';
   const whole = 'a\ufffdb \ufffd\ud83d\ude00\ufffd \ufffd';
   const failure = { code: 'input_rejected', message };
@@ -19,7 +19,7 @@ it('Temporal, which takes only whole characters, is told nothing else', () => {
   expect(told.map((one) => (one as Error).message)).toEqual([whole, whole, whole]);
 });
 
-it('what comes back every time is given up, what only waits for a part never', () => {
+it('a fault that repeats is given up, a missing part is retried for ever', () => {
   const coded = (code: string) => Object.assign(new Error(code), { code });
   const fault = new TypeError('a fault of ours');
   const away = [coded('ECONNREFUSED'), coded('57P01'), new AppError('unavailable', 'no database')];

@@ -45,13 +45,13 @@ it('a cancelled one stays cancelled', async () => {
 it.each([
   ['a first fault', { fault, attempt: 1 }],
   ['a part that is away, for however long', { fault: away, attempt: 10_000 }],
-])('%s is tried again as it was', async (_, how) => {
+])('the end is retried unchanged after %s', async (_, how) => {
   const { tried, end } = await finish(succeeded, how);
   expect(end).toMatchObject({ nonRetryable: false });
   expect(tried).toEqual([succeeded]);
 });
 
-it('what fails without values too is insisted upon', async () => {
+it('a fault that remains without values is retried without end', async () => {
   const { end } = await finish(succeeded, { fault, attempt: 10_000, always: true });
   expect(end).toMatchObject({ nonRetryable: false });
 });

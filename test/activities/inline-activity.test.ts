@@ -33,7 +33,7 @@ function done(output: string): Extract<StepEnd, { kind: 'succeeded' }> {
   return { kind: 'succeeded', output, attempt };
 }
 
-it('tells what became of each unit, by its name', async () => {
+it('returns the end of each unit by its name', async () => {
   const results: InlineResult[] = [done('A'), 'left', 'again', done('B')];
   const names = [
     { step_id: 'a' },

@@ -10,7 +10,7 @@ function run(transition: Parameters<typeof asLadderActivity>[1], environment = a
   return environment.run(() => asLadderActivity(5, transition));
 }
 
-it('a transition that was made answers where the ladder stands', async () => {
+it('a transition that was made returns the state of the ladder', async () => {
   expect(await run(async () => place)).toEqual(place);
 });
 
@@ -25,7 +25,7 @@ it('a transition that cannot be made yet asks to come again', async () => {
 it.each([
   ['ends as cancelled when its run is', { cancelRequested: true }, { name: 'CancelledFailure' }],
   ['asks to come again when its worker stops', { workerShutdown: true }, { type: 'unavailable' }],
-])('a transition under way %s', async (_, details, failure) => {
+])('a running transition %s', async (_, details, failure) => {
   const environment = aMockActivity();
   const transition = async (signal: AbortSignal): Promise<Advanced> => {
     const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));

@@ -30,7 +30,7 @@ function run(
   return environment.run(() => asStepActivity(5, {}, step));
 }
 
-it('tells the workflow who made the step, for how much and how long', async () => {
+it('reports to the workflow the instance, cost and duration of the step', async () => {
   const result = run(() => succeeded());
   expect(await result).toEqual({ endpoint: 'http://one', cost_usd: 0.5, duration_ms: 7, output: 'ok' });
 });
@@ -62,7 +62,7 @@ it.each<[string, object, object]>([
   ['fails with an unknown end', { kind: 'unknown', error }, { nonRetryable: true }],
   ['says where its escalation is', { kind: 'escalated', error, place }, { details: [{ n: 1 }, place] }],
   ['asks to come again', { kind: 'retry', error, delayMs: 70 }, { nonRetryable: false, nextRetryDelay: 70 }],
-])('a step that %s tells Temporal so, with its code as type', async (_, end, failure) => {
+])('a step that %s fails in Temporal with its code as type', async (_, end, failure) => {
   await expect(run(() => end as StepEnd)).rejects.toMatchObject({
     name: 'ApplicationFailure',
     type: 'capability_failed',
@@ -99,7 +99,7 @@ it.each([
   if (expected > 0) expect(remaining).toBeGreaterThan(expected - 200);
 });
 
-it('tells the step in which round it is', async () => {
+it('passes the number of its round to the step', async () => {
   const rounds: number[] = [];
   const result = run(
     (_, { round }) => {
@@ -125,7 +125,7 @@ it.each([
     new ActivityCancellationDetails({ workerShutdown: true }),
     'abandoned',
   ],
-] as const)('a step that is %s is told why', async (_, reason, details, told) => {
+] as const)('a step that is %s receives the reason', async (_, reason, details, told) => {
   const result = run(async (_asked, { signal }, cancel) => {
     const stopped = new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
     cancel(reason, details);
@@ -137,7 +137,7 @@ it.each([
 it.each([
   ['was not heard of in time', 'TIMED_OUT', { timedOut: true }],
   ['is with somebody else', 'NOT_FOUND', { notFound: true }],
-] as const)('a step that, for Temporal, %s goes on', async (_, reason, details) => {
+] as const)('a step continues although, for Temporal, it %s', async (_, reason, details) => {
   const result = run(async (_asked, { signal }, cancel) => {
     cancel(reason, new ActivityCancellationDetails(details));
     await new Promise(setImmediate);

@@ -20,7 +20,7 @@ it('heartbeats until the work is done, and not after', async () => {
   expect(beats).toBe(3);
 });
 
-it('a fault of ours is tried again, what is not there never', async () => {
+it('an internal fault is retried, a missing run never is', async () => {
   const fails = (error: Error) => beating(() => Promise.reject(error));
   await expect(fails(new AppError('unavailable', 'no database'))).rejects.toMatchObject({
     name: 'ApplicationFailure',

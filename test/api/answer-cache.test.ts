@@ -58,21 +58,24 @@ async function savedToday(): Promise<number> {
 const cache = { ttl_seconds: 60 };
 
 describe('a large answer', () => {
-  test.each([300_000, 262_144])('of %i characters is not cached, and says so', async (length) => {
-    double.handle = (_, response) =>
-      answer(response, 200, { ok: true, output: { text: 'x'.repeat(length) } });
-    for (let times = 1; times <= 2; times++) {
-      const { status, cache: word, headers } = await exec('double', { input: { n: 1 }, cache });
-      expect([status, word]).toEqual([200, 'miss']);
-      expect(headers.get('x-capstan-not-kept')).toMatch(
-        /^the answer has \d+ bytes, and at most 262144 are cached$/,
-      );
-    }
-    expect(double.execs).toHaveLength(2);
-    expect(await api.db('cached_answer')).toEqual([]);
-  });
+  test.each([300_000, 262_144])(
+    'of %i characters is not cached, and a header gives the reason',
+    async (length) => {
+      double.handle = (_, response) =>
+        answer(response, 200, { ok: true, output: { text: 'x'.repeat(length) } });
+      for (let times = 1; times <= 2; times++) {
+        const { status, cache: word, headers } = await exec('double', { input: { n: 1 }, cache });
+        expect([status, word]).toEqual([200, 'miss']);
+        expect(headers.get('x-capstan-not-kept')).toMatch(
+          /^the answer has \d+ bytes, and at most 262144 are cached$/,
+        );
+      }
+      expect(double.execs).toHaveLength(2);
+      expect(await api.db('cached_answer')).toEqual([]);
+    },
+  );
 
-  test('of a model says so in the forms of other protocols', async () => {
+  test('of a model carries the reason in the forms of other protocols', async () => {
     provider.answer(() => ({ text: 'x'.repeat(300_000), usage: [1_000, 500] }));
     const body = { model: 'model.fast', messages: [{ role: 'user', content: 'hi' }] };
     const headers = { 'x-capstan-cache': '60' };

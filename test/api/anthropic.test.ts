@@ -222,7 +222,7 @@ describe('a stream', () => {
     });
   });
 
-  test('that nobody reads any more ends the request to the provider, and is charged once', async () => {
+  test('without a reader ends the request to the provider, and is charged once', async () => {
     const { headers, projectId } = await aLimitedProject(api, 1);
     provider.answer(() => 'hang');
     const before = provider.requests.length;
@@ -286,7 +286,7 @@ describe('an error', () => {
     expect(error?.error).toMatchObject({ error: { param: expect.stringContaining(param) } });
   });
 
-  test('of a key, of a path and of the provider are what the library expects', async () => {
+  test('of a key, of a path and of the provider has the form that the library expects', async () => {
     const stranger = new Anthropic({ baseURL: `${api.url}/anthropic`, apiKey: 'cap_wrong', maxRetries: 0 });
     await expect(stranger.messages.create({ ...basics, messages: hi })).rejects.toBeInstanceOf(
       Anthropic.AuthenticationError,

@@ -63,7 +63,7 @@ test('is a line of the log, when it is committed and not before', async () => {
   expect(line.audit).toMatchObject({ action: 'webhook.created', project_id: api.projectId });
 });
 
-test('is told when it is committed, and not when it is rolled back', async () => {
+test('is reported when it is committed, and not when it is rolled back', async () => {
   const told: string[] = [];
   const { db } = api;
   listenToAudits(db, ({ subject }) => told.push(subject));

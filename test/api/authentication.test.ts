@@ -37,7 +37,7 @@ describe('a key', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('is required, and the answer says how to send one', async () => {
+  test('is required, and the answer explains how to send one', async () => {
     const answer = await api.call('/v1/pipelines', { headers: { authorization: '' } });
     expect(answer.status).toBe(401);
     expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="capstan"');

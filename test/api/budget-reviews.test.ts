@@ -79,7 +79,7 @@ describe('the budget of a label without room', () => {
   test.each([
     [2.5, [{ scope: 'label:team=ads', period: 'month', limit_usd: 2.5, soft: 0.6 }]],
     [0, []],
-  ])('is raised to %s by a decision, or removed, and what waits for it continues', async (usd, limits) => {
+  ])('is raised to %s by a decision, or removed, and the waiting calls continue', async (usd, limits) => {
     const body = { limit_usd: 1, period: 'month', soft: 0.6 };
     expect((await readJson(api.call(path, { method: 'PUT', body })))[0]).toBe(200);
     const scope = `budget:${api.projectId}:month:label:team=ads`;
@@ -103,7 +103,7 @@ describe('a budget without room', () => {
     expect(run.steps.map(({ review_id }) => review_id)).toEqual([id, id]);
   });
 
-  test('goes on when the limit is raised by the budget itself, which answers the question', async () => {
+  test('continues when the limit is raised by the budget itself, which answers the question', async () => {
     const id = await waitAll();
     await setDaily('project', 0.5); // no raise
     expect([await wakesOf(), (await readJson<Review>(api.call(`/v1/reviews/${id}`)))[1].state]).toEqual([

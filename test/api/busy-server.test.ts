@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test('is it ready? It says so before one is free: a proxy would leave it out, and with it the next', async () => {
+test('/readyz answers “ready” while every connection is busy, so that a proxy keeps the server', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table schedule in access exclusive mode');
   const requests = Array.from({ length: pool + 1 }, () => api.call('/v1/schedules'));

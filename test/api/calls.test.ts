@@ -57,7 +57,7 @@ describe('a direct call', () => {
     expect(await api.db('idempotency').select('*')).toEqual([]);
   });
 
-  test('goes to another instance when one refuses connections, and nobody sees it', async () => {
+  test('goes to another instance when one refuses connections, unnoticed by its caller', async () => {
     const [gone, stays] = [await register({ name: 'pair' }), await register({ name: 'pair' })];
     await waitFor('both to have worked', async () => {
       await exec('pair');
@@ -70,7 +70,7 @@ describe('a direct call', () => {
     );
   });
 
-  test('tries three instances at most, then tells the last error, its decision and when to come again', async () => {
+  test('tries at most three instances, then returns the last error, its decision and Retry-After', async () => {
     const broken = await Promise.all([1, 2, 3, 4].map(() => register({ name: 'broken' })));
     for (const instance of broken) instance.handle = fails;
     const { status, headers, body } = await exec('broken');
@@ -110,7 +110,7 @@ describe('a direct call', () => {
     ['breaks', (_, r) => void r.destroy(), {}, 502, 'contact_lost', true],
     ['is-busy', (_, r) => answer(r, 503, {}), {}, 503, 'overloaded', true],
   ])(
-    'to an instance that %s ends as told by the table',
+    'to an instance that %s ends with the status and code of the table',
     async (name, handle, extra, status, code, retries) => {
       const output = { type: 'object', required: ['path'] };
       (await register({ name, output })).handle = handle;
@@ -121,7 +121,7 @@ describe('a direct call', () => {
     },
   );
 
-  test('of a name that nobody ever registered is 404 with the nearest name', async () => {
+  test('of a name that was never registered is 404 with the nearest name', async () => {
     await register({ name: 'thumbnail' });
     const { status, body } = await exec('thumbnial');
     const suggestion = 'did you mean "thumbnail"?';
@@ -140,7 +140,7 @@ describe('a direct call', () => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
   });
 
-  test('waits for a slot, and is told when all stay full', async () => {
+  test('waits for a slot, and fails as overloaded when all stay full', async () => {
     const single = await register({ name: 'single', max_concurrency: 1 });
     single.handle = hangs;
     const first = exec('single', { body: { input: {}, timeout_ms: 2_000 } });
@@ -151,7 +151,7 @@ describe('a direct call', () => {
     expect(single.execs).toHaveLength(1);
   });
 
-  test('many that waited in vain hear that the instance was full, and come back one after another', async () => {
+  test('many that waited without a result receive 503, and their retries are spread over time', async () => {
     const single = await register({ name: 'crowded', max_concurrency: 1 });
     single.handle = hangs;
     const first = exec('crowded', { body: { input: {}, timeout_ms: 4_000 } });
@@ -229,7 +229,7 @@ describe('money', () => {
     ]);
   });
 
-  test('a budget that is gone refuses what costs, with its figures, and not what is free', async () => {
+  test('an exhausted budget refuses paid calls, with its figures, and allows free ones', async () => {
     const { headers } = await aLimitedProject(api, 0.5);
     await register({ name: 'paid', ...perCall(0.3) });
     expect((await exec('paid', { headers })).body.routing?.settled_usd).toBe(0.3);
@@ -300,7 +300,7 @@ describe('money', () => {
     expect((await lastAttempt('metered'))?.reserved_nano).toBe('4000000000');
   });
 
-  test('a budget that calls under way hold is 429 with Retry-After', async () => {
+  test('a budget that is reserved by running calls is 429 with Retry-After', async () => {
     const { headers } = await aLimitedProject(api, 0.5);
     const held = await register({ name: 'held', ...perCall(0.3) });
     held.handle = hangs;

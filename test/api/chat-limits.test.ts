@@ -41,7 +41,7 @@ test.each([
   expect(await errorOf(request)).toEqual({ status: 422, param, message: expect.stringContaining(words) });
 });
 
-test('a body may be as large as the setting says, beyond other bodies, and no larger', async () => {
+test('the setting bounds the body of a chat request alone, exactly', async () => {
   expect(await errorOf({ messages: [say('a'.repeat(3_000))] })).toMatchObject({ status: 404 });
   expect(await errorOf({ messages: [say('a'.repeat(5_000))] })).toMatchObject({
     status: 413,

@@ -37,7 +37,7 @@ async function showing(text: string): Promise<void> {
   await waitFor(`the page to show ${text}`, async () => (await (await get('/ui/')).text()).includes(text));
 }
 
-test('before it is built, a page says so and tries again', async () => {
+test('before the build, a page explains that and reloads', async () => {
   const answer = await get('/ui/');
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '2']);
   expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -51,7 +51,7 @@ describe('once it is built', () => {
   });
 
   test.each(['/ui/', '/ui/runs/run_1?view=graph', '/ui/login', '/ui/index.html'])(
-    '%s is the page, asked for anew every time',
+    '%s is the page, requested again every time',
     async (path) => {
       const answer = await get(path);
       expect([answer.status, await answer.text()]).toEqual([200, '<!doctype html>first']);
@@ -71,7 +71,7 @@ describe('once it is built', () => {
     expect((await get('/ui/icon.svg')).headers.get('cache-control')).toBe('no-cache');
   });
 
-  test('is sent compressed to whoever takes that', async () => {
+  test('is sent compressed to a client that accepts it', async () => {
     const path = '/ui/assets/index-AbCd1234.js';
     const zipped = await get(path, { 'accept-encoding': 'gzip' });
     expect([zipped.headers.get('content-encoding'), zipped.headers.get('vary')]).toEqual([

@@ -311,7 +311,7 @@ describe('runs', () => {
   });
 });
 
-test('a page of a search looks at 10,000 runs, and the next one goes on behind them', async () => {
+test('a page of a search looks at 10,000 runs, and the next one continues behind them', async () => {
   const other = await api.createProject('searched');
   const old = await aRun(api.db, { project_id: other.projectId, labels: { wanted: 'yes' } });
   await api.db.raw(
@@ -366,7 +366,7 @@ test('decisions are listed with what they were made from, those of the project a
   expect([first.items[0]?.step_id, second.items[0]?.step_id, second.next_cursor]).toEqual(['b', 'a', null]);
 });
 
-test('costs are told in time, by capability, pipeline and endpoint', async () => {
+test('costs are listed over time, by capability, pipeline and endpoint', async () => {
   const { projectId, apiKey } = await api.createProject('series');
   const own = { authorization: `Bearer ${apiKey}` };
   const run = await aRun(api.db, { project_id: projectId, definition: { pipeline: 'dear' } });
@@ -546,7 +546,7 @@ test('a file can be had as a download', async () => {
 describe('a large answer', () => {
   const path = '/v1/openapi.json';
 
-  test.each(['gzip', 'br'])('is sent as %s to whoever takes it', async (encoding) => {
+  test.each(['gzip', 'br'])('is sent as %s to a client that accepts it', async (encoding) => {
     const answer = await api.call(path, { headers: { 'accept-encoding': encoding } });
     expect([answer.headers.get('content-encoding'), answer.headers.get('vary')]).toEqual([
       encoding,

@@ -80,7 +80,7 @@ describe('asking for a route', () => {
     expect([decision.chosen, verdictOf(decision, paid)]).toEqual([null, 'over_budget']);
   });
 
-  test('of a name that nobody ever registered is 404 with the nearest name', async () => {
+  test('of a name that was never registered is 404 with the nearest name', async () => {
     const [status, problem] = await readJson(api.call('/v1/route', { body: { capability: 'conact' } }));
     expect([status, problem.errors?.[0]]).toMatchObject([
       404,

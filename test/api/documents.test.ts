@@ -204,7 +204,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  test('has no boolean where a schema of items stands: a list of so many places says how many', () => {
+  test('has no boolean as a schema of items: a list of fixed length bounds its length', () => {
     const withBoolean: string[] = [];
     const walk = (value: unknown, at: string): void => {
       if (typeof value !== 'object' || value === null) return;

@@ -34,7 +34,7 @@ async function statusOf(path: string, headers: Record<string, string>): Promise<
 
 describe('who may not', () => {
   test.each(['admin', 'run:read', 'capability:register'] as const)(
-    'a key with the scope %s does not learn whether a project is there',
+    'a key with the scope %s cannot discover whether a project exists',
     async (scope) => {
       const { projectId } = await api.createProject('foreign');
       const own = await api.createKey({ scopes: [scope] });
@@ -51,7 +51,7 @@ describe('who may not', () => {
     },
   );
 
-  test('nobody without a key, nor with one of another server', async () => {
+  test('a request without a key, or with one of another server', async () => {
     const { projectId } = await api.createProject('foreign');
     expect((await erase(projectId, ''))[0]).toBe(401);
     expect((await erase(projectId, `${api.apiKey}x`))[0]).toBe(401);
@@ -118,7 +118,7 @@ describe('a project that is being erased', () => {
     expect(listed[1].items.map(({ project_id }) => project_id)).not.toContain(projectId);
   });
 
-  test('takes no work of those who are still trusted, and says why', async () => {
+  test('accepts no work of keys that are still trusted, and gives the reason', async () => {
     const { projectId, apiKey } = await api.createProject('late');
     await api.call('/v1/pipelines', { headers: as(apiKey), body: definition });
     await api.db('project').where({ project_id: projectId }).update({ erasing_since: new Date() });

@@ -319,7 +319,7 @@ test('the answer of a failure holds the attempt that a client appends to its his
   expect(await execute({ ...job, level: 1 })).not.toHaveProperty('attempt');
 });
 
-test('lists as long as they may be are taken, and the ladder reads all of them', async () => {
+test('lists of the greatest length are accepted, and the ladder reads all of them', async () => {
   world.answer(() => fails);
   const escalation_history = Array.from({ length: 1_000 }, (_, n) => attemptOf(0, `failure ${n}`));
   const escalation_advice = Array.from({ length: 1_000 }, (_, n) => ({

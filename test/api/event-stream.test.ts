@@ -67,7 +67,7 @@ test('a failing source cuts the stream off instead of ending it well', async () 
   await expect(text(streamEvents(source, options()))).rejects.toThrow('database gone');
 });
 
-test('a stream that nobody reads any more stops its source and its comments', async () => {
+test('a stream without a reader stops its source and its comments', async () => {
   let isStopped = false;
   async function* source(signal: CancelSignal) {
     try {

@@ -109,7 +109,7 @@ describe('a direct call answers what the instance answered', () => {
     for (const text of texts) expect(text).toContain(`"output":${output}`);
   });
 
-  test('where a number is no number of JavaScript at all, the call says so', async () => {
+  test('a number too large for JavaScript is refused with the reason', async () => {
     instance.handle = (_, response) => answerText(response, '{"ok":true,"output":{"id":1e999}}');
     const [status, problem] = await readJson<Problem>(post('/v1/capabilities/seeds/exec', '{"input":{}}'));
     expect([status, problem.code, problem.detail]).toEqual([

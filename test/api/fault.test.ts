@@ -15,7 +15,7 @@ test('a database that refuses connections is unavailable, and the request may be
   expect(fault).toMatchObject({ code: 'unavailable', status: 503, retryAfterS: 1 });
 });
 
-test('so is one whose connection breaks while a statement is under way', async () => {
+test('a connection that breaks during a statement is unavailable too', async () => {
   const address = new URL(url);
   const way = await startTcpProxy(address.host);
   address.host = way.address;

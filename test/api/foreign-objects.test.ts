@@ -262,7 +262,7 @@ const triedBelow = ['follow_project', 'call_agent_tools'];
 const makes =
   /^(create|open|close|get_session|begin|finish|set|store|validate|plan_definition|revoke_sessions|get_limits)/;
 
-test('every route that reads or changes what is there is tried', () => {
+test('every route that reads or changes existing objects is tried', () => {
   const routes = createRoutes(ConfigSchema.parse({ DATABASE_URL: 'postgres://localhost/none' }));
   const ofInstances =
     /^\/(v1\/(capabilities|publishers|route|decisions)|openai|anthropic|execute|advise|v1\/escalations$)/;

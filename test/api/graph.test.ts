@@ -29,7 +29,7 @@ test('a version is drawn as an image that loads and runs nothing', async () => {
   expect(await (await api.call('/v1/pipelines/drawn/graph.svg')).text()).toBe(svg);
 });
 
-test('what is not there is not drawn', async () => {
+test('a missing part is not drawn', async () => {
   const [status, problem] = await readJson(api.call('/v1/pipelines/absent/graph.svg'));
   expect([status, problem.code]).toEqual([404, 'not_found']);
   const [other] = await readJson(api.call('/v1/pipelines/drawn/versions/2/graph.svg'));

@@ -35,7 +35,7 @@ function rowOf(key: string) {
   return api.db('idempotency').where({ key });
 }
 
-test('one key sent many times at once is one call, and the others are told to ask again', async () => {
+test('one key sent many times in parallel is one call, and the others receive 409 with Retry-After', async () => {
   const ends = await Promise.all(Array.from({ length: 8 }, () => exec('at-once', { n: 1 })));
   expect(instance.execs).toHaveLength(1);
   expect(ends.filter((end) => end.status === 200 && !hasReplayed(end))).toHaveLength(1);
@@ -111,7 +111,7 @@ test.each([
   expect(rows).toMatchObject([{ is_together: true }]);
 });
 
-test('what may succeed later is not kept: the same key tries again, as often as it takes', async () => {
+test('an outcome that may change is not kept: the same key tries again, without limit', async () => {
   instance.handle = (_, response) => void response.destroy();
   for (let time = 0; time < 4; time++) expect((await exec('retried')).body.code).toBe('contact_lost');
   instance.handle = echo;
@@ -128,7 +128,7 @@ test('an answer of more than a mebibyte is kept as it is', async () => {
   expect([hasReplayed(second), body.output]).toEqual([true, { text }]);
 });
 
-test('a call goes on when its client leaves, who comes back for the answer', async () => {
+test('a call continues when its client leaves, and the client can return for the answer', async () => {
   let finish = (): void => undefined;
   instance.handle = (exec_, response) => {
     finish = () => void echo(exec_, response);
@@ -156,7 +156,7 @@ test('a call goes on when its client leaves, who comes back for the answer', asy
   expect([end.body.output, hasReplayed(end), instance.execs.length]).toEqual([{ n: 7 }, true, 1]);
 });
 
-test('the key of a call under way is renewed, so that nobody takes it over', async () => {
+test('the key of a running call is renewed, so that no other request takes it over', async () => {
   let finish = (): void => undefined;
   instance.handle = (exec_, response) => {
     finish = () => void echo(exec_, response);

@@ -40,7 +40,7 @@ function list(query: string) {
   );
 }
 
-test('a run counts the items of its steps, and says what some of them wait for', async () => {
+test('a run counts the items of its steps, and shows the reasons for which some wait', async () => {
   const [, shown] = await readJson<Run>(api.call(`/v1/runs/${run.run_id}`));
   expect(shown.awaiting).toEqual(['budget']);
   expect(shown.steps).toMatchObject([

@@ -62,7 +62,7 @@ function idOf(key: string): string {
 
 const everyScope = ['admin', 'run:read', 'run:write', 'pipeline:write'];
 
-test('a revocation names what the key, and those it made, have set up and what goes on', async () => {
+test('a revocation lists the objects and the open runs of the key and of keys that it made', async () => {
   const maker = await make(api.apiKey, { projects: [api.projectId], scopes: everyScope });
   const below = await make(maker.key, { projects: [api.projectId], scopes: everyScope });
   const other = await make(api.apiKey, { projects: [api.projectId], scopes: everyScope });

@@ -49,7 +49,7 @@ describe('a server that closes', () => {
   });
 });
 
-test('a server whose port is in use says which process holds it', async () => {
+test('a server whose port is in use names the process that has it', async () => {
   const squatter = createServer().listen(0, '127.0.0.1');
   await once(squatter, 'listening');
   const { port } = squatter.address() as AddressInfo;

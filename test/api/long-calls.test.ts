@@ -4,7 +4,7 @@ import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { echo } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
 
-test('a call under way when the server is told to close is answered', async () => {
+test('a call that is running when the server closes is answered', async () => {
   const api = await startTestApi();
   const instance = await registerInstance(api, { name: 'render' });
   let finish = (): void => undefined;

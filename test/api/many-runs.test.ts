@@ -65,7 +65,7 @@ describe('a submission', () => {
     expect((await submit({ pipeline: 'checked', job_id }))[1]).toMatchObject({ code: 'job_invalid' });
   });
 
-  test('takes priority and ceiling from the definition, unless it says otherwise', async () => {
+  test('takes priority and ceiling from the definition, unless the request sets them', async () => {
     const job = { n: 1 };
     expect((await submit({ pipeline: 'checked', job }))[1]).toMatchObject({
       priority: 'batch',
@@ -75,7 +75,7 @@ describe('a submission', () => {
     expect((await submit({ pipeline: 'checked', job, ...own }))[1]).toMatchObject(own);
   });
 
-  test('of a capability that nobody has is refused, unless the step waits for it', async () => {
+  test('of a capability that does not exist is refused, unless the step waits for it', async () => {
     expect(await submit({ pipeline: 'missing' })).toEqual([
       422,
       expect.objectContaining({ code: 'definition_invalid', errors: [expect.anything()] }),
@@ -93,7 +93,7 @@ describe('runs in bulk', () => {
     expect(items.map(({ status }) => status)).toEqual([...Array(20).fill(202), 422, 422, 202]);
   });
 
-  test('are taken or refused each by itself, in their order', async () => {
+  test('are accepted or refused independently, in their order', async () => {
     const [status, { items }] = await bulk([
       { pipeline: 'plain', job: { n: 1 } },
       { pipeline: 'nothing' },
@@ -121,7 +121,7 @@ describe('runs in bulk', () => {
     expect(await count()).toBe(before + 1);
   });
 
-  test('are taken many at once, and no more than a thousand at all', async () => {
+  test('are accepted many at once, and no more than a thousand per request', async () => {
     const many = isLong ? 500 : 20;
     const runs = Array.from({ length: many }, (_, n) => ({ pipeline: 'plain', job: { n } }));
     const [, { items }] = await bulk(runs);
@@ -168,7 +168,7 @@ describe('runs with the same concurrency key', () => {
     await waitFor('the fourth', () => isStarted(fourth ?? ''));
   });
 
-  test('are refused above the limit where the definition says so, also in bulk and at once', async () => {
+  test('are refused above the limit where the definition asks for it, also in bulk and in parallel', async () => {
     const request = { pipeline: 'strict', job: { user: 'dan' } };
     const [, { items }] = await bulk([request, request, request]);
     expect(items.map(({ status }) => status)).toEqual([202, 202, 429]);
@@ -410,7 +410,7 @@ describe('runs that another run repeats', () => {
     expect(repeatsOf((await rerunAll('night'))[1])).toEqual([second]);
   });
 
-  test('are told again by a repeated request with a key, and are left out with another key', async () => {
+  test('are returned again by a repeated request with a key, and are left out with another key', async () => {
     await twoFailed('keyed');
     const key = { 'idempotency-key': 'night-1' };
     const [, first] = await rerunAll('keyed', '', key);

@@ -39,7 +39,7 @@ function describeTransfers(form: () => Form, sizes: readonly number[]): void {
     job = ((await created.json()) as { job_id: string }).job_id;
   });
 
-  test.each(sizes)('%s bytes come back, and the API tells of them', async (size) => {
+  test.each(sizes)('%s bytes come back, and the API reports their size', async (size) => {
     const bytes = randomBytes(size);
     const [from, back] = [join(folder, `${job}-${size}`), join(folder, `${job}-${size}-back`)];
     await writeFile(from, bytes);
@@ -51,7 +51,7 @@ function describeTransfers(form: () => Form, sizes: readonly number[]): void {
     expect([headers.get('content-length'), headers.get('content-type')]).toEqual([String(size), 'video/mp4']);
   });
 
-  test('a file that is missing is told as such', async () => {
+  test('a missing file is reported as missing', async () => {
     const missing = transfer.download({ job_id: job, file: 'none' }, join(folder, 'none'), signal);
     await expect(missing).rejects.toThrow(
       /none (does not exist|: the media store answered 404)|: the media store answered 404/,

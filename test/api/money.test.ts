@@ -86,7 +86,7 @@ describe('GET /v1/costs', () => {
     expect(await costsOf([projectId])).toEqual([200, undefined]);
   });
 
-  test('tells today, what is reserved, and each capability of the period, the most expensive first', async () => {
+  test('reports today, the reserved amount, and each capability of the period, the most expensive first', async () => {
     const { spend, claim, call } = await aSpender('Pacific/Kiritimati');
     await spend('old', 5);
     await claim('old', 9);

@@ -48,7 +48,7 @@ test('as many streams as it may have: the next is refused, until one has ended',
   for (const control of [...streams, others, next]) control.abort();
 });
 
-test('what it reads of what has been, one at a time: others read, and everything else goes on', async () => {
+test('searches of the past run one at a time, and other requests are not delayed', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table audit in access exclusive mode');
   const reads = Array.from({ length: 20 }, () => api.call('/v1/audit'));
@@ -125,7 +125,7 @@ test('bodies of which it sends the first part hold no more memory than its share
   );
 });
 
-test('nobody signs in with a large body', async () => {
+test('a large body is refused before it can sign in', async () => {
   const { answer, cut } = sendSlowly('/v1/session', 20_000, null);
   expect(await answer).toMatchObject({ status: 413, body: expect.stringContaining('allowed 4096 bytes') });
   cut();

@@ -66,7 +66,7 @@ test('a refused run leaves nothing behind', async () => {
   expect(await count()).toBe(before);
 });
 
-test('of many at once the first are taken, also where several requests come together', async () => {
+test('of many at once the first are accepted, also where several requests arrive together', async () => {
   const { bulk, submit } = await aCaller('many');
   await submit();
   const statuses = (await bulk(most + 1)).map(({ status }) => status);

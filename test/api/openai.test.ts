@@ -284,7 +284,7 @@ describe('a stream', () => {
     await whole.stop();
   });
 
-  test('says whether it comes from the cache', async () => {
+  test('a header reports whether it comes from the cache', async () => {
     const ask = () =>
       client.chat.completions
         .create(
@@ -305,7 +305,7 @@ describe('a stream', () => {
     expect(await decisionOf(second.response)).toMatchObject({ cached: { decision_id: names[0] } });
   });
 
-  test('that nobody reads any more ends the request to the provider', async () => {
+  test('without a reader ends the request to the provider', async () => {
     provider.answer(() => 'hang');
     const before = provider.requests.length;
     const stop = new AbortController();
@@ -365,7 +365,7 @@ describe('an error', () => {
     expect([key?.status, key?.message]).toEqual([422, expect.stringContaining('stream')]);
   });
 
-  test('of a key, and of the provider, are what the library expects', async () => {
+  test('of a key, and of the provider, has the form that the library expects', async () => {
     const stranger = new OpenAI({ baseURL: `${api.url}/openai/v1`, apiKey: 'cap_wrong', maxRetries: 0 });
     await expect(stranger.models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
     provider.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }));

@@ -98,7 +98,7 @@ test.each(operations.map((operation) => [`${operation.method} ${operation.path}`
   },
 );
 
-test('what the document does not allow in a query is refused there', async () => {
+test('a query that the document does not allow is refused there', async () => {
   const resolve = createResolve(document);
   const asked = operations.flatMap(({ method, path, parameters }) =>
     parameters

@@ -165,7 +165,7 @@ describe('the schema for editors', () => {
     }
   });
 
-  it('says what it is and where it is from', () => {
+  it('has a title and its own address', () => {
     expect(schema).toMatchObject({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       $id: 'http://capstan.test/v1/schemas/pipeline.json',

@@ -103,7 +103,7 @@ describe('a pipeline', () => {
     expect(statuses.filter((status) => status === 200)).toHaveLength(3);
   });
 
-  test('with mistakes is refused with all of them, where they stand in the YAML', async () => {
+  test('with mistakes is refused with all of them, with their places in the YAML', async () => {
     const body = [
       'pipeline: broken',
       'version: 1',

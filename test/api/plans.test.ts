@@ -45,7 +45,7 @@ describe('a plan', () => {
     expect((await planStored({ alias: 'latest', job }))[1]).toEqual(stored);
   });
 
-  test('follows values that are set from the job, and says that they cost nothing', async () => {
+  test('follows values that are set from the job, and shows that they cost nothing', async () => {
     const shaped = {
       pipeline: 'shaped',
       version: '1',
@@ -83,7 +83,7 @@ describe('a plan', () => {
     }
   });
 
-  test('calls nobody and stores nothing', async () => {
+  test('makes no call and stores nothing', async () => {
     const seen = instances.map(({ execs }) => execs.length);
     const tables = ['attempt', 'run', 'job', 'definition'];
     const rows = () => Promise.all(tables.map((table) => api.db(table).count('* as rows').first()));

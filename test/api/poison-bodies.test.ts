@@ -66,7 +66,7 @@ describe('as many values as a body may hold', () => {
   const objects = repeat('{"a":1}', ((mostValues - 10) / 2) * 8);
 
   test.each([['empty lists', lists], ...(isLong ? [['objects', objects] as const] : [])] as const)(
-    'are taken: %s',
+    'are accepted: %s',
     async (_, job) => {
       const plan = await send('/v1/plan', planOf(job));
       const created = await send('/v1/jobs', `{"job":${job}}`);

@@ -28,7 +28,7 @@ async function askAtOnce(count: number, ask: () => Promise<Response>): Promise<M
 }
 
 describe('a key', () => {
-  test('that asks too often is answered 429 and when to come again, and others go on', async () => {
+  test('that asks too often is answered 429 with Retry-After, and other keys continue', async () => {
     const headers = { authorization: `Bearer ${await api.createKey({ scopes: ['admin'] })}` };
     const counts = await askAtOnce(100, () => api.call('/v1/pipelines', { headers }));
     expect(counts.get(200)).toBeGreaterThanOrEqual(25);

@@ -141,7 +141,7 @@ test('a request id is taken over when it is sane', async () => {
   expect((await named('a"b')).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test('an answer to a key is stored nowhere, and says that it is the first answer once more', async () => {
+test('an answer to a key may not be stored, and is marked when it is replayed', async () => {
   const headers = [...all, ['Idempotency-Key', 'again']] as const;
   const [first, again] = [await send({ headers }), await send({ headers })];
   expect([first.headers['idempotent-replayed'], again.headers['idempotent-replayed']]).toEqual([

@@ -144,13 +144,13 @@ describe('an answer', () => {
     expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
   });
 
-  test('says of a page only where there can be one', async () => {
+  test('has headers of a page only where it can be one', async () => {
     const { headers } = await api.call('/v1/capabilities/none/exec', { method: 'POST', body: {} });
     expect(headers.get('content-security-policy')).toMatch(/frame-ancestors 'none'/);
     expect(headers.has('cross-origin-opener-policy')).toBe(false);
   });
 
-  test('to a fault says nothing of it, and the log does', async () => {
+  test('to a fault reveals no detail, the log does', async () => {
     await api.db.raw('alter table job rename to job_gone');
     const answer = await api.call('/v1/jobs', { body: { job: {} }, headers: { 'x-request-id': 'broken-1' } });
     await api.db.raw('alter table job_gone rename to job');

@@ -153,7 +153,7 @@ describe('a rerun', () => {
     });
   });
 
-  test('of 10,000 items is told in ranges, and takes them over as rows', async () => {
+  test('of 10,000 items lists ranges, and copies the results as rows', async () => {
     const list = Array.from({ length: 10_000 }, (_, index) => index);
     const [, old] = await readJson<Run>(
       api.call('/v1/runs', { body: { pipeline: 'again', version: '1', job: { clip: 'a', list } } }),
@@ -190,7 +190,7 @@ describe('a rerun', () => {
     expect(run.steps.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending']);
   });
 
-  test('of another job, or another version, does again what differs', async () => {
+  test('of another job, or another version, repeats the steps that differ', async () => {
     const old = await anEndedRun();
     await api
       .db('step')
@@ -220,7 +220,7 @@ describe('a rerun', () => {
     expect([run.version, run.job_id === old.job_id]).toEqual(['2', false]);
   });
 
-  test('makes again what names a file that is gone', async () => {
+  test('repeats a step that names a deleted file', async () => {
     const old = await anEndedRun();
     const here = `media://${old.job_id}/a.mp4`;
     const gone = `media://${old.job_id}/b.mp4`;
@@ -253,7 +253,7 @@ describe('a rerun', () => {
     expect((await rerun(old, {}, headers))[1]).toMatchObject({ code: 'idempotency_key_reuse' });
   });
 
-  test('of a run that goes on is refused, but not its preview', async () => {
+  test('of an open run is refused, but not its preview', async () => {
     const [, run] = await readJson<Run>(
       api.call('/v1/runs', { body: { pipeline: 'again', job: { clip: 'a', list: [] } } }),
     );

@@ -94,7 +94,7 @@ async function read(path: string): Promise<Review> {
 }
 
 describe('a decision', () => {
-  test('of two people at once is one: the other is told who won, and what was decided', async () => {
+  test('of two people at once is one: the other receives the winner and the decision', async () => {
     const { path, review_id } = await aReview();
     const people = [await aPerson(), await aPerson()];
     const answers = await Promise.all(
@@ -194,7 +194,7 @@ describe('a decision', () => {
     ['a step that is optional', { kind: 'step', payload: { optional: true } }, ['output', 'skip', 'reject']],
     ['operation', { kind: 'ops' }, ['edit', 'advise', 'retry', 'reject']],
     ['a skill', { kind: 'skill' }, ['keep', 'edit', 'narrow', 'merge', 'retire']],
-  ])('about %s takes what fits, and nothing else', async (_, subject, actions) => {
+  ])('about %s accepts fitting values, and nothing else', async (_, subject, actions) => {
     const { path } = await aReview(subject);
     expect((await read(path)).actions).toEqual(actions);
     const other = actions.includes('skip') || actions.includes('keep') ? 'reject' : 'skip';
@@ -257,7 +257,7 @@ describe('a claim', () => {
     expect((await decide(second, path, { action: 'retry' }, { version: 3 })).status).toBe(200);
   });
 
-  test('that ran out is nobody’s', async () => {
+  test('that expired belongs to no person', async () => {
     const { path, review_id } = await aReview();
     const [first, second] = [await aPerson(), await aPerson()];
     await first(`${path}/claim`, { method: 'POST' });
@@ -287,7 +287,7 @@ test('reviews are listed by run, state and due date, the newest first, in pages'
   expect((await api.call('/v1/reviews?colour=red')).status).toBe(422);
 });
 
-test('a list leaves out what only the decision needs, and still says which actions there are', async () => {
+test('a list leaves out details of the decision, but includes the possible actions', async () => {
   const proposals = [{ input: { rate: 44_100 }, patch: [], source: 'repair' }];
   const small = {
     job_type: 'resample',

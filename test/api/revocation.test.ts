@@ -12,7 +12,7 @@ function aResponse(): ServerResponse {
   return new ServerResponse(new IncomingMessage(new Socket()));
 }
 
-test('what a key has open is cut within 5 s of its revocation, and not what others have', async () => {
+test('streams of a revoked key are cut within 5 s, those of others are not', async () => {
   const [theirs, others] = [aResponse(), aResponse()];
   const open = new LiveList<OpenRequest>();
   open.add({ res: theirs, state: { key: 'revoked' } as RequestState });

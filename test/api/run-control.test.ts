@@ -84,7 +84,7 @@ function delivered(run: Run) {
 }
 
 describe('pause and resume', () => {
-  test('are told to the run, once each however often they are asked for', async () => {
+  test('are signalled to the run, once each however often they are requested', async () => {
     const run = await submitted();
     await delivered(run);
     for (const action of ['pause', 'pause']) {
@@ -103,7 +103,7 @@ describe('pause and resume', () => {
     expect(await eventsOf(run)).toEqual(['run.queued', 'run.paused', 'run.resumed']);
   });
 
-  test('a pause says which calls still finish, and how many steps wait for the resume', async () => {
+  test('a pause lists the calls that still finish, and counts the steps that wait for the resume', async () => {
     const definition = {
       pipeline: 'open',
       version: '1',
@@ -189,7 +189,7 @@ describe('pause and resume', () => {
 });
 
 describe('cancel', () => {
-  test('asks the workflow, and asked again with terminate ends it at once, with the runs below it', async () => {
+  test('asks the workflow; with terminate the run ends immediately, with its child runs', async () => {
     const run = await submitted();
     await delivered(run);
     const child = { ...run, run_id: `${run.run_id}-child` };

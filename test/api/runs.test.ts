@@ -66,7 +66,7 @@ function stream(run: Run, headers: Record<string, string> = {}, signal?: AbortSi
 }
 
 describe('a submission', () => {
-  test('of a stored pipeline is taken with 202 and the address of the run', async () => {
+  test('of a stored pipeline is accepted with 202 and the address of the run', async () => {
     const answer = await submit({ pipeline: 'stored', job: { n: 1 }, labels: { team: 'a' } });
     const run = (await answer.json()) as Run;
     expect(answer.status).toBe(202);
@@ -206,7 +206,7 @@ describe('the log of a run', () => {
     expect(JSON.parse(rest.at(-1)?.data ?? '')).toMatchObject({ run_id: run.run_id, type: 'run.succeeded' });
   });
 
-  test('goes on after Last-Event-ID, without repeating and without a gap', async () => {
+  test('continues after Last-Event-ID, without repeating and without a gap', async () => {
     const run = await submitted();
     await end(run);
     const all: Record<string, string>[] = [];
@@ -231,7 +231,7 @@ describe('the log of a run', () => {
     expect(rest).toEqual([]);
   });
 
-  test('is told to its end although another transaction holds it back', async () => {
+  test('is streamed to its end although another open transaction delays it', async () => {
     const other = await api.db.transaction();
     await other.raw('select pg_current_xact_id()');
     const run = await submitted();

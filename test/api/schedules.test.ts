@@ -112,7 +112,7 @@ it('pauses and resumes', async () => {
   expect((await delivered(schedule_id)).next_at).toHaveLength(5);
 });
 
-it('says that it was paused in Temporal, and resumes it', async () => {
+it('shows that it was paused in Temporal, and resumes it', async () => {
   const { schedule_id } = await create();
   const inOwnClient = async (act: (schedule: ScheduleHandle) => Promise<void>) => {
     const client = openTemporal();
@@ -206,7 +206,7 @@ async function runsOf(id: string) {
   return runs.items;
 }
 
-it('starts one run for a key, also at the same moment, and tells another body apart', async () => {
+it('starts one run for a key, also at the same moment, and refuses the key with another body', async () => {
   const { schedule_id } = await create({ overlap: 'allow_all' });
   const answers = await Promise.all([1, 2, 3].map(() => trigger(schedule_id, 'one')));
   const bodies = await Promise.all(answers.map((answer) => answer.json() as Promise<Schedule>));
@@ -273,7 +273,7 @@ it('gives a name to one schedule only', async () => {
   expect((await api.call(`/v1/schedules/${schedule_id}`, { method: 'PUT', body })).status).toBe(409);
 });
 
-it('tells Temporal again when it has forgotten a schedule', async () => {
+it('is created again in Temporal after Temporal has forgotten it', async () => {
   const { schedule_id } = await create();
   const client = openTemporal();
   await client.schedule.getHandle(`trailer/${schedule_id}`).delete();

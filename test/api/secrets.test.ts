@@ -64,7 +64,7 @@ describe('a secret', () => {
     expect(() => cipher?.open({ ...owner, project_id: 'prj_2' }, row)).toThrow('k1');
   });
 
-  test('leaves an audit entry when it is set and deleted, and no log line has its value', async () => {
+  test('writes an audit entry when it is set and deleted, and no log line has its value', async () => {
     await put('audited', { value, capabilities: ['publish.web'] });
     await api.call('/v1/secrets/audited', { method: 'DELETE' });
     const entries = (await readJson<{ items: AuditEntry[] }>(api.call('/v1/audit?subject=audited')))[1].items;

@@ -52,7 +52,7 @@ describe('signing in', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
-  test('says who one is', async () => {
+  test('returns the name and rights of the person', async () => {
     const [status, session] = await readJson<BrowserSession>(withCookie(await signIn(), '/v1/session'));
     expect([status, session]).toEqual([
       200,
@@ -135,7 +135,7 @@ describe('signing in', () => {
   });
 });
 
-test('without a provider the offer says so, and there is nowhere to go', async () => {
+test('without a provider the API offers no sign-in, and its address is 404', async () => {
   expect(await readJson(api.call('/v1/sign-in'))).toEqual([200, { oidc: null }]);
   expect((await api.call('/v1/sessions/oidc')).status).toBe(404);
 });

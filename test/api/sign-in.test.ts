@@ -152,7 +152,7 @@ describe('two roles', () => {
     expect((await session(browser, studio))[1].scopes).toEqual(['run:read', 'run:write']);
   });
 
-  test('who holds all projects holds those that are made later', async () => {
+  test('an operator of all projects has access to projects that are made later', async () => {
     const browser = await signedIn(aPerson('ops'));
     const { projectId } = await api.createProject('later');
     const [, { projects }] = await session(browser);
@@ -160,7 +160,7 @@ describe('two roles', () => {
   });
 });
 
-describe('nobody gets in', () => {
+describe('a person is refused', () => {
   async function begin(): Promise<[Visitor, URL]> {
     const browser = aBrowser();
     return [browser, await passProvider(browser, new URL(`${site}/v1/sessions/oidc`), aPerson('viewers'))];
@@ -195,7 +195,7 @@ describe('nobody gets in', () => {
     expect(await come(browser, callback)).toMatch(/refused=(used|provider_refused)$/);
   });
 
-  test('who says no at the provider', async () => {
+  test('by the provider', async () => {
     const [browser, callback] = await begin();
     callback.searchParams.delete('code');
     callback.searchParams.set('error', 'access_denied');
@@ -226,7 +226,7 @@ describe('nobody gets in', () => {
   });
 });
 
-describe('out', () => {
+describe('a person is signed out', () => {
   async function open(browser: Visitor) {
     const stream = await ask(browser, '/v1/stream?topics=runs', { headers: { accept: 'text/event-stream' } });
     expect(stream.status).toBe(200);
@@ -261,7 +261,7 @@ describe('out', () => {
     expect(await signIn(browsers[0], sub)).toBe('/ui/login?signed_in=true');
   });
 
-  test('who signs out at the provider', async () => {
+  test('after a sign-out at the provider', async () => {
     const sub = aPerson('viewers');
     const browser = await signedIn(sub);
     const isCut = await open(browser);
@@ -288,7 +288,7 @@ describe('out', () => {
     await expectOut(browser, isCut);
   });
 
-  test('who is in no group any more, and whose groups have changed comes in as what they are now', async () => {
+  test('without a group left, and returns with the rights of new groups', async () => {
     const sub = aPerson('ops');
     const browser = await signedIn(sub);
     const isCut = await open(browser);
@@ -307,7 +307,7 @@ describe('out', () => {
   });
 });
 
-test('who is checked and in order stays', async () => {
+test('a checked person without changes stays signed in', async () => {
   const sub = aPerson('viewers');
   const browser = await signedIn(sub);
   const checked = async () =>
@@ -322,7 +322,7 @@ test('who is checked and in order stays', async () => {
   expect((await ask(browser, '/v1/runs')).status).toBe(200);
 });
 
-test('signing out leads to where one signs out of the provider', async () => {
+test('signing out leads to the sign-out page of the provider', async () => {
   const sub = aPerson('viewers');
   const browser = await signedIn(sub);
   const [status, { provider_url }] = await readJson<SessionClosed>(
@@ -337,7 +337,7 @@ test('signing out leads to where one signs out of the provider', async () => {
   expect(page.answer.status).toBe(200);
 });
 
-test('a logout token that the provider did not sign ends nobody', async () => {
+test('a logout token that the provider did not sign ends no session', async () => {
   const headers = { 'content-type': 'application/x-www-form-urlencoded', authorization: '' };
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
   const now = Math.floor(Date.now() / 1_000);
@@ -368,7 +368,7 @@ test('people make no login links, and have no secret to renew', async () => {
   expect((await ask(browser, path, { method: 'POST', body: '{}' })).status).toBe(404);
 });
 
-test('neither tokens nor codes stand in the database or the log', async () => {
+test('neither tokens nor codes are in the database or the log', async () => {
   const browser = await signedIn(aPerson('viewers'));
   const rows = await api.db('session').whereNotNull('tokens');
   expect(rows.length).toBeGreaterThan(0);
@@ -385,7 +385,7 @@ test('the offer names the provider, and where to go', async () => {
   ]);
 });
 
-test('a provider that is down keeps nobody from signing in by a key', async () => {
+test('while the provider is down, a key still signs in', async () => {
   const down = await startTestApi({
     OIDC_ISSUER: 'http://127.0.0.1:9',
     OIDC_CLIENT_ID: 'capstan',

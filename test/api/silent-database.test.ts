@@ -55,7 +55,7 @@ async function countBackends(which: string): Promise<number> {
   return rows.length;
 }
 
-test('the lease of a call is renewed although the connection that did so says nothing any more', async () => {
+test('the lease of a call is renewed although the connection that did so has fallen silent', async () => {
   let answer = (): void => undefined;
   instance.handle = (exec, response) => {
     answer = () => void echo(exec, response);
@@ -99,7 +99,7 @@ test('a claim whose answer was lost is given back, also when it is made only aft
   });
 });
 
-test('while the database says nothing, /livez answers, before costs are refused; and they are', async () => {
+test('while the database is silent, /livez answers at once, and costs are refused later', async () => {
   // Else a connection that the test before has cut would refuse them at once.
   await waitFor('costs to be told', async () => (await api.call('/v1/costs')).status === 200);
   way.silence(true);
@@ -114,7 +114,7 @@ test('while the database says nothing, /livez answers, before costs are refused;
 });
 
 // How soon: `npm run bench -- attacks`.
-test('while the database says nothing, the server says that it is not ready; and is again after it', async () => {
+test('while the database is silent, the server is not ready; it is ready again afterwards', async () => {
   expect((await api.call('/readyz')).status).toBe(200);
   way.silence(true);
   // What was asked within the last second is answered as it was.

@@ -247,7 +247,7 @@ describe('POST and GET /skills', () => {
     ]);
   });
 
-  test('never lose time to a pattern that was taken', async () => {
+  test('lose no time to an accepted pattern, however hostile', async () => {
     const { projectId, admin } = await aRegistry();
     const hostile = [
       '(a+)+$b',
@@ -332,7 +332,7 @@ describe('a skill', () => {
     expect((await patch<Problem>(admin, id, { pattern: { error_patterns: ['x*'] } }))[0]).toBe(422);
   });
 
-  test('may not come to say what another says', async () => {
+  test('cannot be changed into a copy of another', async () => {
     const { admin } = await aRegistry();
     await create(admin);
     const [, { id }] = await create(admin, { instructions: 'other' });

@@ -69,7 +69,7 @@ function ask(path: string, options?: CallOptions): Promise<[number, { code: stri
 }
 
 describe('a run', () => {
-  test('is told as it stands, from its begin to its end', async () => {
+  test('is streamed in its present state, from its begin to its end', async () => {
     const stream = await open('topics=runs');
     const run = await aRun(api.db, { project_id: api.projectId });
     const isIt = ({ run_id }: RunFrame) => run_id === run.run_id;
@@ -93,7 +93,7 @@ describe('a run', () => {
     expect(await stream.next('run', (frame) => isIt(frame) && frame.state === 'succeeded')).toBeDefined();
   });
 
-  test('is told at most once in 250 ms, whatever happens to it', async () => {
+  test('is streamed at most once in 250 ms, whatever happens to it', async () => {
     const stream = await open('topics=runs');
     const run = await aRun(api.db, { project_id: api.projectId });
     for (const step of ['a', 'b', 'c']) await (await work(run, step)).settle();
@@ -105,7 +105,7 @@ describe('a run', () => {
     expect(Math.min(...gaps, Infinity)).toBeGreaterThan(200);
   });
 
-  test('is told when nothing changes but the runs that its steps have started, however far below', async () => {
+  test('is streamed when only its child runs change, at any depth', async () => {
     const outer = await aRun(api.db, { project_id: api.projectId });
     const inner = await startedBy(await startedBy(outer));
     const stream = await open('topics=runs');
@@ -120,7 +120,7 @@ describe('a run', () => {
     await stream.next('run', (frame) => isIt(frame) && !frame.awaiting.includes('budget'));
   });
 
-  test('that is looked at is told event by event, numbered as in its log', async () => {
+  test('that is selected is streamed event by event, numbered as in its log', async () => {
     const run = await aRun(api.db, { project_id: api.projectId });
     const other = await aRun(api.db, { project_id: api.projectId });
     const stream = await open(`topics=runs&run_id=${run.run_id}`);
@@ -135,7 +135,7 @@ describe('a run', () => {
   });
 });
 
-test('a run that fails is told with its error', async () => {
+test('a run that fails is streamed with its error', async () => {
   const stream = await open('topics=runs');
   const { run_id } = await aRun(api.db, { project_id: api.projectId });
   const error = { code: 'step_failed', message: 'step a: it broke' };
@@ -144,7 +144,7 @@ test('a run that fails is told with its error', async () => {
   expect(failed.error).toEqual(error);
 });
 
-test('an instance is told when its calls or its row change', async () => {
+test('an instance is streamed when its calls or its row change', async () => {
   const stream = await open('topics=instances');
   const run = await aRun(api.db, { project_id: api.projectId });
   const { instance, settle } = await work(run);
@@ -170,7 +170,7 @@ async function aReview(): Promise<string> {
   return review_id;
 }
 
-test('a review is told when it is asked, claimed and withdrawn', async () => {
+test('a review is streamed when it is opened, claimed and withdrawn', async () => {
   const stream = await open('topics=reviews');
   const review_id = await aReview();
   const isIt = (seen: { review_id: string }) => seen.review_id === review_id;
@@ -185,7 +185,7 @@ test('a review is told when it is asked, claimed and withdrawn', async () => {
   expect(await stream.next('review', (seen) => isIt(seen) && seen.state === 'cancelled')).toBeDefined();
 });
 
-test('a budget is told when its limit changes, that of all projects to operators alone', async () => {
+test('a budget is streamed when its limit changes, that of all projects to operators alone', async () => {
   const [all, own] = [
     await open('topics=budgets'),
     await open('topics=budgets', {
@@ -199,8 +199,8 @@ test('a budget is told when its limit changes, that of all projects to operators
   expect(own.frames.map(({ data }) => (data as { scope: string }).scope)).not.toContain('global');
 });
 
-describe('who comes back', () => {
-  test('is told what was missed, also with other topics and other runs', async () => {
+describe('a client that reconnects', () => {
+  test('receives the missed events, also with other topics and other runs', async () => {
     const first = await open('topics=runs');
     const run = await aRun(api.db, { project_id: api.projectId });
     await first.next('run', ({ run_id }) => run_id === run.run_id);
@@ -227,7 +227,7 @@ describe('who comes back', () => {
     expect(second.frames.some(({ kind }) => kind === 'reset')).toBe(false);
   });
 
-  test('is told no event twice, however soon it comes back', async () => {
+  test('receives no event twice, however soon it comes back', async () => {
     const run = await aRun(api.db, { project_id: api.projectId });
     const instance = await work(run, 'a');
     const seqsOf = ({ frames }: ProjectStream) =>
@@ -247,14 +247,14 @@ describe('who comes back', () => {
     ['too late', () => `1.${Date.now() - 3_700_000}.1`],
     ['from another database', () => `99999999999.${Date.now()}.99999999999`],
     ['with no position', () => 'x'],
-  ])('%s is told to read again', async (_, after) => {
+  ])('%s receives the order to read everything again', async (_, after) => {
     const stream = await open('topics=runs', { 'last-event-id': after() });
     await waitFor('a reset', () => stream.frames.some(({ kind }) => kind === 'reset'));
   });
 });
 
 describe('of another project', () => {
-  test('nothing is told', async () => {
+  test('no event is streamed', async () => {
     const { projectId, apiKey } = await api.createProject('other');
     const headers = { authorization: `Bearer ${apiKey}` };
     const theirs = await open('topics=runs,reviews,budgets', headers);
@@ -276,7 +276,7 @@ describe('of another project', () => {
 });
 
 describe('a key', () => {
-  test('is told what it may read', async () => {
+  test('receives events of its rights alone', async () => {
     const key = async (scope: 'cost:read' | 'run:read' | 'skill:read') => ({
       authorization: `Bearer ${await api.createKey({ scopes: [scope] })}`,
     });
@@ -289,7 +289,7 @@ describe('a key', () => {
     expect((await ask('/v1/stream?topics=nonsense'))[0]).toBe(422);
   });
 
-  test('that is revoked is told nothing any more', async () => {
+  test('that is revoked receives no more events', async () => {
     const body = { name: 'short', scopes: ['run:read'], projects: [api.projectId] };
     const [, made] = await readJson<{ key: string; key_id: string }>(api.call('/v1/keys', { body }));
     const stream = await open('', { authorization: `Bearer ${made.key}` });

@@ -14,7 +14,7 @@ test('a burst at once, then as many as the rate allows, for each holder', () => 
   expect([take('a'), take('a'), take('a'), take('a')]).toEqual([0, 0, 0, 0.5]);
 });
 
-test('whatever the times, no more than burst and rate is let through, and who waits as told is let through', () => {
+test('at any times, a bucket allows no more than burst and rate, and allows a caller that waits as asked', () => {
   const pauses = fc.array(fc.nat(700), { minLength: 1, maxLength: 200 });
   fc.assert(
     fc.property(

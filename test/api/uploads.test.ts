@@ -183,7 +183,7 @@ describe.skipIf(program.path === null)(`files in a bucket that clients reach (${
   const large = randomBytes(17_000_000);
   const announcedLarge = describeFile(large);
 
-  test('a large one goes in parts of 16 MiB, and is one file when all have come; what replaces it stays', async () => {
+  test('a large one is uploaded in parts of 16 MiB, and is one file when all are complete; its replacement stays', async () => {
     const ticket = (await announce(api, `${job}/large.mp4`, announcedLarge)) as Parted;
     expect(ticket.parts.map(({ headers }) => headers['content-length'])).toEqual(['16777216', '222784']);
     const sendPart = (n: number) => {
@@ -225,7 +225,7 @@ describe.skipIf(program.path === null)(`files in a bucket that clients reach (${
     expect((await read('wrong.mp4')).status).toBe(404);
   });
 
-  test('a bucket that is away is told as such, and is back when it is back', async () => {
+  test('a bucket that is down is reported as unavailable, and works again afterwards', async () => {
     await gateway.kill();
     const away = await read('b.txt');
     expect([away.status, await codeOf(away)]).toEqual([503, 'unavailable']);

@@ -111,7 +111,7 @@ describe('times', () => {
 });
 
 describe('what happens', () => {
-  test('is told once, signed, at the very address', async () => {
+  test('is sent once, signed, to the exact address', async () => {
     const { projectId, headers } = await aProject();
     const { secret } = await aWebhook({}, headers);
     const before = Math.floor(Date.now() / 1_000);
@@ -135,7 +135,7 @@ describe('what happens', () => {
     expect(received).toHaveLength(2);
   });
 
-  test('is told of runs, reviews, budgets and instances to whoever asked for it', async () => {
+  test('is sent to each webhook that subscribes to runs, reviews, budgets or instances', async () => {
     const { projectId, headers } = await aProject();
     await aWebhook({ events: ['review.opened', 'budget.reached', 'instance.down'] }, headers);
     await endRun(projectId);
@@ -156,7 +156,7 @@ describe('what happens', () => {
     ]);
   });
 
-  test('before it was asked for, or in another project, is not told', async () => {
+  test('before the subscription, or in another project, is not sent', async () => {
     const { projectId, headers } = await aProject();
     await endRun(projectId);
     await aWebhook({}, headers);
@@ -166,7 +166,7 @@ describe('what happens', () => {
     expect(received.map(({ body }) => JSON.parse(body).data.run_id)).toEqual([run.run_id]);
   });
 
-  test('is told again until it is taken, and the log says how it went', async () => {
+  test('is sent again until the receiver accepts it, and the log lists each attempt', async () => {
     const { projectId, headers } = await aProject();
     const { webhook_id } = await aWebhook({}, headers);
     answers = [500, 204];
@@ -209,7 +209,7 @@ describe('what happens', () => {
 });
 
 describe('a test', () => {
-  test('says what the receiver answered', async () => {
+  test('reports the answer of the receiver', async () => {
     const { webhook_id, secret } = await aWebhook();
     const ask = () =>
       readJson<WebhookDelivery>(api.call(`/v1/webhooks/${webhook_id}/test`, { method: 'POST' }));
@@ -220,7 +220,7 @@ describe('a test', () => {
     expect(received.some(({ path }) => path === '/elsewhere')).toBe(false);
   });
 
-  test('of what is not there says so', async () => {
+  test('of a missing webhook is 404', async () => {
     const { webhook_id } = await aWebhook({ url: 'http://127.0.0.1:9/' });
     const [, tried] = await readJson<WebhookDelivery>(
       api.call(`/v1/webhooks/${webhook_id}/test`, { method: 'POST' }),

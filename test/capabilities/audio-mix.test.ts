@@ -68,7 +68,7 @@ it('keeps the music under the video by music_gain_db, and repeats it to the end'
   expect(Math.abs(difference - 20)).toBeLessThan(3);
 });
 
-it('answers 422 when there is nothing to hear', async () => {
+it('answers 422 when the input has no sound', async () => {
   const { status, body } = await mix('mute.webm', 'silence.wav');
   expect([status, body.error]).toEqual([422, expect.stringContaining('silent')]);
 });

@@ -96,14 +96,14 @@ describe('a provider that fails', () => {
       /^model_unavailable: .*broken/,
     ],
     [{ cut: 'half an answer' }, /^model_unavailable: /],
-  ])('of Anthropic by %j says what it got', async (reply, error) => {
+  ])('of Anthropic by %j reports its answer', async (reply, error) => {
     const claude = await level.start({ MODEL_PROVIDER: 'anthropic' });
     const { status, body } = await ask(user('a'), reply, claude);
     await claude.stop();
     expect([status, body.error]).toEqual([502, expect.stringMatching(error)]);
   });
 
-  it('to count vectors says what it got', async () => {
+  it('to count vectors reports its answer', async () => {
     const settings = readModelSettings({ ...level.environment(), MODEL_CAPABILITY: 'embed.small' });
     const embedding = await serve(defineEmbedding(settings));
     level.provider.answer(() => ({ garbage: '<html>', contentType: 'text/html' }));
@@ -135,12 +135,12 @@ describe('a provider that fails', () => {
   });
 });
 
-it('that says nothing is told by its code, as where each address of a name refuses', () => {
+it('without a message is reported by its code, as where each address of a name refuses', () => {
   const refused = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
   expect(explainProviderError(refused, (text) => text).message).toBe('model_unavailable: ECONNREFUSED');
 });
 
-describe('a call that nobody waits for', () => {
+describe('a call whose caller has left', () => {
   const arrived = (count: number) => waitFor('the request', () => level.provider.requests[count]);
 
   it('is not continued at the provider when the caller leaves', async () => {

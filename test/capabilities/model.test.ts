@@ -80,7 +80,7 @@ describe('an answer', () => {
     ]);
   });
 
-  it('is a stream whatever its content type says', async () => {
+  it('is a stream whatever its content type is', async () => {
     const garbage = `: a comment\n\n${chatChunks('small', { text: 'hello' }).join('')}`;
     const { body } = await ask(user('hi'), { garbage, contentType: 'text/plain' });
     expect(body).toMatchObject({ output: { text: 'hello', finish_reason: 'stop' } });
@@ -122,7 +122,7 @@ describe('an answer', () => {
     expect(body.output).toMatchObject({ text: 'cut he', finish_reason: 'length' });
   });
 
-  it('leaves cost and usage open where the provider does not count, so that the whole price is taken', async () => {
+  it('leaves cost and usage open where the provider counts neither, so that the whole price is charged', async () => {
     const { body } = await ask(user('a'), { text: 'x', usage: null });
     expect(body.output).toEqual({
       text: 'x',
@@ -302,7 +302,7 @@ describe('with Anthropic', () => {
     expect(request?.body).not.toHaveProperty('seed');
   });
 
-  it('says which stop ended the answer', async () => {
+  it('reports which stop ended the answer', async () => {
     const { body } = await ask({ ...user('a'), stop: ['END'] }, { text: 'b', stopSequence: 'END' }, claude);
     expect(body.output).toMatchObject({ text: 'b', finish_reason: 'stop', stop_sequence: 'END' });
   });
@@ -315,7 +315,7 @@ describe('with Anthropic', () => {
   it.each([
     [401, 502, /^model_config: .*401: no/],
     [529, 503, /^model_overloaded: .*529: no/],
-  ])('tells %i apart', async (status, answered, error) => {
+  ])('reports status %i by its own code', async (status, answered, error) => {
     const refusal = { status, body: { type: 'error', error: { type: 'some_error', message: 'no' } } };
     const { status: seen, body } = await ask(user('a'), refusal, claude);
     expect([seen, body.error]).toEqual([answered, expect.stringMatching(error)]);
@@ -358,7 +358,7 @@ describe('an instance', () => {
     expect(capability).toMatchObject({ cost_model: { type: 'free', rate_usd: 0 }, settle: 'computed' });
   });
 
-  it('says when a call costs more than is counted', async () => {
+  it('logs when a call costs more than is counted', async () => {
     await ask(user('a'), { text: 'x', usage: [1_000_000, 0] });
     expect(level.lines.join()).toContain('a call cost 1.5 USD; only MODEL_RATE_USD, 0.02, is counted');
   });

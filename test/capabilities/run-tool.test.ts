@@ -27,7 +27,7 @@ it('shows the end of what ffmpeg said when it fails', async () => {
   await expect(run).rejects.toThrow(/ffmpeg exited with 1: .*No such file/);
 });
 
-it('of what takes long it is told how many seconds there are', async () => {
+it('reports the seconds that a long task has finished', async () => {
   const tools = await locateMediaTools(await aFolder());
   const seconds: number[] = [];
   const args = ['-f', 'lavfi', '-i', 'testsrc=duration=2', '-f', 'null', '-'];

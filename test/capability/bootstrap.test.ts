@@ -111,7 +111,7 @@ describe('prerequisites', () => {
   it.each([
     ['it has no install hook', {}, /installed by hand/],
     ['its install hook does not help', { install: async () => {} }, /still missing/],
-  ])('ends the start when %s', async (_name, more, message) => {
+  ])('exits when %s', async (_name, more, message) => {
     const capability = anEcho(undefined, { prerequisites: [aTool([], more)] });
     await expect(serve(capability, {}, { cacheDir: await aFolder() })).rejects.toThrow(message);
   });

@@ -18,7 +18,7 @@ it('passes a capability of the SDK, one line for each check', async () => {
   await instance.stop();
 });
 
-it('passes a pattern that cannot run in linear time, and says that the router does not enforce it', async () => {
+it('accepts a pattern that cannot run in linear time, with a note that the router does not enforce it', async () => {
   const properties = { text: { type: 'string', pattern: '^(?!\\.)' } };
   const instance = await startPlain(
     answers('GET', '/spec', 200, { ...spec, input: { ...input, properties } }),
@@ -37,7 +37,7 @@ it('passes a pattern that cannot run in linear time, and says that the router do
   instance.close();
 });
 
-it('says so when nothing listens', async () => {
+it('reports that no process listens', async () => {
   const results = await checkCapability('http://127.0.0.1:9');
   expect(results).toEqual([{ name: 'GET /health', ok: false, detail: expect.stringContaining('no answer') }]);
 });
@@ -172,7 +172,7 @@ it('skips the invalid input of a schema that accepts {}', async () => {
   expect(executed).toBe(0);
 });
 
-it('makes a call with the input that it is given, and says which lines are wrong', async () => {
+it('makes a call with the given input, and lists the wrong lines', async () => {
   const lines = [
     ...told,
     { log: 'joined' },

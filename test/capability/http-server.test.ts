@@ -142,7 +142,7 @@ describe('what a browser sends', () => {
     expect(await ask(anEcho(), [method, path, headers])).toEqual({ status: 200 });
   });
 
-  it('is told apart with the names that are allowed', async () => {
+  it('is refused with the names that are allowed', async () => {
     const { error } = await ask(anEcho(), ['GET', '/health', { host: 'other:1' }]);
     expect(error).toBe(
       'the host other:1 is not allowed; allowed are an address, localhost, echo.example. ADVERTISE_URL names another one',
@@ -436,7 +436,7 @@ describe('progress', () => {
     return { type: answer.headers.get('content-type'), lines: lines.map((line) => JSON.parse(line)) };
   };
 
-  it('is told line by line to a caller that takes it, then the ordinary answer', async () => {
+  it('is sent line by line to a caller that accepts it, then the ordinary answer', async () => {
     const instance = await start(slow());
     expect(await ask(instance, 'a', 'application/json, application/x-ndjson;q=0.9')).toEqual({
       type: 'application/x-ndjson',
@@ -484,7 +484,7 @@ describe('what a call logs', () => {
     { log: { level: 'warn', message: 'w'.repeat(2_000) } },
   ];
 
-  it('is told in lines to a caller that takes them, before its answer', async () => {
+  it('is sent in lines to a caller that accepts them, before its answer', async () => {
     expect(await ask('a', 'application/x-ndjson')).toEqual({
       status: 200,
       lines: [...told, { ok: true, output: { text: 'a' } }],

@@ -169,7 +169,7 @@ async function freePort(): Promise<number> {
 }
 
 describe('bind', () => {
-  it('goes on to the next port when one is taken, and says when all are', async () => {
+  it('continues with the next port when one is in use, and fails with a message when all are', async () => {
     const [first, second] = [createServer(), createServer()];
     const taken = await bindServer(first, { host: '127.0.0.1', port: 0 });
     const free = await freePort();
@@ -204,7 +204,7 @@ describe('readiness', () => {
     server.close();
   });
 
-  it('polls every second when nobody says otherwise', async () => {
+  it('polls every second by default', async () => {
     const limited = vi.spyOn(AbortSignal, 'timeout');
     const server = await startHealth(2);
     expect(await waitUntilReady(server.url)).toBe(2);

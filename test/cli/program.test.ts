@@ -16,7 +16,7 @@ function at(url: string): string[] {
   return ['--url', url, '--key', 'k'];
 }
 
-it('tells an API error as code and detail with a line for each item, and exits 1', async () => {
+it('prints an API error as code and detail with a line for each item, and exits 1', async () => {
   const problem = {
     status: 422,
     code: 'request_invalid',
@@ -31,7 +31,7 @@ it('tells an API error as code and detail with a line for each item, and exits 1
   });
 });
 
-it('exits 2 and says how to start one when nothing listens', async () => {
+it('exits 2 and explains how to start a server when none listens', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -139,6 +139,6 @@ it('refuses an option before the command that the command does not know', async 
   expect(seen).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("unknown option '--data'") });
 });
 
-it('says that a port may be any free one', async () => {
+it('explains that a port may be any free one', async () => {
   expect((await capstan(['dev', '--help'])).stdout.replaceAll(/\s+/g, ' ')).toContain('0: any free one');
 });

@@ -19,7 +19,7 @@ describe('findFault', () => {
   });
 
   it.each(['8.8.8.8', '172.32.0.1', '2606:4700::1111', '::ffff:8.8.8.8', '64:ff9b::808:808'])(
-    'refuses %s unless public networks are allowed, and says which are',
+    'refuses %s unless public networks are allowed, and lists the allowed ones',
     (address) => {
       expect(aPolicy().findFault(address, 80)).toContain(`${address} is outside ALLOWED_CIDRS (10.0.0.0/8,`);
       expect(aPolicy(everything).findFault(address, 80)).toBeNull();

@@ -31,7 +31,7 @@ const whole = {
   kept: '{"ok":true,"output":{"progress":2,"log":{"level":"info","message":"mine"}}}',
 };
 
-test('however it is cut, progress and lines for the log are told and the answer stays', () => {
+test('cut anywhere, progress and log lines are reported and the answer stays', () => {
   const bytes = Buffer.from(text);
   fc.assert(
     fc.property(fc.array(fc.nat(bytes.length)), (cuts) => {
@@ -43,7 +43,7 @@ test('however it is cut, progress and lines for the log are told and the answer 
 });
 
 test.each(['{"progress":2}', '{"progress":"1","message":"half"}', '{"progress":null,"eta_s":4}'])(
-  '%s tells nothing and harms nobody',
+  '%s is ignored without effect',
   (line) => {
     expect(read([Buffer.from(`${line}\n{"ok":true}`)])).toEqual({
       told: [],
@@ -53,12 +53,12 @@ test.each(['{"progress":2}', '{"progress":"1","message":"half"}', '{"progress":n
   },
 );
 
-test('what a line says besides its progress is left out', () => {
+test('other fields of a line of progress are left out', () => {
   const { told, kept } = read([Buffer.from('{"progress":0.5,"message":1,"eta_s":4}\n')]);
   expect([told, kept]).toEqual([[{ progress: 0.5 }], '']);
 });
 
-test('whoever tells more than anybody listens to is cut off', () => {
+test('an instance that sends more lines than the bound is cut off', () => {
   const lines = createToldLines({}, 1_000);
   const line = Buffer.from('{"progress":0.5}\n');
   const taken = Array.from({ length: 100 }, () => lines.take(line));
@@ -123,7 +123,7 @@ test('an answer over several lines stays whole, and one with ok is not skipped',
   expect(read([Buffer.from(two)]).kept).toBe(two);
 });
 
-test('lines of an unknown kind count as told', () => {
+test('lines of an unknown kind count against the bound', () => {
   const lines = createToldLines({}, 1_000);
   const line = Buffer.from('{"heartbeat":1}\n');
   const taken = Array.from({ length: 100 }, () => lines.take(line));
@@ -140,14 +140,14 @@ test('half a character in a message is replaced, also where the message is cut',
   expect(told[0]?.message).toBe(`\ufffd${'x'.repeat(198)}\ufffd`);
 });
 
-test('an answer of many values is left to whoever counts them', () => {
+test('an answer of many values is left to the reader that counts them', () => {
   const body = Buffer.from(`{"ok":false,"status":503,"a":[${'[],'.repeat(4_000_000)}[]]}`);
   const spentMs = countProcessorMs();
   expect(toOrdinaryAnswer({ status: 200, headers: {}, body }).status).toBe(200);
   expect(spentMs()).toBeLessThan(100);
 });
 
-test('what fails in the end says its status there', () => {
+test('an answer that fails at its end carries its status there', () => {
   const answer = (body: object) =>
     toOrdinaryAnswer({
       status: 200,
@@ -227,7 +227,7 @@ test('a line for which there is no room counts as dropped', () => {
   expect(logged).toEqual([{ level: 'warn', message: '1 line was dropped' }]);
 });
 
-test('any bytes before an answer harm nobody', () => {
+test('no bytes before an answer can break it', () => {
   const fragment = fc.oneof(
     fc.constantFrom(
       '{"log":{',
@@ -268,7 +268,7 @@ test('any bytes before an answer harm nobody', () => {
   );
 });
 
-test('parts of the result are told to a listener that asked for them, and are an answer to any other', () => {
+test('parts of the result are sent to a listener that asked for them, and are an answer to any other', () => {
   const long = 'é'.repeat(6_000);
   const parts = `{"delta":"a"}\n{"delta":${JSON.stringify(long)}}\n{"delta":{"content":"b"}}\n`;
   const last = '{"ok":true,"output":{"delta":1}}';

@@ -27,7 +27,7 @@ function aStart(): EscalateInput {
   };
 }
 
-it('starts a ladder by itself once, and tells it of its review under that id', async () => {
+it('starts one ladder of its own once, and signals its review to it under that id', async () => {
   const input = aStart();
   const { escalation_id } = input;
   const waiting = { escalation_id };
@@ -98,7 +98,7 @@ describe('the workflow of a run', () => {
     expect(await workflows.isOpen(input)).toBe(false);
   });
 
-  it('is told of when it was ended from outside, with others of its task queue and no ladder', async () => {
+  it('is listed once it was ended from outside, with others of its task queue and no ladder', async () => {
     const since = new Date(Date.now() - 1_000);
     const [ended, open] = [aRunStart(), aRunStart()];
     for (const input of [ended, open]) await workflows.start(input, 'standard', null);

@@ -69,7 +69,7 @@ it('puts, replaces and removes, each as often as one likes', async () => {
   expect(await schedules.standing(order, 5_000)).toBeNull();
 });
 
-it('replaces what is encrypted by a key that it does not have, and tells how it stands', async () => {
+it('replaces a schedule that is encrypted by a key it lacks, and reports its state', async () => {
   const ringOf = (id: string) => `${id}:${Buffer.alloc(32, id).toString('base64')}`;
   const [older, newer] = [openTemporal(ringOf('k0')), openTemporal(ringOf('k1'))];
   const under = (ring: Client) => createSchedules(ring, 'nobody-works-here', createBoundedCalls(ring));
@@ -90,7 +90,7 @@ it('replaces what is encrypted by a key that it does not have, and tells how it 
   }
 });
 
-it('tells that a schedule was paused in Temporal, and resumes it for a newer state alone', async () => {
+it('reports that a schedule was paused in Temporal, and resumes it for a newer state alone', async () => {
   const order = anOrder();
   const standing = () => schedules.standing(order, 60_000);
   await schedules.put(order);
@@ -128,7 +128,7 @@ it.each([
   ['10 2 * * *', 'Australia/Lord_Howe'],
   ['30 0 1,15 * sun', 'Atlantic/Azores'],
 ])(
-  'Temporal starts what the rule says, around every change of the clock: %s in %s',
+  'Temporal starts at the times of the rule, around every change of the clock: %s in %s',
   async (cron, timezone) => {
     const days = daysOfChange(timezone);
     expect(days.length).toBeGreaterThan(0);
@@ -147,11 +147,14 @@ it.each([
   ['1-10/3 0-2 * * 7', 'Asia/Kathmandu'],
   ['@yearly', 'Asia/Tokyo'],
   ['7 7 */10 1-12/2 5-7', 'UTC'],
-])('what is accepted here is taken by Temporal, with the same starts: %s in %s', async (cron, timezone) => {
-  const from = Date.now() + dayMs;
-  const starts = nextStarts(cron, { timezone, after: from, count: 20 });
-  expect(await startsInTemporal(cron, timezone, [from, starts.at(-1) ?? 0])).toEqual(starts);
-});
+])(
+  'Temporal accepts every rule that is accepted here, with the same starts: %s in %s',
+  async (cron, timezone) => {
+    const from = Date.now() + dayMs;
+    const starts = nextStarts(cron, { timezone, after: from, count: 20 });
+    expect(await startsInTemporal(cron, timezone, [from, starts.at(-1) ?? 0])).toEqual(starts);
+  },
+);
 
 it('takes a schedule that has no start in the planned days', async () => {
   const order = anOrder({ starts: { calendars: [] } });

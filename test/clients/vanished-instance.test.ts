@@ -208,7 +208,7 @@ describe.skipIf(obstacle !== null)(
 it.each([
   ['read', { kind: 'lost', message: 'the connection broke (EHOSTUNREACH)' }],
   ['connect', { kind: 'not_sent', message: 'no connection (EHOSTUNREACH)' }],
-])('tells from the system call that failed, %s, whether the request was sent', async (syscall, end) => {
+])('shows by the system call that failed, %s, whether the request was sent', async (syscall, end) => {
   const failure = Object.assign(new Error(), { code: 'EHOSTUNREACH', syscall });
   const agent = new MockAgent();
   agent.disableNetConnect();

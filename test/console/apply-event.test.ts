@@ -74,7 +74,7 @@ test('a log makes the run what it is at its end', () => {
   });
 });
 
-test('what a step waits for goes away when it goes on', () => {
+test('the reason for a wait disappears when the step continues', () => {
   const waiting = applyEvents({ run, items: new Map() }, log.slice(0, 5)).run;
   expect(waiting.steps[1]).toMatchObject({ state: 'waiting', awaiting: 'budget' });
   const on = applyEvents({ run: waiting, items: new Map() }, [

@@ -12,7 +12,7 @@ import { aCachedAttempt } from '../support/a-cached-attempt.ts';
 
 const attempt = aCachedAttempt({ run_id: 'run_1', step_id: 'cover' });
 
-it('says whose result was taken, and what that had cost', () => {
+it('names the step whose result was used, and its cost', () => {
   expect(describeDelivery(attempt)).toBe('cached: the result of an equal call was taken');
   expect(describeOrigin(attempt)).toBe(`made by step cover[3], saved ${formatUsd(0.25)}`);
   expect(toneOfAttempt(attempt)).toBe('done');
@@ -20,7 +20,7 @@ it('says whose result was taken, and what that had cost', () => {
   expect(describeOrigin(called)).toBeNull();
 });
 
-it('says what was saved today, and of nothing nothing', () => {
+it('shows the savings of today, and no line for none', () => {
   expect(describeSaved({ today_saved_usd: 0.25 })).toBe(`saved today ${formatUsd(0.25)}`);
   expect(describeSaved({ today_saved_usd: 0 })).toBeNull();
 });
@@ -30,7 +30,7 @@ it('a line of the log about it is a good one', () => {
   expect(toneOf(event)).toBe('done');
 });
 
-it('a step says how many of its results were taken', () => {
+it('a step shows how many of its results came from the cache', () => {
   expect(describeCached({})).toBeNull();
   expect(describeCached({ cached: 1 })).toBe('the stored result of an equal call; no instance was called');
   expect(describeCached({ cached: 2, items: { succeeded: 3 } })).toMatch(/^2 of its items/);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { describeEvent } from '../../console/src/pages/run/log-model.ts';
 import type { RunEvent } from '../../src/contracts/event.ts';
 
-test('the line of a decided repair says whose decisions it follows', () => {
+test('the line of a decided repair names the people whose decisions it follows', () => {
   const data = { level: 0, skill_id: 'skl_1', as_decided: { by: ['ana', 'ben'], times: 3 } };
   const event: RunEvent = {
     seq: 1,

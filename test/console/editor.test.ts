@@ -84,7 +84,7 @@ describe('completion', () => {
     ]);
   });
 
-  test('under input stand the fields that the capability takes, not the keys of a step', () => {
+  test('under input, the fields of the capability are offered, not the keys of a step', () => {
     const fields = [
       ['clip', 'string, required'],
       ['range', 'object'],
@@ -118,7 +118,7 @@ describe('completion', () => {
   });
 });
 
-test('a place is told by its indentation, whatever is broken elsewhere', () => {
+test('a path is derived from the indentation, whatever is broken elsewhere', () => {
   const lines = text.split('\n');
   expect(pathAt(lines, 10)).toEqual(['steps', '[]', 'input']);
   expect(pathAt(lines, 8)).toEqual(['steps', '[]']);
@@ -139,7 +139,7 @@ test.each([
   ['steps.cut.output.clip', { title: 'clip', detail: 'string', about: '' }],
   ['job.clip', { title: 'clip', detail: 'string', about: 'A film of the media store' }],
   ['      clip', { title: 'clip', detail: 'string, required', about: 'What is cut' }],
-])('what stands at %j is explained', (found, described) => {
+])('hover explains the text at %j', (found, described) => {
   const lines = text.split('\n');
   const at = lines.findIndex((line) => line.includes(found));
   const end = (lines[at]?.indexOf(found) ?? 0) + found.length;

@@ -15,7 +15,7 @@ function aFinding(message: string): Finding {
 const page: FoundIn = { text: 'a', findings: [aFinding('of the page')] };
 const silence: ServerAnswer = { found: null, hasFailed: false };
 
-test('what the server says of this very text stands in place of what the page found', () => {
+test('findings of the server for this very text replace those of the page', () => {
   const found = { text: 'a', findings: [aFinding('of the server')] };
   expect(joinFindings(page, true, { found, hasFailed: false })).toEqual({
     findings: found.findings,
@@ -23,7 +23,7 @@ test('what the server says of this very text stands in place of what the page fo
   });
 });
 
-test('what the server said of another text says nothing', () => {
+test('findings of the server for another text are ignored', () => {
   const found = { text: 'b', findings: [aFinding('of the server')] };
   expect(joinFindings(page, true, { found, hasFailed: false })).toEqual({
     findings: page.findings,

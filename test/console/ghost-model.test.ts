@@ -73,7 +73,7 @@ describe('what is to come', () => {
     expect(seconds(expectSteps(outlook, steps, now))).toEqual({ b: [-90, -80], d: [0, 1] });
   });
 
-  test('is not what the plan leaves out, nor what depends on it later for that', () => {
+  test('leaves out the steps that the plan leaves out, and expects their dependents without their time', () => {
     const left = createOutlook(
       { steps: [planned('a', 5, { happens: 'no' }), planned('b', 10, { happens: 'unknown' })] },
       [edge('a', 'b')],
@@ -83,7 +83,7 @@ describe('what is to come', () => {
     expect(ghosts.get('b')).toMatchObject({ isSure: false, hasBegun: false });
   });
 
-  test('is counted with its money, and with the end of all that goes on', () => {
+  test('counts the money of planned steps, and the end of all open ones', () => {
     const steps = [
       step('a', 'succeeded', 6),
       step('b', 'running', 4),
@@ -150,7 +150,7 @@ describe('what is to come', () => {
   });
 });
 
-test('a ghost says in words when, for how long and for how much', () => {
+test('a ghost describes in words when, for how long and for how much', () => {
   const pause = planned('d', 0, { capability: undefined, review: 'May it?' });
   const items = planned('c', 30, { items: null, happens: 'unknown' });
   const of = createOutlook({ steps: [planned('a', 20), planned('b', 10), items, pause] }, [
@@ -193,7 +193,7 @@ test('a call that failed is red although it was answered and charged', () => {
   expect(toneOfCall(call('a', {}))).toBe('done');
 });
 
-describe('the picture of a run that goes on', () => {
+describe('the picture of an open run', () => {
   const none: ReadonlySet<string> = new Set();
   const steps = [
     step('a', 'succeeded', 10),
@@ -226,7 +226,7 @@ describe('the picture of a run that goes on', () => {
     expect(scale.at(now + 26 * secondMs)).toBeCloseTo(1);
   });
 
-  test('what ran keeps its bar, with what was expected behind it', () => {
+  test('an ended step keeps its bar, with its expectation behind it', () => {
     const kinds = rows.map((row) => toTimeBars(row, { scale, now }).map(({ kind }) => kind));
     expect(kinds).toEqual([
       ['expected', 'called'],

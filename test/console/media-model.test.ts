@@ -24,7 +24,7 @@ test.each([
   ['', 'file'],
 ])('a file %j is stored as %s', (name, stored) => expect(toMediaName(name)).toBe(stored));
 
-test('whatever a file is called, it is one segment of a media path', () => {
+test('a file of any name is one segment of a media path', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 300 }), (name) => {
       const path = parseMediaPath(`job_1/${toMediaName(name)}`);

@@ -107,7 +107,7 @@ test('any output is saved such that the command line reads the same', async () =
   );
 });
 
-test('what is saved holds the live capabilities that the mocks left out, and keeps comments', async () => {
+test('the saved text has the live capabilities that the mocks left out, and keeps comments', async () => {
   const live = (output: Json) => ({
     description: '',
     input: { type: 'object' },
@@ -135,7 +135,7 @@ test('what is saved holds the live capabilities that the mocks left out, and kee
   expect([differences, result.output, result.cost_usd]).toEqual([[], { video: 'a', covers: ['b'] }, 0.5]);
 });
 
-test('a step that failed fails again, and a run without a word of a step asks nobody for it', () => {
+test('a step that failed fails again, and a run without reviews mocks no answer of a person', () => {
   const former: FormerRun = {
     run: {
       run_id: 'run_1',

@@ -160,7 +160,7 @@ describe('the fleet', () => {
   ])('%d of %d reads %s', (succeeded, calls, text) => expect(describeSuccess(succeeded, calls)).toBe(text));
 });
 
-test('a schedule asks for what its form says, and leaves out what stands empty', () => {
+test('a schedule requests the fields of its form, and leaves out the empty ones', () => {
   const fields = { name: 'n', cron: '@daily', timezone: 'UTC', overlap: 'skip', catch_up: '1m' };
   const form = (more: object) => (name: string) => String({ ...fields, ...more }[name as 'name'] ?? '');
   const of = { pipeline: 'reel', job: {} };
@@ -171,7 +171,7 @@ test('a schedule asks for what its form says, and leaves out what stands empty',
   });
 });
 
-test('a schedule says how many starts were skipped, and why the latest', () => {
+test('a schedule shows how many starts were skipped, and why the latest', () => {
   const of = (count: number) => ({
     timezone: 'UTC',
     skipped: { count, scheduled_at: '2026-01-02T10:00:00Z', reason: 'run run_1 is still open' },
@@ -194,7 +194,7 @@ describe('the pace of spending', () => {
     timezone: 'UTC',
   } as Budget;
 
-  test('is what this hour and the one before have cost, by the hour', () => {
+  test('is the cost of this hour and the one before, by the hour', () => {
     const points: [string, number][] = [
       ['2026-01-01T16:00:00Z', 100],
       ['2026-01-01T17:00:00Z', 2],
@@ -208,9 +208,9 @@ describe('the pace of spending', () => {
     [3, 'At this rate you reach the limit at 20:00 (UTC).'],
     [0.5, null],
     [0, null],
-  ])('at %d USD an hour it says %s', (rate, text) => expect(describePace(budget, rate, now)).toBe(text));
+  ])('at %d USD an hour it shows %s', (rate, text) => expect(describePace(budget, rate, now)).toBe(text));
 
-  test('says nothing where there is no limit', () => {
+  test('is empty where there is no limit', () => {
     expect(describePace({ ...budget, daily_limit_usd: 0 }, 3, now)).toBeNull();
   });
 });
@@ -265,7 +265,7 @@ test('idle stretches of a timeline are folded, and moments keep their order', ()
   expect(places[2]).toBeCloseTo(0.49);
 });
 
-test('a diff keeps what stays, and folds what is far from a change', () => {
+test('a diff keeps unchanged steps, and folds those far from a change', () => {
   const before = ['1', '2', '3', '4', '5', '6', '7', '8', 'old', '9'].join('\n');
   const lines = foldSame(diffLines(before, before.replace('old', 'new')));
   expect(lines).toEqual([
@@ -306,7 +306,7 @@ describe('forms', () => {
     expect(createValue({ ...schema.properties.clips, minItems: 2 }, schema)).toEqual([{ at: 3 }, { at: 3 }]);
   });
 
-  test('an error of the server stands until its field, or one that contains it, is another', () => {
+  test('an error of the server remains until its field, or one that contains it, is edited', () => {
     const judged = { music: { gain: '-12 dB' }, clips: ['a'], 'a/b': 1 };
     const errors = ['/music/gain', '/clips', '/title', '/a~1b', ''].map((pointer) => ({
       pointer,
@@ -336,7 +336,7 @@ describe('forms', () => {
   });
 });
 
-test('media are told by their reference, and fetched with their project', () => {
+test('media are recognised by their reference, and fetched with their project', () => {
   expect(isMedia('media://job_1/a/b.mp4')).toBe(true);
   expect(isMedia('media://job_1/a b.mp4')).toBe(false);
   expect(mediaKindOf('media://j/a.MP4')).toBe('video');
@@ -399,7 +399,7 @@ test('a login link leads back into the page and nowhere else', () => {
     expect(readNext(elsewhere)).toBe('/');
 });
 
-test('candidates stand in lanes by tier, the best price first; those ruled out stand apart', () => {
+test('candidates are in lanes by tier, the best price first; those ruled out are apart', () => {
   const candidate = (endpoint: string, tier: number | null, score: number | null) => ({
     endpoint,
     tier,
@@ -515,7 +515,7 @@ test('a bar of a day without a limit is empty, and its end is in the zone that i
 });
 
 test.each(['skipped', 'reused', 'pending'] as const)(
-  'a step that is %s says so, not that it succeeded or queues',
+  'a step that is %s shows that, not that it succeeded or queues',
   (state) => {
     const condition = conditionOfStep({ id: 'a', state });
     expect(lookOfNode({ state, condition })?.word.toLowerCase()).toBe(state);

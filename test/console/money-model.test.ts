@@ -73,7 +73,7 @@ describe('money in time', () => {
     );
   });
 
-  test('a run under way holds what is reserved for the calls that have not ended', () => {
+  test('a running run reserves the money of the calls that have not ended', () => {
     fc.assert(
       fc.property(someCalls(fc.option(time)), (calls) => {
         const open = calls.filter(({ finished_at }) => finished_at === null);
@@ -97,7 +97,7 @@ describe('money in time', () => {
     );
   });
 
-  test('the run at a past moment ends where the whole curve stands at that moment', () => {
+  test('the run at a past moment ends at the point of the whole curve at that moment', () => {
     fc.assert(
       fc.property(someCalls(fc.option(time)), fc.integer({ min: 0, max: 30_000 }), (calls, ms) => {
         const moment = began + ms;
@@ -116,7 +116,7 @@ describe('money in time', () => {
 const notTimed = { started_at: null, finished_at: null } as const;
 const paid: CallFacts = { ready: 0, waited: 0, took: 10_000, reserved: 4_000_000_000, cost: 1_000_000_000 };
 
-test('what the run cost beyond its own calls was spent by runs that it started, if it starts any', () => {
+test('the cost of a run beyond its own calls belongs to its child runs, if it has any', () => {
   const step = { id: 's', state: 'succeeded' as const, attempts: 1, revision: 0, cost_usd: 0, ...notTimed };
   const below = { cost_usd: 1.3, steps: [{ ...step, pipeline: 'reel@1.0' }] };
   expect(spentBelow(below, [toCall(paid)])).toBe(0.3);
@@ -140,7 +140,7 @@ test('a spike between two pictured moments stays seen', () => {
   expect(toCurvePaths(points, { width: 100, height: 20, at }).held).toBe('M0 20H0V0H100V15h8V20Z');
 });
 
-test('what has cost nothing has no areas', () => {
+test('calls without cost have no areas', () => {
   const points = moneyCurve([toCall({ ...paid, reserved: 0, cost: 0 })], began + 20_000);
   expect(toCurvePaths(points, { width: 100, height: 20, at: () => 0 })).toEqual({ spent: '', held: '' });
 });

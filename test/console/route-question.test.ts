@@ -26,7 +26,7 @@ test('a waiting step asks what its worker would ask, with what the run has left'
   });
 });
 
-test('a corrected input is what is asked about, and an overspent run has nothing left', () => {
+test('the corrected input is asked about, and an overspent run has nothing left', () => {
   const revisions = [
     { revision: 1, input: { clip: 2 }, source: 'repair', escalation_id: 'esc_1', created_at: '' },
   ];
@@ -37,7 +37,7 @@ test('a corrected input is what is asked about, and an overspent run has nothing
   });
 });
 
-test('a step that is tried again because nobody takes it asks too', () => {
+test('a step that is retried because no instance accepts it asks too', () => {
   const retrying = { id: 'cut', state: 'retrying', error: { code: 'no_instance', message: 'none' } } as const;
   expect(routeQuestionOf(run, definition, retrying)?.capability).toBe('trim');
   const failing = { ...retrying, error: { code: 'unavailable', message: 'it answers 503' } } as const;

@@ -105,7 +105,7 @@ describe('the timeline of a run', () => {
     );
   });
 
-  test('tells a wait for another attempt from a wait for an instance', () => {
+  test('distinguishes a wait for another attempt from a wait for an instance', () => {
     const calls = [
       aCall('cut', 1, 2, { ready_at: at(0), error: 'step_failed' }),
       aCall('cut', 5, 6, { ready_at: at(2) }),
@@ -130,7 +130,7 @@ describe('the timeline of a run', () => {
     ]);
   });
 
-  test('shows failed items first, then those whose calls took longest, and how many there are', () => {
+  test('shows failed items first, then those with the longest calls, and how many there are', () => {
     const calls = Array.from({ length: 20 }, (_, index) =>
       aCall('cut', index, index + 1 + (index === 5 ? 3 : 0), {
         ready_at: at(0),
@@ -155,7 +155,7 @@ describe('the timeline of a run', () => {
     expect(sortByFailure(rows).map(({ step_id }) => step_id)).toEqual(['b', 'a']);
   });
 
-  test('has round ticks since its begin, and one where time goes on behind a fold', () => {
+  test('has round ticks since its begin, and one where time continues behind a fold', () => {
     const plain = ticksOf(createTimeScale([{ from: began, to: began + 60_000 }]));
     expect(plain.map((tick) => tick - began)).toEqual([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000]);
     const folded = createTimeScale([
@@ -275,7 +275,7 @@ test('a step whose result was reused went to no other instance', () => {
   );
 });
 
-test('a ladder that waits for a person stands on the rung of a person', () => {
+test('a ladder that waits for a review is on the rung of a person', () => {
   const escalation = {
     escalation_level: 5,
     escalation_history: [{ level: 0, label: 'static', attempted_at: began / 1_000, error: 'refused' }],
@@ -313,7 +313,7 @@ describe('a step that is retried', () => {
   const say = (attempts: StepDetail['attempts'], seconds: number, revision = 0) =>
     describeRetry({ attempts, revision }, retry, began + seconds * 1_000);
 
-  test('says how many attempts are left, and when the next one starts', () => {
+  test('shows how many attempts are left, and when the next one starts', () => {
     expect(say(failed, 101)).toMatch(
       /^Attempt 2 failed; 2 of 4 attempts are left\. The next one starts automatically at about .*:41.*, in 2 min\.$/,
     );
@@ -329,7 +329,7 @@ describe('a step that is retried', () => {
     );
   });
 
-  test('says nothing of attempts that are left after its input was corrected', () =>
+  test('shows no count of attempts left after its input was corrected', () =>
     expect(say(failed, 999, 1)).toBe('Attempt 2 failed. The next one starts automatically at any moment.'));
 });
 

@@ -30,4 +30,6 @@ test.each([
   [[fresh, trying, bad], 'No delivery arrived (0 of 2): connection refused'],
   [[bad, bad, good], 'The last 2 deliveries failed: answered 500'],
   [[trying, good], 'The last delivery failed: connection refused'],
-])('%j, newest first, is told as %s', (deliveries, text) => expect(describeTrouble(deliveries)).toBe(text));
+])('%j, newest first, is described as %s', (deliveries, text) =>
+  expect(describeTrouble(deliveries)).toBe(text),
+);

@@ -167,7 +167,7 @@ describe('applyPatch', () => {
     { op: 'replace', path: '/a/prototype', value: 1 },
     { op: 'remove', path: '/a/prototype' },
     { op: 'move', from: '/a/prototype', path: '/b' },
-  ])('finds no place under a name that reaches a prototype, whoever wrote %j', (operation) => {
+  ])('finds no place under a name that reaches a prototype, for any author of %j', (operation) => {
     const document = JSON.parse('{"a": {"prototype": 1}, "__proto__": 2}');
     expect(applyPatch(document, [operation])).toMatchObject({ ok: false });
     expect(valueAt(document, operation.path)).toBeUndefined();

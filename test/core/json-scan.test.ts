@@ -76,7 +76,7 @@ describe('a JSON text', () => {
     },
   );
 
-  test('may say anything where text is left alone, and is counted all the same', () => {
+  test('may hold any text where text is not checked, and is counted anyway', () => {
     const text = '{"__proto__":"\\u0000\\ud800\\"","a":["\\\\",1]}';
     expect(scan(text, { ...wide, values: 5, keys: 2, anyText: true })).toBeNull();
     expect(scan(text, { ...wide, values: 4, anyText: true })).toMatchObject({ code: 'json_too_deep' });

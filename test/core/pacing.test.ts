@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { joinFlight, within } from '../../src/core/pacing.ts';
 
 describe('joinFlight', () => {
-  it('does equal work once while it is under way, and anew when it has ended', async () => {
+  it('shares equal work while it runs, and starts again when it has ended', async () => {
     const underWay = new Map<string, Promise<number>>();
     let begun = 0;
     const ask = (name: string) =>
@@ -15,7 +15,7 @@ describe('joinFlight', () => {
     expect(underWay.size).toBe(0);
   });
 
-  it('tells a failure to all who joined, and forgets it', async () => {
+  it('reports a failure to all who joined, and forgets it', async () => {
     const underWay = new Map<string, Promise<string>>();
     const fail = () => Promise.reject(new Error('no'));
     const ask = () => joinFlight(underWay, 'a', fail);
@@ -41,7 +41,7 @@ describe('within', () => {
     await expect(within(never, 1, refuse)).rejects.toThrow('too late');
   });
 
-  it('does not hear how late work ends', async () => {
+  it('ignores the late end of work', async () => {
     let fail = (_: Error): void => undefined;
     const work = new Promise<string>((_, reject) => {
       fail = reject;

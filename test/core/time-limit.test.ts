@@ -48,7 +48,7 @@ describe('the time of a run', () => {
     expect(ends()).toBe(1);
   });
 
-  test('stands from the pause to the resume', () => {
+  test('stops from the pause to the resume', () => {
     const { clock, limit, ends } = limited(5_000);
     clock.pass(2_000);
     limit.pause();

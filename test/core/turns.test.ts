@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createTurns } from '../../src/core/pacing.ts';
 
-it('pieces come in their order, and between two of them whatever else is there', async () => {
+it('pieces run in their order, and other work runs between two of them', async () => {
   const takeTurn = createTurns(setImmediate);
   const seen: string[] = [];
   const work = async (name: string): Promise<void> => {

@@ -91,7 +91,7 @@ describe('a function is created again when its text differs from the one in forc
     expect(await ask()).toBe('old?');
   });
 
-  test('a newer process goes on where an older one has started meanwhile', async () => {
+  test('a newer process continues where an older one has started meanwhile', async () => {
     await createFunctions(db, aVersion(8, 'new'));
     await createFunctions(db, aVersion(7, 'old'));
     await createFunctions(db, aVersion(9, 'newest'));
@@ -116,7 +116,7 @@ describe('a function is created again when its text differs from the one in forc
   });
 });
 
-test('a function of a trigger is there before the migration that names it; a changed one waits for it', async () => {
+test('a function of a trigger exists before the migration that names it; a changed one waits for it', async () => {
   const trigger = (name: string, schema: number, change: string) =>
     readFunctionText(
       `triggers/${name}`,

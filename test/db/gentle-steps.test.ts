@@ -30,7 +30,7 @@ test('a column waits for its lock in turns, and others have theirs in between', 
   expect(await db('run').first('note')).toEqual({ note: null });
 });
 
-test('what never gets its lock is told', async () => {
+test('a change that never gets its lock fails', async () => {
   const reader = await db.transaction();
   await reader('run').first();
   const change = changeTables(db, ['alter table run add column other text'], { ...quick, tries: 2 });
@@ -64,7 +64,7 @@ test('a column is filled in batches', async () => {
   expect(await db('run').whereNull('note')).toEqual([]);
 });
 
-test('whoever waits for its turn to migrate does not hold up an index that is being made', async () => {
+test('a process that waits for its turn to migrate does not delay an index that is being made', async () => {
   const lock = await holdLock(db, 'migration');
   const waiting = migrate(url);
   await waitFor('a process that waits', async () => {

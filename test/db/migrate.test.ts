@@ -12,7 +12,7 @@ async function migrateFurther(floor: number): Promise<void> {
   await db('schema_floor').update({ migration: floor });
 }
 
-test('a process starts beside a newer schema, and is told when that has left it behind', async () => {
+test('a process starts with a newer schema, and fails when that is too far ahead', async () => {
   const schema = await readSchemaText(db);
   await migrateFurther(1);
   await migrate(url);

@@ -13,7 +13,7 @@ function ofStep(step: Record<string, unknown>) {
 
 const call = { capability: 'concat' };
 
-describe('a key that takes no expression says so first', () => {
+describe('a key that accepts no expression reports that first', () => {
   it.each<[key: string, step: Record<string, unknown>, rest: string]>([
     ['wait', { wait: '{{ job.pause }}' }, 'a duration is written as'],
     ['timeout', { ...call, timeout: '{{ job.timeout ?? "5m" }}' }, 'a duration is written as'],

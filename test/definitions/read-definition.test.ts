@@ -176,7 +176,7 @@ describe('readDefinition', () => {
     expect(placesOf(text, 'application/json')).toEqual(places);
   });
 
-  it('says what becomes of a number, and how to keep it', () => {
+  it('reports the value that a number gets, and how to keep its text', () => {
     const { definition, findings } = read(
       yaml('    input: {a: 01234, b: 0o755, c: 1_000}'),
       'application/yaml',
@@ -189,7 +189,7 @@ describe('readDefinition', () => {
     ]);
   });
 
-  it('says how to quote an expression', () => {
+  it('explains how to quote an expression', () => {
     const [first, second] = read(
       yaml('    input:', '      x: {{ job.a }}', '      y: {{ job.b ?? "c" }}'),
     ).findings;

@@ -30,7 +30,7 @@ it('tries a folder, and leaves nothing in it', async () => {
   expect(await check(`file://${join(folder, 'a-file')}`)).toMatchObject({ status: 'missing' });
 });
 
-it('says what there will be where nothing is set, and what is wrong with what is', async () => {
+it('describes the default where nothing is set, and the fault of a wrong setting', async () => {
   expect(await check(undefined)).toMatchObject({ status: 'ok' });
   expect(await check('s3://My_Bucket')).toMatchObject({
     status: 'missing',

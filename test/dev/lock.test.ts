@@ -51,7 +51,7 @@ test('a later process with the same number does not hold the lock of the earlier
   lockDataFolder(dataDir);
 });
 
-test('what an earlier start left running is ended, and nothing else', async () => {
+test('processes that an earlier start left running are ended, and no others', async () => {
   const bystander = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
   const other = { ...identifyProcess(bystander.pid ?? 0), name: 'Temporal', stop_signal: 'SIGTERM' } as const;
   writeProcesses(dataDir, [

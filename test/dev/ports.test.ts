@@ -37,7 +37,7 @@ it('prefers a free port, and leaves one that is in use or taken', async () => {
   expect(await choosePort([port])).not.toBe(port);
 });
 
-it('chooses none that a connection of somebody else may get before it is used', async () => {
+it('chooses none that an outgoing connection may get before it is used', async () => {
   const ports = await Promise.all(Array.from({ length: 50 }, () => choosePort([])));
   expect(ports.filter((port) => port >= connectionsFrom || port < 1_024)).toEqual([]);
 });

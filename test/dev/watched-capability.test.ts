@@ -85,7 +85,7 @@ describe.skipIf(!hasPython)('a capability under work', () => {
     expect(await shout(await endpoint())).toEqual({ text: 'AHOY' });
   });
 
-  it('is started again when a file changes, after the calls under way', async () => {
+  it('is started again when a file changes, after the running calls', async () => {
     const call = shout(await endpoint(), 'Slow');
     const changed = change('text.upper()', 'text[::-1]');
     // It is taken out of service first, and then waits for its calls.
@@ -96,7 +96,7 @@ describe.skipIf(!hasPython)('a capability under work', () => {
     expect(await shout(await endpoint())).toEqual({ text: 'yohA' });
   });
 
-  it('goes on as it was when what was changed does not start, and says why', async () => {
+  it('keeps running when the change does not start, and gives the reason', async () => {
     const before = await endpoint();
     const { status, detail } = await change('def shout(call)', 'def shout(call');
     expect(status).toBe('failed');

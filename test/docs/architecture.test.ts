@@ -53,7 +53,7 @@ test('the drawing names every folder of src, two levels deep', () => {
   expect(foldersOfSrc.filter((folder) => !named.includes(folder))).toEqual([]);
 });
 
-test('every folder that the drawing names is there', () => {
+test('every folder that the drawing names exists', () => {
   expect(readDrawing().filter((folder) => !isThere(folder))).toEqual([]);
 });
 
@@ -63,7 +63,7 @@ function isThere(path: string): boolean {
   return [known, `src/${known}`].some((candidate) => existsSync(`${root}${candidate}`));
 }
 
-test('every path that the page mentions is there', () => {
+test('every path that the page mentions exists', () => {
   const prose = readDocument(page).replaceAll(/^```[\s\S]*?^```$/gm, '');
   const roots = new Set([...listFolders('.'), ...listFolders('src')]);
   const paths = [...prose.matchAll(/`([\w<>./-]+)`/g)]
@@ -73,7 +73,7 @@ test('every path that the page mentions is there', () => {
   expect(paths.filter((path) => !isThere(path))).toEqual([]);
 });
 
-test('every invariant of a batch names tests that are there', () => {
+test('every invariant of a batch names existing tests', () => {
   const rows = [...readDocument(page).matchAll(/^\| (B\d+) \|.*\|(.*)\|$/gm)];
   expect(rows.map(([, number]) => number)).toEqual(rows.map((_, at) => `B${at + 1}`));
   expect(rows.length).toBeGreaterThan(10);

@@ -12,7 +12,7 @@ test('the glossary has at most forty words, each once and in alphabetical order'
   expect(words).toEqual([...new Set(words)].sort());
 });
 
-test('each word of the glossary leads to a page that says more', () => {
+test('each word of the glossary leads to a page that explains more', () => {
   expect(entries.filter(({ more }) => !/^\[.+\]\(.+\)$/.test(more))).toEqual([]);
 });
 

@@ -6,7 +6,7 @@ import { runCapstan } from '../../src/cli/program.ts';
 import { aShell } from '../cli/support/shell.ts';
 import { listCodeBlocks } from './documents.ts';
 
-test('the pipeline that polls asks as often as its page says', async () => {
+test('the pipeline that polls asks as often as its page describes', async () => {
   const [pipeline, mocks, ...others] = listCodeBlocks('docs/poll-a-slow-job.md');
   expect([pipeline?.language, mocks?.language, others]).toEqual(['yaml', 'yaml', []]);
   const folder = await mkdtemp(join(tmpdir(), 'capstan-polling-'));

@@ -14,7 +14,7 @@ function findCommands(pattern: RegExp): readonly { readonly file: string; readon
   );
 }
 
-test('every npm script that a document names is there', () => {
+test('every npm script that a document names exists', () => {
   const named = findCommands(/npm run ([\w:-]+)/g);
   expect(named.length).toBeGreaterThan(10);
   expect(named.filter(({ name }) => scripts[name] === undefined)).toEqual([]);
@@ -40,7 +40,7 @@ describe.each([
     expect(named.filter(({ name }) => !Object.hasOwn(table, name))).toEqual([]);
   });
 
-  test(`${file} says of each what the command says`, () => {
+  test(`${file} describes each as the command does`, () => {
     const said = Object.entries(table).map(([name, { says }]) => `${name}: ${says}`);
     expect(listRows(file, script)).toEqual(expect.arrayContaining(said));
   });

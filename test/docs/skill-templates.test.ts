@@ -24,7 +24,7 @@ test('there are examples of templates', () => {
   expect(examples.length).toBeGreaterThanOrEqual(4);
 });
 
-test.each(examples)('$template does what the guide says', (example) => {
+test.each(examples)('$template does what the guide describes', (example) => {
   const { pattern, error = '', input, becomes, leaves } = example;
   const reading = readPatterns(pattern === undefined ? [] : [pattern]);
   const match = (reading.ok && matchPatterns(reading.patterns, error)) || {};

@@ -14,7 +14,7 @@ test('a stage begins at the mark before it that the side has', () => {
   });
 });
 
-test('other figures make another page, and nothing but what stands between its markers', () => {
+test('other figures change only the text between the markers of the page', () => {
   const figures = readFigures();
   const { capstan } = figures.engine.sides;
   const sides = { ...figures.engine.sides, capstan: { ...capstan, runs_per_second: 12_345.6 } };

@@ -48,7 +48,7 @@ async function runScript(script: string): Promise<{ code: number | null; printed
   }
 }
 
-test('the curl commands of the tour do what it says', async () => {
+test('the curl commands of the tour do what it describes', async () => {
   const blocks = listCodeBlocks('docs/tour.md').filter(({ mark }) => mark === 'curl');
   const port = String(await choosePort([]));
   const script = blocks

@@ -162,7 +162,7 @@ test('a run that takes longer answers its id, and is asked for its end', async (
   expect(step.attempts[0]?.decision.reason).not.toBe('');
 });
 
-test('a run at its ceiling says that it waits for a person, why, and can be cancelled', async () => {
+test('a run at its ceiling shows that it waits for a review, why, and can be cancelled', async () => {
   const client = await open('http');
   const job = { clip: 'c.mp4' };
   const { content: plan } = await useTool<{ within_ceiling: boolean }>(client, 'plan', {
@@ -235,7 +235,7 @@ test.runIf(isLong)('the ceiling of the command limits each call', async () => {
   expect([isError, content.code, content.limit_usd]).toEqual([true, 'ceiling_too_low', 0.1]);
 });
 
-test('a wrong key is an error that says so', async () => {
+test('a wrong key is an error that names it', async () => {
   const program = join(placeOf('packageFolder'), 'bin/capstan.mjs');
   const client = await connectOverStdio([program, 'mcp', '--url', capstan.url, '--key', 'cap_wrong']);
   clients.push(client);

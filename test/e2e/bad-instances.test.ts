@@ -63,7 +63,7 @@ const badAnswers = [
   ['ok-false-with-status-200', notOk, 'input_rejected', 'no such codec'],
 ] as const;
 
-test('an instance that answers anything else fails its step with a code and says what was seen', async () => {
+test('an instance that answers anything else fails its step with a code and a description of the answer', async () => {
   const output = { type: 'object', required: ['n'] };
   const start = async ([name, handle]: (typeof badAnswers)[number]) =>
     Object.assign(await startInstance(capstan, { name: `bad.${name}`, output }), { handle });
@@ -111,7 +111,7 @@ test('an input that the spec refuses is not sent', async () => {
   await strict.stop();
 });
 
-test('a capability that nobody offers is waited for as long as its step says, and then fails with the reason', async () => {
+test('a capability that is not offered is waited for as long as its step allows, and then fails with the reason', async () => {
   const step = { id: 'a', capability: 'absent', wait_for_capability: '1s', input: {} };
   const { run_id } = await capstan.submit([step]);
   const run = await capstan.ended(run_id);
@@ -121,7 +121,7 @@ test('a capability that nobody offers is waited for as long as its step says, an
   });
 });
 
-test('a run of a capability that nobody offers is refused', async () => {
+test('a run of a capability that is not offered is refused', async () => {
   const definition = { pipeline: 'p', version: '1', steps: [{ id: 'a', capability: 'absent' }] };
   const { status, body } = await capstan.request<Problem>('POST', '/v1/runs', { definition });
   expect([status, body.code, body.errors?.[0]?.pointer]).toEqual([

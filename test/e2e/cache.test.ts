@@ -63,7 +63,7 @@ async function shouted(text: string, file: string): Promise<Run> {
   return capstan.ended(run_id);
 }
 
-test('the second of two equal runs is free, without a call, and its files stand where it asked for them', async () => {
+test('the second of two equal runs is free, without a call, and its files are at its own paths', async () => {
   const [first, second] = [await shouted('hello', 'a.txt'), await shouted('hello', 'b.txt')];
   expect([first.cost_usd, second.cost_usd, instance.execs.length]).toEqual([0.25, 0, 1]);
   expect(second.output).toEqual({ loud: { output_path: `media://${second.job_id}/loud.txt` } });
@@ -97,7 +97,7 @@ test.runIf(isLong)(
   },
 );
 
-test.runIf(isLong)('a plan says what is cached', async () => {
+test.runIf(isLong)('a plan lists cached steps', async () => {
   const { body: job } = await capstan.request<{ job_id: string }>('POST', '/v1/jobs', { job: {} });
   await write(`media://${job.job_id}/c.txt`, 'hello');
   const definition = { pipeline: 'test', version: '1', steps };

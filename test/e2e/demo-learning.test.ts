@@ -18,7 +18,7 @@ function shownLines(): string[] {
     .filter((line) => line !== '');
 }
 
-test('a mistake is corrected by a person once; the next run with it corrects itself at level 0, for nothing', async () => {
+test('a mistake is corrected by a person once; the next run with it corrects itself at level 0, at no cost', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'capstan demo-'));
   try {
     const dataDir = join(folder, 'data');

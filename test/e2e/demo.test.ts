@@ -106,7 +106,7 @@ describe('the demo', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it('leaves a video, with who made it and for how much', async () => {
+  it('makes a video, with its maker and cost', async () => {
     await examineVideo(folder, video);
     for (const step of ['join', 'mix', 'cover']) {
       const line = new RegExp(`^${step} +\\$0 by [a-z-]+ at http://127.0.0.1:\\d+$`, 'm');
@@ -131,7 +131,7 @@ describe('the demo', () => {
     expect(existsSync(path), path).toBe(true);
   });
 
-  it('is reachable by its file, and nobody starts a second one in its folder', async () => {
+  it('is reachable by its file, and a second one in its folder is refused', async () => {
     await expectReachable(dataDir);
     await expectNoSecond(dataDir);
   });

@@ -57,7 +57,7 @@ async function eventsOf(runId: string, stepId: string): Promise<string[]> {
   return body.items.filter(({ step_id }) => step_id === stepId).map(({ type }) => type);
 }
 
-test('a person corrects a step and the run goes on; the next run corrects itself and says by which skill', async () => {
+test('a person corrects a step and the run continues; the next run corrects itself and names the skill', async () => {
   const steps = [
     bad('convert', '44.1k'),
     { id: 'use', capability: 'free', input: { n: '{{ steps.convert.output.rate }}' } },
@@ -117,7 +117,7 @@ test('a person corrects a step and the run goes on; the next run corrects itself
 });
 
 test.runIf(isLong)(
-  'three reviews decided alike in two runs are enough: the next run repairs itself and asks nobody',
+  'three reviews decided alike in two runs are enough: the next run repairs itself without a review',
   async () => {
     const input = {
       type: 'object',
@@ -161,7 +161,7 @@ test.runIf(isLong)(
 );
 
 test.runIf(isLong)(
-  'other branches go on while one step is in review, and what it waits for comes after the decision',
+  'other branches continue while one step is in review, and its dependents come after the decision',
   async () => {
     const { run_id } = await capstan.submit([
       bad('a', 'slow', { allow_output: true }),

@@ -84,7 +84,7 @@ test('a free idle instance of one slot never has two calls at once', async () =>
   await only.stop();
 });
 
-test('a call over every price ceiling fails and says so, at no cost', async () => {
+test('a call over every price ceiling fails and reports that, at no cost', async () => {
   const hosted = await startInstance(capstan, { name: 'dear', ...paid });
   const { run_id } = await capstan.submit([
     { id: 'a', capability: 'dear', budget_ceiling_usd: 0.01, input: {} },

@@ -131,7 +131,7 @@ async function pauseAfter(calls: number, steps: (who: string) => object[]): Prom
   expect([...called].sort((a, b) => a - b)).toEqual(Array.from({ length: units }, (_, at) => at));
 }
 
-test('a pause is heard in the middle of batches, and after it nothing is repeated', async () => {
+test('a pause is noticed in the middle of batches, and after it nothing is repeated', async () => {
   const varied = isLong ? [pauseAfter(1, chainOf)] : [];
   await Promise.all([...varied, pauseAfter(15, chainOf), pauseAfter(40, itemsOf)]);
   await checkRows();
@@ -148,7 +148,7 @@ async function cancelAfter(ms: number): Promise<{ readonly run: Run; readonly ca
   return { run: await capstan.ended(run_id), calls: callsOf(who) };
 }
 
-test('a cancel ends the calls of a batch, also those that go on, in whichever worker', async () => {
+test('a cancel ends the calls of a batch, also those that continue, in whichever worker', async () => {
   const moments = Array.from({ length: isLong ? 12 : 2 }, (_, at) => at * (isLong ? 40 : 120));
   const ended = await Promise.all(moments.map(cancelAfter));
   expect(ended.map(({ run }) => run.state)).toEqual(moments.map(() => 'cancelled'));
@@ -193,7 +193,7 @@ async function hasMoved(run: Run): Promise<boolean> {
 }
 
 test.runIf(isLong)(
-  'short steps that turn slow go on where they were begun, whichever worker the queue leads them to',
+  'short steps that turn slow continue where they were begun, whichever worker the queue leads them to',
   async () => {
     const steps = sideBySide(12, { who: 'slow', hold: true });
     const run = await capstan.submit(steps);
@@ -223,7 +223,7 @@ test.runIf(isLong).each([
   // Enough for both calls, and not for both of them twice: then claims go one by one.
   ['asleep, with little money', { steps: pair, holds: 2, calls: 2, options: { budget_ceiling_usd: 0.3 } }],
 ])(
-  'a run given to another worker while its batch goes on, because the first one was %s: nothing is called twice',
+  'a run given to another worker during its batch, because the first one was %s: nothing is called twice',
   async (who, given) => {
     await capstan.killWorker('SIGTERM');
     const sleeper = another;

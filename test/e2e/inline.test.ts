@@ -90,7 +90,7 @@ test('one that is refused fails the run, and those after it are left out', async
   expect(called()).toBe('a b c');
 });
 
-test('one that must be tried again is tried from the queue, and those after it are executed once', async () => {
+test('a step that must be retried is retried from the queue, and those after it are executed once', async () => {
   let failures = 1;
   instance.handle = atC((exec, response) => {
     failures -= 1;

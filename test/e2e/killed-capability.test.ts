@@ -47,7 +47,7 @@ async function startConcat(
   return { child, endpoint };
 }
 
-test('concat free and local is killed -9 at work: the run completes on the priced one, and says why', async () => {
+test('concat free and local is killed -9 at work: the run completes on the priced one, and shows why', async () => {
   const free = await startConcat({ ROUTER_URL: capstan.url, ROUTER_TOKEN: capstan.key });
   const hosted = await startConcat({});
   await capstan.request('POST', '/v1/capabilities', {

@@ -40,7 +40,7 @@ afterAll(async () => {
   await capstan?.stop();
 });
 
-test('worker killed -9 in a batch: what had ended is kept, what was under way is sent again when its lease is over', async () => {
+test('worker killed -9 in a batch: ended calls are kept, running ones are sent again when their lease has expired', async () => {
   instance.handle = (exec, response) => void (exec.input.id === 'b' || echo(exec, response));
   const steps = ['a', 'b', 'c'].map((id, at, ids) => ({
     id,
@@ -65,7 +65,7 @@ test('worker killed -9 in a batch: what had ended is kept, what was under way is
   expect(keys[1]).toBe(keys[2]);
 });
 
-test('a run terminated in a batch: nobody is left to ask for its calls, and they are ended all the same', async () => {
+test('a run terminated in a batch: its calls are ended although no caller is left', async () => {
   instance.handle = () => undefined;
   const before = instance.execs.length;
   const steps = ['a', 'b', 'c'].map((id) => ({ id, capability: 'work', dispatch: 'inline', input: {} }));

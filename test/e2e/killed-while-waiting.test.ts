@@ -172,7 +172,7 @@ async function bringToPlace(one: Waiting, when: When) {
   return { one, when, who, runId: run_id };
 }
 
-test('what a run waits for may come after all processes were killed, with or without a worker: it goes on', async () => {
+test('a wait may end after all processes were killed, with or without a worker: the run continues', async () => {
   const waiting = await Promise.all(
     (['no worker', 'all back'] as const).flatMap((when) => cases.map((one) => bringToPlace(one, when))),
   );

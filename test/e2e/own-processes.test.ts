@@ -138,7 +138,7 @@ test.each(programs)('capstan %s names all wrong settings, once, and exits 1', as
   expect(stderr).not.toMatch(/\bat .*:\d+:\d+/);
 });
 
-test('a name in the file that is almost a setting is a mistake, one of others is not', async () => {
+test('a misspelt setting in the file is a mistake, a foreign name is not', async () => {
   const envFile = await writeSettings('typo.env', {
     DATABASE_ULR: 'postgres://x/y',
     AWS_REGION: 'eu-north-1',
@@ -162,7 +162,7 @@ test.each(programs)('capstan %s exits 2 where no Postgres answers, without its p
 });
 
 test.runIf(isLong).each(programs.slice(0, 2))(
-  'capstan %s tells a media store that cannot be in one line',
+  'capstan %s reports a media store that cannot exist in one line',
   async (name) => {
     const { code, stderr } = await capstan([name], {
       DATABASE_URL: databaseUrl,
@@ -194,7 +194,7 @@ test.runIf(isLong)('capstan worker exits 2 where no Temporal answers', async () 
 });
 
 /** The variables of a file lead to these places, and those that a program falls back to without it lead nowhere. */
-describe('a program that works on a database goes where its file says, whatever it would do without', () => {
+describe('a program that works on a database goes where its file points, not to its default', () => {
   test('recover: to the Temporal and the namespace, which it names, and starts the runs there', async () => {
     const namespace = `where-${randomBytes(4).toString('hex')}`;
     const address = inject('temporalAddress');
@@ -276,7 +276,7 @@ describe('a program that works on a database goes where its file says, whatever 
   });
 });
 
-test('capstan migrate says what it would do, does it, and leaves a key where it is asked to', async () => {
+test('capstan migrate announces its work, does it, and writes a key where it is asked to', async () => {
   const settings = { DATABASE_URL: empty.url };
   const names = migrationNames();
   const functions = readFunctions(names.length).texts.map(({ name }) => name);
@@ -326,7 +326,7 @@ test.runIf(isLong)(
 );
 
 test.runIf(isLong)(
-  'capstan doctor reads the settings of a server, and says which of them leads nowhere',
+  'capstan doctor reads the settings of a server, and names those that lead nowhere',
   async () => {
     const doctor = async (settings: Readonly<Record<string, string>>) => {
       const file = await writeSettings('doctor.env', settings);

@@ -105,7 +105,7 @@ async function waitForSecretUnder(keyId: string): Promise<void> {
 let schedule: Schedule;
 const secret = { value: word, capabilities: ['echo'] };
 
-test('histories hold no value in plain text, and a run goes on over a rotation', async () => {
+test('histories hold no value in plain text, and a run continues over a rotation', async () => {
   const run: Run = await capstan.submit(
     [
       { id: 'first', capability: 'echo', input: { v: word } },
@@ -153,7 +153,7 @@ test.runIf(isLong)('a secret is encrypted by the new key, and sent when the form
 });
 
 test.runIf(isLong)(
-  'without the key that a run needs its worker says which, and goes on when it is there',
+  'without the key that a run needs its worker names it, and continues with it',
   async () => {
     const run = await capstan.submit([{ id: 'ask', review: { title: 'May it go on?' } }]);
     const review = await openReview(run.run_id);

@@ -30,7 +30,7 @@ const steps = [
 ];
 const job = { n: 1, paints: true };
 
-test('a run does what its plan says, and the plan calls nobody', async () => {
+test('a run does what its plan predicts, and the plan makes no call', async () => {
   const definition = { pipeline: 'test', version: '1', steps };
   const plan = await waitFor('every instance to be known', async () => {
     const { body } = await capstan.request<Plan>('POST', '/v1/plan', { definition, job });

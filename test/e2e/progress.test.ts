@@ -44,7 +44,7 @@ async function eventsOf(runId: string): Promise<EventPage['items']> {
   return (await capstan.request<EventPage>('GET', `/v1/runs/${runId}/events`)).body.items;
 }
 
-test('what a call says of its progress is in the log while it works, at most twice a second', async () => {
+test('the progress of a call is in the log while it works, at most twice a second', async () => {
   let finish = (): void => undefined;
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
@@ -68,7 +68,7 @@ test('what a call says of its progress is in the log while it works, at most twi
   expect(types.lastIndexOf('step.progress')).toBeLessThan(types.indexOf('step.succeeded'));
 });
 
-test('a call that says none has none', async () => {
+test('a call that reports none has none', async () => {
   work = async () => undefined;
   const runId = await submit();
   expect(await capstan.ended(runId)).toMatchObject({ state: 'succeeded' });
@@ -91,7 +91,7 @@ async function linesOf(runId: string): Promise<EventPage['items']> {
   return (await capstan.logOf(runId)).filter(({ type }) => type === 'step.log');
 }
 
-test('what a call logs is in the log while it works, with its level, attempt and instance', async () => {
+test('lines that a call logs are in the log while it works, with level, attempt and instance', async () => {
   let finish = (): void => undefined;
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
@@ -118,7 +118,7 @@ test('what a call logs is in the log while it works, with its level, attempt and
   expect(lines.map(({ data }) => (data as { level: string }).level)).toEqual(['info', 'error']);
 });
 
-test('a flood of lines is bounded and counted, and the run beside it goes on in order', async () => {
+test('a flood of lines is bounded and counted, and the run next to it continues in order', async () => {
   const flooded = isLong ? 100_000 : 10_000;
   let flood = (): void => undefined;
   const other = new Promise<void>((resolve) => {

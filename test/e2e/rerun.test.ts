@@ -123,7 +123,7 @@ describe('a fan-out of 200 paid items of which 7 failed', () => {
 });
 
 describe('a fan-out of child runs', () => {
-  test('of 10 children of which 2 failed at their second step goes on with these steps alone', async () => {
+  test('of 10 children of which 2 failed at their second step continues with these steps alone', async () => {
     await store('cut-child', '1', [
       call('cut', { name: 'cut {{ job.name }}' }),
       call('send', { name: 'send {{ job.name }}', cut: '{{ steps.cut.output }}' }),
@@ -162,7 +162,7 @@ describe('a fan-out of child runs', () => {
     });
   });
 
-  test('of child runs goes on at every depth, with their items', async () => {
+  test('of child runs continues at every depth, with their items', async () => {
     await store('deep-leaf', '1', [call('part', { name: '{{ item }}' }, { for_each: each(0) })]);
     await store('deep-middle', '1', [
       call('before', { name: 'before' }),
@@ -181,7 +181,7 @@ describe('a fan-out of child runs', () => {
 });
 
 describe('steps that were skipped', () => {
-  test('keep what joins behind them', async () => {
+  test('keep the step that joins behind them', async () => {
     await store('joined', '1', [
       call('render', { name: 'render' }),
       call('alert', { name: 'alert' }, { depends_on: ['render'], run_if: 'any_failed' }),
@@ -297,7 +297,7 @@ describe('a fan-out over the output of a fan-out that failed in part', () => {
     expect(preview.executed.map(({ items }) => items?.repeated)).toEqual(['2', '2']);
   });
 
-  test('of child runs goes on where the child runs of kept elements failed', async () => {
+  test('of child runs continues where the child runs of kept elements failed', async () => {
     await store('listed-child', '1', [
       call('cut', { name: 'cut {{ job.name }}' }),
       call('send', { name: 'send {{ job.name }}', cut: '{{ steps.cut.output }}' }),

@@ -155,7 +155,7 @@ function callsByKey(): Record<string, number> {
   return counts;
 }
 
-test('every run of the backup goes on; what was called twice was said to be', {}, async () => {
+test('every run of the backup continues; its report named the calls that were made twice', {}, async () => {
   capstan = await startCapstan(environmentOf(await aNamespace()));
   await startFleet();
   const runs = await submitAll();

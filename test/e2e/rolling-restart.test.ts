@@ -112,7 +112,7 @@ async function retire(worker: Pick<AddedWorker, 'kill'>, next: number): Promise<
 
 const runsOfEach = timesAsMany(8);
 
-test('runs under way do not notice that both workers are replaced, and replaced again', async () => {
+test('running runs do not notice that both workers are replaced, and replaced again', async () => {
   const callsBefore = gate.execs.length;
   const runs = (await Promise.all(Object.values(shapes).map((shape) => start(shape, runsOfEach)))).flat();
   let workers: readonly Pick<AddedWorker, 'kill'>[] = [{ kill: capstan.killWorker }, another];

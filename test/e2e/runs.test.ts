@@ -51,7 +51,7 @@ test('the worker runs the bundle that WORKFLOW_BUNDLE names', async () => {
   expect(await capstan.logs()).toContain(`"workflow_bundle":${JSON.stringify(inject('workflowBundle'))}`);
 });
 
-test('steps without mutual dependency run at the same time', async () => {
+test('steps without mutual dependency run in parallel', async () => {
   const waiting: (() => void)[] = [];
   worker.handle = async (exec, response) => {
     await new Promise<void>((resolve) => {
@@ -67,7 +67,7 @@ test('steps without mutual dependency run at the same time', async () => {
 });
 
 /** They wait for signs of life, which tell of a cancel: so they wait together, each with an instance of its own. */
-describe.concurrent('a step under way', () => {
+describe.concurrent('a running step', () => {
   it('a step is cancelled while its capability works on, which sees its connection closed', async () => {
     const { execs } = await anInstance('long', () => undefined);
     const { run_id } = await capstan.submit([
@@ -103,7 +103,7 @@ describe.concurrent('a step under way', () => {
   });
 });
 
-test('the event log tells the run in order, as pages and as a stream', async () => {
+test('the event log lists the run in order, as pages and as a stream', async () => {
   worker.handle = echo;
   const { run_id } = await capstan.submit([{ id: 'a', capability: 'echo', input: {} }]);
   const items = await capstan.logOf(run_id);

@@ -44,7 +44,7 @@ test.each(['an operator', 'anybody else'])('%s learns what is registered and wha
   expect(missing).toEqual(all);
 });
 
-test('who may register none is told which are missing', async () => {
+test('a caller who may register none receives the missing ones', async () => {
   await waitFor('the namespace to be known everywhere', () =>
     findMissingSearchAttributes(lesser, empty).catch(() => null),
   );

@@ -20,7 +20,7 @@ test('the package runs server, worker and demo where it is installed', { timeout
   expect(await runScript('scripts/package-check.ts')).toContain('the package holds');
 });
 
-test('a cluster loses nothing while its parts are killed in turn', { timeout: patienceMs }, async () => {
+test('no data is lost in a cluster while its parts are killed in turn', { timeout: patienceMs }, async () => {
   expect(await runScript('scripts/faults.ts', 'cluster', '--only', 'parts-in-turn')).toContain(
     'all of it held',
   );

@@ -31,7 +31,7 @@ async function signalEncrypted(workflowId: string): Promise<void> {
   await client.connection.close();
 }
 
-test('without the key of its payloads a run says which one it needs, and a cancel ends it', async () => {
+test('without the key of its payloads a run names the one it needs, and can be cancelled', async () => {
   const { run_id, pipeline } = await capstan.submit([{ id: 'ask', review: { title: 'Well?' } }]);
   await waitFor('the question', async () => (await readRun(run_id)).awaiting?.includes('review'));
   await signalEncrypted(`${pipeline}/${run_id}`);

@@ -50,7 +50,7 @@ const comebacks: readonly (readonly [string, () => Promise<void>])[] = [
 ];
 
 test.each(comebacks.slice(0, isLong ? 2 : 1))(
-  'a decision is stored, and the run goes on by it when Temporal is back, %s',
+  'a decision is stored, and the run continues by it when Temporal is back, %s',
   async (_, comeBack) => {
     const steps = [{ id: 'convert', capability: 'resample', input: { rate: '44.1k' } }];
     const { run_id } = await capstan.submit(steps);
@@ -158,7 +158,7 @@ test.runIf(isLong)('so does a model that a ladder has asked: it is asked once, a
   await Promise.all([models.stop(), provider.close(), direct.teardown()]);
 });
 
-test.runIf(isLong)('a schedule is taken, and works when Temporal is back', async () => {
+test.runIf(isLong)('a schedule is accepted, and works when Temporal is back', async () => {
   await temporal.cut();
   // At a time that does not come during a test.
   const asked = { name: 'later', pipeline: 'nightly', cron: '0 0 29 2 *', job: { rate: 7 } };

@@ -35,7 +35,7 @@ function lastTrace(): unknown {
 }
 
 test.each(['queued', 'inline'])(
-  'a %s step carries the place of whoever asked, and none of ours',
+  'a %s step carries the trace context of the caller, and none of ours',
   async (dispatch) => {
     expect(await sent(dispatch, { traceparent })).toEqual({ place: traceparent });
     expect(await sent(dispatch, { traceparent, tracestate })).toEqual({

@@ -142,18 +142,15 @@ test.each(isLong ? (['queued', 'inline'] as const) : (['queued'] as const))(
   },
 );
 
-test.runIf(isLong)(
-  'a run without a trace begins one whose id is its own, with the request in it',
-  async () => {
-    const { run_id } = await submit({ pipeline: 'own', version: '1', steps: [say] });
-    const traceId = run_id.replace('run_', '').replaceAll('-', '');
-    const work = await spanOf(traceId, 'work in Python');
-    await Promise.all(['run own', 'step say', 'POST /v1/runs'].map((name) => spanOf(traceId, name)));
-    expect(lineOf(work)).toEqual([
-      ...['work in Python', 'exec traced.python', 'step say', 'run own', 'POST /v1/runs', ''],
-    ]);
-  },
-);
+test.runIf(isLong)('a run without a trace begins one with its own id, with the request in it', async () => {
+  const { run_id } = await submit({ pipeline: 'own', version: '1', steps: [say] });
+  const traceId = run_id.replace('run_', '').replaceAll('-', '');
+  const work = await spanOf(traceId, 'work in Python');
+  await Promise.all(['run own', 'step say', 'POST /v1/runs'].map((name) => spanOf(traceId, name)));
+  expect(lineOf(work)).toEqual([
+    ...['work in Python', 'exec traced.python', 'step say', 'run own', 'POST /v1/runs', ''],
+  ]);
+});
 
 test('a direct call goes from the request into the capability', async () => {
   const { traceId, spanId, header } = newTrace();
@@ -239,7 +236,7 @@ test('a model that corrects a step is part of it, with what it used and nothing 
   expect(failed).toMatchObject({ name: 'exec resample', attributes: { 'error.type': 'rejected' } });
 });
 
-test.runIf(isLong)('a trace that its caller does not record is handed on and told to nobody', async () => {
+test.runIf(isLong)('a trace that its caller does not record is handed on and exported nowhere', async () => {
   const { traceId, header } = newTrace();
   const unsampled = header.replace(/01$/, '00');
   const run = await submit({ pipeline: 'quiet', version: '1', steps: [say] }, { traceparent: unsampled });

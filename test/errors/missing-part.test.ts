@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { isNotInstalled, MissingPartError } from '../../src/errors/start-errors.ts';
 
-it('says which npm install brings a part, in the version that belongs to this package', () => {
+it('names the npm install that brings a part, in the version that belongs to this package', () => {
   const { message } = new MissingPartError('A capability in TypeScript', 'tsx');
   expect(message).toMatch(
     /^A capability in TypeScript needs the package tsx, which is not installed here: npm install tsx@\^\d+\.\d+\.\d+ brings it$/,
   );
 });
 
-it('tells a package that is not there from one that fails', () => {
+it('distinguishes a missing package from one that fails', () => {
   expect(isNotInstalled(Object.assign(new Error('no such package'), { code: 'ERR_MODULE_NOT_FOUND' }))).toBe(
     true,
   );

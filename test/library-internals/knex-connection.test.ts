@@ -29,7 +29,7 @@ test('the pool lends a connection again, and one that was discarded never', asyn
   expect(await borrow(() => undefined)).not.toBe(first);
 });
 
-test('the pool says how many connections are used and free, and how many askers wait', async () => {
+test('the pool reports how many connections are used and free, and how many callers wait', async () => {
   const connection = await db.client.acquireConnection();
   expect(readPoolState(db.client)).toEqual({ used: 1, free: 0, pending: 0 });
   const waiting = db.client.acquireConnection();

@@ -17,14 +17,14 @@ afterAll(async () => {
   await proxy.cut();
 });
 
-test('a connection that says nothing any more fails what waits for it, and the next one works', async () => {
+test('a silent connection fails its query, and the next one works', async () => {
   await db.raw('select 1');
   expect(proxy.silence()).toBe(1);
   await expect(db.raw('select 1')).rejects.toMatchObject({ code: 'ETIMEDOUT' });
   expect((await db.raw('select 2 as n')).rows).toEqual([{ n: 2 }]);
 });
 
-test('a connection is left alone while nobody asks it, and when its answer is there as the process wakes', async () => {
+test('a connection is kept while it has no query, and when its answer arrives as the process wakes', async () => {
   let tell = (): void => undefined;
   const ended: Error[] = [];
   const stream = {

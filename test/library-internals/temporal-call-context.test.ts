@@ -5,7 +5,7 @@ import { disableCallContext } from '../../src/library-internals.ts';
 const connection = Connection.lazy({ address: '127.0.0.1:1' });
 afterAll(() => connection.close());
 
-test('the deadline of a call stands in the storage, is gone once that is disabled, and the next one is there again', async () => {
+test('the deadline of a call is in the storage, is gone once that is disabled, and the next one is set again', async () => {
   const seen: unknown[] = [];
   const look = (): void => {
     seen.push(connection.callContextStorage.getStore()?.deadline);

@@ -111,7 +111,7 @@ describe('waiting for a slot counts against no timeout of the step', () => {
     }
   });
 
-  test('queue_timeout bounds it, and the error says how long, behind how many, and where', async () => {
+  test('queue_timeout bounds it, and the error reports how long, behind how many, and where', async () => {
     const items = { items: [0, 1, 2, 3, 4], tolerate: 5 };
     const { outcome, steps, calls } = await runLocally(
       renders(5, { queue_timeout: '90s', for_each: items }),
@@ -167,7 +167,7 @@ describe('a call with a corrected input waits as any other', () => {
     expect(second?.minutes).toBeLessThanOrEqual(21.5);
   });
 
-  test('queue_timeout bounds it, and nobody is asked', async () => {
+  test('queue_timeout bounds it, and no model is asked', async () => {
     const settings = {
       queue_timeout: '90s',
       for_each: { items: ['0', '1', '2', '3', '4'], tolerate: 5 },
@@ -211,7 +211,7 @@ describe('runs take turns in the line', () => {
     expect(small?.minutes).toBeLessThanOrEqual(2.5);
   });
 
-  test('two equal runs share one slot evenly, whoever came first', async () => {
+  test('two equal runs share one slot evenly, in any order of arrival', async () => {
     const [first, second] = await runTogether(gpu(1), [
       [0, renders(20)],
       [5.5, renders(10)],

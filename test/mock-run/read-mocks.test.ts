@@ -6,7 +6,7 @@ function findings(text: string) {
 }
 
 describe('reading a mocks file', () => {
-  it('finds every unknown key where it is, and says what was meant', () => {
+  it('finds every unknown key at its place, and suggests the right one', () => {
     const text = ['capabilitys: {}', 'capabilities:', '  x:', '    replies:', '      - delai: 1s'].join('\n');
     expect(findings(text)).toMatchObject([
       { code: 'key_unknown', pointer: '/capabilitys', line: 1, suggestion: 'did you mean "capabilities"?' },

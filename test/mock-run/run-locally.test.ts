@@ -20,7 +20,7 @@ function run(steps: readonly StepDefinition[], mocks: Mocks, job = {}) {
 const a = { id: 'a', capability: 'x' };
 
 describe('virtual time', () => {
-  it('lets days pass at once, and tells when things happened', async () => {
+  it('skips days at once, and reports when things happened', async () => {
     const { steps, duration_ms } = await run(
       [
         { ...a, timeout: '12h', total_timeout: '7d', retry: { max: 1, initial: '3h', max_delay: '24h' } },
@@ -118,7 +118,7 @@ describe('routing', () => {
 });
 
 describe('the budget of a run', () => {
-  it('holds the worst case of a call under way, so that two do not spend it twice', async () => {
+  it('reserves the worst case of a running call, so that two do not spend it twice', async () => {
     const rate = { type: 'per_second', rate_usd: 0.1 } as const;
     const steps = ['a', 'b'].map((id) => ({ id, capability: 'x', timeout: '10s' }));
     const result = await runLocally(
@@ -131,7 +131,7 @@ describe('the budget of a run', () => {
     expect(result.steps[1]?.finished_at_ms).toBeGreaterThan(4_000);
   });
 
-  it('is waited for without end when nobody raises it', async () => {
+  it('is waited for without end when it is not raised', async () => {
     const cost_model = { type: 'per_call', rate_usd: 1 } as const;
     const two = [a, { id: 'b', capability: 'x', depends_on: ['a'] }];
     const result = await runLocally(
@@ -198,7 +198,7 @@ describe('a review that did not help', () => {
     expect(error?.message).toContain('still wrong');
   });
 
-  it('ends the step when nobody comes for a day', async () => {
+  it('fails the step when no person decides for a day', async () => {
     const { steps, duration_ms } = await run([a], {
       capabilities: { x: { replies: [{ error: { status: 422, message: 'wrong' } }] } },
     });

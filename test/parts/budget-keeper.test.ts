@@ -85,7 +85,7 @@ describe('the marks of a budget', () => {
     expect(await announce()).toEqual([]);
   });
 
-  it('of all projects are told to the runs of each without figures: what others spend is not theirs to know', async () => {
+  it('of all projects are reported to the runs of each without figures: the sums of others stay secret', async () => {
     const run = await aRun(db);
     await spend(run, 'a', 1n * usd);
     const day = { scope: 'global', window_start: new Date().toISOString().slice(0, 10) };
@@ -220,7 +220,7 @@ describe('reconciling', () => {
       expect(await keeper.reconcile()).toBe(0);
     });
 
-    it('adds what ends later, and corrects nothing when one of them is settled anew', async () => {
+    it('adds later ends, and corrects nothing when one of them is settled again', async () => {
       const { project_id, a } = await anHourAgo();
       const { keeper, told } = aKeeper();
       expect(await keeper.reconcile()).toBe(0);

@@ -52,7 +52,7 @@ describe('evaluations of many requests at once', () => {
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('wait for nothing, when there is no other work', async () => {
+  it('do not wait when there is no other work', async () => {
     await setImmediate();
     await setImmediate();
     expect(turnFor()).toBeNull();

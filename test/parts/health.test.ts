@@ -33,7 +33,7 @@ test('a process is ready with its database; that Temporal is away is a detail', 
   });
 });
 
-test('Temporal that says nothing does not make the answer late: a proxy gives it two seconds', async () => {
+test('a silent Temporal does not make the answer late: a proxy gives it two seconds', async () => {
   const prompt = { raw: async () => [] } as unknown as Db;
   const isReady = readiness({
     healthDb: prompt,
@@ -45,7 +45,7 @@ test('Temporal that says nothing does not make the answer late: a proxy gives it
   });
 });
 
-test('a database that says nothing does not make the answer late either', async () => {
+test('a silent database does not make the answer late either', async () => {
   const silent = { raw: () => new Promise(() => undefined) } as unknown as Db;
   const isReady = readiness({ healthDb: silent, workflows: { isReachable: async () => true } });
   expect(await beforeProxyLeaves(isReady())).toEqual({

@@ -35,7 +35,7 @@ async function aMatcher() {
   return { project_id, match, ids };
 }
 
-it('finds what fits job type, signals and error, with the groups of the pattern', async () => {
+it('finds the skills for job type, signals and error, with the groups of the pattern', async () => {
   const { project_id, match, ids } = await aMatcher();
   const fits = await aStoredSkill(db, project_id, {
     repo_signals: ['cap:tts'],
@@ -61,7 +61,7 @@ it('takes the three best by lower bound, then recency', async () => {
   expect(await ids()).toEqual([proven, newborn, older]);
 });
 
-it('looks past better skills for those whose template may be applied', async () => {
+it('prefers a skill with a usable template to better ones', async () => {
   const { project_id, ids } = await aMatcher();
   const template =
     '[{"op":"test","path":"/rate","value":"44.1k"},{"op":"replace","path":"/rate","value":44100}]';
@@ -91,7 +91,7 @@ it('reads the patterns of a new version, not those it has compiled before', asyn
   expect(await ids()).toEqual([skill_id]);
 });
 
-it('lets other work go on while it tries many hostile patterns', async () => {
+it('lets other work continue while it tries many hostile patterns', async () => {
   const { project_id, match } = await aMatcher();
   for (let n = 0; n < 80; n++) {
     await aStoredSkill(db, project_id, {

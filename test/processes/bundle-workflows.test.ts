@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-test('a bundle that is named is taken as it is', async () => {
+test('a named bundle is used unchanged', async () => {
   const file = inject('workflowBundle');
   const code = await readFile(file, 'utf8');
   expect(await loadWorkflowBundle(file, logger)).toEqual({ code, file });

@@ -12,7 +12,7 @@ function openWork() {
   return { work, end, fail };
 }
 
-test('work that stays open for all ticks is a stall, told once', () => {
+test('work that stays open for all ticks is a stall, reported once', () => {
   const onStall = vi.fn();
   const guard = createStallGuard(3, onStall);
   void guard.during(openWork().work);

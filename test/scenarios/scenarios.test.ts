@@ -87,7 +87,7 @@ test.runIf(isLong)('an instance whose breaker opened comes back through one tria
 });
 
 test.runIf(isLong)(
-  'when the day’s money is gone, the free instance takes every call and nobody gets a 402',
+  'when the day’s money is gone, the free instance takes every call and no caller gets a 402',
   async () => {
     const { before, ends, account } = shown(await doWithoutMoney(stage, { calls: 100 * times }));
     expect(before).toEqual({ succeeded: 8, budget_exhausted: 4 });
@@ -124,7 +124,7 @@ test.runIf(isLong)(
   },
 );
 
-test('a race for one limit with cancels, time-outs, and routers killed and replaced overspends nothing', async () => {
+test('a race for one limit with cancels, timeouts, and routers killed and replaced overspends nothing', async () => {
   const race = {
     calls: 400 * times,
     limitUsd: 6 * times,
@@ -181,7 +181,7 @@ test.runIf(isLong)(
   },
 );
 
-test.runIf(isLong)('who takes the port of a dead instance gets nothing that was meant for it', async () => {
+test.runIf(isLong)('an instance that takes the port of a dead one gets no call for the other', async () => {
   const { ends, got, state } = shown(await moveIntoPort(stage, { calls: 64 * times }));
   expect(ends).toEqual({ succeeded: total(ends) });
   expect(got).toEqual({ 'move-into-a-port.next': 32 * times });
@@ -190,7 +190,7 @@ test.runIf(isLong)('who takes the port of a dead instance gets nothing that was 
 });
 
 test.runIf(isLong)(
-  'what a router was at when it was stopped is done by others, answered once and paid as often as it was sent',
+  'the calls of a stopped router are made by others, answered once and paid as often as they were sent',
   async () => {
     const { ends, answers, sent, lost, account } = shown(await sendRouterAway(stage, { calls: 20 * times }));
     expect(ends).toEqual({ succeeded: 100 * times });

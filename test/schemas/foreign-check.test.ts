@@ -123,7 +123,7 @@ describe('a light schema', () => {
     for (const size of light) expect(measureCode(shape(name, size))).toBeLessThan(150_000);
   });
 
-  it('may say much that is not compiled', () => {
+  it('may have many parts that are not compiled', () => {
     const properties = named(40, (at) => ({
       type: 'string',
       description: 'x'.repeat(5_000),
@@ -170,7 +170,7 @@ describe('a check by a foreign schema', () => {
     ['long texts and a pattern', { items: { pattern: '^(a+)+$' } }, list(20, () => 'a'.repeat(20_000))],
     ['many values in a union', { items: { anyOf: list(30, branch) } }, list(2_000, () => ({ k29: 29 }))],
     ['different objects', { uniqueItems: true }, list(20_000, (at) => ({ at, text: 'x'.repeat(20) }))],
-  ])('goes on in a thread when it takes long, with the same verdict: %s', async (_, schema, value) => {
+  ])('continues in a thread when it takes long, with the same verdict: %s', async (_, schema, value) => {
     const check = usual.of(schema);
     await check([]);
     const found = check(value);
@@ -197,7 +197,7 @@ describe('a check by a foreign schema', () => {
     expect(ends.indexOf('one')).toBeLessThan(3);
   });
 
-  it('ends when its schema takes too long to compile, and others go on', async () => {
+  it('ends when its schema takes too long to compile, and others continue', async () => {
     const checks = createForeignChecks({ timeLimitMs: 60 });
     others.push(checks);
     const slow = checks.of(shape('a union by one name', 600));

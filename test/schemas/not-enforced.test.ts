@@ -140,7 +140,7 @@ describe('a pattern that the linear engine cannot run', () => {
 });
 
 describe('listNotEnforced', () => {
-  it('names each keyword, where it stands and why', () => {
+  it('names each keyword, its position and the reason', () => {
     const schema: JsonObject = {
       properties: { 'a/b': { pattern: noDot }, c: { oneOf: [{ pattern: '^c' }, { pattern: noDot }] } },
       patternProperties: { [noDot]: {}, '^n': {} },

@@ -87,7 +87,7 @@ describe('a check', () => {
       },
       many(100_000, () => ({ k1: 1 })),
     ],
-  ])('ends within seconds whatever it is given, and says why: %s', (_, schema, value, said) => {
+  ])('ends within seconds on any value, with the reason: %s', (_, schema, value, said) => {
     const check = compile(schema);
     const spentMs = countProcessorMs();
     const errors = check(value);

@@ -22,13 +22,13 @@ afterAll(() => usual.close());
 const good: JsonObject = { type: 'object', properties: { a: { type: 'string', pattern: '^a' } } };
 
 describe('vet', () => {
-  it('accepts what compiles, and says why something does not', async () => {
+  it('accepts schemas that compile, and gives the reason for others', async () => {
     expect(await usual.vet(good)).toBeNull();
     expect(await usual.vet({ type: 'objekt' })).toMatch(/type/);
     expect(await usual.vet({ $ref: '#/$defs/none' })).toMatch(/none/);
   });
 
-  it('refuses what overflows the stack, which is smaller in the thread than here', async () => {
+  it('refuses a schema that overflows the stack, which is smaller in the thread than here', async () => {
     const names = Array.from({ length: 490 }, (_, at) => [`d${at}`, { not: { $ref: `#/$defs/d${at + 1}` } }]);
     const $defs = Object.fromEntries([...names, ['d490', {}]]);
     expect(await usual.vet({ $ref: '#/$defs/d0', $defs })).toBe(
@@ -36,7 +36,7 @@ describe('vet', () => {
     );
   });
 
-  it('ends what takes too long, and goes on with the next schema', async () => {
+  it('stops a schema that takes too long, and continues with the next one', async () => {
     const vetter = aVetter({ timeLimitMs: 60 });
     expect(await vetter.vet(aHeavySchema())).toBe('takes more than 60 ms to compile');
     expect(await vetter.vet(good)).toBeNull();
@@ -53,7 +53,7 @@ describe('vet', () => {
     expect(await verdict).toBeNull();
   });
 
-  it('ends what takes too much memory, and goes on with the next schema', async () => {
+  it('stops a schema that takes too much memory, and continues with the next one', async () => {
     const vetter = aVetter({ timeLimitMs: 20_000, heapLimitMb: 40 });
     expect(await vetter.vet(aHeavySchema())).toBe('takes more than 40 MiB to compile');
     expect(await vetter.vet(good)).toBeNull();

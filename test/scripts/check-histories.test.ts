@@ -32,7 +32,7 @@ function check() {
   return { status, told: stderr.trim().split('\n').filter(Boolean) };
 }
 
-it('lets histories be added, and recorded anew after they were removed', () => {
+it('lets histories be added, and recorded again after they were removed', () => {
   git('init', '--quiet');
   write('chain', 'one');
   commit();
@@ -56,7 +56,7 @@ it('refuses one that was changed, committed or not', () => {
   expect(check()).toEqual({ status: 1, told: [expect.stringContaining('chain.v1.json was changed')] });
 });
 
-it('says nothing where there is no git', () => {
+it('reports nothing where there is no git', () => {
   write('chain', 'one');
   expect(check()).toEqual({ status: 0, told: [] });
 });

@@ -39,7 +39,7 @@ function check() {
   return { status, told: stderr.trim().split('\n').filter(Boolean) };
 }
 
-it('says nothing before the first release', () => {
+it('reports nothing before the first release', () => {
   write('sql/claims.sql', '-- schema 1\ntwo');
   write('migrations/0001-tables.sql', 'create table two ();');
   expect(check()).toEqual({ status: 0, told: [] });

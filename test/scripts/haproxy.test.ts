@@ -62,7 +62,7 @@ async function answersFrom(which: readonly number[]): Promise<void> {
   });
 }
 
-test('what may be sent twice is what honours a key', () => {
+test('HAProxy repeats exactly the routes that honour a key', () => {
   const text = haproxyConfiguration({ ports: { servers: [] } as never, servers: 0 });
   const keyed = new RegExp(/acl keyed path_reg (.*)$/m.exec(text)?.[1] ?? 'no rule');
   for (const { method, path, headers } of declaredRoutes()) {

@@ -51,7 +51,7 @@ describe('plays of faults', () => {
   });
 });
 
-test('each bench says something of its own', () => {
+test('each bench has a description of its own', () => {
   const says = Object.values(benches).map((bench) => bench.says);
   expect(new Set(says).size).toBe(says.length);
 });

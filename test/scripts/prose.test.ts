@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { countWords, splitSentences } from '../../scripts/prose/blocks.ts';
+import { lintCode, listComments, listTexts, listTitles } from '../../scripts/prose/code.ts';
 import { lintPage } from '../../scripts/prose/lint.ts';
-import { lintTexts } from '../../scripts/prose/texts.ts';
 import { compareWithTotals, lowerTotals } from '../../scripts/prose/totals.ts';
 import { parseSource } from '../../scripts/structure/source.ts';
 
@@ -274,7 +274,7 @@ describe('words and sentences', () => {
 describe('the totals', () => {
   const page = async () => lintPage('docs/page.md', 'It is told. They are told.');
 
-  test('allow what is there, and no more', async () => {
+  test('allow the present findings, and no more', async () => {
     expect(compareWithTotals([await page()], { 'docs/page.md': { term: 2 } })).toEqual([]);
     expect(compareWithTotals([await page()], { 'docs/page.md': { term: 1 } }).at(-1)).toBe(
       'docs/page.md: 2 findings of term, at most 1',
@@ -289,18 +289,21 @@ describe('the totals', () => {
   });
 });
 
-describe('texts that code shows', () => {
-  const rulesOfCode = (text: string): string[] =>
-    lintTexts(parseSource('src/cli/a.ts', text)).findings.map(({ rule, subject }) => `${rule}: ${subject}`);
+/** What is found in a file of TypeScript by one way to read it. */
+function findingsIn(read: typeof listTexts, text: string): string[] {
+  const { findings } = lintCode(parseSource('src/cli/a.ts', text), [read]);
+  return findings.map(({ rule, subject }) => `${rule}: ${subject.replace('src/cli/a.ts ', '')}`);
+}
 
+describe('texts that code shows', () => {
   test.each([
-    ["command({ about: 'the run goes on without it' })", ['term: src/cli/a.ts goes on']],
+    ["command({ about: 'the run goes on without it' })", ['term: goes on']],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the code of a template
-    ['print(`${count} calls were under way`)', ['term: src/cli/a.ts under way']],
-    ["throw new Error('the behavior of an instance')", ['spelling: src/cli/a.ts behavior']],
-    ["describe(z.string(), 'a key that nobody ' + 'has')", ['term: src/cli/a.ts nobody']],
+    ['print(`${count} calls were under way`)', ['term: under way']],
+    ["throw new Error('the behavior of an instance')", ['spelling: behavior']],
+    ["describe(z.string(), 'a key that nobody ' + 'has')", ['term: nobody']],
   ])('are linted for their words: %s', (code, findings) => {
-    expect(rulesOfCode(`x({ y: [1] });\nz(() => { ${code}; });`)).toEqual(findings);
+    expect(findingsIn(listTexts, `x({ y: [1] });\nz(() => { ${code}; });`)).toEqual(findings);
   });
 
   test.each([
@@ -309,9 +312,78 @@ describe('texts that code shows', () => {
     ['two words', "print('nobody says')"],
     ['a comment', '// nobody says what is told here\n'],
     ['a long sentence', `print('${repeatWord(40)}')`],
+    ['the beginning of a sentence', "print('What a run costs is shown here')"],
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the code of a template
     ['a value', 'print(`runs wait for ${nobody} of them`)'],
   ])('lints no words in %s', (_, code) => {
-    expect(rulesOfCode(code)).toEqual([]);
+    expect(findingsIn(listTexts, code)).toEqual([]);
+  });
+});
+
+describe('titles of tests', () => {
+  test.each([
+    ['of a test', "test('nobody signs in', () => {});", ['subject: Nobody signs in', 'term: nobody']],
+    ['of it', "  it('is told at once', () => {});", ['term: told']],
+    ['of a group', "describe('whoever comes', () => {});", ['term: whoever']],
+    ['of a table', "it.each([['a', 1]])('says %s', () => {});", ['term: says']],
+    [
+      'of a table over lines',
+      "it.each<[string]>([\n  ['a'],\n])(\n  'says %s',\n  () => {},\n);",
+      ['term: says'],
+    ],
+    ['of a condition', "test.runIf(isLong)('goes on', () => {});", ['term: goes on']],
+    ['of a condition and a table', "test.runIf(isLong).each(['a'])('goes on', () => {});", ['term: goes on']],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the code of a template
+    ['of a template', 'test.each`a\n${1}`(`it stands`, () => {});', ['term: stands']],
+    ['in other quotes', 'it.concurrent("the caller\'s key says it", () => {});', ['term: says']],
+    ['with a quote in them', "it('the key\\'s page says it', () => {});", ['term: says']],
+    ['in British English', "it('has a behavior', () => {});", ['spelling: behavior']],
+    ['that begin with what', "it('what is missing fails', () => {});", ['subject: What is missing fails']],
+  ])('are linted: %s', (_, code, findings) => {
+    expect(findingsIn(listTitles, `import { it } from 'vitest';\n${code}\n`)).toEqual(findings);
+  });
+
+  test.each([
+    ['a group that begins with what', "describe('what a caller pays', () => {});"],
+    ['the continuation of a group', "it('of another project is refused', () => {});"],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the code of a template
+    ['a value', 'it(`refuses ${nobody}`, () => {});'],
+    ['a word of code', "it('reads `told` and $told', () => {});"],
+    ['a regular expression that is tested', "expect(pattern.test('nobody')).toBe(true);"],
+    ['another call', "create('nobody', () => {});"],
+  ])('lints no words in %s', (_, code) => {
+    expect(findingsIn(listTitles, code)).toEqual([]);
+  });
+
+  test('are found at their lines', () => {
+    const text = "it('is fine', () => {});\n\nit.each([\n  1,\n])('is told', () => {});\n";
+    const { findings } = lintCode(parseSource('test/a.test.ts', text), [listTitles]);
+    expect(findings.map(({ message }) => message.replace(/: .*/, ''))).toEqual([
+      'test/a.test.ts:5 term “told”',
+    ]);
+  });
+});
+
+describe('comments', () => {
+  test.each([
+    ['a docstring', '/** The run goes on. */\nconst a = 1;', ['term: goes on']],
+    ['a docstring of several lines', '/**\n * The run is under\n * way.\n */', ['term: under way']],
+    ['a line', 'const a = 1; // nobody knows it\n', ['term: nobody']],
+    ['lines that follow one another', '  // The run is under\n  // way.\n', ['term: under way']],
+    ['a comment of JSX', '<p>{/* nobody sees it */}</p>;', ['term: nobody']],
+    ['a later sentence', '/** The cost. Whatever is lost counts. */', ['subject: Whatever is lost counts.']],
+    ['a parameter', '/** @param key that nobody has */', ['term: nobody']],
+  ])('are linted: %s', (_, code, findings) => {
+    expect(findingsIn(listComments, code)).toEqual(findings);
+  });
+
+  test.each([
+    ['what a docstring describes', '/** What a call costs. */'],
+    ['code', '/** Returns `told`, as {@link nobody} does. */'],
+    ['an address', "fetch('https://nobody.example');"],
+    ['a pattern of paths', "glob('src/**/nobody/*.ts');"],
+    ['texts', "print('nobody says what is told');"],
+  ])('lints no words in %s', (_, code) => {
+    expect(findingsIn(listComments, code)).toEqual([]);
   });
 });

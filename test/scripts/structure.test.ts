@@ -127,7 +127,7 @@ describe('layers', () => {
 });
 
 describe('functions', () => {
-  test('41 lines are too long, 40 are not, and the function is named by what holds it', () => {
+  test('41 lines are too long, 40 are not, and the function is named by its container', () => {
     const text = [
       `function fits() {\n${linesOf(38)}\n}`,
       `function tooLong() {\n${linesOf(39)}\n}`,
@@ -216,7 +216,7 @@ describe('packages that the owner named', () => {
       { 'src/a.ts': imports(used), 'test/b.ts': imports([testing]) },
     );
 
-  test('are there and used', () => {
+  test('exist and are used', () => {
     expect(missing(product, product)).toEqual([]);
   });
 
@@ -245,7 +245,7 @@ describe('names of duties and of advisory locks', () => {
     ['src/use-cases/maintenance.ts', '  old_keyed_answers: ', '  old_cached_answers: '],
     ['src/use-cases/maintenance.ts', '  deliveries: ', '  capabilities: '],
     ['src/db/locks.ts', '  partitions: ', '  setup: '],
-  ])('the compiler refuses a name that stands twice in the table of %s', (file, own, taken) => {
+  ])('the compiler refuses a name that occurs twice in the table of %s', (file, own, taken) => {
     const text = readFileSync(file, 'utf8');
     expect(text.split(own)).toHaveLength(2);
     expect(codesOf(text)).not.toContain(sameNameTwice);
@@ -256,7 +256,7 @@ describe('names of duties and of advisory locks', () => {
     ['a number of its own', "await trx.raw('select pg_advisory_xact_lock(?)', [7_236_150_445]);"],
     ['an attempt', 'const text = `select pg_try_advisory_lock(7236150445) as held`;'],
     ['a hash of a name', "await trx.raw(`select pg_advisory_xact_lock_shared(hashtext('wakes'))`);"],
-  ])('an advisory lock by %s is taken in the table alone', (_, text) => {
+  ])('an advisory lock by %s is allowed in the table alone', (_, text) => {
     const files = {
       'src/use-cases/setup.ts': text,
       'src/db/locks.ts': text,

@@ -20,7 +20,7 @@ test('a page of metrics and nothing else', async () => {
   await server.close();
 });
 
-test('a port that is taken ends the start with its name', async () => {
+test('a port in use is an error that names it', async () => {
   const server = await serveMetrics(page, { host: '127.0.0.1', port: 0 });
   const port = Number(new URL(server.url).port);
   const telemetry = await startTelemetry({ HOST: '127.0.0.1', METRICS_PORT: port }, 'server');

@@ -6,7 +6,7 @@ function linesOf(text: string, name: string): string[] {
   return text.split('\n').filter((line) => line.startsWith(name));
 }
 
-test('two hundred pipelines are told apart, those that ran last; what others counted is in other', async () => {
+test('the last two hundred pipelines have names of their own; the counts of others are in other', async () => {
   const metrics = createPrometheus(() => undefined);
   const count = (pipeline: string): void => {
     metrics.add('runs_total', { pipeline, state: 'succeeded' });
@@ -41,7 +41,7 @@ test('a gauge that is replaced forgets what it had and adds up what became equal
   expect(lines.join()).not.toContain('gone');
 });
 
-test('what only the holder of maintenance tells is not there until it is told, and not any more after', async () => {
+test('a value of the holder of maintenance appears with the first report, and not any more after the last', async () => {
   const metrics = createPrometheus(() => undefined);
   const name = 'capstan_deliveries_oldest_seconds';
   expect(linesOf(await metrics.text(), name)).toEqual([]);
@@ -51,7 +51,7 @@ test('what only the holder of maintenance tells is not there until it is told, a
   expect(linesOf(await metrics.text(), name)).toEqual([]);
 });
 
-test('a refresh that fails is told and keeps nothing else from being read', async () => {
+test('a refresh that fails is reported, and the other values are read', async () => {
   const faults: unknown[] = [];
   const metrics = createPrometheus((fault) => faults.push(fault));
   metrics.onScrape(() => Promise.reject(new Error('the database is away')));

@@ -16,7 +16,7 @@ afterEach(async () => {
   await collector.close();
 });
 
-test('what the process says of itself arrives, and ids follow from what a span is of', async () => {
+test('spans of the process arrive, and ids follow from their subject', async () => {
   const spans = await startSpanExport({ 'service.name': 'capstan-test', region: 'here' });
   const { start } = createTracing(spans);
   const trace_id = 'c'.repeat(32);
@@ -61,7 +61,7 @@ test.each([
   ]);
 });
 
-test('a root that is begun twice is decided upon alike', async () => {
+test('a root that is begun twice gets one decision', async () => {
   vi.stubEnv('OTEL_TRACES_SAMPLER', 'parentbased_traceidratio');
   vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '0.5');
   const spans = await startSpanExport({ 'service.name': 'capstan-test' });

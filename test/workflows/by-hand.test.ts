@@ -109,7 +109,7 @@ describe('a workflow that is started by hand', () => {
   const types = ['runPipeline', 'escalate', 'scheduledRun'];
   const inputs = [undefined, null, 'x', 5, [], {}, { x: 1 }, { engine_version: 1e308, run_id: 'run_1' }];
 
-  test.each(types)('of type %s, with an input that is none, ends at once and says why', async (type) => {
+  test.each(types)('of type %s, with an input that is none, ends at once with the reason', async (type) => {
     for (const [at, input] of inputs.entries()) {
       const handle = await runs.client.workflow.start(type, {
         taskQueue: runs.taskQueue,

@@ -48,7 +48,7 @@ test('a wait that ends between two histories is over in the next one', async () 
   expect(run.recorded.calls).toMatchObject([{ step_id: 'a', resumed: true }]);
 });
 
-test('a run that is resumed between two histories goes on in the next one', async () => {
+test('a run that is resumed between two histories continues in the next one', async () => {
   const resumed = { name: 'control', value: { ...control, version: 2 } };
   const run = await runs.start(
     plan,
@@ -73,7 +73,7 @@ test('a run that is paused between two histories begins nothing in the next one'
   expect(run.recorded.calls).toEqual([]);
 });
 
-test('a cancel that comes while a run is about to move on ends it', async () => {
+test('a cancel that comes while a run is about to move on cancels it', async () => {
   let hear: () => Promise<unknown> = async () => undefined;
   const script: Script = {
     execute: () => succeeded,

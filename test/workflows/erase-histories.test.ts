@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment?.teardown());
 
-test('what Temporal keeps of a run goes with its ladders, and nothing of another run', async () => {
+test('the histories of a run are deleted with its ladders, and those of no other run', async () => {
   const { client } = environment;
   const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that nobody works on
   const workflows = createRunWorkflows(client, taskQueue);
@@ -36,7 +36,7 @@ test('what Temporal keeps of a run goes with its ladders, and nothing of another
   await workflows.terminate(other, 'the test is over');
 });
 
-test('what Temporal keeps of a schedule goes with its starts, and nothing of another schedule', async () => {
+test('the histories of a schedule are deleted with its starts, and those of no other schedule', async () => {
   const { client } = environment;
   const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that nobody works on
   const workflows = createRunWorkflows(client, taskQueue);

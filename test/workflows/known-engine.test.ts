@@ -49,7 +49,7 @@ async function startNewer(): Promise<{ newer: ScriptedRun; message: string | nul
   }
 }
 
-test('an old worker fails the task of a newer run and not the run, and a newer worker ends it', async () => {
+test('an old worker fails the task of a newer run and not the run, and a newer worker completes it', async () => {
   const known = await runs.start(plan, { execute: () => succeeded });
   expect(await known.ended()).toBe('succeeded');
   const { newer, message } = await startNewer();

@@ -43,7 +43,7 @@ test('there is a history of every feature in the newest version, and none of any
   );
 });
 
-test('no history is of a version that is not known', () => {
+test('no history is of an unknown version', () => {
   const versions = files.map((file) => Number(/\.v(\d+)\.json$/.exec(file)?.[1]));
   expect(versions.filter((version) => !(version >= 1 && version <= engineVersion))).toEqual([]);
 });

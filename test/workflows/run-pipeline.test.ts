@@ -81,7 +81,7 @@ describe('a long run', () => {
     expect(Math.max(...lengths)).toBeLessThan(300);
   });
 
-  test.runIf(isLong)('is not held up by what it waits for, and hears of it in its next history', async () => {
+  test.runIf(isLong)('is not delayed by its waits, and receives their ends in its next history', async () => {
     const steps = [
       'asked',
       ...Array.from({ length: 40 }, (_, at) => `s${at}${at === 0 ? '' : ` s${at - 1}`}`),
@@ -132,7 +132,7 @@ describe('a wait', () => {
     expect(idsOf(run.recorded.calls.slice(2))).toEqual(['fast', 'slow', 'end']);
   });
 
-  test('that is woken before the workflow knows of it goes on at once', async () => {
+  test('that is woken before the workflow knows of it continues at once', async () => {
     let wake: () => Promise<void> = async () => undefined;
     const run = await runs.start(given(aPlan(['a'])), {
       execute: async ({ resumed }) => {
@@ -152,7 +152,7 @@ describe('a wait', () => {
     ['capability', undefined, 'an instance'],
     ['run', { run_id: 'run_1' }, 'the run that it started (run_1)'],
   ] as const)(
-    'for %s says so in its timer, in the current details and afterwards',
+    'for %s is shown in its timer, in the current details and afterwards',
     async (awaiting, ref, words) => {
       let details = '';
       const run = await runs.start(given(aPlan(['a'])), {
@@ -409,7 +409,7 @@ describe('inline steps', () => {
     toReplay.push(run);
   });
 
-  test('items go together, as many as may be under way', async () => {
+  test('items go together, as many as may run in parallel', async () => {
     const plan = inline(aPlan(['each', 'end each']));
     const [each, end] = plan.steps as [PlannedStep, PlannedStep];
     const fanned = { ...each, decides: true as const, each: { max_parallel: 3 } };
@@ -423,7 +423,7 @@ describe('inline steps', () => {
     toReplay.push(run);
   });
 
-  test('that have not begun go with the next batch; one that goes on is awaited in the queue', async () => {
+  test('that have not begun go with the next batch; one that continues is awaited in the queue', async () => {
     let batches = 0;
     const run = await runs.start(inline(aPlan(['a', 'b', 'c a', 'd b'])), {
       execute: () => succeeded,

@@ -136,7 +136,7 @@ test('a start whose run has ended already does not wait for its end', async () =
   await schedule.remove();
 });
 
-test('a start that its policy skips says so, and completes without a run', async () => {
+test('a start that its policy skips reports that, and completes without a run', async () => {
   const schedule = await aSchedule('skip');
   answers.set(schedule.schedule_id, { skipped: 'run run_0 is still open' });
   await schedule.trigger();
@@ -161,7 +161,7 @@ test('a trigger that is repeated under one request id starts once', async () => 
   await schedule.remove();
 });
 
-test('cancel_other: the run is asked to stop, and the next starts when it has, as a run of its own', async () => {
+test('cancel_other: the run is cancelled, and the next starts when it has ended, as a separate run', async () => {
   const schedule = await aSchedule('cancel_other');
   await schedule.trigger();
   const first = await schedule.started(1);

@@ -42,7 +42,7 @@ function describe({ type, activity, summary, result, searchAttributes }: ShownEv
   return `  ${mask(parts.filter((part) => part !== undefined).join(' | '))}`;
 }
 
-test('each recorded history says in words what was begun, and for what it waited', async () => {
+test('each recorded history names in words each beginning, and the reason of each wait', async () => {
   const pages = Object.entries(features).map(([feature, about]) => {
     const events = read(feature).filter(({ type, searchAttributes }) => named.has(type) || searchAttributes);
     return [`${feature}: ${about}`, ...events.map(describe)].join('\n');
@@ -59,7 +59,7 @@ test.each(Object.keys(features))('nothing in %s is without a name', (feature) =>
   expect(nameless).toEqual([]);
 });
 
-test('every end of a batch is there by the name of its unit, which its summary names', () => {
+test('every end of a batch is listed by the name of its unit, which its summary names', () => {
   const batches = Object.keys(features)
     .flatMap(read)
     .filter(({ activity }) => activity === 'executeInline');

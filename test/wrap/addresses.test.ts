@@ -136,7 +136,7 @@ describe('a message', () => {
   it.each([
     ['nobody listens', 'http://127.0.0.1:9/hooks/s3cretHookToken?sig=s3cretSignature'],
     ['the name is unknown', 'http://nowhere.invalid/hooks/s3cretHookToken?sig=s3cretSignature'],
-  ])('tells no address when %s', async (_what, HOOK) => {
+  ])('contains no address when %s', async (_what, HOOK) => {
     const { body } = await call(
       await startWrapped(anHttp(`  url: "\${HOOK}"\n`), { environment: { HOOK } }),
       {},
@@ -166,7 +166,7 @@ describe('a message', () => {
     }
   });
 
-  it('tells no password of an address in `env`', async () => {
+  it('contains no password of an address in `env`', async () => {
     const text = `kind: command
 name: script
 version: 1.0.0

@@ -83,7 +83,7 @@ describe('a file of an answer', () => {
   });
 
   it.each(['http://user:hunter22@93.184.215.14/x', 'https://hunter22@example.com/'])(
-    'is not read from %s, whose password is not told',
+    'is not read from %s, whose password is not shown',
     async (named) => {
       const { url } = await aService(() => named);
       const answer = await call(await startWrapped(aFileOf(url), { environment }), {});

@@ -141,7 +141,7 @@ it('works without a socket', async () => {
   expect(await call(instance, { output_path })).toMatchObject({ status: 200 });
 });
 
-it('interrupts the prompt of a caller that leaves, and takes a waiting one out of the queue', async () => {
+it('interrupts the prompt of a caller that leaves, and removes a waiting one from the queue', async () => {
   const instance = await startWrapped(aWorkflow(), { folder });
   const [first, second] = [new AbortController(), new AbortController()];
   const left = [call(instance, { output_path }, { signal: first.signal }).catch(() => 'left')];
@@ -197,7 +197,7 @@ it('passes on why ComfyUI refuses a prompt, and reports a workflow that saves no
   });
 });
 
-it('finds the prompt of a lost call by its key, and submits anew after a restart of ComfyUI', async () => {
+it('finds the prompt of a lost call by its key, and submits again after a restart of ComfyUI', async () => {
   const instance = await startWrapped(aWorkflow(), { folder });
   const leaving = new AbortController();
   const lost = call(instance, { output_path }, { key: 'k', signal: leaving.signal }).catch(() => 'lost');

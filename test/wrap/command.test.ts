@@ -157,7 +157,7 @@ it('answers 504 when the timeout is over, and ends the group', async () => {
   await waitFor('the end of both', async () => !processes.some(isRunning));
 });
 
-it('reports progress by a pattern, with a total out of the input', async () => {
+it('reports progress by a pattern, with a total from the input', async () => {
   const script = 'for (const n of [1, 2]) console.error("frame=" + n + "/x"); console.log("done")';
   const more = `  progress: {pattern: "frame=(\\\\d+)", total: "{{ input.total }}"}\n`;
   const instance = await startWrapped(aCommand(script, more));

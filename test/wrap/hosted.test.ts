@@ -50,7 +50,7 @@ describe.each([
     expect(await failedChecks(instance, input)).toEqual([]);
   });
 
-  it('maps the input, when the file says so', async () => {
+  it('maps the input, when the file asks for it', async () => {
     const instance = await start('  input: {text: "{{ input.prompt }}", steps: 4}\n');
     await call(instance, { prompt: 'a cat' });
     expect(server.jobs[0]?.input).toEqual({ text: 'a cat', steps: 4 });
@@ -78,7 +78,7 @@ describe.each([
 });
 
 describe.each(['replicate', 'fal'] as const)('%s', (kind) => {
-  it('reports progress out of the log, and pays once for two attempts with one key', async () => {
+  it('reports progress from the log, and pays once for two attempts with one key', async () => {
     const instance = await startWrapped(aHosted(kind, parts[kind]()), { environment });
     const lines = await callInLines(instance, { prompt: 'a' });
     expect(lines[0]).toMatchObject({ progress: 0.5 });

@@ -139,7 +139,7 @@ it.each([
   expect(answer.body.error).toContain(`/echo was answered ${status}: {"error":"as the test asked"}`);
 });
 
-it('answers 502 when nobody listens, and 504 after the timeout', async () => {
+it('answers 502 when no server listens, and 504 after the timeout', async () => {
   const gone = await startWrapped(anHttp('  url: "http://127.0.0.1:9/x"\n'));
   expect(await call(gone, { id: 'a' })).toMatchObject({ status: 502, code: 'provider_unavailable' });
   server.onPoll(() => undefined);
@@ -252,7 +252,7 @@ it('finds the job of a lost call by its key, in another process too, and submits
   expect(server.jobs.length).toBe(3);
 });
 
-it('submits anew when the key is reused after the time for which Capstan keeps its answer', async () => {
+it('submits again when the key is reused after the time for which Capstan keeps its answer', async () => {
   const stateDir = join(await aFolder(), 'state');
   const instance = await startWrapped(aJob(), { environment: environment(), stateDir });
   await call(instance, { id: 'a' }, { key: 'k' });
@@ -272,7 +272,7 @@ it('submits anew when the key is reused after the time for which Capstan keeps i
   expect(server.jobs.length).toBe(2);
 });
 
-it('joins a submission that is under way, and cancels after cancel_after when no attempt comes', async () => {
+it('joins a running submission, and cancels after cancel_after when no attempt comes', async () => {
   const instance = await startWrapped(aJob('', '    cancel_after: 0s\n'), { environment: environment() });
   const both = [1, 2].map(() => call(instance, { id: 'a' }, { key: 'k' }));
   expect((await Promise.all(both)).map(({ status }) => status)).toEqual([200, 200]);
@@ -299,7 +299,7 @@ it('starts no job when it could not keep it', async () => {
   expect(await call(instance, { id: 'a' })).toMatchObject({ status: 200 });
 });
 
-it('submits anew when the provider has forgotten the job, and after a failed one', async () => {
+it('submits again when the provider has forgotten the job, and after a failed one', async () => {
   const instance = await startWrapped(aJob(), { environment: environment() });
   await call(instance, { id: 'a' }, { key: 'k' });
   server.forget();

@@ -78,7 +78,7 @@ describe('chat', () => {
     });
   });
 
-  it('says which stop ended the answer, if the server does', async () => {
+  it('reports which stop ended the answer, if the server does', async () => {
     const choice = { message: { content: 'one' }, finish_reason: 'stop' };
     for (const [stop_reason, said] of [['END', { stop_sequence: 'END' }] as const, [128_009, {}] as const]) {
       const whole = { choices: [{ ...choice, stop_reason }], model: 'm' };

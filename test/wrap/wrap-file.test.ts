@@ -151,7 +151,7 @@ function outputOf(text: string): string {
   return [JSON.stringify(reading.findings), ...renderFindings(reading.findings, source, layout)].join('\n');
 }
 
-it('repeats no secret that the file holds, wherever it stands and whatever is wrong', () => {
+it('repeats no secret that the file holds, at any position and with any fault', () => {
   const secret = fc.oneof(
     fc.stringMatching(/^sk-[A-Za-z0-9]{8,40}$/),
     fc.stringMatching(/^[0-9a-f]{16,64}$/),

@@ -31,7 +31,7 @@ it('takes everything from the stack file when nothing else is said', async () =>
   expect(await resolveConnection({ data }, {})).toEqual(fromStack);
 });
 
-it('looks for the stack where CAPSTAN_DATA says, and a flag before that', async () => {
+it('looks for the stack in the folder of --data, then in CAPSTAN_DATA', async () => {
   const data = await aFolder(JSON.stringify(stack));
   expect(await resolveConnection({}, { CAPSTAN_DATA: data })).toEqual(fromStack);
   const other = await aFolder(JSON.stringify({ ...stack, api_key: 'other-key' }));
@@ -71,7 +71,7 @@ it("does not pair another key with the stack file's project", async () => {
   expect(await resolveConnection({ data, key: 'mine' }, {})).toEqual(expected);
 });
 
-it('says how to start Capstan when nothing says where it is', async () => {
+it('explains how to start Capstan when no address is set', async () => {
   const attempt = resolveConnection({ data: await aFolder() }, { CAPSTAN_URL: '' });
   await expect(attempt).rejects.toThrow(UnreachableError);
   await expect(attempt).rejects.toThrow('start one with `capstan dev`');

@@ -40,7 +40,7 @@ it('saves a file under its name when it is complete', async () => {
   expect(await readdir(folder)).toEqual(['a.mp4']);
 });
 
-it('leaves nothing behind when what arrives is not what the server stores', async () => {
+it('deletes a download that differs from the stored file', async () => {
   const folder = await aFolder();
   const seen = await get(await serve(answerWith(digestOf(Buffer.from('other')))), join(folder, 'a.mp4'));
   expect(seen.exitCode).toBe(2);
@@ -86,7 +86,7 @@ it('creates nothing when a file that should be uploaded is not there', async () 
 const large = Buffer.alloc(17_000_000, 'film');
 const hex = createHash('sha256').update(large).digest('hex');
 
-it('announces a large file, sends its parts without the key, and prints what the server says', async () => {
+it('announces a large file, sends its parts without the key, and prints the answer of the server', async () => {
   const file = join(await aFolder(), 'clip.mp4');
   await writeFile(file, large);
   const requests: unknown[] = [];
@@ -124,7 +124,7 @@ it('announces a large file, sends its parts without the key, and prints what the
   ]);
 });
 
-it('says why a large file was refused on its way', async () => {
+it('prints why a large file was refused during its upload', async () => {
   const file = join(await aFolder(), 'clip.mp4');
   await writeFile(file, large);
   const url = await serve(async (request, response) => {

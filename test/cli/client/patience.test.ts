@@ -15,7 +15,7 @@ async function aSilentServer(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-it('waits 4 s for costs, which nobody should be kept from a decision by', async () => {
+it('waits at most 4 s for costs, so that they delay no decision', async () => {
   const url = await aSilentServer();
   const client = createApiClient({ url, key: 'a-key', project: 'a-project' });
   const timeout = AbortSignal.timeout.bind(AbortSignal);

@@ -8,7 +8,7 @@ const alias = {
   updated_at: '2026-01-09T00:00:00.000Z',
 };
 
-it('lists the names of the project, and says how to set one where there is none', async () => {
+it('lists the names of the project, and explains how to set one where none exists', async () => {
   const { stdout, asked } = await capstan(['aliases'], { items: [alias], next_cursor: null });
   expect(asked).toEqual(['GET /v1/aliases']);
   expect(stdout).toMatch(/^ALIAS +CAPABILITY +BY +SINCE\nopenai\/gpt-4o +model\.capable +key_1 /);

@@ -22,7 +22,7 @@ it('lists what is kept', async () => {
   expect(stdout.split('\n')[1]).toContain('thumbnail   run_1  cover[3]  $0.25      1  2026-01-09');
 });
 
-it('removes what it is told', async () => {
+it('removes the named entries', async () => {
   const { stderr, asked } = await capstan(['cache', 'rm', '--run', 'run_1'], { removed: 2 });
   expect([asked, stderr]).toEqual([['DELETE /v1/cache?run_id=run_1'], '2 results are kept no longer\n']);
   expect((await capstan(['cache', 'rm', entry.key], { removed: 1 })).asked).toEqual([
@@ -31,7 +31,7 @@ it('removes what it is told', async () => {
   expect((await capstan(['cache', 'rm', '--all'], { removed: 0 })).asked).toEqual(['DELETE /v1/cache']);
 });
 
-it('removes everything only when it is told so', async () => {
+it('removes everything only with an explicit flag', async () => {
   const { asked, exitCode } = await capstan(['cache', 'rm'], {});
   expect([asked, exitCode]).toEqual([[], 1]);
 });

@@ -40,7 +40,7 @@ async function check(words: readonly string[]) {
 
 const deadline = { timeout: 60_000, interval: 20 };
 
-it('starts an npm package out of the cache, which `check` approves, until SIGTERM', async () => {
+it('starts an npm package from the cache, which `check` approves, until SIGTERM', async () => {
   router = await startFakeRouter();
   const { said, url } = router;
   const manifest = { name: 'shout', version: '2.0.0', type: 'module', main: 'shout.js' };

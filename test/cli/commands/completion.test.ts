@@ -72,7 +72,7 @@ describe('in bash', () => {
 });
 
 describe('for the other shells', () => {
-  it('says what each candidate is', async () => {
+  it('describes each candidate', async () => {
     expect(await ask('zsh', '--', 'cancel')).toBe(
       'cancel:cancel a run and abort its running calls, or all runs that filters choose\n',
     );

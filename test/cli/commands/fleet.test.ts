@@ -66,7 +66,7 @@ test('shows what each instance does, what it cost today, and why it gets no call
   expect(seen.stderr).toBe('2 instances, 1 up, 1 busy; $0.25 today\n');
 });
 
-test('watched on a terminal, keeps the last picture and says that contact is lost, until Ctrl-C', async () => {
+test('watched on a terminal, keeps the last picture and reports the lost contact, until Ctrl-C', async () => {
   const { url, state } = await serveFleet();
   const { shell, seen } = aShell({ columns: 160 });
   const interrupt: { now: () => void } = { now: () => undefined };
@@ -109,7 +109,7 @@ async function serveDrains() {
   return { url, asked };
 }
 
-test('drains every capability at an endpoint, says why, and waits until no call is open', async () => {
+test('drains every capability at an endpoint, with the reason, and waits until no call is open', async () => {
   const { url, asked } = await serveDrains();
   const { shell, seen } = aShell();
   const words = ['fleet', 'drain', 'http://gpu:8000/', '-r', 'new driver', '--wait'];

@@ -33,7 +33,7 @@ it('opens a run, signed in where the key may', async () => {
   expect(plain.stdout).toBe(`${plain.url}/ui/runs/run_1\n`);
 });
 
-it('says why a key gets no link', async () => {
+it('explains why a key gets no link', async () => {
   const { stderr, exitCode } = await capstan(['login'], false);
   expect([stderr.includes('no admin'), exitCode]).toEqual([true, expect.any(Number)]);
 });

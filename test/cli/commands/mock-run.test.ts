@@ -39,7 +39,7 @@ describe('capstan run --mock', () => {
     expect((await run(says, { words: ['--job', '{}'] })).exitCode).toBe(1);
   });
 
-  it('takes mocks.yaml beside the pipeline when no file is named, and says so when there is none', async () => {
+  it('uses mocks.yaml next to the pipeline when no file is named, and reports when none exists', async () => {
     await run(`job: { name: ada }\n${says}`);
     const file = join(folder, 'pipeline.yaml');
     const mocked = async (...words: string[]) => {
@@ -60,20 +60,23 @@ describe('capstan run --mock', () => {
   it.each([
     ['7615917337495251231', '{"list": [{"id": 7615917337495251231}]}', '1:18: /list/0/id'],
     ['1e999', '{"n": 1e999}', '1:7: /n'],
-  ])('refuses a job with %s, inline and in files, and says what to write', async (written, job, place) => {
-    const advice = `; write it as text: "${written}"`;
-    expect((await run(says, { words: ['--job', job] })).stderr).toMatch(
-      new RegExp(`--job:${place}: the number`),
-    );
-    for (const [name, text] of [
-      ['job.json', job],
-      ['job.yaml', `list:\n- ${job}`],
-    ] as const) {
-      await writeFile(join(folder, name), text);
-      const { stderr, exitCode } = await run(says, { words: ['--job', join(folder, name)] });
-      expect([stderr, exitCode]).toEqual([expect.stringContaining(advice), 1]);
-    }
-  });
+  ])(
+    'refuses a job with %s, inline and in files, and explains what to write',
+    async (written, job, place) => {
+      const advice = `; write it as text: "${written}"`;
+      expect((await run(says, { words: ['--job', job] })).stderr).toMatch(
+        new RegExp(`--job:${place}: the number`),
+      );
+      for (const [name, text] of [
+        ['job.json', job],
+        ['job.yaml', `list:\n- ${job}`],
+      ] as const) {
+        await writeFile(join(folder, name), text);
+        const { stderr, exitCode } = await run(says, { words: ['--job', join(folder, name)] });
+        expect([stderr, exitCode]).toEqual([expect.stringContaining(advice), 1]);
+      }
+    },
+  );
 
   it('refuses mocks and definitions with such a number, with line and column', async () => {
     const mocks = says.replace('said:', 'id: 9007199254740993, said:');

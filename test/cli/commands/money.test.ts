@@ -32,7 +32,7 @@ it('shows today against the limit, the period, and each capability', async () =>
   );
 });
 
-it('says that there is no limit, and of today nothing twice', async () => {
+it('shows that there is no limit, and no figure of today twice', async () => {
   const nothing = { today_spend_usd: 0, today_saved_usd: 0, reserved_usd: 0, spend_usd: 0 };
   const free = { ...nothing, daily_limit_usd: 0, by_capability: [] };
   const answer = { ...costs, ...free, period: 'day', from: '2026-01-09' };
@@ -73,7 +73,7 @@ const entry: LedgerEntry = {
   step_id: 'a',
 };
 
-it('lists the ledger with its filters and says that there is more', async () => {
+it('lists the ledger with its filters and shows that there is more', async () => {
   const filters = ['--since', '2026-01-01', '--until', '2026-01-08', '--kind', 'adjust', '--run', 'run_1'];
   const page = { items: [entry], next_cursor: 'x' };
   const seen = await capstan(['ledger', ...filters, '-n', '1'], page);
@@ -119,7 +119,7 @@ it('shows budgets, and one without a limit as none', async () => {
   );
 });
 
-it('sets a limit and shows what holds', async () => {
+it('sets a limit and shows the new budget', async () => {
   const words = ['budgets', 'set', '--scope', 'project', '--daily-limit-usd', '5'];
   const { stdout, asked } = await capstan([...words, '--json'], budget);
   expect(asked).toEqual(['PUT /v1/budgets {"scope":"project","daily_limit_usd":5}']);

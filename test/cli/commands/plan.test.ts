@@ -102,7 +102,7 @@ it('shows every step, the cost and the longest chain, and exits 1 when it is exp
   );
 });
 
-it('exits 0 when only the worst case is above the ceiling, and says so', async () => {
+it('exits 0 when only the worst case is above the ceiling, and warns', async () => {
   const { stdout, exitCode } = await capstan(['trailer', '--ceiling', '1'], {
     ...thePlan,
     budget_ceiling_usd: 1,
@@ -111,7 +111,7 @@ it('exits 0 when only the worst case is above the ceiling, and says so', async (
   expect(stdout).toContain('at worst $1.50; only the worst case is above the ceiling of $1.00\n');
 });
 
-it('plans a file without storing it, and leaves a job that is not given open', async () => {
+it('plans a file without storing it, and keeps a missing job open', async () => {
   const file = join(folder, 'p.yaml');
   await writeFile(file, 'pipeline: p\nversion: "1"\nsteps:\n  - id: a\n    capability: concat\n');
   const good: Plan = { ...thePlan, within_ceiling: true, budget_ceiling_usd: null };

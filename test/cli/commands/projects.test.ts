@@ -54,7 +54,7 @@ it('lists the projects of the key, page by page', async () => {
   expect(stdout).toMatch(/PROJECT +NAME +TIMEZONE +DAILY LIMIT +CREATED\nprj_1 +films +UTC +none .*\nprj_2/);
 });
 
-it('says what would go, and erases nothing, without --yes', async () => {
+it('lists the objects to erase, and erases nothing, without --yes', async () => {
   const body = { ...none, left: { run: 2, open_run: 1, api_key: 1 } };
   const { stdout, stderr, asked, exitCode } = await capstan(['projects', 'erase', 'prj_1'], { body });
   expect([asked, exitCode]).toEqual([['GET /v1/projects/prj_1/erasure'], 1]);
@@ -67,12 +67,12 @@ it('says what would go, and erases nothing, without --yes', async () => {
 it.each([
   [erasing, /prj_1 is being erased since 2026/],
   [erased, /prj_1 is erased/],
-])('says so without --yes when it was asked for before: $state', async (body, said) => {
+])('reports without --yes that the erasure was already requested: $state', async (body, said) => {
   const { stdout, exitCode } = await capstan(['projects', 'erase', 'prj_1'], { body });
   expect([stdout, exitCode ?? 0]).toEqual([expect.stringMatching(said), 0]);
 });
 
-it('erases with --yes, and tells how far it is, to the end', async () => {
+it('erases with --yes, and reports progress until the end', async () => {
   const replies = [{ status: 202, body: erasing }, { body: { ...erasing, left: {} } }, { body: erased }];
   const { stdout, stderr, asked, exitCode } = await capstan(
     ['projects', 'erase', 'prj_1', '--yes'],

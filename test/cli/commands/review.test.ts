@@ -68,7 +68,7 @@ async function capstan(words: readonly string[], { conflict = false, shown = rev
   return { ...seen, asked };
 }
 
-it('lists what waits', async () => {
+it('lists the waiting reviews', async () => {
   const { stdout, asked } = await capstan(['ls', '--kind', 'escalation', '--overdue']);
   expect(asked).toEqual(['GET /v1/reviews?kind=escalation&state=open&overdue=true']);
   expect(stdout).toBe(
@@ -116,7 +116,7 @@ it('shows what failed, what is wrong with it, each proposal as a difference, and
 it.each([
   ['escalation', 'schema of the input'],
   ['step', 'schema of the answer'],
-] as const)('says what the schema of a review of kind %s is of: %s', async (kind, heading) => {
+] as const)('shows the field of each schema of a review of kind %s: %s', async (kind, heading) => {
   const payload = { ...review.payload, schema: { type: 'object' } };
   const { stdout } = await capstan(['show', 'rev_1'], { shown: { ...review, kind, payload } });
   expect(stdout).toContain(`\n${heading}\n  {\n`);
@@ -162,7 +162,7 @@ it('decides on the newest that waits, and only at the version that was seen', as
   ]);
 });
 
-it('says who was faster and fails', async () => {
+it('names the person who was faster, and fails', async () => {
   const { stderr, exitCode } = await capstan(['retry', 'rev_1'], { conflict: true });
   expect([stderr, exitCode]).toEqual([
     'error state_conflict: review rev_1 was decided by key_2 at T: reject\n',

@@ -65,7 +65,7 @@ async function capstan(words: readonly string[], answer: object, stdin = '') {
 
 const executed = { ok: true, output: { path: 'media://job/out.mp4' }, routing: decision };
 
-test('exec sends what it is told and keeps the output apart from the words about routing', async () => {
+test('exec sends its options and keeps the output apart from the words about routing', async () => {
   const { stdout, stderr, exitCode, asked } = await capstan(
     [
       ...['exec', 'concat', '--input', '{"n": 1}', '--priority', 'batch', '--ceiling', '0.05'],

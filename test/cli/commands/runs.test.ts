@@ -93,7 +93,7 @@ describe('what is done to a run', () => {
       ],
     ],
   ])(
-    'pause says what still finishes: items %j, child runs %j',
+    'pause shows the calls that still finish: items %j, child runs %j',
     async (items, children, held_steps, lines) => {
       const pause = {
         since: '2026-01-01T00:00:00.000Z',
@@ -107,7 +107,7 @@ describe('what is done to a run', () => {
     },
   );
 
-  test('a cancel is graceful unless it says terminate', async () => {
+  test('a cancel is graceful unless --terminate is set', async () => {
     const graceful = await capstan(['cancel', 'run_1', '-r', 'enough'], run);
     expect(graceful.asked[0]).toBe('POST /v1/runs/run_1/cancel {"reason":"enough","mode":"graceful"}');
     const hard = await capstan(['cancel', 'run_1', '--terminate'], run);
@@ -124,7 +124,7 @@ describe('what is done to a run', () => {
   });
 });
 
-test('a run says which file of its job no option uploads', async () => {
+test('a run names the file of its job that no option uploads', async () => {
   const job = { clip: 'media://job/typo.mp4', output_path: 'media://job/out.mp4' };
   const { stderr } = await capstan(['run', 'p', '--job', JSON.stringify(job)], run);
   expect(stderr).toContain('note: the job names media://job/typo.mp4, and no --file uploads it\n');
@@ -173,7 +173,7 @@ describe('a rerun', () => {
     expect(asked).toEqual(['POST /v1/runs/run_1/rerun {"only_failed":true,"budget_ceiling_usd":0.3}']);
   });
 
-  test('says how many results are kept', async () => {
+  test('shows how many results are kept', async () => {
     const again: Run = {
       ...run,
       steps: [
@@ -232,7 +232,7 @@ describe('a rerun', () => {
     [{ min: 7, max: 7 }, '7 calls of capabilities\n'],
     [{ min: 1, max: 1 }, '1 call of capabilities\n'],
     [{ min: 2, max: null }, 'at least 2 calls of capabilities\n'],
-  ])('says how many calls that takes: %j', async (calls, said) => {
+  ])('shows how many calls that takes: %j', async (calls, said) => {
     const preview = { reused: [], skipped: [], executed: [], runs: [], calls };
     expect((await capstan(['rerun', 'run_1', '--only-failed', '--preview'], preview)).stderr).toBe(said);
   });
@@ -244,7 +244,7 @@ describe('runs of a stored pipeline', () => {
     expect(asked).toEqual(['POST /v1/runs {"pipeline":"p","alias":"production","job":{}}']);
   });
 
-  test('are started in bulk, a job per line, and what is refused is told', async () => {
+  test('are started in bulk, a job per line, and refused jobs are listed', async () => {
     const answer: BulkAnswer = {
       items: [
         { status: 202, run_id: 'run_1' },
@@ -302,7 +302,7 @@ describe('aliases of a pipeline', () => {
   });
 });
 
-test('a run says who started it, and who cancelled it with what reason', async () => {
+test('a run names the key that started it, and the person who cancelled it with the reason', async () => {
   const { stdout } = await capstan(['show', 'run_1'], {
     ...run,
     state: 'cancelled',
@@ -318,7 +318,7 @@ test('a run says who started it, and who cancelled it with what reason', async (
   expect(stdout).toContain('cancel asked for by user:anna@example.org: wrong clip\n');
 });
 
-test('an item of a step has a page of its own, and a step says what it waits for', async () => {
+test('an item of a step has a page of its own, and a step shows the reason for which it waits', async () => {
   const detail: StepDetail = {
     ...step,
     item: 3,
@@ -337,7 +337,7 @@ test('an item of a step has a page of its own, and a step says what it waits for
   ]);
 });
 
-test('the list says how far runs are, and why they do not move', async () => {
+test('the list shows the progress of runs, and why they do not move', async () => {
   const { steps: _steps, links: _links, ...fields } = run;
   const waiting = {
     ...fields,
@@ -414,7 +414,7 @@ describe('the log of a run', () => {
   });
 });
 
-test('a search goes on behind pages that found nothing, and ends at the first that did', async () => {
+test('a search continues behind pages without a match, and ends at the first match', async () => {
   const asked: string[] = [];
   const { steps: _, links: __, ...fields } = run;
   const pages: Record<string, object> = {

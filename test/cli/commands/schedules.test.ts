@@ -140,7 +140,7 @@ it.each([
   expect([asked[0], stdout]).toEqual([request, printed]);
 });
 
-it('says which name is unknown', async () => {
+it('names the unknown schedule', async () => {
   const { stderr, exitCode } = await capstan(['rm', 'nightli'], { items: [schedule], next_cursor: null });
   expect([stderr, exitCode]).toEqual(['error usage: there is no schedule named nightli\n', 1]);
 });

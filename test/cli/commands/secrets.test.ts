@@ -14,7 +14,7 @@ const secret = {
   last_used_at: null,
 };
 
-it('lists the secrets, and says how to set one where there is none', async () => {
+it('lists the secrets, and explains how to set one where none exists', async () => {
   const { stdout, asked } = await capstan(['secrets'], { items: [secret], next_cursor: null });
   expect(asked).toEqual(['GET /v1/secrets']);
   expect(stdout).toMatch(/^SECRET +VERSION +CAPABILITIES +BY +SET\nweb-token +3 +publish\.\* +key_1 /);

@@ -36,7 +36,7 @@ const skill: Skill = {
   uses: 12,
 };
 
-it('lists skills with what they are worth, and what keeps one from being applied', async () => {
+it('lists skills with their success, and with the reason for which one is not applied', async () => {
   const flagged: Skill = { ...skill, id: 'skl_2', flagged: true, confidence: 0.25, uses: 0 };
   const words = ['--job-type', 'tts', '--signals', 'a,b'];
   const { stdout, asked } = await capstan(['ls', ...words], [skill, flagged]);
@@ -78,7 +78,7 @@ it('shows texts, pattern, evidence and the last uses of one', async () => {
   expect(stderr).toBe('the last 10 uses; there are more\n');
 });
 
-it('says whose decisions a skill follows', async () => {
+it('names the people whose decisions a skill follows', async () => {
   const decided: Skill = { ...skill, as_decided: { by: ['ana', 'ben'], times: 3 } };
   const { stdout } = await capstan(['show', 'skl_1'], decided, { items: [], next_cursor: null });
   expect(stdout.split('\n')).toContain('as decided by ana, ben (3 times)');

@@ -36,6 +36,6 @@ it.each([
   expect(formatBytes(bytes)).toBe(text);
 });
 
-it('says "now" of an instant that the server dates ahead of this clock', () => {
+it('shows "now" for an instant that the server dates ahead of this clock', () => {
   expect(formatAge('2026-01-01T00:00:05Z', Date.parse('2026-01-01T00:00:00Z'))).toBe('now');
 });

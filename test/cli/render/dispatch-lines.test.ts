@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { renderDispatch } from '../../../src/cli/render/routing.ts';
 
-it('says of each route once how it is carried out, and of many how many there are', () => {
+it('lists each route once with its dispatch, and counts those beyond the fifth', () => {
   const route = { capability: 'x', how: 'inline', message: 'short' } as const;
   expect(renderDispatch([route, route, { ...route, capability_version: '^1', tags: ['gpu'] }])).toEqual([
     'x inline: short',

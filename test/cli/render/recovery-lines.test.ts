@@ -52,7 +52,7 @@ it('begins with the Temporal that it works on', () => {
   expect(describeFindings(aRecovery())[0]).toBe('Temporal at 10.0.0.31:7233, namespace capstan-2');
 });
 
-it('is not whole when a start failed, which it counts and names beside those that were taken', () => {
+it('is not whole when a start failed, which it counts and names next to the accepted ones', () => {
   const failed_starts = [
     { id: 'run_1', reason: 'Namespace capstan-2 is not found.' },
     { id: 'sch_1', reason: '14 UNAVAILABLE' },
@@ -68,7 +68,7 @@ it('is not whole when a start failed, which it counts and names beside those tha
   ]);
 });
 
-it('names keys to which something was done after the backup, or says that it does not know', () => {
+it('names keys that changed after the backup, or reports that it cannot find them', () => {
   const lost_acts = { made: ['key_a'], revoked: ['key_b', 'key_c'], rotated: [] };
   expect(describeFindings(aRecovery({ lost_acts })).slice(3)).toEqual([
     'keys that were revoked after the backup, and are revoked again:',
@@ -95,7 +95,7 @@ it('is whole when no run was left behind, and names those that were', () => {
   }
 });
 
-it('says why search attributes are not registered, and what was done all the same', () => {
+it('explains why search attributes are not registered, and lists the work that was done anyway', () => {
   expect(describeRecovery(aRecovery({ search_attributes_fault: 'not with this key' }))).toEqual([
     'search attributes could not be registered: not with this key',
     'started again: 3 runs, 0 ladders, 1 schedules; 0 runs continue in Temporal',

@@ -36,7 +36,7 @@ it('shows every step in the order of the definition when there is room', () => {
   expect(lines.slice(1).map((line) => line.split(/\s+/)[0])).toEqual(steps.map(({ id }) => id));
 });
 
-it('shows that nobody was called, of a step and of items', () => {
+it('shows that no instance was called, of a step and of items', () => {
   const cached = { ...aStep('a', 'succeeded'), endpoint: 'http://x', attempts: 1, cached: 1 };
   const items = { ...aStep('b', 'succeeded'), items: { succeeded: 3 }, attempts: 3, cached: 2 };
   const [, one, many] = renderSteps([cached, items], { ...layout, height: Infinity });
@@ -44,7 +44,7 @@ it('shows that nobody was called, of a step and of items', () => {
   expect(many).toContain('3 of 3 items done, 2 cached');
 });
 
-it('shows what a step has cost that is a run of its own, though it makes no attempt', () => {
+it('shows the cost of a step that is a child run, though it makes no attempt', () => {
   const sub = { ...aStep('a', 'succeeded'), sub_run_id: 'run_2', cost_usd: 0.25 };
   const [, line, free] = renderSteps([sub, aStep('b', 'succeeded')], { ...layout, height: Infinity });
   expect(line).toContain('$0.25');

@@ -25,23 +25,23 @@ it.each<[StepDetail['next_cursor'], boolean]>([
   ['Mg', true],
   [null, false],
   [undefined, false],
-])('says whether the outputs of its items go on: %s', (next_cursor, isSaid) => {
+])('notes that more items have outputs: %s', (next_cursor, isSaid) => {
   const paged = next_cursor === undefined ? step : { ...step, next_cursor };
   expect(renderStepDetail(paged, layout).includes(more)).toBe(isSaid);
 });
 
-it('says how it was carried out, and why', () => {
+it('shows how it was carried out, and why', () => {
   const dispatch = { how: 'queued', code: 'slow', message: 'its calls take long' } as const;
   expect(renderStepDetail({ ...step, dispatch }, layout)).toContain('queued: its calls take long');
 });
 
-it('says whose result a cached attempt has taken', () => {
+it('names the step whose result a cached attempt has used', () => {
   const attempt = aCachedAttempt({ run_id: 'run_0', step_id: 'a' });
   const lines = renderStepDetail({ ...step, attempts: [attempt] }, layout);
   expect(lines.some((line) => line.includes('from step a[3] of run_0, saved $0.25'))).toBe(true);
 });
 
-it('says which skill has corrected it, and whose decisions that follows', () => {
+it('names the skill that has corrected it, and the people whose decisions that follows', () => {
   const corrected = { ...step, skill_id: 'skl_1' };
   expect(renderStepDetail(corrected, layout)).toContain('corrected by skl_1');
   const as_decided = { by: ['ana', 'ben'], times: 3 };
@@ -49,7 +49,7 @@ it('says which skill has corrected it, and whose decisions that follows', () => 
   expect(renderStepDetail({ ...corrected, as_decided }, layout)).toContain(line);
 });
 
-it('says in the line of an event whose decisions were followed', () => {
+it('names in the line of an event the people whose decisions were followed', () => {
   const data = { level: 0, state: 'succeeded', as_decided: { by: ['ana'], times: 4 } };
   const event = {
     seq: 1,

@@ -10,7 +10,7 @@ function progress(fraction: number): RunEvent {
   return anEvent('step.progress', { progress: fraction, message: 'encoding' });
 }
 
-test('what an instance has said last stands until the step goes on', () => {
+test('the last progress of an instance is shown until the step continues', () => {
   const board = createProgressBoard();
   expect(board.describe('a', 0)).toBe('');
   board.note(progress(0.123), 0);
@@ -27,7 +27,7 @@ test('silence is shown when it is unusual for the instance', () => {
   expect(board.describe('a', 16_001)).toBe('20 % encoding, silent for 12.0s');
 });
 
-test('what a call logs does not take back how far it has come', () => {
+test('a line that a call logs does not lower its progress', () => {
   const board = createProgressBoard();
   board.note(progress(0.5), 0);
   board.note(anEvent('step.log', { level: 'info', message: 'x', endpoint: 'http://a' }), 10);

@@ -39,7 +39,7 @@ function aRun(awaiting: Awaiting[], cost_usd: number): Run {
   };
 }
 
-it('shows what the run below costs and waits for, of which the log of this run says nothing', async () => {
+it('shows the cost of the child run and the reason for which it waits, which the log of this run lacks', async () => {
   let run = aRun(['run'], 0);
   const url = await serve((request, response) => {
     const isLog = request.url?.startsWith('/v1/runs/run_1/events') === true;

@@ -138,7 +138,7 @@ describe('file media store', () => {
     });
   });
 
-  it('sweeps away what uploads have left that broke off long ago', async () => {
+  it('deletes the files of uploads that broke off long ago', async () => {
     await put(clip, 'a');
     const incoming = join(directory, '~incoming');
     await writeFile(join(incoming, 'old'), 'x');

@@ -25,7 +25,7 @@ describe('parseS3Url', () => {
     ['s3://bucket?regoin=x', 'seen was regoin; allowed are region, endpoint, path_style'],
     ['s3://bucket?endpoint=minio:9000', 'allowed is an http or https address'],
     ['s3://bucket?path_style=yes', 'allowed are true and false'],
-  ])('refuses %s and says why', (url, words) => {
+  ])('refuses %s with the reason', (url, words) => {
     expect(() => parseS3Url(url)).toThrow(words);
   });
 });

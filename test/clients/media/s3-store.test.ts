@@ -107,7 +107,7 @@ describe.skipIf(program.path === null)(`S3 media store (${program.reason})`, () 
     await expect(below).rejects.toMatchObject({ code: 'state_conflict' });
   });
 
-  it('says which keys, bucket or server are wrong', async () => {
+  it('reports which keys, bucket or server are wrong', async () => {
     const absent = await createMediaStore(gateway.mediaUrl('').replace('s3://media', 's3://absent'));
     await expect(put(absent, clip, 'x')).rejects.toMatchObject({
       code: 'unavailable',

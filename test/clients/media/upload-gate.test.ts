@@ -52,7 +52,7 @@ test('they go in their order: a large one is not passed by small ones, and goes 
   expect(await Promise.all(all)).toEqual([0, 1, 2]);
 });
 
-test('one that waits too long is told to come again, and takes nobody’s turn', async () => {
+test('a request that waits too long is asked to come again, and blocks no other turn', async () => {
   const { begun, begin, settle, end } = uploads(createUploadGate({ mostBytes: 10, waitMs: 5 }));
   const first = begin(0);
   await expect(begin(1)).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 5 });

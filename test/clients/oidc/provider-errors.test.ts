@@ -41,7 +41,7 @@ test('which status was not expected', async () => {
   expect(await finish()).toEqual({ refused: 'provider_refused', detail });
 });
 
-test('what the provider says, in its own words', async () => {
+test('a refusal is reported in the words of the provider', async () => {
   const body = { error: 'invalid_client', error_description: 'no such client' };
   scripted.answers.set('/token', () => ({ status: 401, body }));
   expect(await finish()).toEqual({ refused: 'provider_refused', detail: 'invalid_client: no such client' });

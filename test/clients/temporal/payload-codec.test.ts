@@ -44,7 +44,7 @@ test('the newest key encrypts, each decrypts', async () => {
   expect((await ring(b, a).decode(both)).map(texts)).toEqual([texts(payload), texts(payload)]);
 });
 
-test('what was written before there was a ring is read as it is', async () => {
+test('data from before the ring is read unchanged', async () => {
   expect(await ring(a).decode([payload])).toEqual([payload]);
   expect(await ring().encode([payload])).toEqual([payload]);
 });
@@ -58,7 +58,7 @@ test('a key that is missing, or another one of that name, is named', async () =>
   await expect(ring(other).decode([found])).rejects.toThrow('the key "a" of PAYLOAD_KEYS is another');
 });
 
-test('keys stand in the setting or in a file', () => {
+test('keys are read from the setting or from a file', () => {
   const file = join(mkdtempSync(join(tmpdir(), 'capstan-keys-')), 'keys');
   writeFileSync(file, `${b}\n${a}\n`);
   expect(readPayloadKeys(file)).toEqual(readPayloadKeys(`${b}, ${a}`));
@@ -71,6 +71,6 @@ test.each([
   [`${a},${other}`, /two keys are called a/],
   [' , ', /holds no key/],
   ['/nowhere', /the file "\/nowhere" cannot be read/],
-])('%j is refused, and shown to nobody', (setting, words) => {
+])('%j is refused, and never shown', (setting, words) => {
   expect(() => readPayloadKeys(setting)).toThrow(words);
 });

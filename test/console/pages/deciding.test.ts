@@ -11,7 +11,7 @@ import { askQuestion, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
 
-test('a person corrects an input with the keyboard, and the run goes on', async () => {
+test('a person corrects an input with the keyboard, and the run continues', async () => {
   const { capstan, waiting, correction } = visitors.studio;
   const opened = await visitors.visit();
   const { page } = opened;
@@ -98,7 +98,7 @@ test('a review that is only looked at stays open; one that is written in is clai
   await opened.close();
 });
 
-test('what is written in a review outlasts the session, and is gone once it is decided', async () => {
+test('the text of a review outlasts the session, and is gone once it is decided', async () => {
   const { capstan } = visitors.studio;
   const { run, review } = await askQuestion(capstan);
   const opened = await visitors.visit({}, /401/);
@@ -186,7 +186,7 @@ async function decide({ page }: OpenPage, output: object): Promise<void> {
   await page.locator('button:enabled', { hasText: 'Submit' }).click();
 }
 
-test('a decision that comes too late is told of who was faster, and keeps what was written', async () => {
+test('a decision that comes too late shows the person who was faster, and keeps the text', async () => {
   const { capstan } = visitors.studio;
   const { run, review } = await askQuestion(capstan);
   const opened = await visitors.visit({}, /status of 409/);
@@ -207,7 +207,7 @@ test('a decision that comes too late is told of who was faster, and keeps what w
 });
 
 test.runIf(isLong)(
-  'two people decide at once: one is taken, the other sees who was faster, and keeps what they wrote',
+  'two people decide at once: one is accepted, the other sees who was faster, and keeps the text',
   {},
   async () => {
     const { ask, people } = await openTeam(visitors.studio.capstan);

@@ -57,7 +57,7 @@ async function examine(
   return [...findings, ...cut, ...(wide > 0 ? [`${wide} px wider than the screen`] : [])];
 }
 
-test("behind a run that goes on stands what today's plan expects of it, for everyone", async () => {
+test("behind an open run, the expectation of today's plan is shown, for everyone", async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.waiting}?view=timeline`);
@@ -111,7 +111,7 @@ function rulesFor(width: Width, known: ReadonlySet<Width>): Rules {
 }
 
 /** Each page is drawn as the one before it was seen last. The long form loads each anew, as from a link. */
-test('every page is drawn at 1280 and 390 px, light and dark, says nothing wrong, and can be used by everyone', {}, async () => {
+test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and can be used by everyone', {}, async () => {
   const opened = await visitors.visit();
   const findings: string[] = [];
   for (const [index, [name, path, complete]] of listPages().entries()) {

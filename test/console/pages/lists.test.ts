@@ -140,7 +140,7 @@ test.runIf(isLong)(
   },
 );
 
-test('Home tells of what failed and of what is open the longest, and its runs fit', async () => {
+test('Home shows failed runs and those that are open the longest, and its runs fit', async () => {
   const { capstan } = visitors.studio;
   const pipeline = 'a-pipeline-with-a-name-that-is-much-too-long-for-a-table';
   const input = { rate: `x${' and on and on'.repeat(40)}` };

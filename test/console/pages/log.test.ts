@@ -61,7 +61,7 @@ test('shows lines of capabilities as they come, by level, whole and as a file', 
   await opened.close();
 });
 
-test('stands in the drawer of the step too', async () => {
+test('is shown in the drawer of the step too', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'talk', capability: 'talker', input: {} }]);
   await capstan.ended(id);

@@ -46,7 +46,7 @@ test('a date reads the same in the chart, the ledger and the timeline', async ()
   await opened.close();
 });
 
-test('what is not found is named once, with the way to the others, and nothing is asked again', async () => {
+test('a missing object is named once, with links to the others, and is not requested again', async () => {
   const opened = await visitors.visit({}, /404/);
   const { page } = opened;
   const asked: string[] = [];

@@ -86,7 +86,7 @@ test.runIf(isLong)('names in a graph of 40 steps can be read, and an overview sh
   await opened.close();
 });
 
-test.runIf(isLong)('while the server is away the page says so, and its buttons wait', async () => {
+test.runIf(isLong)('while the server is away the page shows that, and its buttons wait', async () => {
   const { run } = await askQuestion(visitors.studio.capstan);
   const opened = await visitors.visit({}, /ERR_FAILED|Failed to load/);
   const { page } = opened;

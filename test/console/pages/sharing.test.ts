@@ -29,7 +29,7 @@ async function lend(name: string, shared_with: SharedWith): Promise<Instance> {
   return startInstance(visitors.studio.capstan, { name, shared_with });
 }
 
-test('an instance is shared by its dialog, which says what is refused, and taken back', async () => {
+test('an instance is shared by its dialog, which shows a refusal, and unshared again', async () => {
   const { projectId } = await aTenant('borrower');
   const instance = await lend('lent-by-hand', []);
   const opened = await visitors.visit({}, /status of 422/);

@@ -52,7 +52,7 @@ async function begin(sub: string): Promise<OpenPage> {
   return opened;
 }
 
-test('leads back to the page that was asked for, and says who one is', async () => {
+test('leads back to the page that was asked for, and names the person', async () => {
   const opened = await begin('vera');
   const { page, arrive } = opened;
   await arrive(/^\/ui\/costs$/);
@@ -67,7 +67,7 @@ test('leads back to the page that was asked for, and says who one is', async () 
   await opened.close();
 });
 
-test('says why nobody was signed in, and offers to begin again', async () => {
+test('shows why a person was not signed in, and offers to begin again', async () => {
   const { page, arrive, axe, close } = await begin('nora');
   await arrive(/^\/ui\/login$/);
   await page.getByRole('alert').getByText('none of your groups gives access here').waitFor();
@@ -78,7 +78,7 @@ test('says why nobody was signed in, and offers to begin again', async () => {
   await close();
 });
 
-test('a link of another key asks before it signs somebody in who is signed in', async () => {
+test('a link of another key asks before it replaces the session of a person', async () => {
   const linkOf = async (name: string): Promise<string> => {
     const body = { name, scopes: ['admin'], projects: [api.projectId] };
     const { key } = (await (await api.call('/v1/keys', { body })).json()) as { key: string };

@@ -27,7 +27,7 @@ async function startShort(): Promise<string> {
   return (await capstan.request<Run>('POST', '/v1/runs', request)).body.run_id;
 }
 
-test('a run whose items wait for money says so everywhere, and the button beside it raises its budget', async () => {
+test('a run whose items wait for budget shows that everywhere, and its button raises the budget', async () => {
   const { capstan } = visitors.studio;
   const id = await startShort();
   const opened = await visitors.visit();
@@ -55,7 +55,7 @@ test('a run whose items wait for money says so everywhere, and the button beside
   await opened.close();
 });
 
-test('a cancel asks first, says what is spent, is done by keys alone, and stays with the run and its reason', async () => {
+test('a cancel asks first, shows the spent money, works by keys alone, and stays with the run and its reason', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'night', wait: '1d' }]);
   const opened = await visitors.visit();
@@ -109,7 +109,7 @@ function countLoads(page: Page): { readonly count: number } {
 }
 
 test.runIf(isLong)(
-  'a page whose files an update has replaced reloads once, and stands where it was',
+  'a page whose files an update has replaced reloads once, at the same position',
   async () => {
     const opened = await visitors.visit({}, /404/);
     const { page } = opened;

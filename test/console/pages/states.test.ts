@@ -246,7 +246,7 @@ async function findHidden({ page }: OpenPage, { bar, cost, next }: Shown): Promi
   return doubled === 0 ? hidden : [...hidden, 'an amount has its sign twice'];
 }
 
-test('the first screen of a run says its condition, the cause, the cost and the next action, in every condition', async () => {
+test('the first screen of a run shows its condition, the cause, the cost and the next action, in every condition', async () => {
   const { capstan } = visitors.studio;
   const runs = await Promise.all(scenes.map(({ start }) => start()));
   await Promise.all(scenes.map(({ name }, index) => reach(runs[index] ?? '', conditions[name] ?? name)));

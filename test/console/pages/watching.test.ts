@@ -38,7 +38,7 @@ test('a link may lead to a run, and to nowhere else', async () => {
   }
 });
 
-test('who is not signed in is asked to, and comes back to where they wanted to go', async () => {
+test('a person without a session is asked to sign in, and returns to the requested page', async () => {
   const { url, key } = visitors.studio.capstan;
   const opened = await visitors.visitAs(null, {}, /401/);
   const { page } = opened;
@@ -51,7 +51,7 @@ test('who is not signed in is asked to, and comes back to where they wanted to g
   await opened.close();
 });
 
-test('a run under way moves by itself, and the same step is selected in every view', async () => {
+test('an open run moves by itself, and the same step is selected in every view', async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   const id = await startRunOf(visitors.studio.capstan, { clips: ['a', 'b'], title: 'Live', rate: 44_100 });
@@ -95,7 +95,7 @@ test('a run that ends while its page is being read is shown as it ended', async 
   }
 });
 
-test('a step that waits for an instance says who was considered, and its run says it in the list', async () => {
+test('a step that waits for an instance shows the considered ones, and its run shows that in the list', async () => {
   const { capstan } = visitors.studio;
   const far = [{ id: 'far', capability: 'trim', tags: ['moon'], wait_for_capability: '1h' }];
   const { run_id } = await capstan.submit(far);
@@ -170,7 +170,7 @@ test.runIf(isLong)('the page of a revoked key ends within five seconds', async (
   await opened.close();
 });
 
-test('a lost stream is told of, and what was missed is there when it is back', {}, async () => {
+test('a lost stream is shown, and missed events appear when it is back', {}, async () => {
   const opened = await visitors.visit({}, /ERR_INTERNET_DISCONNECTED|Failed to load/);
   const { page, context } = opened;
   await opened.go('/runs');

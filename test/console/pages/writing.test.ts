@@ -91,29 +91,32 @@ async function saveBeside({ page }: OpenPage, folder: string, text: string): Pro
   return [pipeline, mocks];
 }
 
-test.runIf(isLong)('what only the server knows stands at its line before anything is stored', async () => {
-  const opened = await visitors.visit();
-  const { page } = opened;
-  const asked: string[] = [];
-  page.on('request', (request) => {
-    if (request.url().includes('/v1/pipelines/validate')) asked.push(request.postData() ?? '');
-  });
-  await writeDraft(opened, withSubPipeline);
-  const findings = page.getByRole('region', { name: 'Findings' });
-  await findings.getByText('Checked against the current fleet').waitFor();
-  await findings.getByText(/reell/).waitFor();
-  expect(await findings.getByRole('listitem').first().innerText()).toMatch(/^5\b/);
-  expect(await page.getByRole('button', { name: 'Save version' }).isDisabled()).toBe(true);
-  expect(asked).toEqual([withSubPipeline]);
-  await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
-  await page.keyboard.type('  - {{');
-  await findings.getByText('fix the syntax for a full check').waitFor();
-  for (let left = '  - {{'.length; left > 0; left--) await page.keyboard.press('Backspace');
-  await findings.getByText('Checked against the current fleet').waitFor();
-  expect(asked.filter((text) => text.includes('{'))).toEqual([]);
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'findings of the server alone appear at their lines before anything is stored',
+  async () => {
+    const opened = await visitors.visit();
+    const { page } = opened;
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().includes('/v1/pipelines/validate')) asked.push(request.postData() ?? '');
+    });
+    await writeDraft(opened, withSubPipeline);
+    const findings = page.getByRole('region', { name: 'Findings' });
+    await findings.getByText('Checked against the current fleet').waitFor();
+    await findings.getByText(/reell/).waitFor();
+    expect(await findings.getByRole('listitem').first().innerText()).toMatch(/^5\b/);
+    expect(await page.getByRole('button', { name: 'Save version' }).isDisabled()).toBe(true);
+    expect(asked).toEqual([withSubPipeline]);
+    await page.getByRole('textbox', { name: 'Definition, YAML' }).press('Control+End');
+    await page.keyboard.type('  - {{');
+    await findings.getByText('fix the syntax for a full check').waitFor();
+    for (let left = '  - {{'.length; left > 0; left--) await page.keyboard.press('Backspace');
+    await findings.getByText('Checked against the current fleet').waitFor();
+    expect(asked.filter((text) => text.includes('{'))).toEqual([]);
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
 test.runIf(isLong)(
   'mocks come from the last run, and what is saved is a test for the command line',
@@ -152,7 +155,7 @@ test.runIf(isLong)(
 );
 
 test.runIf(isLong)(
-  'the editor offers what fits while the text is broken, and says so of the graph',
+  'the editor offers fitting names while the text is broken, and the graph shows that it is',
   async () => {
     const opened = await visitors.visit();
     const { page } = opened;
@@ -242,7 +245,7 @@ test.runIf(isLong)(
   },
 );
 
-test('an address is told of what happens, tried from the page, and forgotten', async () => {
+test('a webhook receives events, is tried from the page, and is deleted', async () => {
   const told: string[] = [];
   const server = createServer((incoming, answer) => {
     told.push(String(incoming.headers['webhook-id']));

@@ -8,7 +8,7 @@ const rules = GroupRules.parse({
   all: { scopes: ['cost:read'], projects: ['*'] },
 });
 
-test('who is in no group of the rules is given nothing', () => {
+test('a person in no group of the rules has no rights', () => {
   expect(grantsOf(rules, ['other', '__proto__', 'constructor'])).toEqual([]);
 });
 
@@ -16,7 +16,7 @@ test('the order in which a provider names groups means nothing', () => {
   expect(grantsOf(rules, ['mixers', 'viewers'])).toEqual(grantsOf(rules, ['viewers', 'mixers', 'mixers']));
 });
 
-test('what a group gives in one project is given in no other', () => {
+test('the rights of a group in one project hold in no other', () => {
   const byProject = scopesByProject(grantsOf(rules, ['viewers', 'mixers', 'all']), ['a', 'b', 'c']);
   expect(byProject.get('a')?.has('review:decide')).toBe(true);
   expect(byProject.get('a')?.has('run:write')).toBe(false);

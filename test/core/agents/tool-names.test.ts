@@ -62,7 +62,7 @@ describe('the name of a tool', () => {
     );
   });
 
-  test('with a digest says how its subject begins, and the digest', () => {
+  test('with a digest begins with its subject, and ends with the digest', () => {
     fc.assert(
       fc.property(fc.oneof(anyName, similarName), (name) => {
         const tool = nameOf('run', name);

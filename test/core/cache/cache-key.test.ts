@@ -120,7 +120,7 @@ describe('the key of a call', () => {
     [{ a: 1 }, { a: '1' }],
     [{ a: {} }, { a: [] }],
     [{ output_path: null }, { output_path: 'media://job/f' }],
-  ])('tells %j from %j', (one, other) => {
+  ])('distinguishes %j from %j', (one, other) => {
     expect(keyOf(one)).not.toBe(keyOf(other));
   });
 
@@ -131,7 +131,7 @@ describe('the key of a call', () => {
     expect(to('media://a/cover.png')).not.toBe(to('media://a/cover.jpg'));
   });
 
-  it('tells a file that is written over from one that is not (C3)', () => {
+  it('distinguishes a file that is written over from one that is not (C3)', () => {
     const bytes = { 'media://a/in.mp4': 'x', 'media://b/in.mp4': 'x' };
     const to = (clip: string, output_path: string) => keyOf({ clip, output_path }, bytes);
     expect(to('media://a/in.mp4', 'media://a/in.mp4')).toBe(to('media://b/in.mp4', 'media://b/in.mp4'));
@@ -150,6 +150,6 @@ it.each([
   { list: [{ 'media://job/f': 1 }] },
   { output_path: 'joined.mp4' },
   { output_path: { file: 's3://bucket/f' } },
-] as JsonObject[])('of %j nobody can tell the files', (input) => {
+] as JsonObject[])('of %j the files cannot be determined', (input) => {
   expect(findMediaPlaces(input)).toBeNull();
 });

@@ -18,7 +18,7 @@ const asked = {
   output_path: 'media://b/reel.mp4',
 };
 
-it('what was written goes to the path that is asked for, and the output names the places of the one who asks', () => {
+it('the written file goes to the requested path, and the output names the paths of the new request', () => {
   const output = { path: 'media://a/out.mp4', of: ['media://a/2', 'media://a/1'], n: 2, text: 'out.mp4' };
   const files = { 'media://a/out.mp4': 'sha' };
   expect(relocate({ output, places: placesOf(made), files }, placesOf(asked))).toEqual({
@@ -28,7 +28,7 @@ it('what was written goes to the path that is asked for, and the output names th
   });
 });
 
-it('what stands below a path goes with it; what was not asked for stays where it is', () => {
+it('files below a path move with it; files elsewhere stay', () => {
   const output = { parts: ['media://a/out/1', 'media://c/log'] };
   const files = { 'media://a/out/1': 'one', 'media://c/log': 'log' };
   const places = placesOf({ output_path: 'media://a/out' });
@@ -55,7 +55,7 @@ it('a file that was written over is the one that was written', () => {
   });
 });
 
-it('a path that is the same needs no copy, but what stands there must be what it was', () => {
+it('a path that is the same needs no copy, but its file must be unchanged', () => {
   const places = placesOf({ output_path: 'media://a/f' });
   expect(relocate({ output: 'media://a/f', places, files: { 'media://a/f': 'x' } }, places)).toEqual({
     output: 'media://a/f',
@@ -64,7 +64,7 @@ it('a path that is the same needs no copy, but what stands there must be what it
   });
 });
 
-it('an output says which files it names, or that nobody can tell', () => {
+it('an output names its files, or they cannot be determined', () => {
   expect(listOutputFiles({ a: ['media://j/1', { b: 'media://j/2' }], c: 'media' })).toEqual(
     new Set(['media://j/1', 'media://j/2']),
   );

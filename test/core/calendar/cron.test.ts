@@ -35,7 +35,7 @@ it.each([
     'TZ=UTC 0 0 * * *',
     '6 fields; five are needed: minute, hour, day, month, weekday, such as "30 4 * * mon-fri"',
   ],
-])('refuses %s and says what is allowed', (text, message) => {
+])('refuses %s and lists the allowed values', (text, message) => {
   expect(() => readCron(text)).toThrow(new RangeError(message));
 });
 

@@ -68,14 +68,14 @@ describe('what was learnt of an instance', () => {
     expect(chooseFrom(aSearch(), one, other)).toMatchObject({ best: 'one', verdicts: {} });
   });
 
-  it('who has just failed the call is not asked again', () => {
+  it('an instance that has just failed the call is not asked again', () => {
     expect(chooseFrom(aSearch(['one']), one, other)).toMatchObject({
       best: 'other',
       verdicts: { one: 'already_tried' },
     });
   });
 
-  it('a slot that somebody else took is out until slots may have become free', () => {
+  it('a slot that another router took is out until slots may have become free', () => {
     const search = aSearch();
     search.noteLost('one');
     expect(chooseFrom(search, one, other)).toMatchObject({ best: 'other', verdicts: { one: 'lost_claim' } });
@@ -90,7 +90,7 @@ describe('what was learnt of an instance', () => {
     expect(chooseFrom(search, one, other)).toMatchObject({ best: 'other', verdicts: { one: 'down' } });
   });
 
-  it('one that refuses the input stays out, and the search says why', () => {
+  it('an instance that refuses the input stays out, and the search keeps the refusal', () => {
     const search = aSearch();
     search.noteRefusal('one', [{ pointer: '/a', message: 'is missing' }]);
     search.forgetMoment();
@@ -111,7 +111,7 @@ describe('what was learnt of an instance', () => {
     expect(chooseFrom(search, one).request.busy).toEqual(new Set());
   });
 
-  it('who failed earlier attempts comes last after a pause, and not at all without one', () => {
+  it('an instance that failed earlier attempts comes last after a pause, and not at all without one', () => {
     const failures = new Map([['one', 2]]);
     const rested = aSearch();
     rested.noteFailures(failures);

@@ -224,7 +224,7 @@ it('C9: begins no further attempt while its owner holds it, and asks only after 
   );
 });
 
-it('C5: says for good what no time cures', async () => {
+it('C5: fails for good when waiting cannot help', async () => {
   const error = { code: 'ceiling_too_low', message: 'the cheapest costs more' } as const;
   const after = { ...nobody, error, isFinal: true };
   const end = await driveCall(aStage([], { after }).ports, aCall());
@@ -272,7 +272,7 @@ it('C6: nothing that is to be sent at most once, or that this process gave up, g
   expect([once.sent, stopped.sent]).toEqual([['0'], ['0']]);
 });
 
-it('goes on elsewhere after a fault of the instance, and tells of the attempt that succeeded', async () => {
+it('continues elsewhere after a fault of the instance, and reports the attempt that succeeded', async () => {
   const stage = aStage([{ outcome: broken }, { outcome: answered, durationMs: 7 }]);
   expect(await driveCall(stage.ports, aCall())).toEqual({
     kind: 'succeeded',
@@ -320,7 +320,7 @@ it('ends as cancelled rather than coming back', async () => {
   expect(await driveCall(aStage([]).ports, aCall({ signal }))).toEqual({ kind: 'cancelled' });
 });
 
-it('C2: what is left of ceiling and time is what an attempt did not take', async () => {
+it('C2: ceiling and time shrink by the share of each attempt', async () => {
   const stage = aStage([
     { outcome: broken, durationMs: 1_000, rateUsd: 0.1 },
     { outcome: broken, durationMs: 2_000, rateUsd: 0.2 },
@@ -362,7 +362,7 @@ it('costs what an instance reports where that counts, up to what was reserved', 
   expect(await Promise.all(costs)).toEqual([0.25, 0.1]);
 });
 
-it('costs by its rate what reports nothing, or failed', async () => {
+it('an attempt without a reported cost, or with a failure, costs its rate', async () => {
   const silent = aStage([{ outcome: answered, durationMs: 1_000, rateUsd: 0.1, isReported: true }]);
   const failing = aStage([{ outcome: broken, durationMs: 1_000, rateUsd: 0.1, isReported: true }]);
   await driveCall(silent.ports, aCall());
@@ -370,7 +370,7 @@ it('costs by its rate what reports nothing, or failed', async () => {
   expect([silent, failing].map(({ settled }) => settled[0]?.amount)).toEqual([100_000_000n, 100_000_000n]);
 });
 
-it('C7: tells of a success before it is stored, and of nothing else', async () => {
+it('C7: reports a success before it is stored, and reports no other end', async () => {
   const told: unknown[] = [];
   const onAnswered = (end: unknown): void => {
     told.push(end);
@@ -417,7 +417,7 @@ it('counts what failed and what was lost, not what was refused unread', async ()
   ]);
 });
 
-it('comes back no earlier than an instance asks, and as usual where it asks for nothing', async () => {
+it('comes back no earlier than an instance asks, and as usual where it asks for no pause', async () => {
   const delays = [null, 5_000, 100].map(async (retryAfterMs) => {
     const stage = aStage([{ outcome: { kind: 'overloaded', status: 429, retryAfterMs } }]);
     const end = await driveCall(stage.ports, aCall());
@@ -437,7 +437,7 @@ it('ends as closed when the step has ended meanwhile', async () => {
   expect(await driveCall(stage.ports, aCall())).toEqual({ kind: 'closed' });
 });
 
-it('ends as cancelled after an attempt that was under way', async () => {
+it('ends as cancelled after an attempt that was running', async () => {
   const signal = new CancelSource();
   const stage = aStage([{ outcome: broken }]);
   const deliver: typeof stage.ports.deliver = (...given) => {

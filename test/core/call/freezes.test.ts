@@ -72,7 +72,7 @@ describe('what arrived in a freeze', () => {
     expect(log.arrivedAt(60_010, {})).toBe(59_900);
   });
 
-  it('of a process that was stopped counts from what its sender says, within what is known', () => {
+  it('of a process that was stopped counts from the time that its sender reports, within known bounds', () => {
     const log = frozen();
     look(log, 10_050);
     look(log, 59_990, { connection: 'a', afterMs: 10_050, byMs: 59_990 });

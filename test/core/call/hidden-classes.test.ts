@@ -39,7 +39,7 @@ it.each<[string, () => object]>([
   expect(isAlike(...lastTwo(make))).toBe(true);
 });
 
-it('tells objects with classes of their own apart', () => {
+it('distinguishes objects with classes of their own', () => {
   const copied = { a: 1 };
   expect(isAlike(...lastTwo(() => ({ ...copied, b: 2 })))).toBe(false);
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { errorCodeOf, toHttpFailure, wordsOf } from '../../../src/core/call/outcome.ts';
 
-it('says the status to people in the message, and to code beside it', () => {
+it('has the status in the message, for people, and in a field, for code', () => {
   expect(
     toHttpFailure('capability_failed', { status: 502, message: 'no key', errorCode: 'model_config' }),
   ).toEqual({

@@ -194,7 +194,7 @@ describe('judgeOutcome', () => {
   it.each([
     [{ countedBefore: 4, retryMax: 3 }, 'contact was lost 4 times; retry.max is 3'],
     [{ countedBefore: 1, retryMax: 0 }, `contact was lost after it was sent; ${once}`],
-  ])('a call that is withheld (%j) says how often contact was lost', (facts, message) => {
+  ])('a call that is withheld (%j) counts the lost contacts in its message', (facts, message) => {
     expect(judgeOutcome({ kind: 'withheld' }, facts).error?.message).toBe(message);
   });
 
@@ -215,7 +215,7 @@ describe('judgeOutcome', () => {
     });
   });
 
-  it('a refusal passes when the operator has listed a part of what it says', () => {
+  it('a refusal passes when the operator has listed a part of its message', () => {
     const facts = { countedBefore: 0, retryMax: 3, transientTexts: ['gpu memory', 'rate limit'] };
     const judge = (message: string) => {
       const { next, counted, error } = judgeOutcome({ kind: 'rejected', status: 422, message }, facts);
@@ -225,7 +225,7 @@ describe('judgeOutcome', () => {
     expect(judge('n must be even')).toEqual(['failed', false, 'input_rejected']);
   });
 
-  it('that counts against retry.max has an error that says so', () => {
+  it('that counts against retry.max has an error of the counted codes', () => {
     const facts = { countedBefore: 0, retryMax: 3 };
     const counted = table.map(([outcome]) => judgeOutcome(outcome, facts)).filter((one) => one.counted);
     expect(countedErrors).toEqual(new Set(counted.map(({ error }) => error?.code)));

@@ -172,6 +172,6 @@ test.each([
   [1_600, 0, '1600 lines were dropped'],
   [0, 1, '1 line was dropped; 1 had no known level or no message'],
   [2, 1, '3 lines were dropped; 1 had no known level or no message'],
-])('%i beyond the bounds and %i malformed are told at the end', (beyond, wrong, message) => {
+])('%i beyond the bounds and %i malformed are reported at the end', (beyond, wrong, message) => {
   expect(describeDropped({ beyond, wrong })).toEqual(message === null ? null : { level: 'warn', message });
 });

@@ -39,7 +39,7 @@ test('one of another version, or with another spec, may still take what was refu
   );
 });
 
-test('the time in line grows with those who wait, shrinks with the slots, and is told up to 10 min', () => {
+test('the time in line grows with the callers, shrinks with the slots, and is reported up to 10 min', () => {
   const full = anInstance('full', { held: 2, max_concurrency: 2, duration_ms: 400 });
   const choice = choose([full], aRequest(), 1);
   expect([0, 3, 10_000].map((waiting) => timeInLine(choice, waiting))).toEqual([400, 1_600, 600_000]);
@@ -80,7 +80,7 @@ const findings = [
 ];
 
 describe('a call that no instance took', () => {
-  it('comes again soon when a slot was lost to somebody faster, whatever else speaks against it', () => {
+  it('comes again soon when a slot was lost to a faster call, despite other reasons', () => {
     const lost = aLastChoice(['lost_claim', 'input_invalid'], { refusals: findings });
     expect(explainNoClaim(lost)).toEqual({
       error: { code: 'overloaded', message: 'nobody can' },
@@ -122,7 +122,7 @@ describe('a call that no instance took', () => {
     expect(inShort(explainNoClaim(last))).toBe(`no_instance later ${shortestWaitMs}`);
   });
 
-  it('says what a ceiling would have to be', () => {
+  it('reports the lowest possible ceiling', () => {
     const choice = { ...aLastChoice(['over_ceiling']).choice, minimumUsd: 0.5 };
     expect(explainNoClaim(aLastChoice([], { choice }))).toEqual({
       error: { code: 'ceiling_too_low', message: 'nobody can', details: { minimum_usd: 0.5 } },
@@ -145,7 +145,7 @@ describe('a call that no instance took', () => {
     });
   });
 
-  it('waits for money that is reserved and may come back', () => {
+  it('waits for budget that is reserved and may come back', () => {
     const choice = { ...aLastChoice(['over_budget']).choice, minimumUsd: 2 };
     const shortage = { ...aShortage, scope: 'run', runId: 'run_1' } as const;
     const none = explainNoClaim(aLastChoice([], { choice, shortage }));
@@ -163,7 +163,7 @@ describe('a call that no instance took', () => {
     expect(error.message).toBe('the budget of the day of all projects has no room for 2 USD');
   });
 
-  it('counts a minimum that is not known as nothing', () => {
+  it('counts an unknown minimum as nothing', () => {
     const spent = { ...aShortage, spent: 5n * usd };
     const none = explainNoClaim(aLastChoice(['over_budget'], { shortage: spent }));
     expect(inShort(none)).toBe(`budget_reserved later ${shortestWaitMs}`);
@@ -186,7 +186,7 @@ describe('a call that no instance took', () => {
   });
 });
 
-test('a search that ended without a claim has chosen nobody, though somebody was free', () => {
+test('a search without a claim has chosen no instance, though one was free', () => {
   const request = aRequest();
   const choice = choose([anInstance('free')], request, 1);
   const { decision, error } = explainMiss('dec_1', { request, choice }, { refusals: [], shortage: null });

@@ -12,7 +12,7 @@ it.each([
   [502, 'failed'],
   [503, 'overloaded'],
   [504, 'failed'],
-])('HTTP %d says %s', (status, kind) => {
+])('HTTP %d is an outcome of kind %s', (status, kind) => {
   expect(kindOfStatus(status)).toBe(kind);
 });
 

@@ -27,7 +27,7 @@ it('shows no control character, and no half of a character', () => {
 });
 
 it.each([{ progress: '0.5' }, { progress: -0.1 }, { progress: 1.1 }, { progress: Number.NaN }])(
-  'cannot use %j, which is a line of progress all the same',
+  'cannot use %j, which is a line of progress still',
   (line) => {
     expect([isProgressLine(line), readProgress(line)]).toEqual([true, null]);
   },

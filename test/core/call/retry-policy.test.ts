@@ -10,7 +10,7 @@ const anySettings = fc.record({
 });
 const unit = fc.double({ min: 0, max: 1, noNaN: true });
 
-it('three failures are tried again where nothing else is said', () => {
+it('three failures are retried by default', () => {
   expect(defaultRetry.max).toBe(3);
 });
 

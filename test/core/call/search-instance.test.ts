@@ -52,12 +52,12 @@ it('claims the best', async () => {
   expect(told).toEqual(['fits idle', 'claim idle at tier 0']);
 });
 
-it('goes on with the next where the input does not fit, without a claim', async () => {
+it('continues with the next instance where the input does not fit, without a claim', async () => {
   const { told } = await search({ instances: [idle, paid], unfit: ['idle'] });
   expect(told).toEqual(['fits idle', 'fits paid', 'claim paid at tier 1']);
 });
 
-it('asks one that is not idle after all again, as one that works, and then goes on with the next', async () => {
+it('asks an instance that is no longer idle again, as a busy one, and then continues with the next', async () => {
   const full = { kind: 'full' } as const;
   const { end, told } = await search({ instances: [idle, paid], misses: { idle: [full, full] } });
   expect(end).toEqual({ kind: 'claimed', id: 'paid' });
@@ -74,7 +74,7 @@ it('reads the fleet again when the best is no longer what it was', async () => {
   expect(told).toEqual(['fits idle', 'claim idle at tier 0', 'refresh', 'fits paid', 'claim paid at tier 1']);
 });
 
-it('goes on with what the budget has room for', async () => {
+it('continues within the room of the budget', async () => {
   const shortage = {
     scope: 'run',
     runId: 'run_1',
@@ -101,7 +101,7 @@ it('asks first those that have not failed the call before', async () => {
   expect(end).toEqual({ kind: 'claimed', id: 'paid' });
 });
 
-it('ends with the choice when the best is full, or nobody is there', async () => {
+it('ends with the choice when the best is full, or no instance exists', async () => {
   const full = anInstance('full', { held: 1 });
   const { end, told } = await search({ instances: [full] });
   expect(end).toMatchObject({

@@ -19,7 +19,7 @@ it.each([
   expect(hasTimeFor(delayMs, leftMs)).toBe(hasTime);
 });
 
-test('a step that is out of time says how much it had, and what was seen last', () => {
+test('a step that is out of time reports its limit, and the last error', () => {
   const last = { code: 'overloaded', message: 'HTTP 503' };
   expect(outOfTime(last, 5_000)).toStrictEqual({
     code: 'step_timeout',

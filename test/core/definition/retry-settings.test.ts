@@ -152,7 +152,7 @@ it.each<[step: Partial<StepDefinition>, found: string[], over?: Partial<Pipeline
     ['warning timeout_unreachable /steps/0/total_timeout the run ends after 1h, before total_timeout 2h'],
     { timeout: '1h' },
   ],
-])('%j is told %j', (step, found, over) => {
+])('%j has the findings %j', (step, found, over) => {
   const definition = aDefinition({ steps: [aStep(step)], ...over });
   const findings = checkDefinition(definition, { knownCapabilities: null, strict: false });
   expect(
@@ -160,7 +160,7 @@ it.each<[step: Partial<StepDefinition>, found: string[], over?: Partial<Pipeline
   ).toEqual(found);
 });
 
-it('a wait that the run does not outlive is told', () => {
+it('a wait that outlasts the run is reported', () => {
   const steps = [{ id: 'a', wait: '2h' }];
   const definition = aDefinition({ steps, timeout: '1h' });
   expect(checkDefinition(definition, { knownCapabilities: null, strict: false })).toMatchObject([

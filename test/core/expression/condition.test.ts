@@ -85,7 +85,7 @@ describe('a when value', () => {
     expect(() => evaluateCondition(condition, aScope())).toThrow(/job.missing does not exist/);
   });
 
-  it('tells what it mentions, and where', () => {
+  it('lists the paths that it mentions, and where', () => {
     const condition = compileCondition('steps.a.output.ok && (steps["b"].status ?? "") == item.x', '/w');
     expect(referencedSteps(condition)).toEqual(['a', 'b']);
     expect(references(condition).map(({ root, optional, offset }) => [root, optional, offset])).toEqual([

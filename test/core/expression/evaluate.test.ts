@@ -181,7 +181,7 @@ describe('evaluateTemplate', () => {
     if (suggestion) expect(error).toMatchObject({ suggestion: expect.stringMatching(suggestion) });
   });
 
-  it('never tells values in its errors', () => {
+  it('never shows values in its errors', () => {
     const error = thrownBy(() => evaluateIn('{{ job.a.secret }}', aJob({ a: { token: 'hunter2' } })));
     expect(JSON.stringify([String(error), error])).not.toContain('hunter2');
   });

@@ -107,7 +107,7 @@ describe('any template on any scope', () => {
     );
   });
 
-  it('calls no function that stands in the scope', () => {
+  it('calls no function of the scope', () => {
     const call = () => {
       trap.__hit = 'called';
       return 'called';

@@ -48,7 +48,7 @@ describe('a list or an object', () => {
     expect(evaluateIn(`> {{${expression}|json}}`, job)).toBe(`> ${JSON.stringify(value)}`);
   });
 
-  it('stands in a bare condition', () => {
+  it('is allowed in a bare condition', () => {
     const { condition, errors } = readCondition('job.kind in ["shot", job.s] && job.x ?? {} == {}');
     expect([errors, evaluateCondition(condition, job)]).toEqual([[], true]);
   });

@@ -183,7 +183,7 @@ describe('references', () => {
     );
   });
 
-  it('tells where each path stands', () => {
+  it('reports the position of each path', () => {
     const [first, second] = references(compileTemplate({ a: 'é {{ job.x ?? job.y }}' }, '/p'));
     expect(first).toMatchObject({ pointer: '/p/a', offset: 5 });
     expect(second).toMatchObject({ pointer: '/p/a', offset: 14 });

@@ -128,7 +128,7 @@ describe('the drawing of a graph', () => {
     );
   });
 
-  it('tells the whole text of a node where it shows the beginning', () => {
+  it('shows the whole text of a node next to its beginning', () => {
     const label = `<script>alert("&")</script>${'x'.repeat(60)}\u0000\ud800`;
     const svg = drawGraph([aNode('a', label)], []);
     expect(readBoxes(svg)[0]?.title).toBe(`a: <script>alert("&")</script>${'x'.repeat(60)}\ufffd\ufffd`);

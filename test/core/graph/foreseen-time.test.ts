@@ -83,7 +83,7 @@ describe('the time of a run', () => {
     expect(seconds(...steps)).toBe(expected);
   });
 
-  it('says which step waits for slots', () => {
+  it('names the step that waits for slots', () => {
     const steps = [
       aStep([calls(3, aPlace())]),
       aStep([calls(3, aPlace({ instanceId: 'cpu', slots: 3 }))], { id: 'b' }),

@@ -28,7 +28,7 @@ describe('a number that is written', () => {
     expect(findLostNumbers(`{"a":${written}}`)).toEqual([]);
   });
 
-  test.each(lost)('%s is not kept, wherever it stands', (written) => {
+  test.each(lost)('%s is not kept, at any position', (written) => {
     expect(isKept(written)).toBe(false);
     for (const [text, pointer] of [
       [written, ''],

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { isJsonText, toJsonText, withMember, writeJson } from '../../../src/core/json/text.ts';
 
-test('what is JSON text is written as it is, anything else as JSON.stringify does', () => {
+test('JSON text is written unchanged, anything else as JSON.stringify does', () => {
   expect(writeJson(toJsonText('{"a": [1]}'))).toBe('{"a": [1]}');
   expect(writeJson({ a: [1] })).toBe('{"a":[1]}');
   expect(writeJson(null)).toBe('null');
 });
 
-test('no value that came as JSON is taken for JSON text', () => {
+test('no value that came as JSON is mistaken for JSON text', () => {
   expect(isJsonText(JSON.parse('{"Symbol(JSON text)":"x","text":"x"}'))).toBe(false);
 });
 

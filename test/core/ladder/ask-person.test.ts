@@ -37,14 +37,14 @@ describe('a ladder that stopped', () => {
     expect(followStop(stopped, last)).toMatchObject(consequence);
   });
 
-  it('says when it asks again', () => {
+  it('names the time when it asks again', () => {
     expect(followStop(stopped, asked())).toMatchObject({
       reason:
         'the escalation of transcode needs a person: no model is there to ask; the last decision did not help',
     });
   });
 
-  it('fails at once where its pipeline says so, and is cancelled where nobody wants it', () => {
+  it('fails at once where its pipeline asks for it, and is cancelled where no step waits for it', () => {
     const fails = { ...stopped, policy: { repair: 'propose', on_exhausted: 'fail' } } as const;
     expect(followStop(fails, null)).toMatchObject({
       kind: 'end',
@@ -74,7 +74,7 @@ it('a ladder works by itself for half an hour', () => {
   expect(ladderMs).toBe(1_800_000);
 });
 
-it('whoever pays for speed is answered within the hour, others within a day', () => {
+it('a review of an interactive run is due within the hour, others within a day', () => {
   expect([reviewDueMs('interactive'), reviewDueMs('standard'), reviewDueMs('batch')]).toEqual([
     3_600_000, 86_400_000, 86_400_000,
   ]);

@@ -77,6 +77,6 @@ it.each([
   ['transient', { code: 'step_timeout', message: 'not done' }],
   ['config', { code: 'delivery_unknown', message: 'lost' }],
   ['budget', { code: 'budget_exhausted', message: 'no money' }],
-] as const)('a correction is tried again where only time could have helped: %s is %j', (is, error) => {
+] as const)('a correction is retried where only time could have helped: %s is %j', (is, error) => {
   expect(classOfCorrection(error)).toBe(is);
 });

@@ -93,7 +93,7 @@ describe('a corrected input', () => {
     ).toBe('the corrected input is refused: / is a URL or media reference, which stays as it is');
   });
 
-  it('is taken as valid where nobody has said what is taken', () => {
+  it('counts as valid where no instance has sent a schema', () => {
     expect(findCorrectionFault(aTask({ spec: null }), { rate: 1 })).toBeNull();
   });
 });
@@ -104,11 +104,11 @@ describe('what level 0 tries', () => {
     expect(findCorrections(aTask(), skills)).toEqual([repaired, { input: { rate: 9_000 }, source: 'two' }]);
   });
 
-  it.each(['off', 'propose'] as const)('is no repair where the pipeline says %s', (repair) => {
+  it.each(['off', 'propose'] as const)('is no repair where the pipeline sets %s', (repair) => {
     expect(findCorrections(aTask({ repair }), [])).toEqual([]);
   });
 
-  it('is no repair while nobody has said what is taken', () => {
+  it('is no repair while no instance has sent a schema', () => {
     expect(findCorrections(aTask({ spec: null }), [])).toEqual([]);
   });
 
@@ -144,7 +144,7 @@ describe('what a person may choose from', () => {
     note: expect.stringMatching(/./),
   };
 
-  it.each(['apply', 'propose'] as const)('is each valid repair, where the pipeline says %s', (repair) => {
+  it.each(['apply', 'propose'] as const)('is each valid repair, where the pipeline sets %s', (repair) => {
     const [one, ...others] = proposeCorrections(aTask({ repair }));
     expect(one).toMatchObject({ ...proposal, patch: expect.any(Array) });
     expect(one?.patch.at(-1)).toMatchObject({ path: '/rate', value: 44_100 });
@@ -157,7 +157,7 @@ describe('what a person may choose from', () => {
     ]);
   });
 
-  it('is nothing where the pipeline wants none, or nobody has said what is taken', () => {
+  it('is nothing where the pipeline wants none, or no instance has sent a schema', () => {
     expect(proposeCorrections(aTask({ repair: 'off' }))).toEqual([]);
     expect(proposeCorrections(aTask({ spec: null }))).toEqual([]);
   });

@@ -52,7 +52,7 @@ it.each<[ReviewDecision, DecisionContext, object]>([
       },
     },
   ],
-])('%j goes on', async (decision, context, outcome) => {
+])('%j continues the ladder', async (decision, context, outcome) => {
   expect(await followDecision(aFailedStep(), decision, context)).toMatchObject({
     kind: 'goes_on',
     ...outcome,
@@ -77,6 +77,6 @@ it.each<[ReviewDecision, object]>([
     { action: 'cancel' },
     { kind: 'failed', error: { code: 'escalation_cancelled', message: 'a person cancelled the escalation' } },
   ],
-])('%j ends it', async (decision, outcome) => {
+])('%j stops the ladder', async (decision, outcome) => {
   expect(await followDecision(aFailedStep(), decision, ofStep)).toEqual(outcome);
 });

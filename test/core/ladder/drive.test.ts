@@ -66,7 +66,7 @@ describe('level 0', () => {
     expect(execution).toMatchObject({ level: 0, solved_by: null, used: [], input: { rate: 44_100 } });
   });
 
-  it('tries templates after the repair, and says whose it was', async () => {
+  it('tries templates after the repair, and reports the skill of the one that worked', async () => {
     const template = JSON.stringify([
       { op: 'test', path: '/rate', value: 44_101 },
       { op: 'replace', path: '/rate', value: 44_100 },
@@ -79,7 +79,7 @@ describe('level 0', () => {
     expect(next.seen_skills).toEqual(['skl_1']);
   });
 
-  it('says which decisions of people the skill follows that has solved it', async () => {
+  it('names the decisions of people that the solving skill follows', async () => {
     const as_decided = { by: ['anna'], times: 3 };
     const follow = (rate: number, decided: typeof as_decided): RankedSkill => {
       const { skill, groups } = aTemplate(rate);
@@ -96,7 +96,7 @@ describe('level 0', () => {
     expect((await drive(plain, aFailedStep())).event).not.toHaveProperty('as_decided');
   });
 
-  it('without anything to apply is no attempt, and with nobody to ask a person is next', async () => {
+  it('with nothing to apply makes no attempt, and without advisors opens a review', async () => {
     const ports = createFakePorts();
     const { next, outcome } = await drive(ports, aFailedStep());
     expect([next.history.length, next.advice]).toEqual([1, []]);
@@ -129,7 +129,7 @@ describe('a transition', () => {
     });
   });
 
-  it('is made again after a second when nobody waited for the advice', async () => {
+  it('is made again after a second when the caller of the advice has gone', async () => {
     const ports = createFakePorts({ advise: () => ({ kind: 'interrupted' }) });
     const asking = { ...aFailedStep(), ...applyLadder(advised(), refusedAt) };
     expect(await makeTransition(ports, asking)).toEqual({ delay_ms: 1_000 });
@@ -254,7 +254,7 @@ const anyScript: fc.Arbitrary<Script> = fc
     };
   });
 
-describe('whoever answers what', () => {
+describe('with any answers of the ports', () => {
   it('a ladder ends, and asks a person when nothing helped (L1)', async () => {
     await fc.assert(
       fc.asyncProperty(anyScript, async (script) => {
@@ -300,7 +300,7 @@ describe('other ladders with the same failure', () => {
     expect(ports.told).toEqual([]);
   });
 
-  it('are learnt from by going back to a level, with all that was tried (L9)', async () => {
+  it('are learnt from by going back to a level, with everything that was tried (L9)', async () => {
     const ports = createFakePorts({ others: async () => ({ level: 0 }) });
     const { next } = (await makeTransition(ports, aFailedStep())) as LadderTransition;
     const back = (await makeTransition(ports, next)) as LadderTransition;

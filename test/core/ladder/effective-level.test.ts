@@ -58,7 +58,7 @@ describe('the level that answers /advise', () => {
     );
   });
 
-  it('ends it after six executions with one constant error, and after fourteen with ever new ones', () => {
+  it('stops after six executions with one constant error, and after fourteen with ever new ones', () => {
     expect([runClient(['a'], [undefined], 20), runClient(others(20), [0], 20)]).toEqual([6, 14]);
   });
 });

@@ -38,7 +38,7 @@ describe('what a history keeps of an error', () => {
     expect(keepError(`${'a'.repeat(4_097)}${'b'.repeat(4_097)}`)).toBe(kept);
   });
 
-  it('is what the capability says, where it refused the input as such', () => {
+  it('is the message of the capability, where it refused the input as such', () => {
     const refusal = { code: 'input_rejected', status: 422, message: 'HTTP 422: rate is odd' };
     expect(historyTextOf(refusal)).toBe('rate is odd');
     expect(historyTextOf({ ...refusal, status: 400, message: 'HTTP 400: no' })).toBe('HTTP 400: no');

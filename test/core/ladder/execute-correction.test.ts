@@ -68,7 +68,7 @@ function anInput(input: Json, used: readonly string[] = []): CorrectionAnswer {
 }
 
 describe('level 0', () => {
-  it('runs the templates in order until one succeeds, and tells which did and what failed before', async () => {
+  it('runs the templates in order until one succeeds, and reports which did and the failures before it', async () => {
     const templates = [aTemplate('one', 8_000), aTemplate('two', 9_000), aTemplate('three', 9_500)];
     const { ports, ran } = aCorrection({ templates, ends: [refused, succeeded] });
     expect(await executeCorrection(ports, 0)).toEqual({
@@ -104,7 +104,7 @@ describe('level 0', () => {
   it.each([
     ['transient', { kind: 'failed', class: 'transient', error: refusal }],
     ['interrupted', { kind: 'interrupted', delayMs: 5 }],
-  ] as const)('goes no further when one is %s, which says nothing of its input', async (_, end) => {
+  ] as const)('goes no further when one is %s, which proves nothing about its input', async (_, end) => {
     const templates = [aTemplate('one', 8_000), aTemplate('two', 9_000)];
     const { ports, ran } = aCorrection({ templates, ends: [end] });
     expect(await executeCorrection(ports, 0)).toMatchObject({ end, solved_by: null, failed_before: [] });
@@ -125,7 +125,7 @@ describe('level 0', () => {
     expect(await executeCorrection(ports, 0)).toMatchObject({ end: succeeded, used: [], solved_by: null });
   });
 
-  it('says so when it has nothing to run', async () => {
+  it('reports that it has nothing to run', async () => {
     const templates = [aTemplate('low', 1)];
     const { ports, ran } = aCorrection({ templates });
     const message = 'level 0 has no template for an input of transcode';
@@ -158,7 +158,7 @@ describe('a level with a model', () => {
     expect(ran).toEqual(['0 {"rate":8000} capable model']);
   });
 
-  it('L10: asks nobody when it has stored an answer', async () => {
+  it('L10: asks no model when it has stored an answer', async () => {
     const stored = [{ input: { rate: 8_000 }, source: 'fast model' }];
     const { ports, ran } = aCorrection({ stored, answer: anInput({ rate: 9_000 }), ends: [succeeded] });
     expect(await executeCorrection(ports, 1)).toMatchObject({
@@ -223,7 +223,7 @@ describe('a level with a model', () => {
     expect((await executeCorrection(ports, 1)).used).toEqual(['shown']);
   });
 
-  it('says itself that an input has failed before when no error is known', async () => {
+  it('reports itself that an input has failed before when no error is known', async () => {
     const { ports } = aCorrection({
       answer: anInput({ rate: 8_000 }),
       error: null,
@@ -234,7 +234,7 @@ describe('a level with a model', () => {
     });
   });
 
-  it('comes again after a second when whoever asked has gone', async () => {
+  it('comes again after a second when the caller has gone', async () => {
     const { ports } = aCorrection({ answer: { kind: 'interrupted' } });
     expect(await executeCorrection(ports, 1)).toMatchObject({
       end: { kind: 'interrupted', delayMs: interruptionMs },
@@ -243,15 +243,18 @@ describe('a level with a model', () => {
   });
 });
 
-it.each([0, 1])('level %d tries again later while nobody has said what input is taken', async (level) => {
-  const { ports, ran } = aCorrection({ task: { spec: null }, answer: anInput({ rate: 8_000 }) });
-  const message = 'no instance of transcode has said what input it takes';
-  expect(await executeCorrection(ports, level)).toMatchObject({
-    level,
-    end: { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } },
-  });
-  expect(ran).toEqual([]);
-});
+it.each([0, 1])(
+  'level %d tries again later while no instance has sent a schema of its input',
+  async (level) => {
+    const { ports, ran } = aCorrection({ task: { spec: null }, answer: anInput({ rate: 8_000 }) });
+    const message = 'no instance of transcode has said what input it takes';
+    expect(await executeCorrection(ports, level)).toMatchObject({
+      level,
+      end: { kind: 'failed', class: 'transient', error: { code: 'no_instance', message } },
+    });
+    expect(ran).toEqual([]);
+  },
+);
 
 describe('an input that a person decided on', () => {
   it('is run, also when it has failed before', async () => {

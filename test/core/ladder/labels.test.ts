@@ -63,6 +63,6 @@ it.each([
   'fast=model.local',
   ' fast = model.local , top = model.a ',
   'fast=model.top,top=model.fast',
-])('the setting "%s" is taken', (text) => {
+])('the setting "%s" is valid', (text) => {
   expect(findLevelFaults(text)).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { adviseByPerson, newLadder } from '../../../src/core/ladder/ladder.ts';
 import { aLadder, attempt, tell } from './a-ladder.ts';
 import { aFailedStep } from './fake-ports.ts';
 
-it('a new ladder has learnt nothing, nobody has decided on it, and nobody vouches for it', () => {
+it('a new ladder has no policy, decision or seen skill, and vouches for none', () => {
   const state = aLadder({ start_level: 2 });
   expect(newLadder(state)).toEqual({
     ...state,
@@ -20,7 +20,7 @@ it('the pipeline of a step vouches for what its ladder learns', () => {
   expect(aFailedStep()).toMatchObject({ vouches: true, has_followed: false });
 });
 
-it('what a person advises answers the last failure', () => {
+it('the advice of a person answers the last failure', () => {
   const history = ['f', 'g', 'h'].map((fingerprint) => attempt(1, fingerprint));
   const { advice, command } = adviseByPerson(newLadder(aLadder({ history })), 'round it', 3);
   const given = { from_level: 5, label: 'human', instructions: 'round it', suggested_executor_level: 3 };

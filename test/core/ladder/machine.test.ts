@@ -282,13 +282,13 @@ describe('the escalation ladder', () => {
     expect(tell(aStepLadder(), ['succeeded']).command).toEqual({ type: 'succeed', level: 0, lesson: null });
   });
 
-  it('goes on from stored lists: advice already given is spent', () => {
+  it('continues from stored lists: advice already given is spent', () => {
     const told = tell(aLadder(), ['real f', 'advised a', 'real f', 'advised b']);
     const stored = aLadder({ start_level: 0, history: told.history, advice: told.advice });
     expect(play(stored, ['real f'])).toEqual(['execute 0', 'advise 3']);
   });
 
-  it('says why it stopped, by the last error or what the last call said', () => {
+  it('gives the reason for its stop, with the last error or the message of the last call', () => {
     expect([
       tell(aStepLadder(), ['no_template', 'timed_out']).command,
       applyLadder(aStepLadder(), { ...eventOf('budget'), error: 'no room' } as never).command,
@@ -309,7 +309,7 @@ function isPrefix(a: readonly unknown[], b: readonly unknown[]): boolean {
   return a.every((one, at) => JSON.stringify(one) === JSON.stringify(b[at]));
 }
 
-describe('whatever a ladder is told', () => {
+describe('a ladder after any events', () => {
   it('its lists only grow, and only by attempts that count', () => {
     fc.assert(
       fc.property(anyStart, anyEvents, (start, events) => {

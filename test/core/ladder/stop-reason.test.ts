@@ -36,12 +36,12 @@ test('a ladder without an error names none', () => {
   expect(stopFailure('exhausted', null).message).toBe(`${exhausted}: no level is left to try`);
 });
 
-test('a cancelled ladder needs nobody', () => {
+test('a cancelled ladder reports no error of its step', () => {
   const message = 'the escalation was cancelled';
   expect(stopFailure('cancelled', 'rate is odd')).toEqual({ code: 'escalation_cancelled', message });
 });
 
-test('what a person decided names the note that came with it', () => {
+test('the decision of a person names the note that came with it', () => {
   expect(rejectedByPerson('not again')).toEqual({
     code: 'review_rejected',
     message: 'a person rejected it in a review: not again',
@@ -53,7 +53,7 @@ test('what a person decided names the note that came with it', () => {
   });
 });
 
-test('a question that nobody answered fails with what it asked about', () => {
+test('an unanswered question fails with its subject', () => {
   expect(undecidedFailure({ code: 'escalation_timeout', message: 'it took too long' })).toEqual({
     code: 'ladder_exhausted',
     message: 'it took too long; nobody decided in time',

@@ -13,7 +13,7 @@ const ends: [what: string, ModelResult, reason: string, sequence: string | null]
   ['calls of tools', { tool_calls: [call], finish_reason: 'tool_calls' }, 'tool_use', null],
 ];
 
-test.each(ends)('%s is told in a message and in a stream', (_, result, stop_reason, stop_sequence) => {
+test.each(ends)('%s is reported in a message and in a stream', (_, result, stop_reason, stop_sequence) => {
   expect(toMessage(head, result, 0)).toMatchObject({ stop_reason, stop_sequence });
   const events = createMessageWriter(head).close(result, 0);
   const data = events.map((event) => JSON.parse(event.slice(event.indexOf('data: ') + 6)));

@@ -116,7 +116,7 @@ describe('settle', () => {
     ['0.5 USD', 0.5, 500_000_000n],
     ['nothing', 0, 0n],
     ['more than was reserved', 0.61, reserved],
-  ])('believes an instance that says it cost %s, up to the reservation', (_, reportedUsd, amount) => {
+  ])('believes an instance that reports a cost of %s, up to the reservation', (_, reportedUsd, amount) => {
     for (const price of [perCall, perSecond]) {
       const settled = settle(price, 'answered', { durationMs: 1_500, reserved, risk: 0n, reportedUsd });
       expect(settled).toEqual(exact(amount));
@@ -124,7 +124,7 @@ describe('settle', () => {
   });
 
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '0.5', null, undefined, {}])(
-    'goes by the rate where an instance says that it cost %s',
+    'goes by the rate where an instance reports a cost of %s',
     (reportedUsd) => {
       const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd };
       expect(settle(perCall, 'answered', facts)).toEqual(exact(250_000_000n));
@@ -132,12 +132,12 @@ describe('settle', () => {
     },
   );
 
-  it('costs nothing at a rate of 0, whatever the instance says', () => {
+  it('costs nothing at a rate of 0, whatever the instance reports', () => {
     const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd: 0.5 };
     expect(settle({ ...perSecond, rate_usd: 0 }, 'answered', facts)).toEqual(exact(0n));
   });
 
-  it('a failed call costs nothing at a price per call, whatever the instance says', () => {
+  it('a failed call costs nothing at a price per call, whatever the instance reports', () => {
     const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd: 0.5 };
     expect(settle(perCall, 'failed', facts)).toEqual(exact(0n));
   });

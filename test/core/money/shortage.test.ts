@@ -80,7 +80,7 @@ describe('a refusal', () => {
     expect(describeFigures(refusal)).toBe('');
   });
 
-  it('is told with its figures', () => {
+  it('is described with its figures', () => {
     expect(describeFigures(toRefusal(aShortage(), 1.5))).toBe(': limit 5 USD, spent 3, reserved 1');
   });
 });

@@ -55,7 +55,7 @@ describe('a signal', () => {
     }
   });
 
-  it('may be anything: it is read as what it says, or as nothing', () => {
+  it('with any content is read as far as it is valid, or ignored', () => {
     const control = fc.record(
       { version: anything, paused: anything, budget_version: anything },
       { requiredKeys: [] },

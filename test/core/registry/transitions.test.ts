@@ -131,7 +131,7 @@ describe('nextState', () => {
     }
   });
 
-  it('probes at once what is suspected, and what beats again before its spec was read', () => {
+  it('probes suspected instances at once, and those that send heartbeats before their spec was read', () => {
     expect(nextState(facts(), { kind: 'silent' })?.next_probe_in_ms).toBe(0);
     expect(nextState(facts(), { kind: 'refused_connection' })?.next_probe_in_ms).toBe(0);
     const unread = facts({ state: 'down', isVetted: false });
@@ -146,7 +146,7 @@ describe('nextState', () => {
     expect(nextState(failing, { kind: 'registered' })).toEqual(afterRegistration);
   });
 
-  it('goes on looking at an instance that answers but sends no heartbeats', () => {
+  it('keeps probing an instance that answers but sends no heartbeats', () => {
     const silent = facts({ state: 'suspect', isSilent: true });
     expect(nextState(silent, { kind: 'probe_ok' })).toMatchObject({ state: 'up', next_probe_in_ms: 75_000 });
   });
@@ -183,7 +183,7 @@ describe('whatever happens', () => {
     );
   });
 
-  it('who is not up is probed again, unless it deregistered', () => {
+  it('an instance that is not up is probed again, unless it deregistered', () => {
     const any = fc.constantFrom(...Object.values(events), unanswered, unconnected);
     fc.assert(
       fc.property(fc.array(any, { minLength: 1 }), (happening) => {

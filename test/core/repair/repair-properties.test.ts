@@ -89,7 +89,7 @@ function repairOf({ capability, input }: Spoilt) {
 }
 
 describe('whatever is wrong with an input', () => {
-  it('what is proposed makes it valid, by a patch whose guards hold', () => {
+  it('a proposal makes it valid, by a patch whose guards hold', () => {
     fc.assert(
       fc.property(anySpoilt, (spoilt) => {
         for (const { operations } of repairOf(spoilt).proposals) {
@@ -103,7 +103,7 @@ describe('whatever is wrong with an input', () => {
     );
   });
 
-  it('what is applied is one operation, the only proposal of its kind, and leaves references as they are', () => {
+  it('an applied repair is one operation, the only proposal of its kind, and leaves references as they are', () => {
     let applied = 0;
     fc.assert(
       fc.property(anySpoilt, (spoilt) => {

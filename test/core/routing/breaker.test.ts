@@ -81,7 +81,7 @@ describe('recordOutcome', () => {
     ]);
   });
 
-  it('counts what says less by how much it says', () => {
+  it('counts an outcome of less weight by its weight', () => {
     const trips = (weight: number): number => {
       let window = noFaults;
       for (let seen = 1; ; seen++) {
@@ -97,7 +97,7 @@ describe('recordOutcome', () => {
     expect(window.seconds).toEqual([{ second: 0, calls: 3, faults: 1.5 }]);
   });
 
-  it('keeps at most 30 seconds, whatever the rate, and also when the clock stands or goes back', () => {
+  it('keeps at most 30 seconds, whatever the rate, and also when the clock stops or goes back', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: -2_000, max: 5_000 }), { maxLength: 300 }), (steps) => {
         let window = noFaults;
@@ -124,7 +124,7 @@ describe('openMs', () => {
     expect(edges.map(openMs)).toEqual([4_000, 6_000, 256_000]);
   });
 
-  it('is what a refusal asks for, up to a minute, however often it opened', () => {
+  it('equals the pause that a refusal asks for, up to a minute, however often it opened', () => {
     const asked = [0, 2_000, 60_000, 3_600_000].map((askedMs) =>
       openMs({ openings: 4, random: 0.9, askedMs }),
     );

@@ -104,7 +104,7 @@ describe('the cost of an input', () => {
     expect([[...(bounds?.keys() ?? [])], texts]).toEqual([['up'], ['{{ 0.2 }}']]);
   });
 
-  it('draws with all others of a choice on one meter, and says which limit it passed', () => {
+  it('draws with all others of a choice on one meter, and names the limit that it passed', () => {
     const input = { text: 'x'.repeat(workLimits.price * 3) };
     const notes: number[] = [];
     const costOf = createCostOfInput(input, { note: (units) => notes.push(units) });
@@ -241,7 +241,7 @@ describe('an expression of a price, when it is registered', () => {
     '{{ (input.n ?? 1) * ((input.messages | tokens) * 0.000003 + input.max_output_tokens * 0.000015) }}',
     '{{ (input.texts[*].body | join("") | length) * 0.000001 }}',
     '{{ input.frames[0].width * input.frames[0].height * 1e-9 + 0.01 }}',
-  ])('is taken when it is cheap: %s', (text) => {
+  ])('is accepted when it is cheap: %s', (text) => {
     expect(faultOf(text)).toBeUndefined();
   });
 });

@@ -249,7 +249,7 @@ describe('choose', () => {
     expect(orderOf(instances.toReversed(), request)).toBe(order);
   });
 
-  it('says what a call would cost and take, of all how many are possible and full', () => {
+  it('gives the cost and wait of a call, and counts possible and full instances', () => {
     const full = busy('free', {
       max_concurrency: 2,
       held: 3,
@@ -368,7 +368,7 @@ describe('choose', () => {
     }
   });
 
-  it('says what a price would need: the time that is expected, or what the longest call reserves', () => {
+  it('gives the lowest price limit: for the expected time, or for the longest call', () => {
     const one = anInstance('a', perSecond(0.05, { deviation_ms: 10 }));
     expect(choose([one], aRequest({ ceilingUsd: 0.5 }), 1).minimumUsd).toBeCloseTo(0.5008, 12);
     const short = aRequest({ headroomUsd: 0.04, timeoutMs: 1_000 });
@@ -383,7 +383,7 @@ describe('choose', () => {
     }
   });
 
-  it('shows whoever has the least wait of a tie, also where 20 others cost less', () => {
+  it('shows the instance with the least wait of a tie, also where 20 others cost less', () => {
     const slow = Array.from({ length: 20 }, (_, at) =>
       aPaid(`slow${at}`, 0.1 + at / 1e6, { duration_ms: 9_000 }),
     );

@@ -38,7 +38,7 @@ describe('estimates', () => {
     expect(timeouts).toEqual([25_000, 60_000, 60_000, 60_000]);
   });
 
-  it('reserve the price of the longest call, rounded up to a nano-USD and not by what doubles lack', () => {
+  it('reserve the price of the longest call, rounded up to a nano-USD, without errors of doubles', () => {
     const limits = { timeoutMs: 300_000, ceilingUsd: null };
     const prices = [perSecond(0.1), perSecond(1e-12), perCall(0.3), perCall(1.5e-9), perSecond(0)];
     expect(prices.map((price) => worstCaseUsd(anInstance('a', price), limits))).toEqual([
@@ -46,7 +46,7 @@ describe('estimates', () => {
     ]);
   });
 
-  it('limit time by the ceiling of the run too, and reserve what is expected of a call that is dearer than its run', () => {
+  it('limit time by the ceiling of the run too, and reserve the expected cost of a call beyond its run', () => {
     const limits = { timeoutMs: 300_000, ceilingUsd: null, runCeilingUsd: 0.5 };
     const instance = anInstance('a', perSecond(0.1));
     expect(enforcedTimeout(instance, limits)).toBe(5_000);

@@ -173,7 +173,7 @@ const reasons: [rule: string, Story, reason: string][] = [
 const left = { tier: null, cost_usd: null, wait_ms: null, score: null };
 
 describe('explainChoice', () => {
-  it.each(reasons)('says why: %s', (_, story, reason) => {
+  it.each(reasons)('gives the reason: %s', (_, story, reason) => {
     expect(explain(story).reason).toBe(reason);
   });
 
@@ -221,7 +221,7 @@ describe('explainChoice', () => {
     ]);
   });
 
-  it('tells the instance that is waited for, and the one that did not take the call, from a chosen one', () => {
+  it('distinguishes the instance that is waited for, and the one that refused the call, from a chosen one', () => {
     const verdicts = [full, anInstance('a')].map((one) => {
       const { chosen, candidates } = explain({ fleet: [one, paid], chosen: false });
       return [chosen, ...candidates.map(({ verdict }) => verdict)];

@@ -13,7 +13,7 @@ function sorted({ scope = null, capability, versionRange, tags }: LineRoute) {
   return { scope, capability, versionRange, tags: [...tags].sort() };
 }
 
-it('the name of a line tells its route and, where a project has instances of its own, the project', () => {
+it('the name of a line identifies its route and, where a project has instances of its own, the project', () => {
   fc.assert(
     fc.property(aRoute, aRoute, (one, other) => {
       expect(sorted(routeOfLine(lineOf(one)))).toEqual(sorted(one));

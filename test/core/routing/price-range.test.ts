@@ -33,7 +33,7 @@ describe('what a call may cost', () => {
     });
   });
 
-  it('is that of those that may come back when nobody could take it now', () => {
+  it('is that of instances that may come back when none could accept it now', () => {
     const resting = aPaid('resting', 0.2, { breaker_until_ms: now + 5_000 });
     const gone = aPaid('gone', 0.1, { state: 'deregistered' });
     expect(findPriceRange([resting, gone], aRequest())).toEqual({

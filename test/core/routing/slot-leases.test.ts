@@ -57,7 +57,7 @@ describe('a call', () => {
     expect([streakAfter(50).streak, streakAfter(51).streak]).toEqual([5, 1]);
   });
 
-  test('takes its slot out of the lease', () => {
+  test('takes its slot from the lease', () => {
     const facts = { ...noTraffic, granted: 8, slots: 8, used: 3 };
     expect(moveSlot(facts)).toMatchObject({ granted: 7, slots: 7, used: 2 });
     expect(moveSlot({ ...facts, slots: 4 })).toMatchObject({ granted: 7, slots: 4, used: 2 });
@@ -68,7 +68,7 @@ describe('a call', () => {
 describe('a request', () => {
   const facts = { ...noTraffic, granted: 8, slots: 8, used: 3, peak: 7, missed: 2 };
 
-  test('counts anew, and no call begins on more slots than it asks for', () => {
+  test('resets the counts, and no call begins on more slots than it asks for', () => {
     const asking = { slots: 4, peak: 3, missed: 0, askedAtMs: 500 };
     expect(beginAsking(facts, 4, 500)).toEqual({ ...facts, ...asking });
     expect(beginAsking(facts, 16, 500)).toEqual({ ...facts, ...asking, slots: 8 });

@@ -15,7 +15,7 @@ describe('unwrapAnswer', () => {
     ['itself', own],
     ['by reference', { $defs: { answer: own }, $ref: '#/$defs/answer' }],
     ['in a branch', { allOf: [plain, { required: ['ok'] }] }],
-  ])('leaves an answer alone whose schema declares ok: %s', (_, output) => {
+  ])('returns an answer unchanged whose schema declares ok: %s', (_, output) => {
     expect(unwrapAnswer({ output }, wrapped)).toEqual({ ok: true, output: wrapped });
   });
 

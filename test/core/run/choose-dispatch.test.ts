@@ -100,7 +100,7 @@ describe('whether a call is short enough to do without a queue', () => {
     fc.assert(all);
   });
 
-  it('is denied by one slow instance, wherever it stands', () => {
+  it('is denied by one slow instance, at any position', () => {
     const slow = anInstance('slow', { duration_ms: 100.5, success_count: 1 });
     const all = fc.property(fleets, fc.double({ min: 0, max: 1, noNaN: true }), (fleet, share) => {
       const at = Math.floor(share * fleet.length);

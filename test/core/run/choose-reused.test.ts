@@ -91,7 +91,7 @@ describe('a run that is repeated', () => {
     });
   });
 
-  it('does the same again in whatever order the steps stand', () => {
+  it('repeats the same steps in any order of the definition', () => {
     const { steps, ...others } = definitionOf();
     const definition = { ...others, steps: steps.toReversed() };
     expect(reasonsOf({ definition, states: { cut: 'failed' } })).toEqual(
@@ -99,7 +99,7 @@ describe('a run that is repeated', () => {
     );
   });
 
-  it('does again what depends on it by several ways, also on something that is kept', () => {
+  it('repeats a step that depends on it by several ways, also through a kept step', () => {
     const ways: Record<string, string[]> = { send: ['join'], join: ['cut', 'each'], each: ['tone'] };
     const steps = ['send', 'join', 'each', 'cut', 'tone'].map((id) => ({
       id,
@@ -220,7 +220,7 @@ function chooseJoining(
 }
 
 describe('a step that was skipped', () => {
-  it('is skipped again by the ends before it or by its condition, and what joins behind it is kept', () => {
+  it('is skipped again by the ends before it or by its condition, and the step that joins behind it is kept', () => {
     expect(chooseJoining({}, { left: new Set(['cover']) })).toEqual({
       reused: ['a', 'mix'],
       skipped: ['alert', 'cover'],
@@ -247,7 +247,7 @@ describe('a step that was skipped', () => {
     ]);
   });
 
-  it('skips again what depends on it by the default rule, however far', () => {
+  it('skips again the steps that depend on it by the default rule, at any distance', () => {
     const definition = joining({ mix: { run_if: 'all_succeeded' }, send: { run_if: 'any_succeeded' } });
     const states = { mix: 'skipped', send: 'skipped' } as const;
     expect(chooseJoining(states, { definition, left: new Set(['cover']) })).toEqual({

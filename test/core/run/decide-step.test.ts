@@ -2,7 +2,7 @@ import { expect, it, test } from 'vitest';
 import { mostItems } from '../../../src/contracts/bounds.ts';
 import { refuseStep, toItems } from '../../../src/core/run/step-rules.ts';
 
-test('a list is what a step happens for, up to the most items', () => {
+test('a list gives the items of a step, up to the most allowed', () => {
   expect(toItems([])).toEqual({ value: [] });
   const most = Array.from({ length: mostItems }, () => 1);
   expect(toItems(most)).toEqual({ value: most });

@@ -52,7 +52,7 @@ describe('what a run decides', () => {
     ).toEqual([...[true, true, false, false, true, true]]);
   });
 
-  it('is nothing about what is no call, what may be delivered once only, and what says so itself', () => {
+  it('covers only calls that may be repeated and leave the choice open', () => {
     const definition = aPipeline(
       [
         { wait: '1s' },
@@ -104,7 +104,7 @@ describe('what a run decides', () => {
     });
   });
 
-  it('says what it saw and what would have been enough', () => {
+  it('gives the seen figures and the required ones', () => {
     const { message } = explainDispatch({ how: 'queued', code: 'slow', calls: 12, p90_ms: 340.2 });
     expect(message).toBe('9 of 10 calls take up to 340 ms; up to 100 ms is short');
     const unknown =
@@ -126,7 +126,7 @@ describe('what a run decides', () => {
       expect(explainDispatch(choice)).toEqual({ ...choice, message: text });
   });
 
-  it('is told once for each of its reasons, and not of steps that call nobody', () => {
+  it('is listed once for each of its reasons, and not for steps without a call', () => {
     const definition = aPipeline([
       { capability: 'x' },
       { capability: 'x' },
@@ -145,7 +145,7 @@ describe('what a run decides', () => {
     expect([reasons.length, reasons[20]]).toEqual([21, '…']);
   });
 
-  it('is told of a route on one line, of which no more than 200 characters are shown', () => {
+  it('is listed for a route on one line, of which no more than 200 characters are shown', () => {
     const route = { capability: 'x', capability_version: '^1', tags: ['a\n b', 'c'.repeat(300)] };
     const definition = aPipeline([{ ...route, dispatch: 'queued' }]);
     const shown = `x ^1 [a b, ${'c'.repeat(188)}`;

@@ -110,7 +110,7 @@ describe('the ports of a driven run', () => {
     expect(seen).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('are told to stop on a cancel, and the run ends when they have', async () => {
+  it('receive a stop on a cancel, and the run ends when they have stopped', async () => {
     const stop = new AbortController();
     const run = begun(aPlan(['a', 'b', 'c a b']), {
       ...without,
@@ -127,7 +127,7 @@ describe('the ports of a driven run', () => {
     expect(run.state.steps).toEqual(['cancelled', 'cancelled', 'cancelled']);
   });
 
-  it('are asked to stop the ladders when a step fails', async () => {
+  it('stop the ladders when a step fails', async () => {
     let stopLadder: (end: UnitEnd) => void = () => undefined;
     const error = { code: 'contact_lost', message: 'gone' };
     const run = begun(aPlan(['a', 'b']), {
@@ -145,7 +145,7 @@ describe('the ports of a driven run', () => {
     expect(run.state.steps).toEqual(['cancelled', 'failed']);
   });
 
-  it('are told once, when nothing is under way, that a long run goes on in a history of its own', async () => {
+  it('receive one call, when nothing is running, to continue a long run in a new history', async () => {
     let pressure: 'none' | 'hard' = 'none';
     const moved = new Promise<void>((resolve) => {
       const { run, begin } = driveRun(aPlan(['a', 'b a']));
@@ -200,7 +200,7 @@ describe('the ports of a driven run', () => {
 });
 
 describe('a step that escalates', () => {
-  it('climbs, waits for its review and climbs again; others go on meanwhile', async () => {
+  it('climbs, waits for its review and climbs again; others continue meanwhile', async () => {
     const told: string[] = [];
     let decide: () => void = () => undefined;
     const run = begun(aPlan(['a', 'b a', 'c', 'd c'], 1), {

@@ -136,7 +136,7 @@ function play(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
 }
 
 describe('the run machine with escalating steps', () => {
-  it('starts each step once, keeps its room, gives up what nobody waits for, and ends when nothing is left', () => {
+  it('starts each step once, keeps its room, gives up unneeded steps, and ends when nothing is left', () => {
     fc.assert(
       fc.property(anyPlan(120), anyTrouble, anyTurns, (plan, trouble, turns) => {
         const { state, run } = play(plan, trouble, turns);

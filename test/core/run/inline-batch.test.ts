@@ -47,7 +47,7 @@ function withEnded(plan: RunPlan, ...ids: string[]): MachineState {
 const many: Partial<PlannedStep> = { decides: true, each: {} };
 
 describe('units that are executed together', () => {
-  it('are alone when nothing else is under way or waits', () => {
+  it('are alone when no other unit is running or waiting', () => {
     const { state } = startRun(aPlan(['a', 'b']));
     expect([isAlone(state, 2), isAlone(state, 1)]).toEqual([true, false]);
     const wait = { awaiting: 'time', until: 1, ref: null } as const;
@@ -55,7 +55,7 @@ describe('units that are executed together', () => {
     expect(isAlone(state, 1)).toBe(false);
   });
 
-  it('are followed by what looks back at steps that have succeeded before', () => {
+  it('are followed by steps that also look back at earlier successes', () => {
     const state = withEnded(allInline(['x', 'a x', 'y x a']), 'x');
     expect(inlineFollowers(state, [1], 8)).toEqual([{ step: 2, after: [1] }]);
   });
@@ -120,7 +120,7 @@ describe('followers of inline steps', () => {
     expect(followersOf(plan)).toBe('b<a x<a');
   });
 
-  it('are what the machine executes when each succeeds, in any order that they allow', () => {
+  it('are those that the machine executes when each succeeds, in any order that they allow', () => {
     const anyInlinePlan = fc
       .tuple(anyPlan(12), fc.infiniteStream(fc.nat(9)))
       .map(([plan, luck]) =>

@@ -53,7 +53,7 @@ it.each<[string, Partial<StepDefinition>, object]>([
   ['on_error: fail', { on_error: 'fail' } as never, {}],
   ['dispatch: inline', { dispatch: 'inline' } as never, { inline: true }],
   ['dispatch: queued', { dispatch: 'queued' } as never, {}],
-])('a step with %s says so', (_, step, more) => {
+])('a step with %s has that in its plan', (_, step, more) => {
   expect(planOne(step)).toStrictEqual({ ...plain, ...more });
 });
 
@@ -64,7 +64,7 @@ test('a step with values needs no queue', () => {
   });
 });
 
-test('results that are there already are named by their places', () => {
+test('existing results are named by the places of their steps', () => {
   const definition = aDefinition([{}, {}, {}]);
   expect(planRun(definition, { reused: ['s2', 's0'] }).reused).toEqual([0, 2]);
   expect(planRun(definition, { skipped: ['s1'] }).skipped).toEqual([1]);

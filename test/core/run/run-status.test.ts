@@ -291,7 +291,7 @@ describe('a run that has not ended', () => {
     ['has not begun', { state: 'queued' }, 'Queued'],
   ])('%s', (_, told, words) => expect(sentenceOf(told)).toBe(words));
 
-  it('says what the list of runs knows of it', () => {
+  it('has the condition that the list of runs knows', () => {
     const counts = { succeeded: 3, running: 1, pending: 3 };
     expect(toSentence(conditionOfRun({ state: 'running', step_counts: counts }))).toBe(
       'Running: 3 of 7 steps done',
@@ -389,14 +389,14 @@ describe('a step', () => {
     [{ id: 'a', state: 'retrying' }, [], 'Retrying'],
     [{ id: 'a', state: 'reused' }, [], 'Succeeded'],
     [{ id: 'a', state: 'succeeded', items: { succeeded: 2 } }, [], 'Succeeded'],
-  ])('%j is what it is', (step, ofRun, words) => {
+  ])('%j has its own condition', (step, ofRun, words) => {
     const found = conditionOfStep(step, ofRun);
     expect(toSentence(found)).toBe(words);
     expect(found.steps).toEqual([step.id]);
   });
 });
 
-describe('a run that is queued says what it waits for', () => {
+describe('a queued run has the reason for which it waits', () => {
   const turn = { reason: 'concurrency', key: 'gpu', limit: 1, place: 2 } as const;
   test.each<[Run['queue'], string]>([
     [undefined, 'Queued'],

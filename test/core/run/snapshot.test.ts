@@ -64,7 +64,7 @@ describe('a snapshot', () => {
     expect(takeSnapshot(state).steps).toBe('pdrewsfukco');
   });
 
-  it('holds what waits and what was woken', () => {
+  it('holds waiting and woken items', () => {
     const state = play(startRun(aPlan(['a', 'b', 'c'])), [
       { type: 'history_grew', pressure: 'hard' },
       waiting(0, review),
@@ -85,7 +85,7 @@ describe('a snapshot', () => {
     });
   });
 
-  it('holds the items of a step that goes on, not of one that has ended', () => {
+  it('holds the items of an open step, not of one that has ended', () => {
     const each = { decides: true, each: { max_parallel: 2, tolerate: 1 } } as const;
     const plan = planWith(['a', 'b'], { a: each, b: each });
     const state = play(startRun(plan), [
@@ -114,8 +114,8 @@ describe('a snapshot', () => {
   });
 });
 
-describe('a run that goes on from a snapshot', () => {
-  it('begins what was ready, and what follows from what had ended', () => {
+describe('a run that continues from a snapshot', () => {
+  it('begins ready steps, and those that follow ended ones', () => {
     const plan = aPlan(['a', 'b a', 'c', 'd c', 'e b d']);
     const state = play(startRun(plan), [
       soft,
@@ -183,7 +183,7 @@ describe('a run that goes on from a snapshot', () => {
     expect(applyEvent(carried.state, ended(1, 'succeeded'))).toEqual([{ type: 'execute', step: 2, item: 0 }]);
   });
 
-  it('listens to what waits, and resumes what was woken', () => {
+  it('listens for waiting items, and resumes woken ones', () => {
     const plan = aPlan(['a', 'b']);
     const state = play(startRun(plan), [
       { type: 'history_grew', pressure: 'hard' },
@@ -238,7 +238,7 @@ describe('a run that goes on from a snapshot', () => {
     expect(applyEvent(carried.state, { type: 'resumed' })).toEqual([{ type: 'execute', step: 1, item: 0 }]);
   });
 
-  it('goes on with the items that are left, and counts those that failed before', () => {
+  it('continues with the items that are left, and counts those that failed before', () => {
     const plan = planWith(['a'], { a: { decides: true, each: { max_parallel: 2, tolerate: 1 } } });
     const state = play(startRun(plan), [
       { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 4 }] },

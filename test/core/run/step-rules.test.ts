@@ -23,7 +23,7 @@ it.each([
   expect(ceilingOfRun(definition, asked)).toBe(expected);
 });
 
-test('a reference is a name and what stands behind the first @', () => {
+test('a reference is a name and the text behind the first @', () => {
   expect(splitReference('reel@1.0')).toEqual(['reel', '1.0']);
   expect(splitReference('reel@a@b')).toEqual(['reel', 'a@b']);
 });
@@ -44,7 +44,7 @@ test('an expression fails its step, and any other error is not caught', () => {
   expect(() => evaluateSafely(fail(new TypeError('broken')))).toThrow('broken');
 });
 
-test('a step says which of its expressions failed', () => {
+test('a step reports which of its expressions failed', () => {
   const error = { code: 'expression_unresolved', message: 'no such key' };
   expect(judgeCondition({ error })).toMatchObject({ error: { message: 'when: no such key' } });
   expect(judgeItems({ error })).toMatchObject({ error: { message: 'for_each.items: no such key' } });
@@ -76,7 +76,7 @@ test('a child run has the priority of its step, else of the run above', () => {
   expect(termsOfSubRun({ ...step, priority: 'batch' }, above).priority).toBe('batch');
 });
 
-test('a step waits for its capability as long as it says', () => {
+test('a step waits for its capability as long as its definition allows', () => {
   const step = { id: 'a', capability: 'mix' };
   const message = (allowed: string) => `no instance of mix is registered; wait_for_capability is ${allowed}`;
   expect(waitForCapabilityOf(step)).toEqual({
@@ -89,7 +89,7 @@ test('a step waits for its capability as long as it says', () => {
   });
 });
 
-test('a review takes a day, or as long as it says', () => {
+test('a review takes a day, or as long as its definition allows', () => {
   expect(reviewTimeoutOf({})).toBe('24h');
   expect(reviewTimeoutOf({ review: { title: 'ok?' } })).toBe('24h');
   expect(reviewTimeoutOf({ review: { title: 'ok?', timeout: '2h' } })).toBe('2h');

@@ -27,7 +27,7 @@ test('a run that was cancelled without an error is a failure too', () => {
   });
 });
 
-test('what is wrong with a run that could not be started names it', () => {
+test('the fault of a run that could not be started names it', () => {
   expect(toStartFailure('p@2', { code: 'not_found', message: 'there is none' })).toEqual({
     code: 'not_found',
     message: 'p@2: there is none',

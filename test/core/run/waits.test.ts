@@ -34,7 +34,7 @@ function woken(item: number, step = 0): RunMachineEvent {
 }
 
 describe('what waits', () => {
-  it('is counted when it waits for a person, until it goes on', () => {
+  it('is counted when it waits for a review, until it continues', () => {
     const begun = startRun(aPlan(['a', 'b']));
     expect(play(begun, [waiting(0, review)]).reviews).toBe(1);
     expect(play(begun, [waiting(0, pause, 1)])).toMatchObject({
@@ -45,13 +45,13 @@ describe('what waits', () => {
     expect(play(begun, [woken(0, 1)])).toMatchObject({ reviews: 0, inFlight: 2 });
   });
 
-  it('goes on where it was: with its ladder, or with its call', () => {
+  it('continues where it was: with its ladder, or with its call', () => {
     const begun = startRun(aPlan(['a', 'b']));
     const state = play(begun, [waiting(0, review), waiting(0, pause, 1), woken(0), woken(0, 1)]);
     expect([...state.steps, state.escalating]).toEqual(['escalating', 'running', 1]);
   });
 
-  it('M5: lets nothing begin while so many wait, but goes on itself', () => {
+  it('M5: lets nothing begin while so many wait, but continues itself', () => {
     const plan = aPlan(
       Array.from({ length: mostWaits + 2 }, (_, at) => `s${at}`),
       1,
@@ -78,7 +78,7 @@ describe('an item that waits', () => {
     ]);
   });
 
-  it('keeps its place while it waits for a run of its own, and gives it back when it goes on', () => {
+  it('keeps its place while it waits for a child run, and gives it back when it continues', () => {
     const { state } = startRun(fanPlan(1));
     applyEvent(state, beginItems(2));
     expect(applyEvent(state, waiting(1, subRun))).toEqual([

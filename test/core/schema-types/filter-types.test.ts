@@ -87,7 +87,7 @@ test('a field that no object has is not certainly wrong where each item may be n
   expect(typed.missing).toBe('maybe');
 });
 
-test('what an evaluation gives is of the type, and no error was certain', () => {
+test('the result of an evaluation has the type, and no error was certain', () => {
   fc.assert(
     fc.property(value, value, fc.array(call, { minLength: 1, maxLength: 3 }), value, (x, y, calls, other) => {
       const text = `{{ job.x | ${calls.join(' | ')} }}`;

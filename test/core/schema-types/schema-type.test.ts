@@ -5,7 +5,7 @@ import { countProcessorMs } from '../../support/processor-time.ts';
 it.each([
   ['https://json-schema.org/draft/2020-12/schema', 'never', 1],
   ['http://json-schema.org/draft-07/schema#', 'maybe', 0],
-])('by %s, what that draft does not know says nothing', ($schema, presence, positions) => {
+])('by %s, keywords that are unknown to that draft have no effect', ($schema, presence, positions) => {
   const { object, list } = typeOfSchema({
     $schema,
     properties: { a: {}, b: { prefixItems: [{ type: 'string' }], items: false } },

@@ -45,7 +45,7 @@ describe('a value', () => {
     });
   });
 
-  it('leaves a value without it the same object', () => {
+  it('keeps a value without it the same object', () => {
     const answer = { a: [1, 'x', { b: null }] };
     expect(json(answer)).toBe(answer);
   });

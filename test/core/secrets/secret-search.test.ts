@@ -61,7 +61,7 @@ describe('a search', () => {
     ]);
   });
 
-  it('for nothing finds nothing', () => {
+  it('without values finds nothing', () => {
     expect(finish(searchFor([]).find('anything'))).toEqual([]);
   });
 });

@@ -131,7 +131,7 @@ describe('generalizeError', () => {
       'cannot read /b.wav of /clips/12/end in /tmp8: see /rate.',
       'cannot read /a.wav of /clips/0/start in /tmp7: see /fps.',
     ],
-  ])('masks what varies in %j', (error, groups, alike, other) => {
+  ])('masks the variable parts of %j', (error, groups, alike, other) => {
     const pattern = generalizeError(error) ?? '';
     expect(match(pattern, error)).toEqual(groups);
     expect(match(pattern, alike)).not.toBeNull();

@@ -120,7 +120,7 @@ test('passes on what it reads, and keeps it in a row', () => {
   expect(readPlace(null)).toBeNull();
 });
 
-test('the id of a run is the id of its trace, and says when it was made', () => {
+test('the id of a run is the id of its trace, and contains the time at which it was made', () => {
   const before = Date.now();
   const id = newId('run');
   expect(traceIdOf(id)).toMatch(/^[0-9a-f]{32}$/);

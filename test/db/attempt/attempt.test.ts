@@ -131,7 +131,7 @@ describe('a claim and its settlement', () => {
     expect(snapshot).toEqual({ cost_type: 'per_second', rate_usd: '0.000000000001' });
   });
 
-  it('R6: are told which instances have failed the key, also after their process went away', async () => {
+  it('R6: receive the instances that have failed the key, also after their process went away', async () => {
     const run = await aRun(db);
     const [one, other, idle] = [await anInstance(db), await anInstance(db), await anInstance(db)];
     const first = aClaim(run, one, { known_failures: [] });
@@ -312,7 +312,7 @@ describe('a second claim of a key', () => {
 });
 
 describe('a settlement', () => {
-  it('happens once, however often it is told', async () => {
+  it('happens once, however often it is repeated', async () => {
     const [run, instance] = [await aRun(db), await anInstance(db, { cost_type: 'per_call', rate_usd: 1 })];
     const claim = aClaim(run, instance, { reserved_nano: 5n });
     await claimAttempt(db, claim);

@@ -27,7 +27,7 @@ test('a claim that was prevented cannot be made any more, and holds nothing', as
   expect(await db('attempt').where({ key: claim.key })).toEqual([]);
 });
 
-test('a claim that is under way is waited for, so that what gives it back never comes first', async () => {
+test('a running claim is awaited, so that its return never comes first', async () => {
   const claim = await aPaidClaim();
   const trx = await db.transaction();
   await claimAttempt(trx, claim);

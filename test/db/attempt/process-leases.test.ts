@@ -33,7 +33,7 @@ function freeze(ms: number): void {
 }
 
 describe('the leases of a process', () => {
-  it('are those of its open attempts, in runs that go on', async () => {
+  it('are those of its open attempts, in open runs', async () => {
     const token = newToken();
     const [own, foreign, ended] = [
       await anAttempt(token),
@@ -91,7 +91,7 @@ describe('a process that does not turn', () => {
     return { watch, token, lines };
   }
 
-  it('keeps its leases by its thread, and says for how long it was away', async () => {
+  it('keeps its leases by its thread, and reports how long it was away', async () => {
     const { watch, token, lines } = await aWatch(60_000);
     const attempt = await anAttempt(token);
     const foreign = await anAttempt(newToken());
@@ -101,7 +101,7 @@ describe('a process that does not turn', () => {
     await waitFor('its line', () => lines.some((line) => line.includes('"leases_renewed":1')));
   });
 
-  it('keeps a key from before it was taken, though no attempt has begun', async () => {
+  it('keeps a key from before it was reserved, though no attempt has begun', async () => {
     const { watch } = await aWatch(60_000);
     const { project_id } = await aProject(db);
     const held = { project_id, request: 'POST /v1/x', key: 'k', holder: 'me' };

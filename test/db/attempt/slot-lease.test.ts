@@ -238,7 +238,7 @@ describe('a call on a leased slot', () => {
     expect(rows[0].took).toBeCloseTo(60, 0);
   });
 
-  test('takes its slot out of the lease when it is open for long, and frees it as any attempt does', async () => {
+  test('takes its slot from the lease when it is open for long, and frees it as any attempt does', async () => {
     const instance = await anInstance(db, { max_concurrency: 16 });
     const holder = randomUUID();
     await lease(instance, holder, 4);

@@ -81,7 +81,7 @@ it('of many who ask at once one leads', async () => {
   ]);
 });
 
-it('whoever leads may come again; the others follow until there is a result', async () => {
+it('a leader may ask again; the others follow until there is a result', async () => {
   const lookup = await aLookup();
   const equal = await anEqual(lookup);
   const waited = [{ project_id: lookup.project_id, key: lookup.keys[0] ?? '' }];
@@ -124,7 +124,7 @@ it('only the leader gives up its lead, and a result is none', async () => {
   expect(await lookUpResult(db, equal)).toMatchObject({ kind: 'hit' });
 });
 
-it('a result is as old as whoever asks allows, and as whoever has made it', async () => {
+it('a result is as old as the reader allows, and as its maker allows', async () => {
   const lookup = await aLookup();
   await kept(lookup);
   const equal = await anEqual(lookup);
@@ -137,21 +137,21 @@ it('a result is as old as whoever asks allows, and as whoever has made it', asyn
   expect(await lookUpResult(db, { ...(await anEqual(second)), ttl_ms: 3_600_000 })).toEqual({ kind: 'lead' });
 });
 
-it('a result of another project answers nobody, also under the same key', async () => {
+it('a result of another project is no hit, also under the same key', async () => {
   const lookup = await aLookup();
   await kept(lookup);
   const strange = { ...(await aLookup()), keys: lookup.keys };
   expect(await lookUpResult(db, strange)).toEqual({ kind: 'lead' });
 });
 
-it('what a step gave that did not succeed in the end answers nobody', async () => {
+it('an output of a step that did not succeed in the end is no hit', async () => {
   const lookup = await aLookup();
   await kept(lookup);
   await db('step').where({ run_id: lookup.run.run_id }).update({ state: 'cancelled' });
   expect((await lookUpResult(db, await anEqual(lookup))).kind).not.toBe('hit');
 });
 
-it('what an instance of another spec has answered is kept under its own key', async () => {
+it('an answer of an instance with another spec is kept under its own key', async () => {
   const lookup = await aLookup();
   await lookUpResult(db, lookup);
   await kept(lookup, other);
@@ -163,7 +163,7 @@ it('what an instance of another spec has answered is kept under its own key', as
   expect(await lookUpResult(db, equal)).toEqual({ kind: 'lead' });
 });
 
-it('what is too old goes, results and calls that nobody has ended', async () => {
+it('expired results are deleted, and calls without an end', async () => {
   const lookup = await aLookup();
   await kept(lookup);
   await lookUpResult(db, await aLookup(lookup.run));

@@ -178,7 +178,7 @@ describe('a step', () => {
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ escalation_id: second.escalation_id }]);
   });
 
-  it('whose run ended loses the ladder that nobody closed, and no other does', async () => {
+  it('whose run ended loses its open ladder, and no other does', async () => {
     const [left, going] = [await ofStep(), await ofStep()];
     const alone = await anEscalation();
     const end = { state: 'cancelled', output: undefined, error: null, step_ids: ['a'] } as const;
@@ -225,7 +225,7 @@ describe('a step', () => {
     expect(await readStepRevision(db, step, 2)).toMatchObject({ input: 'y' });
   });
 
-  it('waits, takes one answer and tells the log once', async () => {
+  it('waits, accepts one answer and writes one line of the log', async () => {
     const { step, run } = await ofStep();
     const hold = { error: { code: 'input_invalid', message: 'bad' }, data: {} };
     expect(await holdStep(db, step, { state: 'retrying', ...hold })).toBe(true);
@@ -283,7 +283,7 @@ it('followers wait for the first open escalation with their failure', async () =
   expect(await leaderOf(followers[1] as NewEscalation)).toBe(followers[0]?.escalation_id);
 });
 
-it('nobody waits for an escalation that is open for too long', async () => {
+it('an escalation that is open for too long is no longer waited for', async () => {
   const { project_id } = await aProject(db);
   const failed = { project_id, fingerprint: 'f' };
   const [stuck, next, follower] = [

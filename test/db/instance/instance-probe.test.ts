@@ -65,7 +65,7 @@ it('suspects what is up and silent, but not what is due for a probe anyway', asy
   });
 });
 
-it('counts a generation only when a registration says something else', async () => {
+it('counts a generation only when a registration differs', async () => {
   await insert('again', up);
   const generation = async () => (await db('instance').where({ instance_id: 'again' }).first()).generation;
   const again = { ...registered, instance_id: 'again' };

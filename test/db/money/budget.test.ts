@@ -324,7 +324,7 @@ describe('the marks of a run', () => {
     spent_usd: usd(spent),
   });
 
-  it('are told once each when spending passes 50, 80 and 100 %', async () => {
+  it('are reported once each when spending passes 50, 80 and 100 %', async () => {
     const run = await aBudgetedRun({ run: 100n });
     await spend(run, 'a', 49n);
     expect(await marksOf(run)).toEqual([]);
@@ -335,7 +335,7 @@ describe('the marks of a run', () => {
     expect(await marksOf(run)).toEqual([mark(50, 50), mark(80, 100), mark(100, 100)]);
   });
 
-  it('are not told again when a correction falls below one and spending passes it again', async () => {
+  it('are not reported again when a correction falls below one and spending passes it again', async () => {
     const run = await aBudgetedRun({ run: 100n });
     const lost = aPaidClaim(run, 60n, { lease_ms: -10_000 });
     await claimAttempt(db, lost);

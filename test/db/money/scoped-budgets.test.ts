@@ -321,7 +321,7 @@ describe('windows', () => {
 });
 
 describe('the drift check', () => {
-  it('computes each scoped budget again out of the ledger, also when the calls are deleted', async () => {
+  it('computes each scoped budget again from the ledger, also when the calls are deleted', async () => {
     const project = await aLimitedProject({ 'month key:k': 100n, 'day user:u': 100n });
     const calls = Array.from({ length: 4 }, () => aCall(project, { user: 'u' }));
     await claimAttempts(db, calls);
@@ -351,7 +351,7 @@ describe('the drift check', () => {
 });
 
 it.each(['key:k', 'label:a:b=c:d\ne', 'user:x:day:y'])(
-  'the name of its row tells the budget of %j',
+  'the name of its row identifies the budget of %j',
   (scope) => {
     const row = rowOfScoped('prj_1', { scope, period: 'month' });
     expect(readScopedRow(row)).toEqual({ projectId: 'prj_1', period: 'month', scope });

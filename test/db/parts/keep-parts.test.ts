@@ -46,7 +46,7 @@ async function countParts(): Promise<number> {
   return parts.flat().length;
 }
 
-test('weeks to come get their parts, each by whoever of several comes first', async () => {
+test('future weeks get their parts, each once by the first of several processes', async () => {
   const later = new Date(Date.now() + 10 * weekMs);
   const before = await countParts();
   const added = await Promise.all([addParts(db, later), addParts(db, later), addParts(db, later)]);
@@ -55,7 +55,7 @@ test('weeks to come get their parts, each by whoever of several comes first', as
   expect(added.reduce((sum, count) => sum + count)).toBe((await countParts()) - before);
 });
 
-test('what came before its part was made stays where it is, and is found', async () => {
+test('rows from before their part was made stay in place, and are found', async () => {
   const { run_id } = await aRun(db);
   const early = new Date(Date.now() - 20 * weekMs);
   const [part] = partsBetween('event', early, early);

@@ -49,7 +49,7 @@ test('names are read in pages that are bounded, over any number of open runs, an
   expect(await listNames(db, order, () => pages-- < 3)).toBeNull();
 });
 
-test('what has come since the names were read keeps its job, and what is being written', async () => {
+test('a result since the names were read keeps its job, and so does one that is being written', async () => {
   const { project_id } = await aProject(db);
   const jobs = await Promise.all(Array.from({ length: 4 }, () => aJob(project_id)));
   const [free = '', early = '', late = '', held = ''] = jobs;

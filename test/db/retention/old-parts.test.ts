@@ -5,7 +5,7 @@ import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();
 
-test('what is in a part is counted while it is little; of much it is said what the planner reckons with', async () => {
+test("the rows of a small part are counted; those of a large one are the planner's estimate", async () => {
   const now = new Date();
   const [part] = partsBetween('attempt_choice', now, now);
   if (part === undefined) throw new Error('no part');

@@ -51,7 +51,7 @@ test('decisions are alike by project, capability, operation, place and schema, a
   ]);
 });
 
-test('a decision that is told again does not change', async () => {
+test('a decision that is repeated does not change', async () => {
   const one = await aDecision();
   await addRepairDecision(db, one);
   await addRepairDecision(db, { ...one, outcome: 'against' });

@@ -72,7 +72,7 @@ describe('a decision', () => {
     });
   });
 
-  it('is refused at another version, in another project, and while somebody else has claimed it', async () => {
+  it('is refused at another version, in another project, and while another person has claimed it', async () => {
     const review = await aReview();
     expect(await decide(review, 'a', 2)).toBeUndefined();
     expect(await decide({ ...review, project_id: 'another' }, 'a')).toBeUndefined();
@@ -82,7 +82,7 @@ describe('a decision', () => {
     expect(await decide(review, 'a', 2)).toMatchObject({ state: 'resolved', assignee: 'a', decided_by: 'a' });
   });
 
-  it('about a skill has nobody to be delivered to', async () => {
+  it('about a skill needs no delivery', async () => {
     const review = await aReview({ kind: 'skill', escalation_id: null });
     expect(await decide(review, 'a')).toMatchObject({ delivered_at: expect.any(Date) });
   });

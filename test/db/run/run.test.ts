@@ -110,7 +110,7 @@ describe('finishRun', () => {
     expect(closing).toEqual([`run.${row?.state}`]);
   });
 
-  it('leaves a late answer its money but not the step, and refuses later claims', async () => {
+  it('accepts the cost of a late answer but not its step, and refuses later claims', async () => {
     const { run, instance, running, newEvents } = await aRunningRun();
     await finishRun(db, endOf(run, { state: 'cancelled', error: null }));
     const log = await newEvents();
@@ -124,7 +124,7 @@ describe('finishRun', () => {
   });
 });
 
-describe('finishRun of a run with items and runs of its own', () => {
+describe('finishRun of a run with items and child runs', () => {
   const wait = { awaiting: 'time', until: null, for_ms: 1_000, begins: true } as const;
 
   it.each(['failed', 'cancelled', 'succeeded'] as const)('that has %s leaves nothing open', async (state) => {

@@ -57,7 +57,7 @@ function read({ project_id, skill_id }: NewSkill) {
 }
 
 describe('storing a skill', () => {
-  it('counts exact duplicates on the one that is there, also when all come at once', async () => {
+  it('counts exact duplicates on the existing one, also when all arrive in parallel', async () => {
     const skill = await aSkill();
     const copies = Array.from({ length: 6 }, () => ({ ...skill, skill_id: newId('skill') }));
     const stored = await Promise.all(copies.map((copy) => storeSkill(db, copy)));
@@ -87,7 +87,7 @@ describe('storing a skill', () => {
     expect(await read(skill)).toMatchObject({ ...given, trust: 'trusted' });
   });
 
-  it('lists those whose signals are all present', async () => {
+  it('lists the skills with all signals present', async () => {
     const skill = await aStoredSkill({ repo_signals: ['cap:concat', 'tag:x'] });
     const list = (signals: string[], state?: 'active' | 'retired') =>
       listSkills(db, { project_id: skill.project_id, job_type: 'concat', signals, state, flagged: false });
@@ -98,7 +98,7 @@ describe('storing a skill', () => {
 });
 
 describe('uses', () => {
-  it('are what the counters say, whoever tells them at once and again', async () => {
+  it('match the counters, however often and in parallel they are reported', async () => {
     const [one, two] = [await aSkill(), await aSkill({ instructions: 'other' })];
     const { project_id } = one;
     for (const skill of [one, { ...two, project_id }]) await storeSkill(db, skill);
@@ -126,7 +126,7 @@ describe('uses', () => {
     }
   });
 
-  it('without an escalation count whenever they are told, and never in another project', async () => {
+  it('without an escalation count whenever they are reported, and never in another project', async () => {
     const { project_id, skill_id } = await aStoredSkill();
     const use = { skill_id, version: 1, level: 2, outcome: 'failure' as const };
     const told = { project_id, occasion: null, uses: [use] };

@@ -117,7 +117,7 @@ describe('recordChanges', () => {
     expect(row).toMatchObject({ state: 'cancelled', error: { code: 'items_failed' } });
   });
 
-  it('ends what the step waited for: its question, its ladder, the run that it has started; nobody else’s', async () => {
+  it('ends the waits of the step: its question, its ladder, its child run; and none of another step', async () => {
     const run = await aRun(db);
     const { run_id, project_id } = run;
     const ask = (item: number) =>

@@ -51,7 +51,7 @@ test('a key that is refused takes nothing from those above it', () => {
   expect(left.filter((empty) => empty === null)).toHaveLength(59);
 });
 
-test('whatever a tree of keys does, no more passes than the key above allows', () => {
+test('for any use of a tree of keys, no more requests pass than the key above allows', () => {
   const asks = fc.array(fc.record({ child: fc.nat(3), pauseMs: fc.nat(3_000) }), { maxLength: 200 });
   fc.assert(
     fc.property(asks, fc.integer({ min: 1, max: 60 }), (all, perMinute) => {

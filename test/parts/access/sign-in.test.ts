@@ -13,11 +13,11 @@ const config: SignInConfig = {
   OIDC_GROUPS: rules,
 };
 
-test('without any setting nobody signs in at a provider', async () => {
+test('without any setting there is no sign-in at a provider', async () => {
   expect(await readSignInSettings({ CAPSTAN_MODE: 'production' })).toBeNull();
 });
 
-test('groups stand in the setting or in a file', async () => {
+test('groups are read from the setting or from a file', async () => {
   const file = join(await mkdtemp(join(tmpdir(), 'capstan-groups-')), 'groups.json');
   await writeFile(file, rules);
   const read = await readSignInSettings(config);

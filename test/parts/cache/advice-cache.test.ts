@@ -46,7 +46,7 @@ async function aQuestion() {
   return { ask, asked, seen, answer };
 }
 
-it('goes on as long as one of those who ask is there, and ends with the last', async () => {
+it('continues as long as one of its callers remains, and ends with the last', async () => {
   const { ask, asked, answer } = await aQuestion();
   const [first, second] = [new CancelSource(), new CancelSource()];
   const answers = Promise.allSettled([ask(first), ask(second)]);
@@ -59,7 +59,7 @@ it('goes on as long as one of those who ask is there, and ends with the last', a
   expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
 });
 
-it('asks anew for who comes after all have left', async () => {
+it('asks again for a caller that comes after all have left', async () => {
   const { ask, asked, seen, answer } = await aQuestion();
   const first = new CancelSource();
   const left = Promise.allSettled([ask(first)]);

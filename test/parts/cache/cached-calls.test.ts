@@ -91,7 +91,7 @@ it('the second of two equal calls is not made: an attempt of its own kind, free,
   ]);
 });
 
-it('equal calls under way at once are one call, in this process and in others', async () => {
+it('equal calls in parallel are one call, in this process and in others', async () => {
   const runs = await Promise.all(Array.from({ length: 6 }, () => aCachedRun()));
   const processes = [aWorker(), aWorker()];
   let release = (): void => undefined;
@@ -136,7 +136,7 @@ describe('a leader that comes to nothing', () => {
     expect(await db('cached_result').where({ capability: `paid${count}` })).toEqual([]);
   });
 
-  it('has gone with its process: whoever waits goes on when its lease has ended', async () => {
+  it('has gone with its process: a waiting call continues when its lease has ended', async () => {
     const [first, second] = [await aCachedRun(), await aCachedRun()];
     let isLost = false;
     instance.handle = (exec, response) => (isLost ? echo(exec, response) : undefined);
@@ -360,7 +360,7 @@ it('a step that insists on tags takes no result of an instance that another step
   expect([eu.execs.length, us.execs.length]).toEqual([1, 1]);
 });
 
-it('what an instance of another project has answered is not kept where tags are insisted upon, and is else', async () => {
+it('an answer of an instance of another project is kept only where no tags are required', async () => {
   const name = 'foreign';
   const foreign = await world.register({ name, deterministic: true, tags: ['eu'] });
   const { project_id } = await aProject(db);
@@ -404,7 +404,7 @@ it('a cached step asks the database for its key and takes its result, without ch
   expect(asked).toHaveLength(2);
 });
 
-it('a step without cache asks the database for nothing more', async () => {
+it('a step without cache makes no further statement', async () => {
   const run = await aRun(db, stepsOf([{ id: 'a', capability: `paid${count}` }], {}));
   const asked: string[] = [];
   const note = ({ sql }: { readonly sql: string }): void => void asked.push(sql);

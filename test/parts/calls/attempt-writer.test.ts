@@ -33,7 +33,7 @@ function turn(): Promise<void> {
 }
 
 describe('a batch writer', () => {
-  test('sends together what came in one turn, and what came while a statement was under way', async () => {
+  test('sends together the items of one turn, and those that came while a statement was running', async () => {
     const { writer, sent, answer } = aWriter();
     const first = [writer.push(1), writer.push(2)];
     await turn();
@@ -59,7 +59,7 @@ describe('a batch writer', () => {
     expect(await Promise.all(all)).toEqual([10, 20, 30]);
   });
 
-  test('takes a patient item along, in order, and sends it alone when nobody comes', async () => {
+  test('takes a patient item along, in order, and sends it alone when no other comes', async () => {
     const { writer, sent, answer } = aWriter({ patienceMs: 5 });
     void writer.push(1, true);
     await turn();
@@ -87,7 +87,7 @@ describe('a batch writer', () => {
     await expect(bad).rejects.toThrow('this one');
   });
 
-  test('fails a whole batch when the way to the database is at fault, and goes on with the next', async () => {
+  test('fails a whole batch when the way to the database is at fault, and continues with the next', async () => {
     const { writer, sent, answer } = aWriter();
     const lost = [writer.push(1), writer.push(2)].map((one) => one.catch((error: Error) => error.message));
     await turn();

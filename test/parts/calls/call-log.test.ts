@@ -46,7 +46,7 @@ const logging: Handler = async (exec, response) => {
   response.end(`${aLine('slow disk', 'warn')}${JSON.stringify({ ok: true, output: exec.input })}\n`);
 };
 
-test('stand in the log with step, attempt, instance and level, and the answer is as ever', async () => {
+test('are in the log with step, attempt, instance and level, and the answer is as ever', async () => {
   instance.handle = logging;
   const run = await aRun(world.db, { project_id: world.projectId() });
   const end = await world.newWorker().execute(run, 'a');
@@ -60,7 +60,7 @@ test('stand in the log with step, attempt, instance and level, and the answer is
   ]);
 });
 
-test('of a call that is lost stay, and the next attempt has its own', async () => {
+test('of a call without a known outcome stay, and the next attempt has its own', async () => {
   let calls = 0;
   instance.handle = (exec, response) => {
     calls += 1;
@@ -121,7 +121,7 @@ test('of a run that is gone are left out, and take no others with them', async (
   expect(rows).toEqual([{ is_old: true }]);
 });
 
-test('that cannot be stored are tried again, and given up when the process ends', async () => {
+test('that cannot be stored are retried, and given up when the process ends', async () => {
   const { run_id } = await aRun(world.db);
   let failures = 0;
   const warned: string[] = [];

@@ -19,7 +19,7 @@ function someTrials(vet: (id: string) => Promise<VetVerdict>) {
   return { trials, reopened };
 }
 
-test('an instance that nobody wants does not keep others from their trial', async () => {
+test('an instance without callers does not keep others from their trial', async () => {
   const { trials } = someTrials(async () => 'usable');
   const fleet = [halfOpen('dear'), halfOpen('free')];
   expect([...trials.findDue(fleet, nowMs)]).toEqual([]);

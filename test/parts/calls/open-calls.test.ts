@@ -17,7 +17,7 @@ test('a call is cancelled when its caller leaves, also one that left before', as
   expect([await under, await open.run(caller.signal, untilStopped)]).toEqual(['cancelled', 'cancelled']);
 });
 
-test('closing abandons what is under way and what still comes, and waits until it has ended', async () => {
+test('closing abandons running and arriving calls, and waits until they have ended', async () => {
   const open = createOpenCalls();
   const ended: unknown[] = [];
   const work = async (signal: CancelSignal) => void ended.push(await untilStopped(signal));

@@ -177,7 +177,7 @@ test('a process that ends has recorded every call, and holds no slot', async () 
   expect(await leasedSlots(stage)).toBe(0);
 });
 
-test('a slot that another router waits for is given back, while calls go on', async () => {
+test('a slot that another router waits for is given back, while calls continue', async () => {
   const stage = await openStage(8);
   const other = await startRouter();
   let isOver = false;
@@ -197,7 +197,7 @@ test('a slot that another router waits for is given back, while calls go on', as
   await traffic;
 });
 
-test('a call whose slot is lost is aborted, and its caller is told', async () => {
+test('a call whose slot is lost is aborted, and its caller receives the reason', async () => {
   const stage = await openStage(8);
   await lease(stage);
   const { instance, router, row, capability } = stage;

@@ -162,7 +162,7 @@ describe('before a run', () => {
   const check = (definition: PipelineDefinition) =>
     checkForRun(ctx, projectId, { definition, digest: digestDefinition(definition) });
 
-  test('what nobody offers is an error, unless the step waits for it', async () => {
+  test('a capability that is not offered is an error, unless the step waits for it', async () => {
     await register('scale', {});
     const step = { id: 'a', capability: 'scael' };
     await expect(check(aDefinition([step]))).rejects.toMatchObject({
@@ -182,7 +182,7 @@ describe('before a run', () => {
     });
   });
 
-  test('the specs that it was checked against are told, those of the versions that the steps want', async () => {
+  test('the checked specs are returned, those of the versions that the steps want', async () => {
     await register('cut', { version: '1.0.0', output: closed({ old: { type: 'string' } }) });
     const digest = await register('cut', { version: '2.0.0', output: closed({ path: { type: 'string' } }) });
     const definition = (field: string) =>
@@ -213,7 +213,7 @@ describe('before a run', () => {
   });
 });
 
-test('literals are judged by the whole schema, with whatever stands in the holes', async () => {
+test('literals are judged by the whole schema, with any value in the holes', async () => {
   await register('fade', {
     input: {
       type: 'object',

@@ -20,7 +20,7 @@ async function countReads(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe('the context of a run', () => {
-  it('is read once, and again for whoever knows of another ceiling, once for all', async () => {
+  it('is read once, and again for a caller that knows another ceiling, once for all', async () => {
     const { run_id } = await aRun(db, { budget_ceiling_usd: 1 });
     const contexts = createRunContexts(db);
     const open = (version?: number) => contexts.open(run_id, version);
@@ -77,7 +77,7 @@ describe('the context of a run', () => {
     expect(await attemptOf(asks('{{ run.id }}'))).toBe(1);
   });
 
-  it('says what it was checked against and how deep it is', async () => {
+  it('has the specs of its check and its depth', async () => {
     const specs = { concat: 'sha256:abc' };
     const { run_id } = await aRun(db, { depth: 3, specs });
     expect(await createRunContexts(db).open(run_id)).toMatchObject({ depth: 3, specs, budget_version: 0 });

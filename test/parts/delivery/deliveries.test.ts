@@ -7,7 +7,7 @@ import {
 } from '../../../src/parts/delivery/deliveries.ts';
 import { aDeliveryCtx } from '../../support/delivery.ts';
 
-test('what waits while nothing gets through is bounded, and is told by its id alone where the line is long', async () => {
+test('waiting messages are bounded while none is delivered, and are delivered by id alone when the line is long', async () => {
   let letThrough = (): void => undefined;
   const open = new Promise<void>((resolve) => {
     letThrough = resolve;

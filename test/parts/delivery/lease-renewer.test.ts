@@ -34,7 +34,7 @@ function pass(ms: number): Promise<unknown> {
   return vi.advanceTimersByTimeAsync(ms);
 }
 
-it('renews all that is held once in each interval, for as long as it is held', async () => {
+it('renews every held lease once in each interval, for as long as it is held', async () => {
   const end = renewer.hold('a', () => undefined);
   renewer.hold('b', () => undefined);
   await pass(2 * intervalMs);
@@ -48,7 +48,7 @@ it('asks nothing while nothing is held', async () => {
   expect(renewals).toEqual([]);
 });
 
-it('tells once who has lost what it held', async () => {
+it('reports once each holder that has lost its lease', async () => {
   const lost: string[] = [];
   for (const hold of ['a', 'b']) renewer.hold(hold, () => lost.push(hold));
   renew = () => Promise.resolve(new Set(['b']));
@@ -60,15 +60,18 @@ it('tells once who has lost what it held', async () => {
 it.each([
   ['fails', () => Promise.reject(new Error('no database')), 0],
   ['hangs', () => new Promise<never>(() => undefined), intervalMs],
-])('tries again soon when a renewal %s, and nobody has lost anything by that', async (_, broken, lateMs) => {
-  const lost: string[] = [];
-  renewer.hold('a', () => lost.push('a'));
-  renew = broken;
-  await pass(intervalMs + lateMs);
-  renew = (held) => Promise.resolve(new Set(held));
-  await pass(retryMs);
-  expect(renewals).toHaveLength(2);
-  await pass(intervalMs);
-  expect(renewals).toHaveLength(3);
-  expect(lost).toEqual([]);
-});
+])(
+  'tries again soon when a renewal %s, and no holder has lost its lease by that',
+  async (_, broken, lateMs) => {
+    const lost: string[] = [];
+    renewer.hold('a', () => lost.push('a'));
+    renew = broken;
+    await pass(intervalMs + lateMs);
+    renew = (held) => Promise.resolve(new Set(held));
+    await pass(retryMs);
+    expect(renewals).toHaveLength(2);
+    await pass(intervalMs);
+    expect(renewals).toHaveLength(3);
+    expect(lost).toEqual([]);
+  },
+);

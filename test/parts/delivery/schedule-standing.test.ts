@@ -25,7 +25,7 @@ function temporal() {
 const settle = () => new Promise(setImmediate);
 const active: TemporalStanding = { paused: null };
 
-test('asks about eight at once, whoever lists, and about each once for all', async () => {
+test('asks about eight at once, for any number of lists, and about each once for all', async () => {
   const { asked, answers, ...schedules } = temporal();
   const standing = createAskStanding(schedules, { now: () => 0 });
   const rows = Array.from({ length: 20 }, (_, n) => aRow(n));
@@ -56,7 +56,7 @@ test('keeps an answer for some seconds; a changed schedule is asked about', asyn
   expect(asked).toHaveLength(3);
 });
 
-test('what Temporal does not know, or does not answer, is asked about again; who waits too long is told', async () => {
+test('a schedule without an answer of Temporal is asked about again; a caller that waits too long receives an error', async () => {
   let now = 0;
   let answer = (): Promise<null> => Promise.resolve(null);
   const standing = createAskStanding({ standing: () => answer() }, { now: () => now });

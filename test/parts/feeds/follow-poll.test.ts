@@ -71,7 +71,7 @@ test('rounds do not overlap, and one that fails is not the last', async () => {
   expect(seen).toEqual({ rounds: 2, errors: 1 });
 });
 
-test('nobody follows: no round, until somebody does', async () => {
+test('without a follower there is no round, until one comes', async () => {
   let isFollowed = true;
   let rests = 0;
   const { poll, timing, seen } = start({
@@ -92,7 +92,7 @@ test('nobody follows: no round, until somebody does', async () => {
   expect(seen.rounds).toBe(2);
 });
 
-test('once stopped it does nothing more, also when a round is under way', async () => {
+test('once stopped it does nothing more, also when a round is running', async () => {
   const ends: ((isNews: boolean) => void)[] = [];
   const { poll, timing } = start({ poll: () => new Promise((resolve) => ends.push(resolve)) });
   poll.quicken();

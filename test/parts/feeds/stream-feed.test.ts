@@ -48,7 +48,7 @@ async function look() {
   return { run, timing, feed, watcher, rounds, start, goOn, read };
 }
 
-test('events come in quick rounds, how things stand in some of them, and nothing is told twice or missed', async () => {
+test('events come in quick rounds, states in some of them, and each event once', async () => {
   const { run, rounds, start, goOn, timing, feed, read } = await look();
   const { reviews } = read;
   let written = 0;
@@ -75,7 +75,7 @@ test('events come in quick rounds, how things stand in some of them, and nothing
   feed.close();
 });
 
-test('where nothing happens, how things stand is read four times a second, and after the last has gone nothing', async () => {
+test('without events, the states are read four times a second, and not at all after the last follower', async () => {
   const { timing, goOn, feed, watcher, read } = await look();
   while (timing.now() < 5_000) await goOn();
   const before = { ...read };

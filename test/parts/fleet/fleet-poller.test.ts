@@ -199,7 +199,7 @@ describe('polling', () => {
     );
   });
 
-  it('goes on with what is known when the database does not answer', async () => {
+  it('continues with the known instances when the database does not answer', async () => {
     await insertInstance('lasting');
     const own = connectDatabase(url, 1);
     const fleet = createFleetPoller({ db: own, intervalMs: 10, logger: silentLogger });
@@ -249,7 +249,7 @@ describe('held calls', () => {
     expect(held(fleet, 'refused')).toBe(1);
   });
 
-  it('keeps a claim that was made while a poll was under way', async () => {
+  it('keeps a claim that was made during a poll', async () => {
     const instance_id = await insertInstance('overtaken');
     const fleet = aPoller();
     await fleet.refresh();
@@ -294,7 +294,7 @@ describe('waitForRelease', () => {
     expect(await another).toBe(true);
   });
 
-  it('wakes though the slot was taken and released again between two polls', async () => {
+  it('wakes though the slot was used and released again between two polls', async () => {
     const instance_id = await insertInstance('blinking', { max_concurrency: 1 });
     const fleet = aPoller();
     await fleet.refresh();
@@ -305,7 +305,7 @@ describe('waitForRelease', () => {
     expect(await waiting).toBe(true);
   });
 
-  it('ends without a release when the time is over or nobody wants it any more', async () => {
+  it('ends without a release when the time is over or the waiter has left', async () => {
     const fleet = aPoller();
     const abort = new AbortController();
     const waiting = fleet.waitForRelease('nothing', 10_000, abort.signal);

@@ -201,7 +201,7 @@ describe('vetting', () => {
     expect(verdicts.sort()).toEqual(['quarantined', 'usable']);
   });
 
-  it('says unreachable, and suspects an instance that does not listen', async () => {
+  it('returns unreachable, and suspects an instance that does not listen', async () => {
     const instance = await bench.start();
     await instance.die();
     await bench.registry.register(project, instance.registration());

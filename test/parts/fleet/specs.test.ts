@@ -50,7 +50,7 @@ describe('a compiled schema', () => {
     ]);
   });
 
-  it('says at most twenty things about a long list', () => {
+  it('lists at most twenty faults of a long list', () => {
     const value = Array.from({ length: 10_000 }, (_, at) => at);
     expect(errorsOf({ items: { type: 'string' } }, value)).toHaveLength(20);
   });
@@ -75,7 +75,7 @@ describe('a compiled schema', () => {
     expect(errorsOf(schema, { a: 'y', b: 'x', c: 'a b/1' })).toHaveLength(3);
   });
 
-  it('reads draft-07 where $schema says so, and 2020-12 elsewhere', () => {
+  it('reads draft-07 where $schema names it, and 2020-12 elsewhere', () => {
     const tuple = { items: [{ type: 'string' }, { type: 'number' }], additionalItems: false };
     const draft7 = { $schema: 'http://json-schema.org/draft-07/schema#', ...tuple };
     expect(errorsOf(draft7, ['a', 1])).toEqual([]);

@@ -99,7 +99,7 @@ async function letAnnouncementsAge(): Promise<void> {
 const large = 20_000_000;
 
 describe('an upload that is completed', () => {
-  it('deletes nothing that it has not made: what stands there came otherwise', async () => {
+  it('deletes no file that it has not written: the existing one came otherwise', async () => {
     const { service, library, store } = media({});
     const path = aPlace('clip.mp4');
     await library.put(path, bodyOf('good'), given);
@@ -129,7 +129,7 @@ describe('an upload that is completed', () => {
     expect(await library.delete(path)).toBe(true);
   });
 
-  it('is answered again after a lost answer, as long as its file stands there', async () => {
+  it('is answered again after a lost answer, as long as its file exists', async () => {
     const path = aPlace('clip.mp4');
     let completed = 0;
     const { service, library, store } = media({
@@ -148,7 +148,7 @@ describe('an upload that is completed', () => {
     expect([await read(store, path), completed]).toEqual(['newer', 1]);
   });
 
-  it('is deleted when it is another file, also by a request after one whose process was killed', async () => {
+  it('is deleted when it is another file, also by a request after a killed process', async () => {
     const path = aPlace('clip.mp4');
     let isKilled = true;
     const { service, store } = media({
@@ -175,7 +175,7 @@ describe('an upload that is completed', () => {
 });
 
 describe('an upload whose file has come', () => {
-  it('is answered again without being written, and only as long as its file stands there', async () => {
+  it('is answered again without being written, and only as long as its file exists', async () => {
     const { service, store } = media({});
     const path = aPlace('clip.mp4');
     const token = tokenOf(await service.announce(project_id, path, announced('good')));
@@ -228,7 +228,7 @@ describe('what was announced counts', () => {
     await library.put(aPlace('b'), bodyOf('x'.repeat(5)), given);
   });
 
-  it('as a file when it came to a bucket and nobody has looked at it in a day', async () => {
+  it('as a file when it came to a bucket and was not read for a day', async () => {
     const { service, library, store } = media({ bytesPerProject: 20, direct: completesNothing });
     await service.announce(project_id, aPlace('a'), announced('x'.repeat(15)));
     await service.announce(project_id, aPlace('never'), announced('y'));

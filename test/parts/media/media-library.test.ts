@@ -70,7 +70,7 @@ function rowsOf(job_id: string) {
 }
 
 describe('what is known of a file', () => {
-  it('is kept when it is stored, and nobody reads it for that', async () => {
+  it('is kept when it is stored, and the file is not read for that', async () => {
     const library = aLibrary();
     const path = { job_id: await aJob(), file: 'a.txt' };
     await library.put(path, bodyOf('hello'), given);

@@ -71,7 +71,7 @@ async function liveKeysOf(identity: Identity): Promise<readonly string[]> {
   return rows.map(({ scopes }) => scopes.join());
 }
 
-describe('who was an admin until just now', () => {
+describe('a person who was an admin until recently', () => {
   test.each([['editors'], []])(
     'makes no key by what a process still believes, now in %s',
     async (...groups) => {
@@ -120,7 +120,7 @@ describe('who loses groups', () => {
     ]);
   });
 
-  test('is told so once, and comes back with a group, without the keys from before', async () => {
+  test('is recorded once, and comes back with a group, without the keys from before', async () => {
     const person = aPerson();
     await makeKey(await aCaller(person), 'run:read');
     await signIn({ ...person, groups: [] });

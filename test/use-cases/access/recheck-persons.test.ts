@@ -118,7 +118,7 @@ describe('a refusal', () => {
     ['the provider is busy', '/token', { status: 429 }],
     ['a scope is missing', '/userinfo', challenge(403, 'insufficient_scope')],
     ['it has a fault', '/userinfo', { status: 500 }],
-  ])('that is not of the person ends nobody’s: %s', async (_, place, answer) => {
+  ])('without proof against the person ends no session: %s', async (_, place, answer) => {
     provider.answers.set(place, () => answer);
     await look();
     expect(await checkedAt()).toBeDefined();

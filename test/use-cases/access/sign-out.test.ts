@@ -74,7 +74,7 @@ test('a token is used up by the sessions that it ends, not by a database that fa
 test.each([
   ['503', { status: 503 }],
   ['no keys', { body: 'none' }],
-])('while the provider’s keys cannot be read (%s), nobody says that a token is wrong', async (_, answer) => {
+])('while the provider’s keys cannot be read (%s), no token is refused as wrong', async (_, answer) => {
   const token = await aToken();
   provider.answers.set('/jwks', () => answer);
   await expect(takeLogout({ db }, signIn, token)).rejects.toMatchObject({ code: 'unavailable' });
@@ -82,7 +82,7 @@ test.each([
   expect(await takeLogout({ db }, signIn, token)).toBe(true);
 });
 
-test('a token that somebody else has signed ends nobody', async () => {
+test('a token that a stranger has signed ends no session', async () => {
   const { privateKey } = await generateKeyPair('RS256');
   expect(await takeLogout({ db }, signIn, await aToken(privateKey))).toBe(false);
   expect(await db('session')).toHaveLength(1);

@@ -34,7 +34,7 @@ test('a part after a pause goes at once', async () => {
   expect(sent).toEqual(['a', 'b']);
 });
 
-test('an end takes along what waits', async () => {
+test('an end takes the waiting events along', async () => {
   const { write, flush, sent } = open();
   write(['a']);
   await vi.advanceTimersByTimeAsync(0);
@@ -46,7 +46,7 @@ test('an end takes along what waits', async () => {
   expect(sent).toEqual(['a', 'bend']);
 });
 
-test('nothing goes on for a client that has left', async () => {
+test('no work continues for a client that has left', async () => {
   const { write, events, sent } = open();
   write(['a']);
   await vi.advanceTimersByTimeAsync(0);

@@ -131,7 +131,7 @@ test('no row of any table names the project, its texts or its keys; others and s
   expect(await beginErasure({ db }, operator([other.project_id]), project_id)).toEqual(shown);
 });
 
-test('from the first moment it takes no new work, whatever is trusted, and nobody makes a key for it', async () => {
+test('from the first moment it refuses new work, of trusted keys too, and new keys', async () => {
   const { project_id } = await aProject(db);
   await beginErasure({ db }, operator([kept.project_id]), project_id);
   await expect(aRun(db, { project_id })).rejects.toMatchObject({ code: 'CAP01' });
@@ -156,7 +156,7 @@ test('work that is being written is waited for, and then erased', async () => {
   expect(await db('run').where({ run_id })).toEqual([]);
 });
 
-test('one that dies anywhere goes on, and ends as if it had not', async () => {
+test('an erasure that dies anywhere continues, and ends as if it had not', async () => {
   const other = await aProject(db);
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(12), { minLength: 1, maxLength: 4 }), async (deaths) => {
@@ -188,7 +188,7 @@ test('one that dies anywhere goes on, and ends as if it had not', async () => {
   );
 });
 
-test('what Temporal still deletes, and what was called lately, is waited for', async () => {
+test('histories that Temporal still deletes, and recent calls, are waited for', async () => {
   const { project_id, run } = await aFullProject({ db, media, mark: nextMark() }, kept.project_id);
   await beginErasure({ db }, operator([kept.project_id]), project_id);
   const slow = eraser({ workflows: fakeWorkflows({ erase: async () => false }) });
@@ -258,7 +258,7 @@ test('a call that was written behind the place that was looked at is found befor
   expect(await tablesNaming(db, project_id)).toEqual([]);
 });
 
-test('a schedule that is being told to Temporal is waited for, and told to nobody again', async () => {
+test('a schedule on its way to Temporal is waited for, and not sent again', async () => {
   const project_id = await erasing();
   const row = {
     schedule_id: newId('schedule'),
@@ -353,7 +353,7 @@ test('a key that was made beside the beginning, for several projects, keeps the 
   });
 });
 
-test('whoever submits an equal definition as it goes is told to ask again', async () => {
+test('a caller that submits an equal definition during the deletion receives unavailable', async () => {
   const [going, other] = [await aProject(db), await aProject(db)];
   const definition = { pipeline: 'equal', description: nextMark() };
   const { digest } = await aRun(db, { project_id: going.project_id, definition });

@@ -79,7 +79,7 @@ test('advice that suggests no level leads back to level 0', async () => {
   expect(payload.escalation_advice).toMatchObject([{ suggested_executor_level: 0 }, {}]);
 });
 
-test('a result that does not match its schema is a failure that the advisor hears of', async () => {
+test('a result that does not match its schema is a failure that the advisor receives', async () => {
   world.answer(({ kind, data }) => {
     if (kind === 'advise') return advice;
     return { result: (data.advice as unknown[]).length === 0 ? 'seven' : 7 };
@@ -115,7 +115,7 @@ test('a skill without a template is shown to the next executor before anybody is
   expect(uses).toEqual([{ level: 1, outcome: 'success' }]);
 });
 
-test('whoever advises what: the ladder ends, and a person is asked', async () => {
+test('with any advice the ladder ends, and a review is opened', async () => {
   let said = 0;
   world.answer(({ kind }) => {
     said += 1;
@@ -163,7 +163,7 @@ test('out of time asks a person once; a cancel after that takes the question bac
   expect(await world.advance(gone)).toEqual(gone);
 });
 
-test('a job that brings its lists along goes on from them', async () => {
+test('a job that brings its lists along continues from them', async () => {
   world.answer(({ kind, data }) => {
     if (kind === 'advise') return advice;
     return { result: (data.advice as unknown[]).length < 2 ? 'seven' : 7, used_skills: [] };
@@ -192,7 +192,7 @@ test('a job that brings its lists along goes on from them', async () => {
   expect(JSON.stringify(asked?.data)).toContain('count them');
 });
 
-test('a job of more than a thousand keys is taken', async () => {
+test('a job of more than a thousand keys is accepted', async () => {
   const escalation_history = Array.from({ length: 400 }, (_, n) => ({
     level: 1,
     label: 'mine',

@@ -93,7 +93,7 @@ test('a correction that does not help is asked about again, three times at most'
   expect(payload.escalation_history.map(({ level }) => level)).toEqual([0, 5, 5, 5]);
 });
 
-test('skip, output and reject end the step as a person said', async () => {
+test('skip, output and reject complete the step as the person decided', async () => {
   const step = { optional: true, allow_output: true };
   const end = async (decision: ReviewDecision) => {
     const failed = await world.failStep({ project_id: project, input: { rate: 44_101 }, step });
@@ -137,7 +137,7 @@ test('a step that is delivered at most once asks a person before anything is run
   expect(await stepOf(run_id)).toMatchObject({ state: 'in_review' });
 });
 
-test('an overdue question is over although nobody has expired it, and one that is not due stays', async () => {
+test('an overdue question has expired even before maintenance closes it, and one that is not due stays', async () => {
   const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   const asked = await world.climb(place);
   const review_id = reviewOf(asked);
@@ -155,7 +155,7 @@ test('an overdue question is over although nobody has expired it, and one that i
   expect(audit).toEqual([{ action: 'review.expired', data: { version: 2, round: 1 } }]);
 });
 
-test('an overdue question is over too for whoever comes while maintenance is at it', async () => {
+test('an overdue question has expired for every reader while maintenance closes it', async () => {
   const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   const review_id = reviewOf(await world.climb(place));
   const { db } = world.api;

@@ -104,7 +104,7 @@ test('advice leads to a success, a success to a skill, and the same mistake need
   expect(skill).toMatchObject({ source: 'escalation-l2', success_count: 2, failure_count: 0 });
 });
 
-test('a person is told what the step itself failed of, and not that no model is there when models were asked', async () => {
+test('a person sees the failure of the step itself, and not a missing model when models were asked', async () => {
   world.answer(({ kind, model }) => (kind === 'advise' ? advice(`as ${model} says`) : worse(44_103)));
   const { place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   const end = await world.climb(place);
@@ -136,7 +136,7 @@ test.each([
   expect(new Set(attempts.map(({ request }) => request.priority))).toEqual(new Set(['interactive']));
 });
 
-test('a ladder of a paused run makes no transition and asks no model; after the resume it goes on', async () => {
+test('a ladder of a paused run makes no transition and asks no model; after the resume it continues', async () => {
   needsTheSecondAdvisor();
   const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   const { db } = world.api;
@@ -168,7 +168,7 @@ test('a pause within a transition stops it before its next call, and it is made 
   expect((await world.climb(last)).command).toMatchObject({ type: 'end', outcome: 'succeeded' });
 });
 
-test('a transition that is told again happens once: one skill, one charge, one line', async () => {
+test('a repeated transition happens once: one skill, one charge, one line', async () => {
   needsTheSecondAdvisor();
   const { run_id, place: opened } = await world.failStep({ project_id: project, input: { rate: 44_101 } });
   const { escalation_id } = opened;
@@ -279,7 +279,7 @@ async function aTemplate(rate: number, success_count: number): Promise<string> {
   return ((await created.json()) as SkillCreated).id;
 }
 
-test('level 0, repeated, begins with what it has run, sends no answered input again, and goes on', async () => {
+test('level 0, repeated, begins with the template that it has run, sends no answered input again, and continues', async () => {
   const [bad, late] = [await aTemplate(44_103, 20), await aTemplate(44_105, 10)];
   const { handle } = world.capability;
   world.capability.handle = (exec, response) => {
@@ -349,7 +349,7 @@ test('a worker that dies between its model call and the row repeats the correcti
   expect(await count('skill', { project_id: project })).toBe(1);
 });
 
-test('who waits goes on when the skill is there, although others that wait were there before', async () => {
+test('a waiting ladder continues when the skill exists, although others that wait began before it', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const fail = () => world.failStep({ project_id: project, input: { rate: 44_101 } });
   const [first, second, third] = [(await fail()).place, (await fail()).place, (await fail()).place];
@@ -360,7 +360,7 @@ test('who waits goes on when the skill is there, although others that wait were 
   expect(await world.advance(waiting)).toMatchObject({ command: { type: 'execute', level: 0 } });
 });
 
-test('who finds nobody to wait for looks for the skill again: the one who led may have ended meanwhile', async () => {
+test('a ladder that finds no leader looks for the skill again: the leader may have ended meanwhile', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const fail = () => world.failStep({ project_id: project, input: { rate: 44_101 } });
   const [first, second] = [(await fail()).place, (await fail()).place];
@@ -410,7 +410,7 @@ test('those that fail alike at once ask for one advice; all but one are repaired
   expect(levels).toEqual([...Array(alike - 1).fill(0), 1]);
 });
 
-test('those that fail alike go on waiting for one whose error has changed', async () => {
+test('ladders with the same failure keep waiting for one with a new error', async () => {
   world.answer(({ kind, data }) => {
     const heard = (data.advice as unknown[]).length;
     if (kind === 'advise') return advice(heard === 0 ? 'try a low rate' : 'make it even');
@@ -431,7 +431,7 @@ test('those that fail alike go on waiting for one whose error has changed', asyn
   expect(kinds).toEqual(['advise', 'correct', 'advise', 'correct']);
 });
 
-test('what a ladder may spend is spent at most; then a person is asked about money', async () => {
+test('a ladder spends at most its allowance; then a review about money is opened', async () => {
   world.answer(({ kind, data }) =>
     kind === 'advise' ? advice(`attempt ${(data.advice as unknown[]).length}`) : worse(44_103),
   );
@@ -505,7 +505,7 @@ async function ceilingOf(run_id: string): Promise<number> {
 
 const poor = { input: { rate: 44_101 }, budget_ceiling_usd: 0.005 };
 
-test("a ladder spends no more than its run's ceiling allows; who raises that lets it go on", async () => {
+test("a ladder spends no more than its run's ceiling allows; a higher ceiling lets it continue", async () => {
   needsTheSecondAdvisor();
   const step = { escalate: { max_usd: 0.5 } };
   const { run_id, place } = await world.failStep({ project_id: project, step, ...poor });
@@ -644,7 +644,7 @@ test.runIf(isLong)('texts that pretend to be instructions stay data', async () =
   expect(shown[1]?.data).toMatchObject({ input: { source: attack }, advice: [{ instructions: attack }] });
 });
 
-test('a correction that leads elsewhere is refused, told to the next advisor and never run', async () => {
+test('a correction that leads elsewhere is refused, reported to the next advisor and never run', async () => {
   const moved = { patch: [{ op: 'replace', path: '/output_path', value: 'media://job/other.mp4' }] };
   const from = world.provider.requests.length;
   const runs = world.capability.execs.length;

@@ -46,7 +46,7 @@ function codesOf({ findings }: Plan) {
 const once = { retry: { max: 0 } };
 
 describe('a plan', () => {
-  it('says what the router would choose, what it costs and how long it takes', async () => {
+  it('lists the choice of the router, its cost and its duration', async () => {
     const seen = await plan([
       call('a', 'free'),
       call('b', 'paid', { depends_on: ['a'] }),
@@ -147,7 +147,7 @@ describe('what happens', () => {
     expect(happens(await plan(branches))).toMatchObject({ known: 'unknown', after: 'unknown' });
   });
 
-  it('is told with what would fail for certain', async () => {
+  it('lists failures that are certain', async () => {
     const steps = [
       call('a', 'free', { when: 'job.nothing' }),
       call('b', 'free', { input: { x: '{{ job.no }}' } }),
@@ -176,11 +176,11 @@ describe('the input of a step', () => {
     expect(refused.findings[0]?.message).toContain('/clip must be string');
   });
 
-  it('that is not known is not', async () => {
+  it('that is unknown is not', async () => {
     expect(await plan(steps)).toMatchObject({ findings: [], steps: [{ chosen: expect.any(String) }] });
   });
 
-  it('that the checks of the definition refuse is told once', async () => {
+  it('that the checks of the definition refuse is listed once', async () => {
     const { findings } = await plan([call('a', 'strict', { input: { clip: 7 } })]);
     expect(findings).toMatchObject([{ severity: 'error', pointer: '/steps/0/input/clip' }]);
   });
@@ -227,7 +227,7 @@ describe('the time of a run', () => {
     expect((await plan([runs], list(30))).duration_ms).toBe(30_000);
   });
 
-  it('is that of one item where the number is not known, and says so', async () => {
+  it('is that of one item where the number is unknown, with a finding', async () => {
     const step = call('a', 'gpu', { for_each: { items: '{{ steps.list.output.shots }}' } });
     const seen = await plan([call('list', 'free'), step]);
     expect([seen.duration_ms, seen.findings.find(({ code }) => code === 'items_unknown')?.message]).toEqual([
@@ -278,7 +278,7 @@ describe('items', () => {
     });
   });
 
-  it('whose number is not known are planned as one, and no ceiling is promised', async () => {
+  it('whose number is unknown are planned as one, and no ceiling is promised', async () => {
     const steps = [call('list', 'free'), each('{{ steps.list.output.clips }}')];
     const seen = await plan(steps, { ceiling: 100 });
     expect(stepOf(seen, 'a')).toMatchObject({
@@ -294,7 +294,7 @@ describe('items', () => {
     expect((await plan([call('list', 'free'), free], { ceiling: 0 })).within_ceiling).toBe(true);
   });
 
-  it('that an instance would refuse are told once for all that are like it', async () => {
+  it('that an instance would refuse are listed once for all similar ones', async () => {
     const step = call('a', 'strict', {
       for_each: { items: '{{ job.clips }}' },
       input: { clip: '{{ item }}' },
@@ -308,7 +308,7 @@ describe('items', () => {
     ]);
   });
 
-  it('that are no list, or too many, are told', async () => {
+  it('that are no list, or too many, are findings', async () => {
     const seen = async (clips: unknown) =>
       codesOf(await plan([each('{{ job.clips }}')], { job: { clips } as never }));
     expect(await seen('x')).toContain('error expression_unresolved');
@@ -317,7 +317,7 @@ describe('items', () => {
 });
 
 describe('other steps', () => {
-  it('take their time and ask nobody', async () => {
+  it('take their time and open no review', async () => {
     const steps: StepDefinition[] = [
       { id: 'pause', wait: '30s' },
       { id: 'ask', review: { title: 'Good?' }, depends_on: ['pause'] },
@@ -398,7 +398,7 @@ describe('who is not there', () => {
 });
 
 describe('money', () => {
-  it('of calls whose instance says what they cost is nothing at least, and likely what they cost so far', async () => {
+  it('of calls with reported costs is nothing at least, and likely their mean so far', async () => {
     const reported = { cost_type: 'per_call', rate_usd: 0.1, settle: 'reported' } as const;
     await planner.get().add('tokens', { ...reported, mean_cost_usd: 0.002 });
     await planner.get().add('tokens-new', reported);
@@ -437,7 +437,7 @@ describe('money', () => {
     expect(codesOf(await plan(many))).toEqual(['warning budget_low']);
   });
 
-  it('that is not enough for a call is told by the step', async () => {
+  it('that is not enough for a call is a finding of the step', async () => {
     const seen = await plan([call('a', 'paid', { budget_ceiling_usd: 0.1 })]);
     expect(seen.findings).toMatchObject([
       { severity: 'error', code: 'ceiling_too_low', pointer: '/steps/0' },

@@ -32,7 +32,7 @@ async function words(drafts: readonly Draft[]): Promise<string[]> {
 }
 
 describe('a rehearsal', () => {
-  it('skips what follows a condition that is false, as a run does', async () => {
+  it('skips the followers of a condition that is false, as a run does', async () => {
     const drafts: Draft[] = [
       {},
       { after: [0], condition: 'fails' },
@@ -43,7 +43,7 @@ describe('a rehearsal', () => {
     expect(await words(drafts)).toEqual(['sure', 'no', 'no', 'sure', 'sure']);
   });
 
-  it('is not sure of what follows a condition that is not known', async () => {
+  it('is not sure of the followers of an unknown condition', async () => {
     const drafts: Draft[] = [
       { condition: 'unknown' },
       { after: [0] },
@@ -53,7 +53,7 @@ describe('a rehearsal', () => {
     expect(await words(drafts)).toEqual(['usual', 'usual', 'usual', 'sure']);
   });
 
-  it('counts what handles a failure only where a failure lets the run go on', async () => {
+  it('counts the handlers of a failure only where the run continues after one', async () => {
     const drafts: Draft[] = [
       { continues: true },
       {},

@@ -101,7 +101,7 @@ test('sessions and links of the backup end; keys that an audit log names as revo
   await expect(readKeyActs(['{"msg":"listening"}'])).rejects.toMatchObject({ code: 'request_invalid' });
 });
 
-test('runs that have ended in Temporal alone are named and left; with restart-all they start anew', async () => {
+test('runs that have ended in Temporal alone are named and left; with restart-all they start again', async () => {
   const [forgotten, running, ended] = [await aStartedRun(), await aStartedRun(), await aStartedRun()];
   await claimAttempt(db, aClaim(running, await anInstance(db)));
   await someDelivered(db, { runs: 0, ladders: 2, schedules: 1 });
@@ -180,7 +180,7 @@ test('a run that had not been started here and has ended in Temporal is named; r
   expect(erased.sort()).toEqual([ended, unknown, open].map(({ run_id }) => run_id).sort());
 });
 
-test('what was under way is told before anything is changed, whatever happens then', async () => {
+test('interrupted calls are reported before anything is changed, whatever happens then', async () => {
   const { run_id } = await anExpiredCall();
   const away = aRecovery({ isForgotten: () => Promise.reject(new Error('Temporal is away')) });
   const untold = recover(away.ctx, {
@@ -196,7 +196,7 @@ test('what was under way is told before anything is changed, whatever happens th
   expect(away.found).toMatchObject([{ open_calls: 1, interrupted_calls: [{ run_id, step_id: 'a' }] }]);
 });
 
-test('of more calls than are named it says how many there were', async () => {
+test('of more calls than are named it counts the rest', async () => {
   await anExpiredCall();
   await db.raw(
     `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', a.attempt_id || n, 'key', a.key || n))).*
@@ -229,7 +229,7 @@ test('deletions that take minutes are waited for together, and one that does not
   expect(row.start_delivered_at).not.toBeNull();
 });
 
-test('search attributes that may not be registered keep no run from going on', async () => {
+test('search attributes that may not be registered prevent no run from continuing', async () => {
   const forgotten = await aStartedRun();
   const registerSearchAttributes = () => Promise.reject(new Error('not with this key'));
   const { run, started } = aRecovery({ isForgotten: async () => true }, { registerSearchAttributes });

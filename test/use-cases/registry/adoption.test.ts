@@ -61,7 +61,7 @@ describe('a heartbeat of an unknown instance', () => {
       /\/spec: HTTP 404/,
     ],
     ['a free price with a rate', { cost_model: { type: 'free', rate_usd: 1 } }, () => undefined, /rate_usd/],
-  ])('with %s answers 404 and says why', async (_, changes, spoil, reason) => {
+  ])('with %s answers 404 with the reason', async (_, changes, spoil, reason) => {
     const instance = await bench.start(aSpec({ name: 'asked', ...changes }));
     spoil(instance);
     const refused = bench.registry.heartbeat(project, 'asked', { endpoint: instance.url });

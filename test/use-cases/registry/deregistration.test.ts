@@ -52,7 +52,7 @@ describe('a deregistration', () => {
     expect(await leave(instance)).toEqual(executed);
   });
 
-  it('is executed when nobody answers any more, or somebody else does', async () => {
+  it('is executed when the address is silent, or belongs to another instance', async () => {
     const dead = await registerTwice();
     await dead.die();
     expect(await leave(dead)).toEqual(executed);

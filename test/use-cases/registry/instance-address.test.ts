@@ -21,7 +21,7 @@ describe('normaliseEndpoint', () => {
     ['http://a.LOCALHOST', production, 'a.localhost is a loopback address'],
     ['http://127.0.0.1:7400', own, "Capstan's own"],
     ['http://Capstan.internal:7400', own, "Capstan's own"],
-  ])('refuses %s at once and says what was seen', (endpoint, options, reason) => {
+  ])('refuses %s at once and shows the value', (endpoint, options, reason) => {
     const ctx = { policy: aPolicy(options) };
     expect(() => normaliseEndpoint(ctx, endpoint)).toThrow(reason);
     expect(() => normaliseEndpoint(ctx, endpoint)).toThrow(/^endpoint is not allowed/);

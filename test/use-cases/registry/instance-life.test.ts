@@ -110,7 +110,7 @@ describe('a new process', () => {
     return registered;
   };
 
-  it('is told by a falling uptime, and has nothing of the old one’s breaker and speed', async () => {
+  it('is recognised by a falling uptime, and has nothing of the old one’s breaker and speed', async () => {
     const { instance, id } = await registerExperienced('restarted');
     sayHealth(instance, 'restarted', { uptime_ms: 60_000 });
     await bench.registry.vet(id);
@@ -120,7 +120,7 @@ describe('a new process', () => {
     expect(await bench.read(instance.url)).toMatchObject({ ...nothing, uptime_ms: 59_000 });
   });
 
-  it('is told after a registration also by an uptime shorter than the time since the last reading', async () => {
+  it('is recognised after a registration also by an uptime shorter than the time since the last reading', async () => {
     const { instance, id } = await registerExperienced('registered.anew');
     sayHealth(instance, 'registered.anew', { uptime_ms: 55_000 });
     await bench.age(instance.url, 3_600);

@@ -106,7 +106,7 @@ it('60 % that send no heartbeats but answer are not removed', async () => {
   }
 });
 
-it('60 % that die are out within 90 s, and nobody else is', async () => {
+it('60 % that die are out within 90 s, and no other is', async () => {
   await bench.db.raw(
     `update instance set health_url = replace(health_url, ?, ?) where substr(instance_id, 5)::int <= ${affected}`,
     [living, dead],

@@ -48,7 +48,7 @@ describe('a name of a capability', () => {
     expect(await bench.read(second.url)).toMatchObject({ state: 'up', shared_with: [] });
   });
 
-  it('is shared by others when an operator says so', async () => {
+  it('is shared with others when an operator decides it', async () => {
     const [first, second] = [
       await bench.start(aSpec({ name: 'shared' })),
       await bench.start(aSpec({ name: 'shared' })),
@@ -60,7 +60,7 @@ describe('a name of a capability', () => {
     expect(instances.map(({ owner_project }) => owner_project)).toEqual([project, otherProject]);
   });
 
-  it('is taken from a squatter with the address, and its owner registers as if nobody had', async () => {
+  it('moves from a squatter with the address, and its owner registers as if the squatter had not', async () => {
     const victim = await bench.start(aSpec({ name: 'squat', input: schema('clip') }));
     const squatter = await bench.start(aSpec({ name: 'squat', input: schema('other') }));
     await bench.registry.register(otherProject, { ...squatter.registration(), shared_with: 'all' });
@@ -106,7 +106,7 @@ describe('a name of a capability', () => {
   });
 });
 
-it('a project has as many instances as the setting says, and those that left do not count', async () => {
+it('a project has as many instances as the setting allows, and those that left do not count', async () => {
   await bench.db('instance').delete();
   const instances = await Promise.all(
     Array.from({ length: 14 }, (_, n) => bench.start(aSpec({ name: `many.${n}` }))),

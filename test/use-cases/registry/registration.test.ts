@@ -115,7 +115,7 @@ describe('register', () => {
     expect(detail.specs).toEqual([{ digest: detail.instances[0]?.spec_digest, spec }]);
   });
 
-  it('leaves the vetting to maintenance when nothing comes of it within 5 s', async () => {
+  it('leaves the vetting to maintenance when it has no result within 5 s', async () => {
     const instance = await bench.start(aSpec({ name: 'orphan' }));
     instance.answer('/health', () => undefined);
     await bench.registry.register(project, instance.registration());
@@ -131,7 +131,7 @@ describe('register', () => {
 });
 
 describe('heartbeat', () => {
-  it('revives an instance that is down, and its spec is read anew', async () => {
+  it('revives an instance that is down, and its spec is read again', async () => {
     const { instance } = await registerVetted();
     await bench.db.raw(`update instance set state = 'down', spec_digest = null where endpoint = ?`, [
       instance.url,
@@ -219,7 +219,7 @@ describe('list and get', () => {
     expect((await bench.registry.get('list.a')).instances).toHaveLength(2);
   });
 
-  it('answers 404 for a name that nobody registered', async () => {
+  it('answers 404 for a name that was never registered', async () => {
     expect((await errorOf(bench.registry.get('nobody'))).code).toBe('not_found');
   });
 });

@@ -169,7 +169,7 @@ async function fillTables(): Promise<void> {
   await makeBooks(project_id);
 }
 
-test('nothing goes that could not be told', async () => {
+test('no row is deleted that could not be exported', async () => {
   await fillTables();
   const before = (await readLines()).sort();
   const write = () => Promise.reject(new Error('the disk is full'));
@@ -177,7 +177,7 @@ test('nothing goes that could not be told', async () => {
   expect((await readLines()).sort()).toEqual(before);
 });
 
-test('weeks and months of which not all was told stay', async () => {
+test('weeks and months whose export is incomplete stay', async () => {
   const count = async () => (await readLines()).filter((line) => line.includes('_choice"')).length;
   const before = await count();
   let told = 0;
@@ -190,7 +190,7 @@ test('weeks and months of which not all was told stay', async () => {
   expect(await count()).toBe(before);
 });
 
-test('of what cannot go, because others are reading it, nothing is told', async () => {
+test('no row is exported that others are reading, so that it cannot be deleted', async () => {
   const now = new Date();
   const reader = await db.transaction();
   const [week] = partsBetween('attempt_choice', now, now);

@@ -80,7 +80,7 @@ async function readMoney() {
   };
 }
 
-test('what ended long ago goes with all that is its own, and nothing that ended lately', async () => {
+test('a run that ended long ago is deleted with all of its rows, and no recent one', async () => {
   const [old, young] = [await aCharged(), await aCharged()];
   await Promise.all([end(old, 91), end(young, 89)]);
   const before = { young: await rowsOf(young.run_id), money: await readMoney() };
@@ -105,7 +105,7 @@ test('a run stays as long as one that it started, which ended later', async () =
   expect(await purgeLater()).toMatchObject({ run: 2 });
 });
 
-test('the ledger tells of a call whose run has been deleted', async () => {
+test('the ledger keeps a call whose run has been deleted', async () => {
   const run = await aCharged();
   await end(run, 100);
   await purgeLater();
@@ -219,7 +219,7 @@ test('a backlog goes in batches, each committed by itself, and what is stopped i
   expect(commits).toBeGreaterThanOrEqual(4);
 });
 
-test('a trial says what would go and deletes nothing', async () => {
+test('a trial lists the rows to delete and deletes none', async () => {
   const run = await aCharged();
   await end(run, 91);
   const trial = await purgeLater({ isTrial: true });
@@ -326,7 +326,7 @@ test('calls without a run go, ladders with the calls that they made, open ones s
   expect(await db('attempt').where({ attempt_id: open?.attempt_id ?? '' })).toHaveLength(1);
 });
 
-test('entries of the books go after their own time alone, months of the ledger as a whole, and by nobody else', async () => {
+test('entries of the books are deleted after their own time alone, months of the ledger as a whole, by retention alone', async () => {
   await aCharged();
   await db('audit').insert({ project_id, actor: 'key', action: 'a', subject: 's' });
   await expect(db('ledger_entry').delete()).rejects.toThrow('append-only');
@@ -344,7 +344,7 @@ test('entries of the books go after their own time alone, months of the ledger a
   expect(await purgeBooks(99)).toEqual({ ledger_entry: 2, audit: 0 });
 });
 
-test('one that is being repeated at that moment stays, and a repetition that comes too late is told', async () => {
+test('a run that is being repeated at that moment stays, and a repetition that comes too late is refused', async () => {
   const run = await aCharged();
   await end(run, 91);
   const trx = await db.transaction();
@@ -422,7 +422,7 @@ test('a job whose files cannot be deleted keeps no other job', async () => {
   expect(await db('leaving_job')).toEqual([]);
 });
 
-test('what cannot go keeps nothing else from going, and is told', async () => {
+test('a row that cannot be deleted does not keep others, and is reported', async () => {
   const [old, young] = [await aCharged(), await aCharged()];
   await Promise.all([end(old, 91), end(young, 40)]);
   await db('audit').insert({ project_id, actor: 'key', action: 'a', subject: 's' });

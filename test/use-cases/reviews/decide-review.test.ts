@@ -58,14 +58,17 @@ type Rest = (
 it.each<[string, Rest, object]>([
   ['changes it', (trx, { skill_id }) => cancelSkillReviews(trx, skill_id), { code: 'state_conflict' }],
   ['counts a failure of it', (trx, { opening }) => openReview(trx, opening), { isReplayed: false }],
-])('a decision about a skill waits for whoever %s at the same time', async (_, finish, outcome) => {
-  const { keep, ...subject } = await aSkillReview();
-  const decided = await db.transaction(async (trx) => {
-    await flagSkill(trx, subject.skill_id);
-    const deciding = keep().catch((error: unknown) => error);
-    await waitFor('the decision to wait', waitsForLock);
-    await finish(trx, subject);
-    return { deciding };
-  });
-  expect(await decided.deciding).toMatchObject(outcome);
-});
+])(
+  'a decision about a skill waits for the transaction that %s at the same time',
+  async (_, finish, outcome) => {
+    const { keep, ...subject } = await aSkillReview();
+    const decided = await db.transaction(async (trx) => {
+      await flagSkill(trx, subject.skill_id);
+      const deciding = keep().catch((error: unknown) => error);
+      await waitFor('the decision to wait', waitsForLock);
+      await finish(trx, subject);
+      return { deciding };
+    });
+    expect(await decided.deciding).toMatchObject(outcome);
+  },
+);

@@ -97,7 +97,7 @@ function order(review_id: string, version = 1) {
   return { review_id, version, decision: { action: 'retry' }, idempotency: null } as const;
 }
 
-it('tells the waiting run at once, and not again', async () => {
+it('signals the waiting run at once, and not again', async () => {
   const { sent, delivery, decide } = aService();
   const { review_id, project_id, run_id } = await aReview();
   await decide(caller(project_id), order(review_id));
@@ -154,7 +154,7 @@ it('delivers an expiry like a decision, once, and audits it', async () => {
   ]);
 });
 
-it('tells the ladder by itself when no run waits', async () => {
+it('signals a ladder of its own when no run waits', async () => {
   const { sent, delivery, decide } = aService();
   const { project_id } = await aReview();
   const escalation_id = 'esc_alone';
@@ -214,7 +214,7 @@ it('keeps a decision for a ladder that Temporal has not started yet', async () =
   expect(sent).toEqual([{ escalation_id, review_id, version: 2 }]);
 });
 
-it('keeps a decision for a ladder that starts while it is being told', async () => {
+it('keeps a decision for a ladder that starts during the delivery', async () => {
   const { temporal, delivery, decide } = aService();
   const { review_id, project_id, escalation_id } = await aLadderReview();
   temporal.knows = false;

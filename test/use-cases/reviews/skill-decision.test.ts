@@ -67,7 +67,7 @@ it.each([
   ['/skill/pattern', { pattern: { repo_signals: ['cap:tts'], error_patterns: ['rate'] } }],
   ['/skill/pattern', { instructions: 'other' }],
   ['/skill/pattern/error_patterns/0', { pattern: { error_patterns: ['(a'] } }],
-])('does not call it narrower when %s says no more than before', async (pointer, skill) => {
+])('does not call it narrower when %s adds no condition', async (pointer, skill) => {
   const { decide, read } = await aFlaggedSkill();
   await expect(decide({ action: 'narrow', skill })).rejects.toMatchObject({
     code: 'request_invalid',

@@ -55,7 +55,7 @@ function callerOf(of: Called): string {
   return told[1].refusal.caller;
 }
 
-it('a refusal for now tells the time that it asks for, and is one of the run of the call', () => {
+it('a refusal for now reports the time that it asks for, and is one of the run of the call', () => {
   expect(reportsOf(busy, 1_000, { run_id: 'run_1' })).toEqual([
     [
       'breaker',

@@ -8,7 +8,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const { db, newWorker, register, statesOf } = useSteps();
 
-test('steps that wait while an instance appears and is taken wait on in line, and their log says why', async () => {
+test('steps that wait while an instance appears and leaves keep their place in line, and their log gives the reason', async () => {
   const only = await register({ name: 'scarce', max_concurrency: 1 });
   const turn = (state: string): Promise<number> =>
     db('instance').where({ endpoint: only.endpoint }).update({ state });

@@ -184,7 +184,7 @@ it('members that fit alone and not together are given by reference from the larg
   expect((await endOf(run)).output).toMatchObject({ some: { length: 9 }, n: 7 });
 });
 
-it('what is in memory is not asked for again: the end of a run is one statement', async () => {
+it('the end of a run is one statement: remembered values are not read again', async () => {
   const run = await aRun(db);
   const contexts = createRunContexts(db);
   const results = createStepResults(db);

@@ -58,7 +58,7 @@ async function away(): Promise<never> {
 }
 
 describe('the end of a wait', () => {
-  it('is told to the run once it was, and again when it is asked for again meanwhile', async () => {
+  it('is reported to the run once it happened, and again when it is requested again meanwhile', async () => {
     const run = await aStartedRun();
     const scope = `run:${run.run_id}`;
     await waitForBudget(db, run, { step_id: 'a', scope });
@@ -80,7 +80,7 @@ describe('the end of a wait', () => {
     await aServer().attend();
   });
 
-  it('is not lost when one before it is taken back at the same moment', async () => {
+  it('is not lost when an earlier one is cleared at the same moment', async () => {
     const run = await aStartedRun();
     const scope = `run:${run.run_id}`;
     await waitForBudget(db, run, { step_id: 'a', scope });
@@ -105,7 +105,7 @@ describe('the end of a wait', () => {
   });
 });
 
-it('whoever started a run is told of its end, once, also when it is gone', async () => {
+it('a parent run receives the end of its child once, also after a failed delivery', async () => {
   const run = await aStartedRun();
   await db('run').where({ run_id: run.run_id }).update({
     parent_workflow_id: 'run/p/parent',
@@ -137,7 +137,7 @@ describe('a run that is paused', () => {
     expect(await rowOf(run)).toMatchObject({ control_delivered: 1 });
   });
 
-  it('while Temporal is away is told of it later, and of what holds then', async () => {
+  it('while Temporal is away is sent later, with its state at that time', async () => {
     const run = await aStartedRun();
     const change = (control: object) => db('run').where({ run_id: run.run_id }).update(control);
     await change({ state: 'paused', control_version: 1 });
@@ -173,7 +173,7 @@ describe('a run that is terminated', () => {
     expect(await db('review').where({ run_id: run.run_id }).first('state')).toEqual({ state: 'cancelled' });
   });
 
-  it('before it was started needs no Temporal, and a start under way is taken back', async () => {
+  it('before it was started needs no Temporal, and a running start is undone', async () => {
     const run = await aRun(db);
     const { told, ctx } = aServer({
       start: async ({ run_id }) => {

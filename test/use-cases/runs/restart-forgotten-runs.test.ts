@@ -21,7 +21,7 @@ async function aStartedRun(age: string) {
   return run;
 }
 
-test('a run that Temporal has forgotten is started again; one that runs, ended there or began just now is not', async () => {
+test('a run that Temporal has forgotten is started again; one that runs, ended there or began recently is not', async () => {
   const [forgotten, running, ended, young] = [
     await aStartedRun('1 hour'),
     await aStartedRun('1 hour'),

@@ -44,7 +44,7 @@ async function stalledOf({ project_id, run_id }: StoredRun) {
   return (await readRun(db, project_id, run_id))?.stalled;
 }
 
-test('a run whose workflow task keeps failing says why and since when, until it goes on', async () => {
+test('a run whose workflow task keeps failing shows why and since when, until it continues', async () => {
   const [stuck, waiting] = [await anOpenRun(), await anOpenRun()];
   const messages = new Map([[stuck.run_id, 'the key "k1" of PAYLOAD_KEYS']]);
   const { watch } = aWatch(messages);
@@ -96,7 +96,7 @@ test('of many idle runs each is asked about in turn, those that are known to sta
   expect(asked.filter((id) => id === known.run_id)).toHaveLength(2);
 });
 
-test('a cancelled run that cannot hear of it is ended, with its workflow', async () => {
+test('a cancelled run that cannot receive it is ended, with its workflow', async () => {
   const run = await anOpenRun();
   await requestCancel(db, run, { reason: null, mode: 'graceful', by: 'key_1' });
   const { watch, ended } = aWatch(new Map([[run.run_id, 'no key']]));

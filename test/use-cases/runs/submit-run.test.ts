@@ -113,7 +113,7 @@ test('five hundred runs in bulk are written by as many statements as two', async
   expect(await submitMany(500)).toEqual(await submitMany(2));
 });
 
-test('a start from what was written tells the same as one from the row', async () => {
+test('a start from the written row sends the same as one from the read row', async () => {
   const inputs: RunPipelineInput[] = [];
   const ctx = aDeliveryCtx(db, { workflows: { start: async (input) => void inputs.push(input) } });
   const { run, start } = await submitted();
@@ -124,7 +124,7 @@ test('a start from what was written tells the same as one from the row', async (
   expect(inputs[0]?.plan.steps).toMatchObject([{ id: 'a', inline: true }]);
 });
 
-test('a run keeps what was decided when it was taken; the next one is decided anew', async () => {
+test('a run keeps the decision of its submission; the next one has its own', async () => {
   const { run, start } = await submitted();
   const decided = { capability: 'x', how: 'inline', code: 'short', calls: 9, p90_ms: 10 };
   expect(run.dispatch).toEqual([expect.objectContaining(decided)]);
@@ -144,7 +144,7 @@ test('a run keeps what was decided when it was taken; the next one is decided an
 test.each([
   ['cancelled', { mode: 'graceful' as const }, 'cancel'],
   ['terminated', { mode: 'terminate' as const }, 'terminate'],
-])('one that was %s before its workflow knew of it is told so', async (_, { mode }, what) => {
+])('a run that was %s before its workflow knew of it receives that then', async (_, { mode }, what) => {
   const { run, start } = await submitted();
   const key = { project_id: project, run_id: run.run_id };
   const { told } = await startIn(start, async () => {

@@ -68,7 +68,7 @@ async function isDelivered({ schedule_id }: ScheduleKey): Promise<boolean> {
   return row !== undefined && row.delivered_version === row.version;
 }
 
-it('tells Temporal once what the row says', async () => {
+it('sends the row to Temporal once', async () => {
   const key = await aSchedule({ cron: '0 12 13 * fri', timezone: 'Asia/Tokyo', overlap: 'cancel_other' });
   const { told, delivery } = aDelivery();
   await delivery.deliverSoon(key.schedule_id);
@@ -106,7 +106,7 @@ it('makes up for changes and deletions while Temporal was away, and forgets the 
   expect(await db('schedule').where({ schedule_id: deleted.schedule_id })).toEqual([]);
 });
 
-it('never lets an older state come after a newer one, whichever process tells', async () => {
+it('never lets an older state come after a newer one, whichever process sends it', async () => {
   const key = await aSchedule();
   const gate = aGate();
   const asked: string[] = [];
@@ -158,7 +158,7 @@ it('holds few connections to the database while Temporal is slow, however many w
   expect([begun >= 12, most <= 3]).toEqual([true, true]);
 });
 
-it('tells again, under the new payload key, what stands in Temporal under another one or none', async () => {
+it('sends schedules under another payload key, or under none, again under the new one', async () => {
   await db('schedule').delete();
   const [plain, old, deleted] = [await aSchedule(), await aSchedule(), await aSchedule()];
   const orders = [expect.objectContaining(plain), expect.objectContaining(old)];
@@ -181,7 +181,7 @@ it('tells again, under the new payload key, what stands in Temporal under anothe
   expect(none.told).toEqual(expect.arrayContaining(orders));
 });
 
-it('tells all that stand under another key, however many', async () => {
+it('sends all schedules under another key, however many', async () => {
   const many = 201;
   const { project_id } = await aProject(db);
   await aDelivery({}, 'k1').delivery.deliverOverdue();
@@ -196,7 +196,7 @@ it('tells all that stand under another key, however many', async () => {
   expect(told).toHaveLength(many);
 });
 
-it('tells again after a month, and leaves a pause in Temporal then, unless a newer state comes', async () => {
+it('sends again after a month, and keeps a pause in Temporal then, unless a newer state comes', async () => {
   await db('schedule').delete();
   const [old, young] = [await aSchedule({ timezone: 'Europe/Berlin' }), await aSchedule()];
   const { told, delivery } = aDelivery();

@@ -10,7 +10,7 @@ import { aProject } from '../../support/factories.ts';
 
 const { db } = useDatabase();
 
-test('a schedule that Temporal has forgotten is told again, one that it knows or has not heard of is not', async () => {
+test('a schedule that Temporal has forgotten is sent again, one that it knows or has never received is not', async () => {
   const { project_id } = await aProject(db);
   const add = async (name: string, delivered_version: number) => {
     const schedule_id = newId('schedule');

@@ -62,7 +62,7 @@ function runsOf({ schedule_id }: ScheduleKey) {
   return db('run').where({ schedule_id }).orderBy('scheduled_at').join('job', 'job.job_id', 'run.job_id');
 }
 
-it('starts one run for each time, however often it is asked, with what the schedule says', async () => {
+it('starts one run for each time, however often it is asked, with the values of the schedule', async () => {
   const key = await aSchedule({
     overlap: 'allow_all',
     job: { n: 1 },
@@ -227,7 +227,7 @@ it('counts starts by what became of them', async () => {
   expect(counted).toEqual({ started: 1, skipped: 1, refused: 1 });
 });
 
-it('says of a run that it meets whether it will be told of its end: not when it has ended, nor of another start’s', async () => {
+it('reports for a run that it meets whether its end will be notified: not when it has ended, nor for another start', async () => {
   const key = await aSchedule();
   const first = await submit(aStart(key));
   expect(await submit(aStart(key))).toEqual(first);

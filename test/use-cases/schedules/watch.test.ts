@@ -87,7 +87,7 @@ it('makes a failed run of a start whose catch-up window is over, once, and none 
   expect((await rowOf(schedule)).watch_at).toEqual(new Date(zero + hourMs + 1.5 * minuteMs));
 });
 
-it('leaves a start in peace that made a run, or whose workflow waits for a worker', async () => {
+it('ignores a start that made a run, or whose workflow waits for a worker', async () => {
   const [made, waiting] = [await aSchedule(), await aSchedule({ name: 'm' })];
   await start(made, 0);
   const asked: string[] = [];

@@ -173,7 +173,7 @@ describe('an instance of another project', () => {
     );
   }
 
-  it('receives nothing, and the decision says why', async () => {
+  it('receives nothing, and the decision gives the reason', async () => {
     await moveAway();
     const run = await aSecretRun();
     const end = await worker.execute(run, { step_id: 'a', remainingMs: 100 });
@@ -222,7 +222,7 @@ describe('between two executions', () => {
     expect(instance.execs).toEqual([]);
   });
 
-  it('values that have grown beyond what answers are searched for fail the step, and one alone never does', async () => {
+  it('values that have grown beyond the bound of a search fail the step, and one alone never does', async () => {
     const input = { a: '{{ secrets.token }}', b: '{{ secrets.other }}' };
     const other = { name: 'other', capabilities: ['publish*'], hosts: [] };
     await set({ value: '"'.repeat(65_536) });

@@ -121,7 +121,7 @@ async function decisions(): Promise<readonly { outcome: string }[]> {
     .select('outcome');
 }
 
-test('what was decided alike three times is repaired by itself, and the run says whose decisions that follows', async () => {
+test('an input that was decided alike three times is repaired automatically, and the run names the people whose decisions that follows', async () => {
   for (const [rate, person] of [
     ['44.1k', ana],
     ['48k', ben],
@@ -221,7 +221,7 @@ test('a decision that is not to be remembered, advice and a repetition are no ev
   expect(await decisions()).toEqual([]);
 });
 
-test('a skill that is taken back is applied no more, and decisions do not bring it back', async () => {
+test('a retired skill is applied no more, and decisions do not bring it back', async () => {
   await decideThrice();
   const [skill] = await learntSkills();
   const [status] = await readJson(world.call(project, `/skills/${skill?.id}/retire`, { body: {} }));
@@ -231,7 +231,7 @@ test('a skill that is taken back is applied no more, and decisions do not bring 
   expect(await learntSkills()).toEqual([]);
 });
 
-test('a decision against a learnt repair flags its skill, and a person is asked about it', async () => {
+test('a decision against a learnt repair flags its skill, and a review about it is opened', async () => {
   await decideThrice();
   const [skill] = await learntSkills();
   // A step that always needs a person is not repaired at level 0.

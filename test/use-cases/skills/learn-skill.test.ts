@@ -105,7 +105,7 @@ describe('crystallise', () => {
     expect(await listSkills(db, { project_id: crystal.project_id })).toMatchObject([{ success_count: 1 }]);
   });
 
-  it('counts what another escalation found out too on the skill that says it', async () => {
+  it('counts a finding of another escalation on the skill that has it already', async () => {
     const crystal = await aCrystal();
     const first = await make(crystal);
     const again = await aCrystal({ project_id: crystal.project_id, from_level: 4 });
@@ -130,7 +130,7 @@ describe('crystallise', () => {
     expect(await make(await aCrystal({ project_id }))).toBeNull();
   });
 
-  it('makes none of an error that says nothing, or of no instructions', async () => {
+  it('makes none of an empty error, or of no instructions', async () => {
     expect(await make(await aCrystal({ error: ' \n' }))).toBeNull();
     expect(await make(await aCrystal({ instructions: '\u200b ' }))).toBeNull();
     expect(await make(await aCrystal({ instructions: null }))).toBeNull();

@@ -72,13 +72,13 @@ it('flags a skill below one half after three uses, and asks a person once', asyn
   ]);
 });
 
-it('counts a transition that is told again once', async () => {
+it('counts a repeated transition once', async () => {
   const { use, read } = await aUsedSkill({ success_count: 0 });
   for (let told = 0; told < 5; told++) await use('failure', 7);
   expect(await read()).toMatchObject({ isFlagged: false, skill: { failure_count: 1, uses: 1 } });
 });
 
-it('leaves a skill that somebody kept alone until it was used three times more', async () => {
+it('ignores a skill that a person kept until it was used three times more', async () => {
   const { project_id, skill_id, use, read } = await aUsedSkill();
   for (let n = 0; n < 3; n++) await use('failure');
   expect((await read()).isFlagged).toBe(true);

@@ -63,7 +63,7 @@ test.each([
   ['JSON that is cut off', raw('{"ok": tru'), 'the answer is not JSON'],
   ['an empty body', raw(''), 'HTTP 200 with an empty body'],
 ])(
-  'an answer of %s may be somebody else’s: it is tried again, and fails when that is used up',
+  'an answer of %s may be of a stranger: it is retried, and fails when retries are used up',
   async (_, respond, seen) => {
     instance.handle = (_exec, response) => respond(response);
     const error = { code: 'response_invalid', message: expect.stringContaining(seen) };

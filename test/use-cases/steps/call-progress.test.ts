@@ -73,7 +73,7 @@ async function textsOf(runId: string): Promise<{ attempt: number; data: StepLogD
   return rows.select('attempt', 'data');
 }
 
-test('a text that comes in parts grows in the log, anew in each attempt, and the result is whole', async () => {
+test('a text that comes in parts grows in the log, from the start in each attempt, and the result is whole', async () => {
   const instance = await world.register({ name: 'writer' });
   const run = await aRun(world.db, {
     project_id: world.projectId(),

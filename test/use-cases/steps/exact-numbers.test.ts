@@ -112,7 +112,7 @@ test.each([
   expect(rows[0].output).toBe(`{"whole":${answer},"pair":[${id},1700000000.123456789]}`);
 });
 
-test('the step that calculates with it says so', async () => {
+test('the step that calculates with it reports that', async () => {
   const { run_id } = await aRun(db, { definition: { steps: [...steps] } });
   instance.handle = (_exec, response) => answerText(response, `{"id":${id}}`);
   const ctx = aProcess();

@@ -97,7 +97,7 @@ it('those that are ready begin at once; each that follows when all before it hav
   expect(told(await results)).toEqual(['A', 'B', 'C']);
 });
 
-it('what follows an answer begins while that is stored, with it, and knows when it was', async () => {
+it('the follower of an answer begins while that is stored, with it, and knows when it was', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b a') });
   worker.of('a').control.batch?.onAnswered(done('A'));
@@ -110,7 +110,7 @@ it('what follows an answer begins while that is stored, with it, and knows when 
   expect(told(await results)).toEqual(['A', 'B']);
 });
 
-it('what follows an answer that was not accepted is told so', async () => {
+it('the follower of an answer that was not accepted receives that', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b a', 'c b') });
   worker.of('a').control.batch?.onAnswered(done('A'));
@@ -136,7 +136,7 @@ it.each<[string, (step: OpenStep) => Promise<void>]>([
   ['fails', (step) => step.end(failed)],
   ['has to come again', (step) => step.end(retry)],
   ['throws', (step) => step.fail()],
-])('one that %s is asked for again, and what follows it is left; the others go on', async (_, end) => {
+])('a step that %s is asked for again, and its followers are left; the others continue', async (_, end) => {
   const worker = aWorker();
   const lines = units('a', 'b', 'after a', 'beside b');
   const results = worker.execute({ run_id, units: lines });
@@ -161,7 +161,7 @@ it('32 are open at a time, in their order', async () => {
   expect(told(await results)).toEqual(Array(40).fill('x'));
 });
 
-it('after a quarter of a second it is told as far as it has come; what was begun goes on and can be joined', async () => {
+it('after a quarter of a second a batch reports its results so far; open calls continue and can be joined', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b', 'c a') });
   await worker.of('b').end(done('B'));
@@ -179,7 +179,7 @@ it('after a quarter of a second it is told as far as it has come; what was begun
   expect(worker.inFlight.join({ run_id, step_id: 'a', item: 0, revision: 0 }, { signal })).toBeNull();
 });
 
-it('who joins passes the cancel on', async () => {
+it('a caller that joins passes its cancel on', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a') });
   await vi.advanceTimersByTimeAsync(250);
@@ -201,7 +201,7 @@ it('a batch that comes twice takes part in what the first has begun', async () =
   expect([told(await first), told(await second)]).toEqual([['A'], ['A']]);
 });
 
-it('a process that ends stops what goes on, and waits for it', async () => {
+it('a process that ends stops running calls, and waits for them', async () => {
   const worker = aWorker();
   void worker.execute({ run_id, units: units('a') });
   await vi.advanceTimersByTimeAsync(250);

@@ -135,7 +135,7 @@ test('a worker killed between the failure and its escalation: the next opens it 
   expect(instance.execs.length - before).toBe(1);
 });
 
-test('a failure that is held is not asked for again when a batch comes twice: the queue goes on with it', async () => {
+test('a failure that is held is not asked for again when a batch comes twice: the queue continues with it', async () => {
   const { first } = await aFailingRun();
   const before = instance.execs.length;
   await expect(stepsWith(killed).executeStep(first, inBatch())).rejects.toThrow('killed');
@@ -159,7 +159,7 @@ test.each([
   expect(await stateOf(run.run_id)).toBe('failed');
 });
 
-test('whatever becomes of a correction, but a success, leaves the step open', async () => {
+test('any end of a correction but a success leaves the step open', async () => {
   const { run, first } = await aFailingRun({ retry: { max: 0 } });
   const { executeStep, executeRevision } = stepsWith(async () => place);
   await executeStep(first, control(1));

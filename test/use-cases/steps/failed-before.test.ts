@@ -71,7 +71,7 @@ test('another process knows what failed before, also of one that went away in mi
   expect(new Map(verdicts as [string, string][]).get(failing.endpoint)).toBe('already_tried');
 });
 
-test('the only instance is asked again after a pause, and the decision says so', async () => {
+test('the only instance is asked again after a pause, and the decision shows that', async () => {
   const only = await register({ name: 'only' });
   only.handle = (_, response) => answer(response, 500, { ok: false, error: 'broken' });
   const run = await runOf('only');
@@ -82,7 +82,7 @@ test('the only instance is asked again after a pause, and the decision says so',
   expect((await attemptsOf(run)).reason).toContain('it has failed this call, and no other can take it');
 });
 
-test('what refused a step for now comes behind what has not', async () => {
+test('an instance that refused a step for now comes behind one that has not', async () => {
   const busy = await register({ name: 'busy' });
   busy.handle = (_, response) => answer(response, 503, { ok: false, error: 'not now' });
   const run = await runOf('busy');

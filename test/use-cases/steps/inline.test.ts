@@ -69,21 +69,18 @@ it('steps that follow one another are claimed with the ends of those before them
 it.each([
   ['that it was begun in a batch', { again: true as const }],
   ['not', {}],
-])(
-  'what takes its time goes on, and an activity of the queue joins it, whether it knows %s',
-  async (_, how) => {
-    const held = holding();
-    const name = `slow-${Object.keys(how).length}`;
-    const { instance, run, batch } = await someSteps(name, held.handle, [{}, { input: { of: 'b' } }]);
-    const worker = world.newWorker();
-    expect(told(await worker.inline()(batch))).toEqual(['again', 'left']);
-    const end = worker.execute(run, { step_id: 'a', ...how });
-    await waitFor('the call', held.isOpen);
-    held.answer();
-    expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
-    expect(instance.execs).toHaveLength(1);
-  },
-);
+])('a slow step continues, and an activity of the queue joins it, whether it knows %s', async (_, how) => {
+  const held = holding();
+  const name = `slow-${Object.keys(how).length}`;
+  const { instance, run, batch } = await someSteps(name, held.handle, [{}, { input: { of: 'b' } }]);
+  const worker = world.newWorker();
+  expect(told(await worker.inline()(batch))).toEqual(['again', 'left']);
+  const end = worker.execute(run, { step_id: 'a', ...how });
+  await waitFor('the call', held.isOpen);
+  held.answer();
+  expect(await end).toMatchObject({ kind: 'succeeded', attempt: { number: 1 } });
+  expect(instance.execs).toHaveLength(1);
+});
 
 /** Why it is asked for while its call is under way. */
 const ways: [string, { readonly again: true } | { readonly round: number }][] = [
@@ -92,7 +89,7 @@ const ways: [string, { readonly again: true } | { readonly round: number }][] = 
 ];
 
 it.each(ways)(
-  'asked for by %s in another process it is waited for, and the row tells its end',
+  'asked for by %s in another process it is waited for, and the row has its end',
   async (_, way) => {
     const held = holding();
     const { instance, run, batch } = await someSteps(`far-${Object.keys(way)[0]}`, held.handle, [{}]);
@@ -159,7 +156,7 @@ it.each([
   },
 );
 
-it('what has to be tried again later is no failure: the queue goes on with it, and what follows is left', async () => {
+it('a step that must be retried later has not failed: the queue continues with it, and its followers are left', async () => {
   const busy: Handler = (_exec, response) => {
     response.setHeader('retry-after', '60');
     answer(response, 429, { ok: false, error: 'busy' });
@@ -223,7 +220,7 @@ it('a step that is sent at most once is not sent in a batch', async () => {
   expect(end).toMatchObject({ kind: 'succeeded' });
 });
 
-it('what follows an answer that another attempt has overtaken is not sent', async () => {
+it('the follower of an answer that another attempt has overtaken is not sent', async () => {
   const held = holding();
   const { instance, run, batch } = await someSteps('overtaken', held.handle, [
     { input: { id: 'a' } },

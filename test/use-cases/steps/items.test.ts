@@ -245,7 +245,7 @@ describe('the output of a step with for_each', () => {
     });
   });
 
-  it('fails whoever reads it when all items together are too large, and nobody else', async () => {
+  it('fails every step that reads it when all items together are too large, and no other', async () => {
     const run = await aMixedFan();
     const large = JSON.stringify('x'.repeat(9 * 1_048_576));
     await db('step')

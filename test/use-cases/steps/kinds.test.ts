@@ -106,17 +106,14 @@ describe('a step that is a review', () => {
   it.each([
     ['fails', undefined, failed('step_timeout', 'within 2h')],
     ['is skipped', 'skip', { kind: 'skipped' }],
-  ] as const)(
-    '%s when nobody answers in time, also while maintenance is away',
-    async (_, on_timeout, end) => {
-      const { review_id, resume } = await asked({ review: { ...review, ...(on_timeout && { on_timeout }) } });
-      await db('review')
-        .where({ review_id })
-        .update({ due_at: db.raw('clock_timestamp()') });
-      expect(await resume()).toMatchObject(end);
-      expect(await readReview(db, review_id)).toMatchObject({ state: 'expired' });
-    },
-  );
+  ] as const)('%s without a decision in time, also while maintenance is away', async (_, on_timeout, end) => {
+    const { review_id, resume } = await asked({ review: { ...review, ...(on_timeout && { on_timeout }) } });
+    await db('review')
+      .where({ review_id })
+      .update({ due_at: db.raw('clock_timestamp()') });
+    expect(await resume()).toMatchObject(end);
+    expect(await readReview(db, review_id)).toMatchObject({ state: 'expired' });
+  });
 
   it('fails before anybody is asked when its input cannot be worked out', async () => {
     const run = await aRunOf({ review, input: { at: '{{ job.none }}' } });
@@ -256,7 +253,7 @@ describe('a step that is a run', () => {
       'step x: no',
     ],
     ['was cancelled', { state: 'cancelled' }, 'run_cancelled', 'ended as cancelled'],
-  ])('fails when that run %s, and says which run and why', async (_, end, code, message) => {
+  ])('fails when that run %s, with the run and the reason', async (_, end, code, message) => {
     const { run, worker, sub } = await begun();
     await endSub(sub, end);
     const error = { details: { run_id: sub, code } };
@@ -277,7 +274,7 @@ describe('a step that is a run', () => {
 });
 
 describe('a step that sets values', () => {
-  it('has them as its output, whoever executes it, and calls nobody', async () => {
+  it('has them as its output, in any worker, and makes no call', async () => {
     const run = await aRunOf(
       { set: { at: '{{ job.at }}', twice: ['{{ job.at * 2 }}'] } },
       { job: { at: 7 } },

@@ -159,7 +159,7 @@ it.concurrent('a paused run keeps its place, is not called, and no queue_timeout
   expect(await callNext(db, 'pausing', 5)).toBe(1);
 });
 
-it.concurrent('queue_timeout ends the wait: the error says how long, behind how many calls, on which instances', async () => {
+it.concurrent('queue_timeout ends the wait: the error reports how long, behind how many calls, on which instances', async () => {
   await aFullInstance('impatient');
   const [before, run] = [
     ...(await runsOf('impatient', 1)),

@@ -94,7 +94,7 @@ describe('a retry', () => {
     expect([first.execs.length, second.execs.length]).toEqual([1, 1]);
   });
 
-  test('that was the last one fails the step all the same: nothing is to follow', async () => {
+  test('that was the last one fails the step anyway: no other follows', async () => {
     const instance = await register({ name: 'last' });
     const run = await runOf('last', { retry: { max: 0 } });
     instance.handle = async (exec, response) => {
@@ -149,7 +149,7 @@ describe('a first attempt', () => {
 });
 
 describe('the time of a step', () => {
-  test('stands from the pause on: after the resume the step has what it had left', async () => {
+  test('stops from the pause on: after the resume the step has its remaining time', async () => {
     const run = await runOf('none-left');
     await holdRun(run);
     await lengthenPause(run, 7_000);

@@ -130,7 +130,7 @@ describe('a step without money', () => {
     // 30 s are expected of a capability that was never called.
     ['a price per second', { type: 'per_second', rate_usd: 0.01 }, 0.3],
   ] as const)(
-    'waits too where one call is dearer than all that its run may spend: %s',
+    'waits too where one call costs more than the whole budget of its run: %s',
     async (_, cost_model, usd) => {
       const name = `dear-${cost_model.type}`;
       await world.register({ name, cost_model });
@@ -197,7 +197,7 @@ describe('a step without money', () => {
     expect((await rowOf(run.run_id))?.wake_requested_at).not.toBeNull();
   });
 
-  it('comes again at once when the limit was raised while it was refused, and asks nobody', async () => {
+  it('comes again at once when the limit was raised while it was refused, and opens no review', async () => {
     const run = await aPoorRun();
     const { scope, run_id } = run;
     const context = await createRunContexts(db).open(run_id);
@@ -223,7 +223,7 @@ describe('a step without money', () => {
     expect(await rowOf(run_id)).toBeUndefined();
   });
 
-  it('of a label waits for the next month, the run names the budget, and a raise of it lets it go on', async () => {
+  it('of a label waits for the next month, the run names the budget, and a raise of it lets it continue', async () => {
     if (!(await db('instance').where({ name: 'paid' }).first())) {
       await world.register({ name: 'paid', cost_model: { type: 'per_call', rate_usd: 2 } });
     }
@@ -282,8 +282,8 @@ describe('a step without money', () => {
 });
 
 /** Each has a capability of its own, and waits for seconds: so they wait together. */
-describe.concurrent('a step whose capability nobody offers', () => {
-  it('fails at once when its author allows no time, and says so', async () => {
+describe.concurrent('a step whose capability is not offered', () => {
+  it('fails at once when its author allows no time, with that reason', async () => {
     const run = await aRunOf({ capability: 'nowhere' });
     const error = {
       code: 'no_instance',
@@ -317,7 +317,7 @@ describe.concurrent('a step whose capability nobody offers', () => {
     expect(await rowOf(run.run_id)).toMatchObject({ state: 'failed', awaiting: null, wait_until: null });
   });
 
-  it('goes on when an instance has appeared', async () => {
+  it('continues when an instance has appeared', async () => {
     const run = await aRunOf({ capability: 'soon', wait_for_capability: '1h' });
     const worker = world.newWorker();
     expect(await worker.execute(run, 'a')).toMatchObject({ kind: 'waiting' });
@@ -384,7 +384,7 @@ describe.concurrent('a step whose capability nobody offers', () => {
 });
 
 describe('a step that only waits', () => {
-  it('is over when the database says so, and has no output', async () => {
+  it('ends by the clock of the database, and has no output', async () => {
     const run = await aRunOf({ capability: undefined, wait: '1h' });
     const worker = world.newWorker();
     const first = await worker.execute(run, 'a');

@@ -28,7 +28,7 @@ function exported(from: Db, isHolder: () => boolean, withinMs = 60_000) {
   return { read, faults };
 }
 
-test('the holder of maintenance tells how things stand; whoever does not hold it tells nothing of it', async () => {
+test('the holder of maintenance exports the shared gauges; other processes export none of them', async () => {
   const { project_id } = await aProject(db, { daily_limit_nano: 5_000_000_000n });
   await aRun(db, { project_id });
   const { endpoint } = await anInstance(db, { owner_project: project_id, name: 'scale', max_concurrency: 3 });
@@ -56,7 +56,7 @@ test('the holder of maintenance tells how things stand; whoever does not hold it
   expect(after.filter((line) => shared.test(line))).toEqual([]);
 });
 
-test('an open transaction anywhere shows as what events are late by', async () => {
+test('an open transaction anywhere is the lag that delays events', async () => {
   const { read } = exported(db, () => true);
   const lagOf = async (): Promise<number> => {
     const line = (await read()).find((text) => text.startsWith('capstan_event_horizon_lag_seconds '));
@@ -70,7 +70,7 @@ test('an open transaction anywhere shows as what events are late by', async () =
   });
 });
 
-test('a database that does not answer leaves a scrape with what the process knows itself', async () => {
+test("a database that does not answer leaves the process's own values in a scrape", async () => {
   const silent = { raw: () => new Promise(() => undefined) } as unknown as Db;
   const { read, faults } = exported(silent, () => true, 100);
   const lines = await read();

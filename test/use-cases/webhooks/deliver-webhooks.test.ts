@@ -65,7 +65,7 @@ function openAt(name: string): number {
   return open.filter(({ url }) => url.startsWith(`http://${name}`)).length;
 }
 
-test('all that is due is told in one round, some at a time', async () => {
+test('all due events are sent in one round, some in parallel', async () => {
   const { endRuns } = await aTold(['one']);
   await endRuns(50);
   let atOnce = 0;
@@ -86,7 +86,7 @@ test('all that is due is told in one round, some at a time', async () => {
   expect(most).toBeLessThanOrEqual(8);
 });
 
-test('nobody waits for what others have due, however much it is and however silent they are', async () => {
+test('no receiver waits for the events of others, however many they are and however silent', async () => {
   const many = await aTold(['dead1', 'dead2', 'dead3']);
   await many.endRuns(20);
   const one = await aTold(['live']);

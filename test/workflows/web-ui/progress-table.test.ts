@@ -25,7 +25,7 @@ function linesOf(text: string): string[] {
   return text.split('\n');
 }
 
-test('a step that ended says why, in one cell of a table', () => {
+test('a step that ended gives the reason, in one cell of a table', () => {
   const { table, lineOf } = aTable();
   table.end(0, 'input_rejected: a | b\nsecond line');
   expect(lineOf('cut')).toContain(', input_rejected: a ¦ b second line |');
@@ -33,7 +33,7 @@ test('a step that ended says why, in one cell of a table', () => {
   expect(lineOf('mix')?.length).toBeLessThan(400);
 });
 
-test('what a step waits for stands before how it ended earlier', () => {
+test('the reason of a wait is shown before an earlier end of the step', () => {
   const { table, lineOf } = aTable();
   table.end(0, 'corrected');
   table.remark(0, 'review until tomorrow');
@@ -42,7 +42,7 @@ test('what a step waits for stands before how it ended earlier', () => {
   expect(lineOf('cut')).toContain('corrected');
 });
 
-test('a step that goes without a queue says so', () => {
+test('a step without a queue shows that', () => {
   const plan = { steps: [{ ...aStep('cut'), inline: true as const }, aStep('mix')], max_in_flight: 2 };
   const { run } = driveRun(plan, { isPaused: false });
   const lines = linesOf(createProgressTable(input).toMarkdown(run.state));
@@ -50,7 +50,7 @@ test('a step that goes without a queue says so', () => {
   expect(lines.find((line) => line.includes('mix'))).not.toContain('inline');
 });
 
-test('the table says how the run stands, where it is shown, and why its calls are inline or queued', () => {
+test('the table shows the state of the run, its page, and why its calls are inline or queued', () => {
   const plan = { steps: [aStep('cut'), aStep('mix')], max_in_flight: 2 };
   const { run } = driveRun(plan, { isPaused: true });
   const table = createProgressTable(input);

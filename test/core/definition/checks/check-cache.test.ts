@@ -24,7 +24,7 @@ function check(step: Partial<StepDefinition>, said: readonly boolean[], defaults
 
 const cache = { ttl: '1h' };
 
-it('says that a result is never kept, and what to do', () => {
+it('reports that a result is never kept, and the remedy', () => {
   expect(check({ cache }, [false, false])).toEqual(['cache_unused /steps/0/cache']);
 });
 
@@ -33,10 +33,10 @@ it.each([
   ['the author insists', { cache: { ...cache, insist: true } }, [false]],
   ['nothing is known of the capability', { cache }, []],
   ['it is turned off', { cache: { ttl: '0s' } }, [false]],
-])('says nothing when %s', (_, step, said) => {
+])('finds nothing when %s', (_, step, said) => {
   expect(check(step, said)).toEqual([]);
 });
 
-it('says nothing of what the defaults say: they are for the steps that they can be for', () => {
+it('finds nothing in the defaults: they apply only to the steps that support them', () => {
   expect(check({}, [false], { cache })).toEqual([]);
 });

@@ -271,7 +271,7 @@ describe('checkDefinition', () => {
     ]);
   });
 
-  it('tells where in a string the expression stands', () => {
+  it('reports where in a string the expression is', () => {
     expect(findingsOf(withInput({ x: 'é {{ steps.frist.output }}' }))[0]?.offset).toBe(5);
     expect(findingsOf(withInput({ x: 'é {{ job.a | nope }}' }))[0]?.offset).toBe(13);
   });

@@ -89,7 +89,7 @@ describe('inputs', () => {
     if (told !== null) expect(findings[0]?.pointer).toBe(`/steps/1/input${pointer}`);
   });
 
-  it('says of an object which part does not fit', () => {
+  it('names the part of an object that does not fit', () => {
     const own = { input: object({ part: object({ name: count }) }) };
     expect(into({ part: '{{ steps.a.output.parts[0] ?? job.x }}' }, own)).toEqual([]);
     expect(into({ part: '{{ steps.a.output.parts | first }}' }, own)).toEqual(

@@ -64,7 +64,7 @@ test('a step is one thing', () => {
   ]);
 });
 
-test('what is delivered at most once is not dispatched inline', () => {
+test('a step that is delivered at most once is not dispatched inline', () => {
   const conflict = [{ code: 'dispatch_conflict', pointer: '/steps/0/dispatch' }];
   const inline = { ...kinds.capability, dispatch: 'inline' } as const;
   expect(findingsOf({ ...inline, retry: { max: 0 } })).toMatchObject(conflict);

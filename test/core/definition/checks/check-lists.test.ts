@@ -94,7 +94,7 @@ describe('a list that is too large by the schema of its items', () => {
     );
   });
 
-  it('is found in the output, where a reference would stand', () => {
+  it('is found in the output, in place of a reference', () => {
     const over = {
       output: {
         n: '{{ steps.m.output | length }}',

@@ -114,7 +114,7 @@ describe('paths and operands', () => {
     expect(findingsOf(reading(expression))).toEqual(show(told));
   });
 
-  it('says nothing of what no schema describes', () => {
+  it('finds nothing in paths that no schema describes', () => {
     for (const path of ['job.a[0].b', 'steps.a.output.x[*].y', 'steps.a.output[3]']) {
       expect(findingsOf(reading(`{{ ${path} }}`, 'unheard-of'))).toEqual([]);
     }
@@ -133,7 +133,7 @@ describe('paths and operands', () => {
     );
   });
 
-  it('places a finding where its path stands', () => {
+  it('places a finding at the position of its path', () => {
     const [finding] = findingsOf(reading('é {{ job.x ?? steps.a.output.pth }}'));
     expect(finding).toMatchObject({ pointer: '/steps/1/input/x', offset: 14 });
   });
@@ -207,7 +207,7 @@ describe('steps that may not have an output', () => {
     expect(chain({ optional: true })).toEqual(show([skipped]));
   });
 
-  it('warns where the step runs all the same', () => {
+  it('warns where the step runs anyway', () => {
     expect(chain({ when: 'job.x' }, { run_if: 'all_done' })).toEqual(show([maybe]));
     expect(chain({ when: 'job.x' }, { run_if: 'any_succeeded', depends_on: ['c'] })).toEqual(show([maybe]));
     expect(chain({ on_error: 'continue' }, { run_if: 'any_failed' })).toEqual(
@@ -255,7 +255,7 @@ describe('for_each', () => {
     ]);
   });
 
-  it('keeps such a null where every item is taken, so that nothing is missing there', () => {
+  it('keeps such a null where every item is tolerated, so that nothing is missing there', () => {
     const tolerant = { items: '{{ job.clips }}', tolerate: 1 };
     expect(each({ for_each: tolerant }, '{{ steps.a.output[*].path }}')).toEqual([]);
     expect(each({ for_each: tolerant }, '{{ steps.a.output[*].none }}')).toMatchObject([
@@ -299,7 +299,7 @@ test('a condition is a boolean, a concurrency key is text', () => {
   );
 });
 
-test('waits yield null, reviews what their schema says', () => {
+test('waits yield null, reviews the type of their schema', () => {
   const definition = aDefinition({
     steps: [
       { id: 'w', wait: '1s' },

@@ -28,7 +28,7 @@ describe('resolveEscalation', () => {
     expect(resolveEscalation({}, step).enabled).toBe(false);
   });
 
-  it('leaves a step that is delivered at most once to a person', () => {
+  it('assigns a step that is delivered at most once to a person', () => {
     const atMostOnce = { retry: { max: 0 } };
     expect(resolveEscalation({}, aStep(atMostOnce)).needs_person).toBe(true);
     expect(resolveEscalation({ defaults: atMostOnce }, aStep()).needs_person).toBe(true);

@@ -25,7 +25,7 @@ function aGate(gate: Partial<GateInput> = {}): GateInput {
 }
 
 describe('passGate', () => {
-  it('passes what gives exactly the input that worked', () => {
+  it('accepts a template that gives exactly the input that worked', () => {
     expect(passGate(aGate())).toEqual({ ok: true });
   });
 

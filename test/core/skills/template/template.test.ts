@@ -83,7 +83,7 @@ describe('the filters of a skill', () => {
     else expect(result).toEqual({ ok: true, input: expected });
   });
 
-  it('gives the default for what is missing, and keeps what is there', () => {
+  it('gives the default for a missing value, and keeps an existing one', () => {
     const template = '[{"op":"add","path":"/fps","value":"{{ input.fps | default(30) }}"}]';
     expect(apply(template, { a: 1 })).toEqual({ ok: true, input: { a: 1, fps: 30 } });
     expect(apply(template, { fps: 24 })).toEqual({

@@ -54,7 +54,7 @@ async function anEscalation(run_id: string | null = null): Promise<{ id: string;
   return { id, projectId };
 }
 
-it('starts a ladder by itself again that Temporal has forgotten; not one that runs, ended there or began just now', async () => {
+it('starts again a ladder of its own that Temporal has forgotten; not one that runs, ended there or began recently', async () => {
   const ids: string[] = [];
   for (const age of ['1 hour', '1 hour', '1 hour', '1 second']) {
     const { id } = await anEscalation();

@@ -80,11 +80,11 @@ it('does not look at the same moment as the others', async () => {
   expect(new Set(delays).size).toBeGreaterThan(1);
 });
 
-it('goes on by itself after ten minutes', async () => {
+it('continues by itself after ten minutes', async () => {
   expect(await delayAt(601)).toBeNull();
 });
 
-it('does not wait for a ladder that begins only when a paused run goes on', async () => {
+it('does not wait for a ladder that begins only when a paused run continues', async () => {
   const { project_id } = await aProject(db);
   const { run_id } = await aRun(db, { project_id });
   const leader = await fail(project_id, { run_id, step_id: 'a', item: 0 });

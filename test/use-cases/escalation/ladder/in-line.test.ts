@@ -70,7 +70,7 @@ async function aCorrectionWithoutSlot(capability: string, step: Partial<StepDefi
   };
 }
 
-test('it stands in line as a row, the ladder ends until it is called, and then the same input is sent', async () => {
+test('it waits in line as a row, the ladder ends until it is called, and then the same input is sent', async () => {
   const { cutter, run, place, release, row, called } = await aCorrectionWithoutSlot('cut-one');
   expect(place).toMatchObject({ command: { type: 'execute', level: 1 }, in_line: { until: null } });
   expect(await row()).toMatchObject({ state: 'waiting', awaiting: 'slot' });
@@ -87,7 +87,7 @@ test('it stands in line as a row, the ladder ends until it is called, and then t
   expect(await row()).toMatchObject({ state: 'succeeded', awaiting: null });
 });
 
-test('called in vain it waits on, and takes no slot before its turn', async () => {
+test('called without a result it waits on, and takes no slot before its turn', async () => {
   const { place, release, row, called } = await aCorrectionWithoutSlot('cut-two');
   await called();
   expect(await world.advance(place)).toEqual(place);
@@ -96,7 +96,7 @@ test('called in vain it waits on, and takes no slot before its turn', async () =
   expect(await row()).toMatchObject({ state: 'waiting', awaiting: 'slot' });
 });
 
-test('queue_timeout ends the step as it would for its own call, and nobody is asked', async () => {
+test('queue_timeout fails the step as it would for its own call, and no model is asked', async () => {
   const { cutter, run, place, release, row } = await aCorrectionWithoutSlot('cut-three', {
     queue_timeout: '1h',
   });
