@@ -1,6 +1,6 @@
 /**
  * A recorded history is never changed while its engine version lives: the newest commit that touched it is the one that
- * added it, and the file is what that commit wrote. Says nothing where there is no git.
+ * added it, and the file is what that commit wrote. Prints nothing where there is no git.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

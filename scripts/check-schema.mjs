@@ -1,7 +1,7 @@
 /**
  * What a release has brought to databases: its migrations never change, and a function that differs from the release's
  * has a higher number than the release knows, so that processes of both agree which is newer. Compares with the newest
- * tag of a version below this commit; says nothing where there is none.
+ * tag of a version below this commit; prints nothing where there is none.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * Fails where the sources leave the rules that neither the compiler nor the linter keeps. Exceptions stand by name in
- * scripts/structure/exceptions.json; one that is no longer needed fails too, and `--prune` takes it out, and lowers the
- * totals of scripts/structure/totals.json to what is there.
+ * Fails where the sources leave the rules that neither the compiler nor the linter keeps. Exceptions are listed by name
+ * in scripts/structure/exceptions.json; one that is no longer needed fails too, and `--prune` removes it, and lowers
+ * the totals of scripts/structure/totals.json to the present ones.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { checkClockClaims } from './structure/check-clock-claims.ts';

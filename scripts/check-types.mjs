@@ -1,7 +1,8 @@
 /**
- * Checks the types of the sources and of the console. What the compiler found is kept in node_modules/.cache/tsc, so that
- * it checks only changed files again, and those that depend on them. The compiler does not notice when a file no longer
- * declares a global or a module. So a digest covers all files that declare one; a new digest drops what is kept.
+ * Checks the types of the sources and of the console. The findings of the compiler are kept in node_modules/.cache/tsc,
+ * so that it checks only changed files again, and those that depend on them. The compiler does not notice when a file
+ * no longer declares a global or a module. So a digest covers all files that declare one; a new digest drops what is
+ * kept.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -30,7 +30,7 @@ interface Finding {
   readonly fault: string | null;
 }
 
-/** @returns the program of an environment that has the packages @throws Error that says what is missing */
+/** @returns the program of an environment that has the packages @throws Error that names the missing part */
 async function installClients(): Promise<string> {
   const folder = join(root, 'venv');
   const explain = (words: string) => (error: unknown) => {

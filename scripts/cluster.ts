@@ -1,7 +1,7 @@
 /**
  * `npm run cluster`: a cluster of Capstan on this machine until Ctrl-C: Postgres, two Temporal nodes, S3, HAProxy, two
- * servers and two workers (`--servers`, `--workers`: others) out of the package of this checkout. All data go away at
- * the end.
+ * servers and two workers (`--servers`, `--workers`: others) from the package of this checkout. All data go away at the
+ * end.
  */
 import { parseArgs } from 'node:util';
 import { stackSignal, untilAborted } from '../src/cli/shell.ts';

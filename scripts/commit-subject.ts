@@ -1,5 +1,5 @@
 /**
- * Rules of a commit's subject. A verb cannot be told from a noun by its letters, so the rules refuse beginnings that no
+ * Rules of a commit's subject. A verb cannot be recognised by its letters, so the rules refuse beginnings that no
  * imperative has, and let through what they cannot judge.
  */
 export const types = ['feat', 'fix', 'perf', 'refactor', 'test', 'docs', 'build', 'chore'] as const;

@@ -2,8 +2,8 @@
  * `npm run test:mutants`: whether tests notice what is wrong. `--core`: small mutants of the pure rules; `--faults`:
  * faults made by hand in SQL functions and services. `--only core/money,PART OF A NAME`, `--sample N` mutants of each
  * folder (`--seed N`), `--json FILE` writes what became of each mutant, `--beside FILE` compares with such a file. Exit
- * code 1 when a folder is below its least score, a survivor is not in accepted.json or stands there in vain, a mutant is
- * missed that was caught then, or a fault is missed.
+ * code 1 when a folder is below its least score, a survivor is not in accepted.json or is listed there without need, a
+ * mutant is missed that was caught then, or a fault is missed.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

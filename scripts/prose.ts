@@ -1,17 +1,17 @@
 /**
- * Measures the prose of the documentation, also of the pages that are generated from code, and lints it. Of the texts
- * that commands and contracts show, and of the titles of tests, it lints the words. Prints a table of all pages, or of
- * those named, with their findings. `--beside FOLDER` prints the pages of another checkout as well, by the same measure;
- * pages that only one of the two has are in it too. `--check` fails where a page has more findings of a rule than
- * scripts/prose/totals.json allows; `--prune` lowers these numbers to the present ones. Exceptions are listed by name,
- * each with its reason, in scripts/prose/exceptions.json; one that is no longer needed fails too, and `--prune` removes
- * it.
+ * Measures the prose of the documentation, also of the pages that are generated from code, and lints it. In code, it
+ * lints the words of comments, of titles of tests, and of texts that commands and contracts show. Prints a table of all
+ * pages, or of those named, with their findings. `--beside FOLDER` prints the pages of another checkout as well, by the
+ * same measure; pages that only one of the two has are in it too. `--check` fails where a page has more findings of a
+ * rule than scripts/prose/totals.json allows; `--prune` lowers these numbers to the present ones. Exceptions are listed
+ * by name, each with its reason, in scripts/prose/exceptions.json; one that is no longer needed fails too, and
+ * `--prune` removes it.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { lintCode, listTexts, listTitles } from './prose/code.ts';
+import { lintCode, listComments, listTexts, listTitles } from './prose/code.ts';
 import { type LintedPage, lintPage } from './prose/lint.ts';
 import { compareWithTotals, lowerTotals, type Totals } from './prose/totals.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
@@ -78,11 +78,14 @@ const { positionals: named, values: options } = parseArgs({
 });
 const totals: Totals = JSON.parse(readFileSync(totalsFile, 'utf8'));
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));
+const sources = readSources(['src', 'packages', 'capabilities', 'examples', 'scripts', 'bench', 'console']);
 /** Commands, contracts and errors show their texts to people. */
-const shown = readSources(['src/cli', 'src/contracts', 'src/core/run', 'src/errors']);
+const shown = /^src\/(?:cli|contracts|core\/run|errors)\//;
 const linted = [
   ...(await lintAll(root)),
-  ...shown.map((source) => lintCode(source, [listTexts])),
+  ...sources.map((source) =>
+    lintCode(source, shown.test(source.file) ? [listComments, listTexts] : [listComments]),
+  ),
   ...readTests().map((source) => lintCode(source, [listTitles])),
 ];
 const findings = linted.flatMap((page) => page.findings.map(nameByException));

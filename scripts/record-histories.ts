@@ -1,6 +1,6 @@
 /**
  * `npm run histories [FEATURE …]`: runs features on a whole Capstan of its own and keeps their histories in
- * test/histories. A history that is there is never written again: it stays as it is while its engine version lives.
+ * test/histories. An existing history is never written again: it stays as it is while its engine version lives.
  */
 import { startStack } from '../src/dev/stack.ts';
 import { callRecorders } from './histories/record-calls.ts';

@@ -38,7 +38,7 @@ function isInline({ steps }: Run): boolean {
   return steps.every(({ inline }) => inline === true);
 }
 
-/** The router counts calls anew every few seconds. */
+/** The router resets its counts of calls every few seconds. */
 function runUntilInline(client: ApiClient): Promise<Run> {
   return waitFor('a run whose steps are all inline', async () => {
     const run = await runOnce(client);
@@ -46,7 +46,7 @@ function runUntilInline(client: ApiClient): Promise<Run> {
   });
 }
 
-/** Drawings move into their place: the page stands still when it looks the same twice. */
+/** Drawings move into their place: the page has settled when it looks the same twice. */
 async function settle(page: Page): Promise<void> {
   let last: Buffer = Buffer.alloc(0);
   await waitFor('a page that stands still', async () => {
@@ -56,7 +56,7 @@ async function settle(page: Page): Promise<void> {
   });
 }
 
-/** Markdown stands in frames of its own, which are replaced while the page loads. */
+/** Markdown is in frames of its own, which are replaced while the page loads. */
 async function waitForText(page: Page, text: string): Promise<void> {
   const isIn = (frame: Frame): Promise<boolean> =>
     frame
@@ -72,7 +72,7 @@ async function waitForText(page: Page, text: string): Promise<void> {
 
 type Tab = 'history' | 'user-metadata';
 
-/** @param complete parts of texts that stand there once the page is complete */
+/** @param complete parts of texts that appear once the page is complete */
 async function openTab(page: Page, { links }: Run, tab: Tab, complete: readonly string[]): Promise<void> {
   await page.goto(links.temporal ?? '');
   await page.waitForURL(/\/history$/);

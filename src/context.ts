@@ -152,7 +152,7 @@ export interface ServerCtx extends Ctx {
   readonly aliases: AliasBook;
   /** Deduplicates equal requests for advice. */
   readonly adviceCache: AdviceCache;
-  /** Asks how a schedule stands in Temporal, for lists. */
+  /** Asks for the state of a schedule in Temporal, for lists. */
   readonly standing: AskStanding;
   /** The number of steps in the definitions of listed runs. */
   readonly stepSizes: StepSizes;

@@ -1,5 +1,5 @@
 /**
- * Behaviour of libraries that we rely upon though they do not promise it. Each has a test that fails after an upgrade
+ * Behaviour of libraries that we rely on though they do not promise it. Each has a test that fails after an upgrade
  * that breaks it.
  *
  * Temporal: a connection keeps the deadline of a call in an AsyncLocalStorage, which its declarations show and its

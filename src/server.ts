@@ -1,4 +1,4 @@
-/** The server process: the API and maintenance, until SIGTERM or SIGINT. A second signal ends it immediately. */
+/** The server process: the API and maintenance, until SIGTERM or SIGINT. A second signal stops it immediately. */
 import { fileURLToPath } from 'node:url';
 import { createApp } from './api/app.ts';
 import { listen } from './api/listen.ts';

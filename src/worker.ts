@@ -1,6 +1,6 @@
 /**
  * The worker process: runs workflows and activities until SIGTERM or SIGINT, then gives calls SHUTDOWN_GRACE_MS to end.
- * A second signal ends it immediately.
+ * A second signal stops it immediately.
  */
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';

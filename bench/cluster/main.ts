@@ -1,7 +1,7 @@
 /**
- * Runs per second of clusters of several sizes on this machine, and the processor time of a run by part:
- * `npm run bench -- cluster [--runs 300] [--json]`. The machine is the limit, so what tells is what a run costs, and
- * whether it costs more where there are more processes. The steps go by the queue. Exit code 1 when a run does not succeed.
+ * Runs per second of clusters of several sizes on this machine, and the processor time of a run by part: `npm run bench
+ * -- cluster [--runs 300] [--json]`. The machine is the limit, so the figure is the cost of a run, and whether it grows
+ * with the number of processes. The steps go by the queue. Exit code 1 when a run does not succeed.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';

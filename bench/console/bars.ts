@@ -11,11 +11,11 @@ export interface RunMeasure {
   readonly frames_per_second: number;
   /** What the page's own thread computed for a frame. */
   readonly main_thread_ms_per_frame: number;
-  /** The longest time that the page answered nobody, while it was watched. */
+  /** The longest time that the page did not answer, while it was watched. */
   readonly longest_task_ms: number;
 }
 
-/** What somebody does with it. */
+/** A user's work on it. */
 export interface UseMeasure {
   /** Frames drawn while the graph is dragged and zoomed. */
   readonly frames_per_second: number;

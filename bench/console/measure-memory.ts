@@ -1,5 +1,6 @@
 /**
- * An hour of events, played as fast as the page takes them: ten a second, of a run that is open and of other runs. They come in where the stream's do; what is read again because of them is read from the server.
+ * An hour of events, played as fast as the page takes them: ten a second, of a run that is open and of other runs. They
+ * arrive as the stream's do; the page reads again from the server as they require.
  */
 import type { Browser, Page } from 'playwright-core';
 import type { StackFile } from '../../src/contracts/stack.ts';

@@ -7,7 +7,7 @@ import type { RunMeasure } from './bars.ts';
 import type { Submitted } from './runs.ts';
 import { watch } from './watch.ts';
 
-/** Notes when the first nodes stand on the screen: the frame after the one that drew them. */
+/** Notes when the first nodes are on the screen: the frame after the one that drew them. */
 const notePicture = `(() => {
   const look = () => {
     if (document.querySelector('.react-flow canvas, .react-flow__node') === null) return requestAnimationFrame(look);

@@ -33,7 +33,7 @@ const calls = Number(options.calls);
 const tenths = 10;
 const label = 'team=ads';
 
-/** The budgets that every call draws on, beside that of the project's day. */
+/** The budgets that every call draws on, next to that of the project's day. */
 async function setBudgets(capstan: CapstanServer): Promise<void> {
   const answer = await request(capstan, 'GET', '/v1/keys');
   const { items } = (await answer.json()) as { items: { key_id: string }[] };
@@ -75,7 +75,7 @@ type RetentionSettings = Pick<
   'RUN_RETENTION_DAYS' | 'CHOICE_RETENTION_DAYS' | 'LEDGER_RETENTION_DAYS'
 >;
 
-/** As long as a server keeps rows that is told nothing else. */
+/** As long as a server keeps rows by default. */
 function defaultDays(): { readonly run: number; readonly choice: number; readonly ledger: number } {
   const { shape } = ConfigSchema;
   const daysOf = (name: keyof RetentionSettings): number => Number(shape[name].parse(undefined));

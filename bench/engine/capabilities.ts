@@ -9,7 +9,7 @@ export interface BenchCapability {
 
 export const capabilities = {
   echo: { name: 'bench-echo', waitMs: 0, rateUsd: 0, isDeterministic: false },
-  /** Apart from the first, so that what is known of the speed of one says nothing of the other. */
+  /** Apart from the first, so that the speed of one is no evidence for the other. */
   slow: { name: 'bench-slow', waitMs: 500, rateUsd: 0, isDeterministic: false },
   /** Its results may be kept; they cost something. */
   kept: { name: 'bench-kept', waitMs: 0, rateUsd: 0.001, isDeterministic: true },

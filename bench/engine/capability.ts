@@ -54,7 +54,7 @@ function execute(request: IncomingMessage, response: ServerResponse, waitMs: num
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () => {
     const body = Buffer.concat(chunks).toString();
-    // Before the answer: whoever has seen the end of a run finds all its calls counted.
+    // Before the answer: a client that has seen the end of a run finds all its calls counted.
     countCall(body, at);
     const end = (): void => answer(response, `{"ok":true,"output":${body}}`);
     if (waitMs === 0) end();

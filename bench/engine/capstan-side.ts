@@ -1,7 +1,7 @@
 /**
- * Submits runs over HTTP and waits for their end in the database. The end is the run's own `finished_at`: what a
- * user is told, written before the workflow closes. Two sides of each checkout: pipelines that set nothing, and such
- * as ask for the task queue.
+ * Submits runs over HTTP and waits for their end in the database. The end is the run's own `finished_at`: the one that
+ * a user sees, written before the workflow closes. Two sides of each checkout: pipelines that set nothing, and such as
+ * ask for the task queue.
  */
 import type { Client } from '@temporalio/client';
 import { findRunWorkflow } from '../shared/run-workflow-id.ts';

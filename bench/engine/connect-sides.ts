@@ -10,7 +10,7 @@ import type { Side, SideName } from './side.ts';
 import type { CapstanAddresses, Stack } from './stack.ts';
 
 export interface ConnectedSides {
-  /** They stand in the order of the columns. */
+  /** They are in the order of the columns. */
   readonly sides: readonly Side[];
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
  * What one would write with DBOS alone: an HTTP server that runs workflows in its own process, a recorded step per
- * call. No TypeScript: the types are there only once the rivals are installed.
+ * call. No TypeScript: the types exist only once the rivals are installed.
  */
 import { createServer } from 'node:http';
 import { json } from 'node:stream/consumers';

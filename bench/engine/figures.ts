@@ -1,4 +1,4 @@
-/** What a round says of a side, and how that compares with another side in the same round. */
+/** The figures of a side in a round, and how they compare with another side in the same round. */
 import type { Round } from './measure.ts';
 import { latencyShapes } from './shapes.ts';
 import { type BySide, counterparts, type SideName } from './side.ts';
@@ -34,7 +34,7 @@ export function readFigure(name: string): Read {
   return read;
 }
 
-/** @returns the median of the rounds' own ratios; undefined where one of the two took no part */
+/** @returns the median of the rounds' own ratios; undefined if one of the two took no part */
 export function ratioOf(
   rounds: readonly Round[],
   read: Read,

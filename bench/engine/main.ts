@@ -1,8 +1,8 @@
 /**
- * Compares Capstan with bare Temporal, the floor of a run on Temporal, Restate and DBOS:
- * `npm run bench -- engine [--quick] [--json] [--only capstan,dbos] [--rounds N] [--beside PATH] [--profile]`. Bare
- * Temporal always takes part; `--beside` adds another checkout of Capstan. Exit code 1 when a bar is missed or a part
- * dies. `--profile` measures nothing and tells what the processes of Capstan and of the floor do under load.
+ * Compares Capstan with bare Temporal, the floor of a run on Temporal, Restate and DBOS: `npm run bench -- engine
+ * [--quick] [--json] [--only capstan,dbos] [--rounds N] [--beside PATH] [--profile]`. Bare Temporal always takes part;
+ * `--beside` adds another checkout of Capstan. Exit code 1 when a bar is missed or a part fails. `--profile` measures
+ * nothing and reports the work of the processes of Capstan and of the floor under load.
  */
 import { parseArgs } from 'node:util';
 import { type Checkout, findCheckout } from '../shared/other-checkout.ts';

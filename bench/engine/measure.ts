@@ -72,7 +72,7 @@ async function timeRuns(
   });
 }
 
-/** Keeps `inFlight` runs under way until all are done. @returns seconds */
+/** Keeps `inFlight` runs running until all are done. @returns seconds */
 export async function runUnderLoad({ effort, endpoint }: Bench, side: Side): Promise<number> {
   const { inFlight, loadRuns } = effort;
   const text = makeText();

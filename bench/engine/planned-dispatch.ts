@@ -1,4 +1,4 @@
-/** How the next run of a pipeline would carry out its steps, as its plan says: the choice is made from what is known. */
+/** How the next run of a pipeline would carry out its steps, by its plan: the choice is made from known figures. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CapstanApi } from './capstan-api.ts';
 
@@ -10,7 +10,7 @@ interface Dispatch {
 }
 
 interface Plan {
-  /** A checkout that makes no choice says none. */
+  /** A checkout that makes no choice has none. */
   readonly steps: readonly { readonly dispatch?: Dispatch }[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * What one would write with Restate's SDK alone: a durable action per step. No TypeScript: its types are there only
- * once the rivals are installed.
+ * What one would write with Restate's SDK alone: a durable action per step. No TypeScript: its types exist only once
+ * the rivals are installed.
  */
 import { createServer } from 'node:http2';
 import { createEndpointHandler, RestatePromise, service } from '@restatedev/restate-sdk';

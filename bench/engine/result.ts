@@ -71,7 +71,7 @@ function forSides<Value>(find: (name: SideName) => Value | undefined): BySide<Va
   );
 }
 
-/** @param name of the figure, which is told by `parts` */
+/** @param name of the figure, which is divided by `parts` */
 function compare(name: string, rounds: readonly Round[], parts = 1): Comparison {
   const read = readFigure(name);
   return {

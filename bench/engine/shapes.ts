@@ -17,7 +17,7 @@ function inParallel(steps: number): Shape {
   return { name: `${steps} in parallel`, kind: 'parallel', steps, capability: 'echo' };
 }
 
-/** Also tells how long the first dispatch takes. */
+/** Also measures how long the first dispatch takes. */
 export const dispatchShape: Shape = inSequence(3);
 
 /** Too long for anybody to do without a queue. */
@@ -50,7 +50,7 @@ export interface Effort {
   readonly loadRuns: number;
 }
 
-/** Delays are told from at least this many runs in all rounds. */
+/** Delays are reported from at least this many runs in all rounds. */
 const leastDelays = 100;
 
 /** Runs of the slow shape in a round: its capability's time is nearly all of theirs, so that they differ little. */

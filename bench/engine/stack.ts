@@ -55,7 +55,7 @@ async function startCapstan(
   return { apiUrl, apiKey, databaseUrl, processes: ['server', 'worker'] };
 }
 
-/** Checkouts that know these write no search attribute at all where one of them is missing, and would save the event. */
+/** Checkouts that know these write no search attribute at all if one of them is missing, and would save the event. */
 const formerSearchAttributes = { EscalationLevel: 'Int', CostUsd: 'Double' } as const;
 
 async function startBeside(

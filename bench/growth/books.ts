@@ -26,7 +26,7 @@ const tables = `
   union all
   select datname, pg_database_size(oid)::float8 from pg_database where datname like 'temporal%'`;
 
-/** Blocks are told by what they belong to; what else a record has is shared out alike. */
+/** Blocks are attributed to their owner; the rest of a record is shared out alike. */
 const log = `
   select coalesce(d.datname, 'shared') as name, sum(b.block_data_length + b.block_fpi_length)::float8 as bytes
   from pg_get_wal_block_info($1::pg_lsn, $2::pg_lsn, false) b left join pg_database d on d.oid = b.reldatabase

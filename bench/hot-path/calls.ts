@@ -1,4 +1,4 @@
-/** Calls to be claimed and settled: what they are charged to is there, their instances have room for all of them. */
+/** Calls to be claimed and settled: their budgets exist, and their instances have room for all of them. */
 import type { AttemptEnd, Claim } from '../../src/db/attempt/attempt.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { aClaim, anEnd, anInstance, aProject, aRun } from '../../test/support/factories.ts';

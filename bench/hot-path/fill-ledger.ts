@@ -42,13 +42,13 @@ cross join lateral budget_scopes(a.project_id, a.capability, a.run_id, a.budget_
 
 const projects = `insert into project (project_id, name) select 'prj_' || n, 'bench' from generate_series(6, 9) n`;
 
-/** @param onProgress told the share that is done */
+/** @param onProgress receives the share that is done */
 export async function fillLedger(
   { databaseUrl, projectId, attempts: total, days, hasLedger }: Filling,
   onProgress: (share: number) => void,
 ): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
-  client.on('error', () => undefined); // the statement under way tells it
+  client.on('error', () => undefined); // the running statement reports it
   await client.connect();
   try {
     await client.query(projects);

@@ -1,8 +1,8 @@
 /**
  * Where the processor time of a direct call goes: the server's by stage and by function, the database's by statement.
- * The time is what /proc says of the threads of both under a steady load, without a profiler. A second load is sampled,
- * and the time of the server's main thread is shared out by its samples; that of its other threads is a line of its own.
- * So the lines of the server add up to its time. Times of statements are those that Postgres was in them.
+ * The time is that of the threads of both in /proc under a steady load, without a profiler. A second load is sampled,
+ * and the time of the server's main thread is shared out by its samples; that of its other threads is a line of its
+ * own. So the lines of the server add up to its time. Times of statements are those that Postgres was in them.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
@@ -194,8 +194,8 @@ async function explain(machine: Machine, system: System, spent: Spent, ms: numbe
 }
 
 /**
- * What a call leaves to a full collection. Beside calls in flight, that is what something old still points to: a table
- * of a Map that has been replaced, or a hidden class of a single object.
+ * What a call leaves to a full collection. Apart from calls in flight, an old object still refers to that: a table of a
+ * Map that has been replaced, or a hidden class of a single object.
  */
 async function explainKept(machine: Machine, system: System, ms: number): Promise<Figure[]> {
   const { inspectorPort, sides } = machine;

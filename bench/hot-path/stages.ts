@@ -1,6 +1,7 @@
 /**
  * Which stage of a call a sampled function belongs to. A function of Node, of the language or of a small part that all
- * stages share belongs to the nearest function around it that has a stage; what has none is shown by its own name.
+ * stages share belongs to the nearest function around it that has a stage; one without a stage is shown by its own
+ * name.
  */
 import type { Frame, Sampled } from './profile.ts';
 

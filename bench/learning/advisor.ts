@@ -1,7 +1,7 @@
 /**
  * What the models answer. A model knows the cure of a kind from its level on, most of the time; a lower one follows
- * advice or a skill that says it, most of the time. What they do not know they make up, give up on, or answer in a form
- * that nobody can read. Made-up values are never taken: what nobody notices, nobody could learn from.
+ * advice or a skill with it, most of the time. They make up an unknown cure, give up on it, or answer in an unreadable
+ * form. Made-up values are never accepted: no lesson follows from an unnoticed one.
  */
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
 import type { Random } from '../shared/random.ts';

@@ -23,7 +23,7 @@ const models = [
 
 export interface Instances {
   readonly registrations: readonly Registration[];
-  /** Whether the input that was taken was the right one. */
+  /** Whether the accepted input was the right one. */
   readonly taken: ReadonlyMap<Failure, boolean>;
   close(): Promise<void>;
 }
@@ -54,7 +54,7 @@ function answer(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, headers).end(text);
 }
 
-/** The level, and what stands between the marks of the prompt. */
+/** The level, and the text between the marks of the prompt. */
 function readQuestion(name: string, input: JsonObject): Question {
   const messages = input.messages as readonly { readonly role: string; readonly content: string }[];
   const [system = '', user = ''] = messages.map(({ content }) => content);

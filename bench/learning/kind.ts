@@ -13,7 +13,7 @@ export interface Fault {
   /** Fields, by dotted path, of the input as it was written; undefined = not there. */
   readonly wrong: Readonly<Record<string, Json | undefined>>;
   readonly right: Readonly<Record<string, Json | undefined>>;
-  /** What the capability says of an input that it does not take. */
+  /** The message of the capability about an input that it refuses. */
   readonly say: (input: JsonObject) => string;
   /** Whether it takes an input that is not the right one. */
   readonly takes: (input: JsonObject) => boolean;
@@ -54,7 +54,7 @@ interface FieldKind extends Omit<Kind, 'draw'> {
   /** Dotted path. */
   readonly at: string;
   readonly draw: (random: Random) => readonly [wrong: Json, right: Json];
-  /** What the capability says of the value that stands there; not needed where the schema refuses it. */
+  /** The message of the capability about the present value; not needed where the schema refuses it. */
   readonly say?: (value: Json) => string;
   /** Values that the capability takes there, right or not. */
   readonly takes?: (value: Json) => boolean;
@@ -83,7 +83,7 @@ interface KeyKind extends Omit<Kind, 'draw'> {
   readonly draw: (random: Random) => Json;
 }
 
-/** A field under a misspelt name; it is optional, so anything without that name is taken. */
+/** A field under a misspelt name; it is optional, so anything without that name is accepted. */
 export function ofKey({ key, misspelt, draw, ...kind }: KeyKind): Kind {
   return {
     ...kind,

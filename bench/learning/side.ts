@@ -1,6 +1,6 @@
 /**
  * One side of the replay: the real services of a worker and the real router on a database of its own. Each failure is a
- * step that fails and climbs its ladder to the end, as its workflow would; nobody is asked in the end.
+ * step that fails and climbs its ladder to the end, as its workflow would; no review is opened in the end.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { pino } from 'pino';
@@ -138,7 +138,7 @@ export async function playSide(options: SideOptions): Promise<SideResult> {
   const project_id = newId('project');
   await insertProject(db, { project_id, name: 'replay', timezone: 'UTC', daily_limit_nano: 10n ** 15n });
   await register(options, project_id, instances);
-  await pause(1_500); // until the worker has heard of them
+  await pause(1_500); // until the worker has noticed them
   const startedAt = performance.now();
   const ends: Advanced[] = [];
   for (const [index, failure] of failures.entries()) {

@@ -1,8 +1,8 @@
 /**
  * Many routers that send free calls to many instances, in virtual time: by a claim for each call, or with leased slots.
  * The rules of leases are those of the router (core/routing/slot-leases.ts). Simplified: routers know the held slots of
- * others as of the last poll, every statement takes about a millisecond, a router has one statement of claims and ends
- * under way, and a call that finds no slot tries again after each poll.
+ * others as of the last poll, every statement takes about a millisecond, a router has one running statement of claims
+ * and ends, and a call that finds no slot tries again after each poll.
  */
 import {
   beginAsking,

@@ -1,4 +1,4 @@
-/** The way of a bare workflow: Temporal's history says when, and the capability that it calls. */
+/** The way of a bare workflow: Temporal's history has the times, and so has the capability that it calls. */
 import type { Client } from '@temporalio/client';
 import { createBareSide } from '../engine/bare-side.ts';
 import { readClock } from '../engine/clock.ts';

@@ -1,7 +1,7 @@
 /** What a run of three steps passes between its request and its end. */
 import { median } from '../engine/statistics.ts';
 
-/** They stand in the order in which they are passed. Not every side passes all: a mark follows on the one that it has. */
+/** They are in the order in which they are passed. Not every side passes all: a mark follows on the one that it has. */
 export const markNames = [
   'run stored',
   'workflow started',
@@ -18,7 +18,7 @@ export const markNames = [
 ] as const;
 export type MarkName = (typeof markNames)[number];
 
-/** What happens beside it, and holds up nobody. */
+/** Parallel work, which delays nothing. */
 const asideNames = ['answered', 'start noted'] as const;
 type AsideName = (typeof asideNames)[number];
 

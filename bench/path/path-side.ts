@@ -3,7 +3,7 @@ import type { Path } from './marks.ts';
 export const pathSideNames = ['unset', 'queued', 'bare'] as const;
 export type PathSideName = (typeof pathSideNames)[number];
 
-/** One of those whose way is followed. */
+/** A side whose way is followed. */
 export interface PathSide {
   readonly name: PathSideName;
   /** Makes one run of three steps. @throws Error unless it did what it should */

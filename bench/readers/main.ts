@@ -147,7 +147,7 @@ interface Read {
   readonly bytes: number;
 }
 
-/** @returns ends them, and says what they have read */
+/** @returns ends them, and gives the answers that they have read */
 function startReaders({ url, key }: Asking): () => Promise<Read> {
   const workerData = { url, key, paths, readers };
   const thread = new Worker(new URL('readers-thread.mjs', import.meta.url), { workerData, execArgv: [] });

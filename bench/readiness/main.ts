@@ -95,7 +95,7 @@ async function probeOften(side: Side): Promise<{ answers: Answer[]; perSecond: n
   return { answers: await Promise.all(answers), perSecond: Math.max(0, probed - calm) };
 }
 
-/** An answer may be as old as a second; the time is from the silence to the first answer that says so. */
+/** An answer may be as old as a second; the time is from the silence to the first answer that reports it. */
 async function probeSilentDatabase(side: Side): Promise<Answer> {
   side.proxy.silence(true);
   const beganAt = performance.now();

@@ -1,4 +1,4 @@
-/** What a schema says of a place, for making inputs and mistakes: apart from the code that repairs. */
+/** The facts of a schema about a place, for making inputs and mistakes: apart from the code that repairs. */
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
 import { isPlainObject } from '../../src/core/json/values.ts';
 import { resolveLocalRef } from '../../src/core/schema-types/references.ts';

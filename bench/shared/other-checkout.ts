@@ -1,7 +1,7 @@
 /**
- * Another checkout of Capstan, measured beside this one: the processes run from its own sources with its own packages,
- * on the same Postgres and the same Temporal, with a database and a task queue of their own. It may be older or
- * newer: what must be the same are the two entries, the environment, the HTTP API, and the table `run`.
+ * Another checkout of Capstan, measured next to the present one: the processes run from its own sources with its own
+ * packages, on the same Postgres and the same Temporal, with a database and a task queue of their own. It may be older
+ * or newer: what must be the same are the two entries, the environment, the HTTP API, and the table `run`.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

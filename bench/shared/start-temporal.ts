@@ -1,4 +1,4 @@
-/** Temporal as `npm start` runs it (durable), and what Capstan's processes are told of it and of the database. */
+/** Temporal as `npm start` runs it (durable), and the settings of Capstan's processes for it and for the database. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

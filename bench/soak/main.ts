@@ -2,7 +2,7 @@
  * A cluster under a steady load for hours: `npm run bench -- soak [--hours 4] [--share 0.6] [--json]`. The load is a
  * share of what the cluster does at most, measured first. Prints how the memory of each part, the connections and the
  * tables have grown, and how long a run took. Exit code 1 when a run fails, a part's memory grows by 5 MB an hour or
- * more once it is warm, or a budget differs from its attempts. What was seen so far is told every ten minutes; SIGINT
+ * more once it is warm, or a budget differs from its attempts. The figures so far are printed every ten minutes; SIGINT
  * ends the load early.
  */
 import { parseArgs } from 'node:util';

@@ -6,7 +6,7 @@ import { runOne } from '../growth/run-many.ts';
 export interface SteadyLoad {
   readonly perSecond: number;
   readonly durationMs: number;
-  /** Ends it early; what is under way ends first. */
+  /** Stops early; running work ends first. */
   readonly signal: AbortSignal;
 }
 
@@ -28,7 +28,7 @@ export interface SteadyRuns {
   ended(): Promise<void>;
 }
 
-/** What is under way at most; more would be another test. */
+/** The most that may be running; more would be another test. */
 const mostOpen = 500;
 
 export function runSteadily(api: Api, { perSecond, durationMs, signal }: SteadyLoad): SteadyRuns {

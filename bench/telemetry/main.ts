@@ -1,6 +1,6 @@
 /**
- * What telemetry costs a routed call: `npm run bench -- telemetry [--rounds N]`. Prints microseconds of processor time per
- * call of the exec route with nothing told, with metrics, with spans, and with both, in rounds that take turns.
+ * What telemetry costs a routed call: `npm run bench -- telemetry [--rounds N]`. Prints microseconds of processor time
+ * per call of the exec route without telemetry, with metrics, with spans, and with both, in rounds that take turns.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ interface Used extends NodeJS.CpuUsage {
 }
 
 let told = 0;
-/** Takes what it is told, as a collector would. */
+/** Accepts telemetry, as a collector would. */
 const sink = createServer((request, response) => {
   request.on('data', (part: Buffer) => {
     told += part.length;

@@ -1,7 +1,7 @@
 /**
- * One process that answers `POST /v1/capabilities/{name}/exec` through the API's own pipeline and the observer of calls,
- * over a call that claims, waits for an answer and settles without a database. What it tells is up to its environment. Its
- * parent asks it over IPC what it has used.
+ * One process that answers `POST /v1/capabilities/{name}/exec` through the API's own pipeline and the observer of
+ * calls, over a call that claims, waits for an answer and settles without a database. Its environment decides what it
+ * reports. Its parent asks it over IPC what it has used.
  */
 import { createServer } from 'node:http';
 import { setImmediate } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
  * Finds an ffmpeg and ffprobe that can do what the sample capabilities need: those of the system, those of the npm
- * packages beside this file, those installed into the cache; the first that qualifies.
+ * packages next to the present file, those installed into the cache; the first that qualifies.
  */
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';

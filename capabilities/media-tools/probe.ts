@@ -1,4 +1,4 @@
-/** What ffprobe says about a media file, as far as the samples use it. */
+/** The facts of ffprobe about a media file, as far as the samples use them. */
 import { z } from 'zod';
 import type { MediaTools } from './locate.ts';
 import { runFfprobe } from './run-tool.ts';

@@ -65,7 +65,7 @@ export async function runFfmpeg(
 
 export interface EncodingWatch {
   readonly signal: AbortSignal;
-  /** Told twice a second how many seconds of the result there are. */
+  /** Called twice a second with the finished seconds of the result. */
   readonly onSeconds: (seconds: number) => void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * What can go wrong with a call of a model, by the code of the error: it says who can help, and its status
- * makes the router do the right thing. Another instance: model_config (its operator has to act), model_unavailable.
- * Later: model_overloaded. The end, with this input: model_rejected, model_answer_invalid (worth asking once more).
+ * The possible faults of a call of a model, by the code of the error: it shows who can help, and its status makes the
+ * router do the right thing. Another instance: model_config (its operator has to act), model_unavailable. Later:
+ * model_overloaded. The end, with this input: model_rejected, model_answer_invalid (worth asking once more).
  */
 import { APICallError } from 'ai';
 import { CallFailure, type CallFailureStatus } from '../../src/capability/index.ts';
@@ -86,7 +86,7 @@ export function explainProviderError(error: unknown, hide: (text: string) => str
   const fault = faultOf(statusCode, field(field(data, 'error'), 'code'));
   const retryAfterS =
     fault === 'model_overloaded' ? readRetryAfter(responseHeaders?.['retry-after']) : undefined;
-  // Without data the body is not what this provider's errors look like, but says more than the status.
+  // Without data the body is not what this provider's errors look like, but explains more than the status.
   const message =
     data === undefined
       ? `the provider answered ${describeAnswer(statusCode, type, hide(responseBody))}`

@@ -1,4 +1,4 @@
-/** Serves a language model (`model.…`) or a model of embeddings (`embed.…`), as its environment says: docs/models.md. */
+/** Serves a language model (`model.…`) or a model of embeddings (`embed.…`), by its environment: docs/models.md. */
 import { readModelSettings } from './configuration.ts';
 import { defineEmbedding } from './define-embedding.ts';
 import { defineModel } from './define-model.ts';

@@ -1,7 +1,7 @@
 /**
- * What a model wrote, as the JSON that a caller's schema asks for. The schema is a stranger's, so it is compiled as
- * the registry compiles those of specs: nothing is fetched, patterns are linear, the work is bounded. An error says
- * what is wrong and shows the start of the answer, so that the caller can ask once more with it.
+ * What a model wrote, as the JSON that a caller's schema asks for. The schema is a stranger's, so it is compiled as the
+ * registry compiles those of specs: nothing is fetched, patterns are linear, the work is bounded. An error names the
+ * fault and shows the start of the answer, so that the caller can ask once more with it.
  */
 import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
 import { createSchemaCompiler } from '../../src/schemas/schema-compiler.ts';

@@ -30,7 +30,7 @@ interface OpenCall {
   /** As the provider calls it; empty: it has not said. */
   wireId: string;
   name: string;
-  /** Null: its name is not known yet. */
+  /** Null: its name is unknown so far. */
   id: string | null;
   /** What was written before that. */
   waiting: string;
@@ -100,7 +100,7 @@ function readCount(usage: Json | undefined, name: string): number | null {
 }
 
 export interface ChatAnswer {
-  /** @throws an error that the chunk says */
+  /** @throws an error that the chunk contains */
   take(chunk: JsonObject): void;
   /** @throws Error when something is missing */
   end(): ModelAnswer;

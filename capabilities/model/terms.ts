@@ -67,7 +67,7 @@ export function hideKey({ MODEL_API_KEY: key }: ModelSettings): (text: string) =
 /**
  * Asks the provider within the time that the call has. The signal aborts whenever the question has failed, so that no
  * connection stays open.
- * @throws CallFailure that says who can help
+ * @throws CallFailure whose code shows who can help
  */
 export async function askInTime<Answer>(
   settings: ModelSettings,
@@ -126,7 +126,7 @@ export interface CountedTokens {
 }
 
 /**
- * The field `cost_usd` of a result, USD; absent when the cost is not known. Tokens from a cache count in full.
+ * The field `cost_usd` of a result, USD; absent when the cost is unknown. Tokens from a cache count in full.
  * @param log receives a cost above the rate
  */
 export function costField(

@@ -1,7 +1,7 @@
 /**
- * A provider is asked for a stream of events, and may answer with one JSON object instead: it ignores `stream: true`. The
- * object is read as a short stream, so that there is one way to an answer. The answer itself says what it is, not its
- * content type, which many servers set wrongly.
+ * A provider is asked for a stream of events, and may answer with one JSON object instead: it ignores `stream: true`.
+ * The object is read as a short stream, so that there is one way to an answer. The answer itself shows its form, not
+ * its content type, which many servers set wrongly.
  */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { describeAnswer } from './faults.ts';
@@ -11,7 +11,7 @@ type Fetch = typeof fetch;
 /** Events of a whole answer; null when it is none. */
 type ReadWhole = (answer: JsonObject) => readonly JsonObject[] | null;
 
-/** The longest name of a field of an event, with its colon: as much of an answer says what it is. */
+/** The longest name of a field of an event, with its colon: so many characters of an answer show its form. */
 export const decisiveLength = 6;
 
 /** @param beginning without leading spaces */

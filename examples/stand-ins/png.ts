@@ -13,7 +13,7 @@ const signature = Buffer.from('89504e470d0a1a0a', 'hex');
 /** Bytes of a pixel by the colour type of the file. */
 const depths: Readonly<Record<number, number>> = { 2: 3, 6: 4 };
 
-/** @throws Error that says what the file has to be */
+/** @throws Error that names the required form of the file */
 export async function readPng(path: string): Promise<Picture> {
   const bytes = await readFile(path);
   if (!bytes.subarray(0, 8).equals(signature)) throw new Error('image: the stand-in reads PNG files only');

@@ -11,7 +11,7 @@ export interface Sound {
 const headerBytes = 44;
 const fullScale = 32_768;
 
-/** @throws Error that says what the file has to be */
+/** @throws Error that names the required form of the file */
 export async function readWav(path: string): Promise<Sound> {
   const bytes = await readFile(path);
   if (bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WAVE') {

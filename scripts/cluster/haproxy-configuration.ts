@@ -1,8 +1,8 @@
 /**
- * A server that is not ready is left out within a second, and one that is only busy is not: two checks must fail, of two
- * seconds each. Where none seems ready, all are asked: a late answer is better than none, and a server without its
- * database says so itself. What met one that died is tried at another where that cannot happen twice: reads, and
- * requests with an `Idempotency-Key` to routes that honour it.
+ * A server that is not ready is left out within a second, and one that is only busy is not: two checks must fail, of
+ * two seconds each. Where none seems ready, all are asked: a late answer is better than none, and a server without its
+ * database reports that itself. A request that met a failing server is retried at another where that cannot happen
+ * twice: reads, and requests with an `Idempotency-Key` to routes that honour it.
  */
 import type { ClusterPlace } from './place.ts';
 import { nodeAddresses } from './temporal-nodes.ts';

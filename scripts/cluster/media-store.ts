@@ -1,4 +1,4 @@
-/** An S3 server of the cluster's own, versitygw over a folder, and what processes are told of it. */
+/** An S3 server of the cluster's own, versitygw over a folder, and the settings of processes for it. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClusterPlace } from './place.ts';

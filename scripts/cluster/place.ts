@@ -12,6 +12,6 @@ export interface ClusterPlace {
   readonly workers: number;
   readonly supervisor: Supervisor;
   readonly report: Report;
-  /** Starts a part and says so. */
+  /** Starts a part and reports it. */
   readonly start: (spec: ChildSpec) => Promise<void>;
 }

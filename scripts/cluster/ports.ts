@@ -20,7 +20,7 @@ const offsets = {
   s3: 20,
 } as const;
 
-/** Where the first of several stands; the others follow. */
+/** The port of the first of several; the others follow. */
 const serverOffset = 30;
 const serverMetricsOffset = 34;
 const workerMetricsOffset = 38;

@@ -24,7 +24,7 @@ async function findHaproxy(): Promise<string> {
   return found;
 }
 
-/** @throws Error that says how to get what is missing */
+/** @throws Error that explains how to get the missing parts */
 export async function findClusterPrograms(): Promise<ClusterPrograms> {
   const haproxy = await findHaproxy();
   const { version } = temporal;

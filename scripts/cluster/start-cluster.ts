@@ -37,7 +37,7 @@ export interface Cluster {
   pids(): ReadonlyMap<string, number>;
   /** Ends one part and resolves when its process is gone; another takes its place by itself. @throws Error where it does not run */
   kill(part: string, signal: NodeJS.Signals): Promise<void>;
-  /** Stops one part for a while with SIGSTOP, or lets it go on with SIGCONT. */
+  /** Stops one part for a while with SIGSTOP, or continues it with SIGCONT. */
   send(part: string, signal: 'SIGSTOP' | 'SIGCONT'): void;
   /** Resolves when a process of this part is ready. */
   ready(part: string): Promise<void>;
@@ -51,7 +51,7 @@ export interface ClusterOptions {
   readonly workers?: number;
   /** A tarball of the package; without one this checkout is packed. */
   readonly tarball?: string;
-  /** Ends a start that is under way; after it, use `stop`. */
+  /** Stops a running start; after it, use `stop`. */
   readonly signal?: AbortSignal;
   /** Settings that all servers and workers have. */
   readonly settings?: NodeJS.ProcessEnv;
@@ -66,7 +66,7 @@ function listMetrics({ ports, servers, workers }: ClusterPlace): string[] {
   return own.map((port) => `http://127.0.0.1:${port}/metrics`);
 }
 
-/** @returns the database as servers and workers are told to reach it */
+/** @returns the database as servers and workers reach it */
 async function toDatabaseUrl(direct: string, { beforePostgres }: ClusterOptions): Promise<string> {
   const url = new URL(direct);
   if (beforePostgres !== undefined) url.host = await beforePostgres(url.host);
@@ -163,7 +163,7 @@ function controlsOf(supervisor: Supervisor, specs: ReadonlyMap<string, ChildSpec
 
 /**
  * Resolves when all of it is ready.
- * @throws Error that says which part did not start, with the end of its log; nothing is left running then
+ * @throws Error that names the part that did not start, with the end of its log; nothing is left running then
  */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const folder = createTemporaryFolder('capstan-cluster-');

@@ -1,4 +1,4 @@
-/** The benches, as `npm run bench` lists them. bench/README.md says of each the same. */
+/** The benches, as `npm run bench` lists them. bench/README.md describes each alike. */
 import type { Named } from './named.ts';
 
 interface Bench extends Named {

@@ -6,7 +6,7 @@ export interface Named {
   readonly says: string;
 }
 
-/** What somebody has typed wrong: its message is enough to tell them. */
+/** A mistake in the command: its message is enough for the user. */
 export class WrongUse extends Error {}
 
 type Table<Entry extends Named> = Readonly<Record<string, Entry>>;

@@ -25,7 +25,7 @@ function compress(file: string): void {
   writeFileSync(`${file}.br`, brotliCompressSync(bytes, { params }));
 }
 
-// Whoever starts it may be a test, for which libraries would bring what only developers need.
+// The caller may be a test, for which libraries would bring what only developers need.
 process.env.NODE_ENV = 'production';
 // Read before the build: what changes meanwhile makes the next start build again.
 const hash = hashConsoleSources(root);

@@ -1,4 +1,4 @@
-/** The Helm chart: linted, rendered with each of its trial values, and what comes of it held to Kubernetes' schemas. */
+/** The Helm chart: linted, rendered with each of its trial values, and the result held to Kubernetes' schemas. */
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runCommand } from '../package/run-command.ts';

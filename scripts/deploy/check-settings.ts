@@ -1,4 +1,4 @@
-/** What the rendered chart tells processes: settings that Capstan knows and takes, with every secret by reference. */
+/** The settings that the rendered chart gives to processes: Capstan knows them, and every secret is a reference. */
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { ConfigSchema, readConfig } from '../../src/config.ts';

@@ -7,7 +7,7 @@ import { runCommand } from '../package/run-command.ts';
 /** Tenths of systemd's own scale from 0 to 10. */
 const mostExposure = 18;
 
-/** @throws Error with what systemd says of them */
+/** @throws Error with systemd's findings */
 export async function checkUnits(root: string): Promise<string> {
   const analyze = await findOnPath('systemd-analyze', process.env);
   if (analyze === null) return 'systemd units: NOT checked, there is no systemd-analyze here';

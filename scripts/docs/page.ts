@@ -10,7 +10,7 @@ export interface Page {
 
 export const generateCommand = 'npx tsx scripts/generate-docs.ts';
 
-/** @param source the file whose content decides what the page says */
+/** @param source the file whose content decides the text of the page */
 export function createPage(
   file: string,
   { title, source, sections }: { title: string; source: string; sections: readonly string[] },

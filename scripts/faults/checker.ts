@@ -1,6 +1,6 @@
 /**
- * What is left of a round of faults: what clients were told, what instances wrote down, and the rows of runs, attempts,
- * budgets and ledger, compared with each other and with what had to come out.
+ * The evidence of a round of faults: the answers to clients, the journals of instances, and the rows of runs, attempts,
+ * budgets and ledger, compared with each other and with the expected result.
  */
 import { createHash } from 'node:crypto';
 import type { Run } from '../../src/contracts/run.ts';
@@ -27,9 +27,9 @@ export interface Evidence {
 interface StepCharges {
   readonly name: string;
   readonly state: string;
-  /** Attempts whose answer was taken. */
+  /** Attempts whose answer was accepted. */
   readonly answered: number;
-  /** Attempts that nobody knows the end of: charged as estimated. */
+  /** Attempts without a known outcome: charged as estimated. */
   readonly lost: number;
   readonly charged: number;
   readonly settlements: number;
@@ -109,7 +109,7 @@ async function findReserved(db: Db): Promise<string[]> {
   return reserved === 0 ? [] : [`${reserved} nano-USD are still reserved`];
 }
 
-/** Both sides of the submissions: nothing that was taken is lost, and most were taken. */
+/** Both sides of the submissions: no accepted one is lost, and most were accepted. */
 function judgeSubmissions({ submissions }: Evidence): Verdict {
   const { runs, files, failed, retried } = submissions;
   const isTrivial = runs.size < failed.length;

@@ -3,7 +3,7 @@ import { hashOf } from '../../test/support/hash-chain.ts';
 
 export interface DagStep {
   readonly id: string;
-  /** Steps that end before it begins; all of them stand before it. */
+  /** Steps that end before it begins; all of them are listed before it. */
   readonly after: readonly string[];
 }
 /** The last step is the output. */
@@ -43,7 +43,7 @@ export function randomOf(steps: number): Dag {
   });
 }
 
-/** Whoever loses contact so often is unlucky; nothing here fails for it. */
+/** A run that loses contact so often is unlucky; nothing here fails for it. */
 const settings = {
   retry: { max: 50, initial: '50ms', max_delay: '2s' },
   escalate: { enabled: false },

@@ -1,6 +1,6 @@
 /**
  * Paid instances in this process that answer hashes, and a journal of every `/exec`: when it began, when it ended, and
- * what was answered. What they do with the next calls is said by whoever plays a fault.
+ * what was answered. The player of a fault decides what they do with the next calls.
  */
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { hashOf } from '../../test/support/hash-chain.ts';
@@ -21,14 +21,14 @@ export interface Line extends Pick<Call, 'port' | 'key' | 'number'> {
   readonly output?: JsonObject;
 }
 
-/** cut: it does the work, and nobody hears of it. hold: nothing, until somebody ends it by hand. */
+/** cut: it does the work, and its answer is lost. hold: nothing, until the test completes it by hand. */
 export type Deed = 'answer' | 'cut' | 'refuse' | 'hold';
 
 export interface Fleet extends Journaled {
   readonly capability: string;
   readonly members: readonly Member[];
   readonly lines: readonly Line[];
-  /** Says what becomes of the next calls; answered, where nobody says it. */
+  /** Decides about the next calls; without it they are answered. */
   decide(deed: (call: OpenCall) => Deed | Promise<Deed>): void;
   stop(): Promise<void>;
 }
@@ -69,7 +69,7 @@ class Journal {
     this.#write(call, { kind: 'begin' });
   }
 
-  /** Whoever ends a call twice has ended it once. */
+  /** A second end of a call is ignored. */
   end(call: Call, status: number | null, output?: JsonObject): void {
     if (!this.#open.delete(`${call.key} ${call.number}`)) return;
     this.#write(call, { kind: 'end', status, ...(output === undefined ? {} : { output }) });

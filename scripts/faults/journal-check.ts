@@ -1,4 +1,4 @@
-/** What the journal of a fleet says: every step saw what it had to see, after what it had to wait for. */
+/** The journal of a fleet: every step saw what it had to see, after what it had to wait for. */
 import { type Dag, modelOf } from './dag.ts';
 import type { Line } from './fleet.ts';
 import type { Verdict } from './verdict.ts';
@@ -28,7 +28,7 @@ function gather(lines: readonly Line[]): ReadonlyMap<string, StepLines> {
   return steps;
 }
 
-/** @param numbers of the runs whose submissions were taken */
+/** @param numbers of the runs whose submissions were accepted */
 export function checkJournal(lines: readonly Line[], dag: Dag, numbers: readonly number[]): Verdict {
   const steps = gather(lines);
   const breaches: string[] = [];

@@ -1,4 +1,4 @@
-/** An instance in this process, which no fault of the cluster touches, and which is made to fail as it is told. */
+/** An instance in this process, which no fault of the cluster touches, and which fails on command. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -25,7 +25,7 @@ export interface Member {
   readonly port: number;
   readonly endpoint: string;
   readonly namespace: NetworkNamespace | undefined;
-  /** As a process that is killed: its connections are reset, and nobody takes new ones. */
+  /** As a process that is killed: its connections are reset, and new ones are refused. */
   crash(): Promise<void>;
   /** New connections are refused, and what is open stays open without a word. */
   closePort(): void;

@@ -1,7 +1,7 @@
 /**
  * `npm run faults -- cluster`: plays faults against a cluster on this machine, all of them or those named by `--only`,
- * small or `--long`, and compares afterwards what clients were told, what instances wrote down, and what is in the
- * database. A whole round writes its figures and the page docs/faults.md; `--json FILE` says where the figures go
+ * small or `--long`, and compares afterwards the answers to clients, the journals of instances, and the content of the
+ * database. A whole round writes its figures and the page docs/faults.md; `--json FILE` sends the figures there
  * instead, also those of some faults alone. Exit code 1 when something did not hold.
  */
 import { writeFile } from 'node:fs/promises';

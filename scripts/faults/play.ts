@@ -34,7 +34,7 @@ export interface Load {
   readonly tries?: number;
   readonly withFiles?: boolean;
   readonly withCancels?: boolean;
-  /** Runs that are submitted when all is over, which nobody may have to try again. Default 5. */
+  /** Runs that are submitted when all is over, which no client may have to retry. Default 5. */
   readonly last?: number;
 }
 

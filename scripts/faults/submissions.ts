@@ -8,13 +8,13 @@ const filesEvery = 5;
 const fileBytes = 65_536;
 
 export interface Submissions {
-  /** Its number by the run's id: what clients were told that it is taken. */
+  /** Its number by the run's id, from the acceptance that clients received. */
   readonly runs: Map<string, number>;
   /** Where each file was stored, and the SHA-256 of what was sent. */
   readonly files: Map<string, string>;
   /** Why each failed to the end. */
   readonly failed: string[];
-  /** Why each failed that was tried again. */
+  /** Why each failed that was retried. */
   readonly retried: string[];
 }
 
@@ -36,12 +36,12 @@ export function wordsOf(fault: unknown): string {
 
 const retryAfterMs = 2_000;
 
-/** A client as it ought to be: what fails is tried again, after a while, under the same key. */
+/** A client as it ought to be: it retries a failed request, after a while, under the same key. */
 export class PatientClient {
   readonly submissions: Submissions = { runs: new Map(), files: new Map(), failed: [], retried: [] };
   readonly #api: Api;
   readonly #options: SubmitOptions;
-  /** Numbers go on from one lot to the next. */
+  /** Numbers continue from one lot to the next. */
   #next = 0;
 
   constructor(api: Api, options: SubmitOptions) {
@@ -49,7 +49,7 @@ export class PatientClient {
     this.#options = options;
   }
 
-  /** @throws Error that says what was answered the last time */
+  /** @throws Error with the last answer */
   async #send<Body>(method: string, path: string, body: unknown, key?: string): Promise<Body> {
     const headers: Record<string, string> = key === undefined ? {} : { 'idempotency-key': key };
     for (let left = this.#options.tries ?? 2; ; left -= 1) {
@@ -82,7 +82,7 @@ export class PatientClient {
     this.submissions.runs.set(run_id, n);
   }
 
-  /** Resolves when each was taken or has failed to the end. */
+  /** Resolves when each was accepted or has failed to the end. */
   async submit(count: number, pace: number): Promise<void> {
     const under: Promise<void>[] = [];
     const began = performance.now();

@@ -14,7 +14,7 @@ export interface ListWatch {
   stop(): Promise<readonly string[]>;
 }
 
-/** A page holds the newest: what is missing of its span was there before and is gone. */
+/** A page holds the newest: a missing run of its span existed before and is gone. */
 export function findGone(seen: ReadonlySet<string>, page: RunPage): string[] {
   const ids = new Set(page.items.map(({ run_id }) => run_id));
   const oldest = page.items.at(-1)?.run_id;
@@ -34,7 +34,7 @@ export function watchLists(api: Api): ListWatch {
   };
   const watching = (async () => {
     while (!isOver) {
-      await look().catch(() => undefined); // nobody is there now
+      await look().catch(() => undefined); // no client is listed now
       await sleep(pauseMs);
     }
   })();

@@ -153,7 +153,7 @@ async function recordTwoReviews(recording: Recording): Promise<void> {
   instance.handle = echo;
 }
 
-/** The workflow knows of the pause when the step fails, and of the failure when it goes on. */
+/** The workflow knows of the pause when the step fails, and of the failure when it continues. */
 async function recordHeld(recording: Recording): Promise<void> {
   const { submit, keepBoth, request, instance, rested, databaseUrl } = recording;
   const before = instance.execs.length;

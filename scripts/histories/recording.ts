@@ -1,4 +1,4 @@
-/** What records the history of a feature: Capstan on this machine, an instance that does as told, a keeper of histories. */
+/** The recorder of the history of a feature: Capstan on this machine, an obedient instance, a keeper of histories. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ import { features } from './features.ts';
 export interface Recording {
   readonly databaseUrl: string;
   readonly projectId: string;
-  /** Offers `echo`; whoever tells it to do something else puts it back. */
+  /** Offers `echo`; a recording that changes its answer restores it. */
   readonly instance: Instance;
   readonly request: <Body>(
     method: string,
@@ -34,7 +34,7 @@ export interface Recording {
   /** Keeps every history of a run that continued as new: `<name>`, `<name>-2`, … */
   readonly keepAll: (name: string, runId: string) => Promise<void>;
   readonly keepWorkflow: (name: string, workflowId: string) => Promise<void>;
-  /** Resolves when the workflow of a run has taken all that it was told, and nothing of it is under way. */
+  /** Resolves when the workflow of a run has received every message, and none of its work is running. */
   readonly rested: (run: Run) => Promise<unknown>;
   /** Keeps the history of a run and of the ladder of its step `first`. */
   readonly keepBoth: (name: string, run: Run) => Promise<void>;
@@ -42,7 +42,7 @@ export interface Recording {
 
 export type FeatureRecorders = Readonly<Record<string, (recording: Recording) => Promise<void>>>;
 
-/** Queued unless it says otherwise: by itself, a run would decide by the calls that were recorded before it. */
+/** Queued unless `extra` overrides it: by itself, a run would decide by the calls that were recorded before it. */
 export function step(id: string, extra: object = {}) {
   return { id, capability: 'echo', dispatch: 'queued', input: {}, ...extra };
 }

@@ -36,7 +36,7 @@ const packages = [
 ];
 const certificates = '/etc/ssl/certs/ca-certificates.crt';
 
-/** @returns files and links of the packages, those that are there */
+/** @returns the existing files and links of the packages */
 async function listFiles(root: string): Promise<string> {
   const command = `dpkg-query -L ${packages.join(' ')} | sort -u | while read -r f; do
     [ -L "$f" ] || [ -f "$f" ] && printf '%s\\n' "$f"; done; true`;

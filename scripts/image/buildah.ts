@@ -5,7 +5,7 @@ import { runCommand } from '../package/run-command.ts';
 export interface Buildah {
   /** @returns what it printed */
   run(command: readonly string[], timeoutMs?: number): Promise<string>;
-  /** The words before a command, for whoever starts one that stays. */
+  /** The words before a command, for a caller that starts one that stays. */
   words(command: readonly string[]): readonly string[];
 }
 

@@ -49,7 +49,7 @@ async function describe(name: string, place: Place, settings: Settings): Promise
   };
 }
 
-/** @throws Error that says which of them failed, with what it printed */
+/** @throws Error that names the failed ones, with their output */
 export async function runFromImage(place: Place): Promise<void> {
   const { buildah, supervisor, backing } = place;
   const port = await choosePort([]);

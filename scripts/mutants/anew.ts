@@ -1,6 +1,6 @@
 /**
  * Mutants that a test meets only with fresh modules: what is worked out while they load, and what is kept from then on.
- * Test files are read anew for each of them, so few files are tried: those that stand next to it.
+ * Test files are read again for each of them, so few files are tried: those next to it.
  */
 import { relative } from 'node:path';
 import { type RunnerTask, type RunnerTestCase, TestRunner, vi } from 'vitest';
@@ -34,7 +34,7 @@ function listCases(task: RunnerTask): RunnerTestCase[] {
   return task.type === 'test' ? [task] : task.tasks.flatMap(listCases);
 }
 
-/** Reads a test file and all that it imports anew; null when that fails. */
+/** Reads a test file and all of its imports again; null when that fails. */
 function createReader(runner: TestRunner): Reader {
   const { config, pool } = runner;
   const importFile = (path: string) => runner.importFile(path, 'collect');

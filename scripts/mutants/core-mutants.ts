@@ -1,6 +1,6 @@
 /**
- * Mutants of the pure rules: made in memory, tried in one process without a database. A process that hangs or dies of
- * a mutant is ended, the mutant counts as caught, and another process goes on.
+ * Mutants of the pure rules: made in memory, tried in one process without a database. A process that hangs or fails
+ * because of a mutant is ended, the mutant counts as caught, and another process continues.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ import { sampleOf } from './sample.ts';
 
 export const coreFolders = ['core/money', 'core/call', 'core/routing', 'core/ladder', 'core/run'] as const;
 
-/** Beside the tests of the folder itself, the quick ones first; the rest of test/core says nothing of these folders. */
+/** Beside the tests of the folder itself, the quick ones first; the rest of test/core does not cover these folders. */
 const furtherTests = [
   ...coreFolders.map((folder) => `test/${folder}`),
   'test/core/registry',

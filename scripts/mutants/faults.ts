@@ -1,11 +1,11 @@
 /**
- * Faults that somebody might make by hand, in SQL functions and services, each against a rule that must not be broken.
+ * Faults that a person might make by hand, in SQL functions and services, each against a rule that must not be broken.
  * `npm run test:mutants -- --faults` makes one after the other in a copy; the tests that are named must notice.
  */
 export interface Fault {
   readonly name: string;
   readonly file: string;
-  /** Stands in the file once. */
+  /** Occurs in the file once. */
   readonly find: string;
   readonly put: string;
   readonly tests: readonly string[];

@@ -1,4 +1,4 @@
-/** Tests over a database that is there already, and over sources that are compiled as those of `npm test` are. */
+/** Tests over an existing database, and over sources that are compiled as those of `npm test` are. */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { compiledFiles, compiledSources } from '../../test/support/compiled-sources.ts';

@@ -1,4 +1,4 @@
-/** Which small wrong turns a piece of source can take. A node gives the texts that may stand in its place. */
+/** Which small wrong turns a piece of source can take. A node gives the texts that may replace it. */
 import ts from 'typescript';
 
 /** Another text for a node, and what a survivor is listed as. */
@@ -138,7 +138,7 @@ function bodyVariants(node: ts.Node): string[] {
   return ts.isArrowFunction(node.parent) && node.parent.body === node ? ['undefined'] : [];
 }
 
-/** All texts that may stand in the place of an expression, each once. */
+/** All texts that may replace an expression, each once. */
 export function variantsOf(node: ts.Node): Variant[] {
   const was = node.getText();
   const texts = new Set([...textsFor(node), ...answersFor(node), ...bodyVariants(node)]);

@@ -1,4 +1,4 @@
-/** What the process that makes mutants tells the one that runs tests, and what it hears from there, a line each. */
+/** The messages of the process that makes mutants to the one that runs tests, and its answers, a line each. */
 import { readFileSync } from 'node:fs';
 
 export interface MutantPlace {
@@ -11,7 +11,7 @@ export interface Plan {
   readonly code: Readonly<Record<string, string>>;
   /** Test files in the order in which they run. */
   readonly tests: readonly string[];
-  /** Whoever is still to be caught. */
+  /** Mutants still to be caught. */
   readonly left: readonly MutantPlace[];
 }
 
@@ -21,7 +21,7 @@ export type Line =
   | { readonly caught: number; readonly test: string; readonly how: 'failed' | 'late' }
   /** Ends otherwise the second time, so it catches no mutant. */
   | { readonly unsteady: string }
-  /** Meets mutants so often that no mutant is tried on it. */
+  /** Meets mutants so often that it tries no mutant. */
   | { readonly long: string; readonly steps: number }
   /** All that any test meets. */
   | { readonly met: readonly number[] };

@@ -1,6 +1,6 @@
 /**
- * Makes one fault after the other in a copy of the checkout and runs the tests that must notice, over one Postgres
- * and one Temporal that are there for all of them. All those tests must pass before, so that a failure means the fault.
+ * Makes one fault after the other in a copy of the checkout and runs the tests that must notice, over one Postgres and
+ * one Temporal for all of them. All those tests must pass before, so that a failure means the fault.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -140,7 +140,7 @@ async function playOne(stage: Stage, { name, file, find, put, tests }: Fault): P
   }
 }
 
-/** Both are there for all faults: starting them takes longer than most tests. */
+/** Both serve all faults: starting them takes longer than most tests. */
 async function withServers<T>(work: (servers: Servers) => Promise<T>): Promise<T> {
   const dataDir = createTemporaryFolder('capstan-faults-data-', findMemoryDisk());
   const report = (): void => undefined;

@@ -1,7 +1,8 @@
 /**
  * Runs each test as it is, and at the end, once more for each mutant that it meets and that is still to be caught: the
- * tests that take few steps first. What this rests upon: a test of a pure rule may be repeated, also after the others.
- * One that ends otherwise the second time is left out, and named. What only fresh modules meet comes last: anew.ts.
+ * tests that take few steps first. The condition for it: a test of a pure rule may be repeated, also after the others.
+ * One that ends otherwise the second time is left out, and named. Mutants that only fresh modules meet come last:
+ * `anew.ts`.
  */
 import { type RunnerTestCase, TestRunner } from 'vitest';
 import { tryAnew } from './anew.ts';

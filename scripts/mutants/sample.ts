@@ -1,4 +1,4 @@
-/** The same ones for the same seed: each gets a number from a linear congruential generator, the least are taken. */
+/** The same ones for the same seed: each gets a number from a linear congruential generator, the least are chosen. */
 export function sampleOf<T>(all: readonly T[], count: number | null, seed: number): T[] {
   if (count === null) return [...all];
   let state = seed >>> 0;

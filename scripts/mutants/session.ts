@@ -1,4 +1,4 @@
-/** What the tests of one process share while mutants are tried on them, and how one of them is run. */
+/** The state that the tests of one process share while they try mutants, and how one of them is run. */
 import { openSync, writeSync } from 'node:fs';
 import { relative } from 'node:path';
 import { configureGlobal } from 'fast-check';
@@ -31,7 +31,7 @@ function createSession() {
     board,
     pending: new Map(plan.left.map((mutant) => [mutant.id, mutant])),
     repeated: [] as Repeated[],
-    /** Tests that end otherwise after mutants were tried on them. */
+    /** Tests that end otherwise after they tried mutants. */
     unsteady: new Set<string>(),
     /** Tests that meet mutants too often. */
     long: new Set<string>(),

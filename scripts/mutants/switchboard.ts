@@ -2,7 +2,7 @@
 export interface Switchboard {
   /** Null = none. */
   on: number | null;
-  /** Whoever is met while no mutant is on. */
+  /** Mutants that are met while none is on. */
   readonly met: Set<number>;
   steps: number;
   mostSteps: number;

@@ -30,7 +30,7 @@ export default defineConfig({
     isolate: false,
     maxWorkers: 1,
     fileParallelism: false,
-    // A test goes on for as long as there are mutants to try on it.
+    // A test continues for as long as there are mutants that it must try.
     testTimeout: 7_200_000,
     sequence: { sequencer: InOrder },
     dangerouslyIgnoreUnhandledErrors: true,

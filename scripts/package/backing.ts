@@ -1,4 +1,4 @@
-/** A Postgres and a Temporal of their own for a trial, as somebody would have who runs Capstan in earnest. */
+/** A Postgres and a Temporal of their own for a trial, as in production. */
 import { homedir } from 'node:os';
 import { choosePort } from '../../src/dev/ports.ts';
 import { ensureDatabase, startPostgres } from '../../src/dev/postgres/server.ts';

@@ -35,7 +35,7 @@ function describe(name: string, { folder, logs }: Place, environment: NodeJS.Pro
   };
 }
 
-/** @throws Error that says which of them failed, with what it printed */
+/** @throws Error that names the failed ones, with their output */
 export async function checkProcesses(place: Place): Promise<void> {
   const { folder, supervisor, backing } = place;
   const port = await choosePort([]);

@@ -1,4 +1,4 @@
-/** Runs a command to its end, and says all that it printed where it fails. */
+/** Runs a command to its end, and reports its whole output where it fails. */
 import { spawn } from 'node:child_process';
 
 export interface CommandOptions {

@@ -44,7 +44,7 @@ function countLines(text: string): (position: number) => number {
   };
 }
 
-const values = /`[^`]*`|\$\{[^}]*\}|\{@link [^}]*\}|%[a-z]|\$[\w.]+/g;
+const values = /@param \S+|`[^`]*`|\$\{[^}]*\}|\{@link [^}]*\}|%[a-z]|\$[\w.]+/g;
 
 /** The first argument of `it`, `test` or `describe`, or of the function that `it.each(…)` returns. */
 const title = /(?:\b(?:it|test|(describe))(?:\.\w+)*(?:<[^(]*>)?|[)`])\(\s*(['"`])((?:\\.|(?!\2)[^\\])*)\2,/g;

@@ -1,6 +1,6 @@
 /**
  * The findings that a page may still have, by rule. They may only fall: a page that is not in the table may have none,
- * and `--prune` lowers the numbers to what is there.
+ * and `--prune` lowers the numbers to the present ones.
  */
 import type { LintedPage } from './lint.ts';
 

@@ -81,7 +81,10 @@ export function countTotals(sources: readonly Source[]): Record<string, Total> {
   return Object.fromEntries(entries.toSorted(([one], [other]) => one.localeCompare(other)));
 }
 
-/** No top folder has more files or lines than the table allows; a commit that needs more raises the number and says why. */
+/**
+ * No top folder has more files or lines than the table allows; a commit that needs more raises the number and gives the
+ * reason.
+ */
 export function checkTotals(
   sources: readonly Source[],
   allowed: Readonly<Record<string, Total>>,

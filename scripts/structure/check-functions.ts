@@ -64,7 +64,7 @@ function isUntypedFunction(declaration: ts.VariableDeclaration): boolean {
   return ts.isArrowFunction(initializer) || ts.isFunctionExpression(initializer);
 }
 
-/** A line that begins a constant, or goes on with one, and has a function. Without it a file need not be parsed. */
+/** A line that begins a constant, or continues one, and has a function. Without it a file need not be parsed. */
 const constantFunction =
   /^(?:\/\*.*\*\/\s*)?(?:export\s+)?(?:declare\s+)?(?:const|let|var)\b(?:.*\n(?=[\s)\]}]))*?.*(?:=>|\bfunction\b)/m;
 

@@ -1,6 +1,6 @@
 /**
- * The layers of src/, bottom to top: one row each says what it may import of Capstan and which packages it may use.
- * What a row does not name is forbidden, and a folder without a row too. `types` are imported as types alone.
+ * The layers of src/, bottom to top: one row each lists what it may import of Capstan and which packages it may use. An
+ * import that a row does not name is forbidden, and a folder without a row too. `types` are imported as types alone.
  */
 export interface Layer {
   readonly imports: readonly string[];

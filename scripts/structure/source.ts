@@ -19,7 +19,7 @@ export interface Import {
   readonly line: number;
 }
 
-/** What a rule found. Its `subject` is what an exception names. */
+/** What a rule found. An exception names its `subject`. */
 export interface Violation {
   readonly rule: string;
   readonly subject: string;

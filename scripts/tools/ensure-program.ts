@@ -28,7 +28,7 @@ export interface GoProgram {
   readonly version: string;
   /** What `go install` calls it. */
   readonly name: string;
-  /** What it is called here, if its own name says too little. */
+  /** Its name here, if its own is too short to explain it. */
   readonly label?: string;
 }
 

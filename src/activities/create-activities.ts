@@ -118,7 +118,7 @@ export function createActivities(
     recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
     /** Closes the run's row. */
     finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => closeReported(ctx, end)),
-    /** Submits the run of a start of a schedule, or says why there is none. */
+    /** Submits the run of a start of a schedule, or gives the reason why there is none. */
     submitRun: (start: ScheduledStart): Promise<ScheduledSubmission> =>
       translated(submitScheduledRun(ctx, start)),
     /** Cancels the run of a start of a schedule. */

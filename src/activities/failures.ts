@@ -71,7 +71,7 @@ export function toApplicationFailure(thrown: unknown, isFinal = false): unknown 
 }
 
 /**
- * Does the work of an activity with heartbeats, and a signal that tells whether it is still wanted.
+ * Does the work of an activity with heartbeats, and a signal that aborts when it is no longer wanted.
  *
  * @param work its faults become failures that Temporal retries; the next heartbeats carry the progress that it shows
  */
@@ -96,8 +96,8 @@ export async function whileBeating<Result>(
 
 /**
  * The signal aborts with `cancelled` when the run no longer wants the step, with `abandoned` when this worker stops. A
- * worker whose heartbeats were late may have lost the activity: its call is wanted all the same, and the next attempt of
- * the activity waits for that call.
+ * worker whose heartbeats were late may have lost the activity: its call is still wanted, and the next attempt of the
+ * activity waits for that call.
  */
 function wantedSignal(context: Context): AbortSignal {
   const abort = new AbortController();

@@ -1,7 +1,7 @@
 /**
  * Steps as activities, one by one and in batches, and the messages between them and the workflow.
  *
- * `executeStep` heartbeats while the call is open, passes a cancellation on, and tells Temporal when to retry. A result
+ * `executeStep` heartbeats while the call is open, passes a cancellation on, and makes Temporal retry in time. A result
  * of at most 4 KiB is written to the history, so that the Web UI shows it; a larger one stays in the database.
  */
 import { CancelledFailure, type Context } from '@temporalio/activity';
@@ -98,7 +98,7 @@ function remainingMs({ info }: Context): number {
 // `executeInline` as a local activity. Its result is one event of the history, so outputs are included only while they
 // are few. B10: it ignores a cancellation. A batch is over before its run can learn of a cancel, so only a stalled
 // machine cancels it (the local activity is late, or the run moved to another worker), and calls that were sent then
-// are wanted all the same.
+// are still wanted.
 
 const mostInHistoryBytes = 65_536;
 
@@ -170,8 +170,9 @@ export type StepActivityResult =
   | { readonly skipped: true };
 
 /**
- * The result of a unit of a batch. waiting: it waits, and the queue goes on with it. left: the unit has not begun. again: it has begun and has not succeeded yet;
- * executed once more from the queue, it returns its end from the rows, or waits for its open call.
+ * The result of a unit of a batch. waiting: it waits, and the queue continues with it. left: the unit has not begun.
+ * again: it has begun and has not succeeded yet; executed once more from the queue, it returns its end from the rows,
+ * or waits for its open call.
  */
 export type InlineEnd = StepActivityDone | StepActivityWaits | 'left' | 'again';
 

@@ -15,7 +15,7 @@ import { isPlainObject } from '../core/json/values.ts';
 import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 import type { Answer } from './route.ts';
 
-/** Of a stream of server-sent events; nginx buffers an answer unless it is told not to. */
+/** Of a stream of server-sent events; nginx buffers an answer without this header. */
 export const eventStreamHeaders = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' };
 
 /** The best compression that a client accepts, the smaller first; null: none. @param header `Accept-Encoding` */

@@ -77,7 +77,7 @@ export interface TokenRate {
 }
 
 interface TokenBuckets {
-  /** Takes one token. @returns 0, or the seconds until the next token; then none was taken */
+  /** Takes one token. @returns 0, or the seconds until the next token; then it took none */
   take(holder: string): number;
 }
 

@@ -50,7 +50,7 @@ const UserHeader = z
     description: 'Whose call it is, for budgets and costs of `user:ID`. Instances do not receive it.',
   });
 
-/** What a request says about its calls beside the key. */
+/** The fields of a request about its calls, apart from the key. */
 export const CallerHeaders = z.object({ 'x-capstan-labels': LabelsHeader, 'x-capstan-user': UserHeader });
 
 type CallerHeaders = z.output<typeof CallerHeaders>;

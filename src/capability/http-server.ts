@@ -2,9 +2,9 @@
  * The HTTP interface of an instance: exactly `POST /exec`, `GET /health`, `GET /spec`, every answer JSON. It does not
  * know the router and does not authenticate callers (the router is the boundary).
  *
- * Only the router and programs of the network may ask, so what a browser sends is refused: a page that somebody visits
- * reaches the addresses of that person's machine. `Origin` and `Sec-Fetch-Site` are never sent by programs; a foreign
- * name in `Host` is one that a page has pointed here; a body of another type than JSON needs no permission to be sent.
+ * Only the router and programs of the network may ask, so what a browser sends is refused: a visited page reaches the
+ * addresses of the visitor's machine. `Origin` and `Sec-Fetch-Site` are never sent by programs; a foreign name in
+ * `Host` is one that a page has pointed here; a body of another type than JSON needs no permission to be sent.
  *
  * A request body must be one JSON object. Size is checked while reading, nesting before parsing, so a hostile body
  * costs no more than its bytes; a `__proto__` key is refused.

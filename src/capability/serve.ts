@@ -1,6 +1,6 @@
 /**
  * A capability as a process of its own. SIGTERM or SIGINT stops it gracefully, a second signal immediately. The signal
- * handlers are installed before the start, so that no signal leaves a registration behind.
+ * handlers are installed before the start, so that no signal prevents the deregistration.
  */
 
 import {

@@ -1,8 +1,8 @@
 /**
- * Makes one `POST /exec` and says what became of it. Never throws for what an instance does: every end is a
- * `CallOutcome`. An instance at work may answer nothing else and accept no connection, so only its machine is asked
- * while a call is open: by TCP keepalive on the call's own connection, which a machine that has vanished does not answer
- * and one that has restarted resets; and, as long as a part of the request is not acknowledged, by the connects of
+ * Makes one `POST /exec` and returns its outcome. Never throws for what an instance does: every end is a `CallOutcome`.
+ * An instance at work may answer nothing else and accept no connection, so only its machine is asked while a call is
+ * open: by TCP keepalive on the call's own connection, which a machine that has vanished does not answer and one that
+ * has restarted resets; and, as long as a part of the request is not acknowledged, by the connects of
  * silent-machines.ts.
  */
 import { setImmediate } from 'node:timers/promises';
@@ -35,7 +35,7 @@ export interface CapabilityCall {
   readonly signal: CancelSignal;
   /** Receives the progress of an instance that reports it. */
   readonly onProgress?: ((progress: CallProgress) => void) | undefined;
-  /** Takes the lines that it logs. Default: nobody does. */
+  /** Takes the lines that it logs. Default: none are kept. */
   readonly log?: CallLog | undefined;
   /** Receives parts of the result as they are made; the instance is asked for them. Default: it is not. */
   readonly onDelta?: ((delta: Json) => void) | undefined;
@@ -157,7 +157,7 @@ async function exec(
 /** A process that freezes again and again still ends its calls: so often it waits for what may have arrived. */
 const mostDelays = 20;
 
-/** Measures a call, and ends it after its time. */
+/** Measures a call, and aborts it after its time. */
 class CallClock {
   readonly #startedAtMs = performance.now();
   readonly #timeoutMs: number;

@@ -33,7 +33,7 @@ const unconnected = new Set([
 ]);
 const unanswered = new Set(['UND_ERR_BODY_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT']);
 
-/** Explains what a failed connection says about an instance. */
+/** Explains the meaning of a failed connection for an instance. */
 function explainProbeError(error: unknown): ProbeFault {
   if (error instanceof AddressRefused) return { kind: 'unusable', detail: error.message };
   const { code = 'unknown fault' } = error as { code?: string };

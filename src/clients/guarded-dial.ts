@@ -154,7 +154,7 @@ function createConnector(
   };
 }
 
-/** A request that says, once it is sent, which connection carries it. */
+/** A request that names, once it is sent, the connection that carries it. */
 export type CarriedRequest = Dispatcher.DispatchOptions & {
   carrier?: { readonly ports: PortPair | undefined };
 };

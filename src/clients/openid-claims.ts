@@ -126,7 +126,7 @@ export function createLogoutTokens(clientId: string) {
 
   return {
     /**
-     * A token is used up when `end` is through; one whose end fails may come again.
+     * A token is used up when `end` is through; a token with a failed end may come again.
      *
      * @returns false when it is not what it should be. @throws AppError `unavailable` without the provider's keys
      */

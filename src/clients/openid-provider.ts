@@ -67,7 +67,7 @@ function isGrantOver(error: unknown): boolean {
   return typeof code === 'string' && ofThePerson.has(code);
 }
 
-/** A scope that is missing (RFC 6750, §3.1) is a fault of the settings, and says nothing of the person. */
+/** A scope that is missing (RFC 6750, §3.1) is a fault of the settings, and no evidence about the person. */
 function lacksScope({ cause }: ProviderFault): boolean {
   const challenges = Array.isArray(cause) ? cause : [];
   return challenges.some(({ parameters }) => parameters?.error === 'insufficient_scope');
@@ -105,7 +105,7 @@ export interface OpenIdProvider {
   ) => Promise<{ readonly url: string; readonly proof: SignInProof } | SignInRefused>;
   /** @param answer the address at which the browser came back */
   readonly finish: (answer: URL, proof: SignInProof) => Promise<Identity | SignInRefused>;
-  /** Null: the provider says that the sign-in is over. @throws when it cannot be asked now */
+  /** Null: the provider reports that the sign-in is over. @throws when it cannot be asked now */
   readonly renew: (known: Pick<Identity, 'subject' | 'idToken'> & Renewable) => Promise<Renewal | null>;
   /** Null: it has no address to sign out at, or does not answer. */
   readonly logoutUrl: (idToken: string | null, backTo: string) => Promise<string | null>;
@@ -156,7 +156,7 @@ async function connect({ issuer, clientId, clientSecret }: ProviderSettings): Pr
 
 type Tokens = Awaited<ReturnType<Library['authorizationCodeGrant']>>;
 
-/** Claims of the ID token, and what the provider tells on top when it is asked. */
+/** Claims of the ID token, and the further claims of the provider's answer. */
 async function readIdentity(
   { library, config }: Connected,
   tokens: Tokens,

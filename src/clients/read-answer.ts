@@ -31,7 +31,7 @@ function isJson({ headers }: InstanceAnswerHead): boolean {
   return /^application\/([\w.+-]+\+)?json\b/i.test(String(headers['content-type'] ?? ''));
 }
 
-/** How many bytes of an answer are read: none of those whose status or type says it all. */
+/** How many bytes of an answer are read: none where the status or type is enough. */
 export function answerLimit(head: InstanceAnswerHead, limitBytes: number): number {
   const { status } = head;
   if (status === 204 || status === 205) return 0;
@@ -91,7 +91,7 @@ function errorText(text: string): string {
     const value = JSON.parse(text) as { error?: unknown };
     if (typeof value?.error === 'string') return value.error.slice(0, 8_192);
   } catch {
-    // Not JSON: the raw text says more than nothing.
+    // Not JSON: the raw text is better than nothing.
   }
   return text.replaceAll('\u0000', '').slice(0, 500) || 'no message';
 }
@@ -123,7 +123,7 @@ export async function redactAnswer(answer: InstanceAnswer, redactor: Redactor): 
   };
 }
 
-/** Strings are searched as they are meant, not as JSON writes them; a text that is no JSON as it stands. */
+/** Strings are searched as they are meant, not as JSON writes them; a text that is no JSON is searched unchanged. */
 async function redactBody(body: Buffer, { longText, longJson }: Redactor): Promise<Buffer> {
   const shown = body.toString('utf8');
   let value: Json;

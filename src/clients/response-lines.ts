@@ -1,9 +1,9 @@
 /**
- * What an instance tells while it works, in an answer that comes line by line: lines of progress, lines for the log and
- * parts of the result are told and forgotten, all else stays and is the answer. An object of an unknown kind is skipped
- * if another object follows, because the last line is the answer. A line that cannot be used harms nobody. Whoever tells
- * more than anybody reads is cut off; of the log no more is kept than `core/call/log-lines.ts` allows, and one closing
- * line says how many lines were dropped.
+ * The lines of an instance while it works, in an answer that comes line by line: lines of progress, lines for the log
+ * and parts of the result are reported and forgotten, all else stays and is the answer. An object of an unknown kind is
+ * skipped if another object follows, because the last line is the answer. A line that cannot be used has no effect. An
+ * instance that sends more than the bound is cut off; of the log no more is kept than `core/call/log-lines.ts` allows,
+ * and one closing line counts the dropped lines.
  */
 import type { Json } from '../contracts/primitives.ts';
 import {
@@ -29,7 +29,7 @@ export interface LineListener {
 }
 
 export interface ToldLines extends LineFilter {
-  /** The call has ended, however it did: says what was dropped. */
+  /** The call has ended in any way: reports the dropped lines. */
   end(): void;
 }
 
@@ -37,7 +37,7 @@ export interface ToldLines extends LineFilter {
 const longestLine = 4_096;
 /** A longer line that begins like one of the log, or like a part of the result, is dropped. */
 const longestToldLine = 16_384;
-/** Reading them takes 30 ms of a processor for each mebibyte: whoever tells more is cut off. */
+/** Reading them takes 30 ms of a processor for each mebibyte: an instance that sends more is cut off. */
 const mostToldBytes = 64 * 1_048_576;
 const newline = 10;
 const nothing = Buffer.alloc(0);
@@ -71,7 +71,7 @@ function kindOfAnswer(value: unknown): LineKind {
 }
 
 interface LineReader {
-  /** Tells what a line says. */
+  /** Reports the content of a line. */
   read(line: Buffer): LineKind;
   drop(): void;
   end(): void;

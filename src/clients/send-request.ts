@@ -16,9 +16,9 @@ export interface InstanceAnswer {
 /** The status and the headers of an answer, before its body. */
 export type InstanceAnswerHead = Omit<InstanceAnswer, 'body'>;
 
-/** Takes out what an answer tells on its way. */
+/** Removes the lines that an answer reports on its way. */
 export interface LineFilter {
-  /** @returns what stays; null when more was told than anybody listens to */
+  /** @returns what stays; null beyond the bound */
   take(chunk: Buffer): Buffer | null;
   /** After the last chunk. */
   rest(): Buffer;

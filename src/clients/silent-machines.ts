@@ -28,7 +28,7 @@ export interface SilenceWatch {
 interface SilenceWatchOptions {
   readonly openSocket: DialGuard['openSocket'];
   readonly intervalMs: number;
-  /** Of all connections. Default: as Linux says; null elsewhere. */
+  /** Of all connections. Default: the setting of Linux; null elsewhere. */
   readonly readUnacknowledged?: () => Unacknowledged | null;
 }
 
@@ -101,7 +101,7 @@ async function ask(options: SilenceWatchOptions, url: URL, suspects: Suspects): 
 export function createSilenceWatch(options: SilenceWatchOptions): SilenceWatch {
   const { intervalMs, readUnacknowledged = readKernelTables } = options;
   const all = new Set<WatchedConnection>();
-  /** Addresses whose connect is under way. */
+  /** Addresses with a connect in progress. */
   const asked = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
 

@@ -1,4 +1,4 @@
-/** What the kernel of Linux says of the connections of this machine: what each has not sent, and not read. */
+/** The kernel of Linux about the connections of this machine: what each has not sent, and not read. */
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Arrival, ArrivalLook } from '../core/call/freezes.ts';
@@ -47,7 +47,7 @@ export function readQueues(): readonly SocketQueues[] | null {
   }
 }
 
-/** Looks at connections that nobody reads, and notes when more has come. */
+/** Looks at connections without a reader, and notes when more has come. */
 export class ArrivalWatch {
   readonly #unread = new Map<PortPair, number>();
   readonly #read: typeof readQueues;
@@ -56,7 +56,7 @@ export class ArrivalWatch {
     this.#read = read;
   }
 
-  /** @param lastMs of the look before @returns null where the system says nothing */
+  /** @param lastMs of the look before @returns null where the system gives no figures */
   look(lastMs: number, nowMs: number): ArrivalLook | null {
     const queues = this.#read();
     if (queues === null) return null;

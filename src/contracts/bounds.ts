@@ -1,7 +1,7 @@
 /**
  * Bounds of a definition, a run and related data, for every schema, check, plan and message. A bound that authors or
  * clients see is declared here once, because every module may import contracts; an interval of a single mechanism is
- * declared beside that mechanism. This file imports nothing, not even zod, so that workflows may import it.
+ * declared next to that mechanism. This file imports nothing, not even zod, so that workflows may import it.
  */
 
 /** Steps of a definition, and steps that one request repeats. */

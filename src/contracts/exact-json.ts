@@ -2,8 +2,8 @@
  * JSON whose numbers stay as they are written. `JSON.parse` makes a double of every number, which changes a 64-bit id
  * or a time in nanoseconds without a word.
  *
- * A number is kept if a double, written with as many digits, reads the same (`isKept`). What Capstan is sent by a user
- * must be kept. In the answer of an instance, a number that is not kept becomes an `ExactNumber`: it can be passed on,
+ * A number is kept if a double, written with as many digits, reads the same (`isKept`). Capstan must keep what a user
+ * sends. In the answer of an instance, a number that is not kept becomes an `ExactNumber`: it can be passed on,
  * compared with ==, and written as text; nothing calculates with it. Texts without such a number take one search.
  */
 

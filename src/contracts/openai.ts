@@ -212,7 +212,7 @@ const ModelChoice = z.object({
   json: z.unknown().optional(),
   tool_calls: z.array(ToolCall).optional(),
   finish_reason: z.string().optional(),
-  /** The text of `stop` that ended the answer, if the model says it. */
+  /** The text of `stop` that ended the answer, if the model reports it. */
   stop_sequence: z.string().nullish(),
 });
 export type ModelChoice = z.infer<typeof ModelChoice>;

@@ -44,7 +44,7 @@ export type PlanDefinitionRequest = z.infer<typeof PlanDefinitionRequest>;
 /**
  * USD, if no input has to be corrected. min: certain calls on the cheapest instances; instances that report their cost
  * count as 0. expected: the chosen instances, at the past duration or cost of such calls. worst: every attempt that the
- * retries allow is lost and costs all that it reserved; a child run costs at most its ceiling.
+ * retries allow is lost and costs its whole reservation; a child run costs at most its ceiling.
  */
 export const PlannedCost = z
   .strictObject({ min: z.number(), expected: z.number(), worst: z.number() })

@@ -35,7 +35,7 @@ export const ReviewProposal = z
     /** `repair`, or the id of a skill, or the label of a level. */
     source: z.string(),
     note: z.string().optional(),
-    /** Absent: the proposal is no single repair, or another one cannot be told from it. */
+    /** Absent: the proposal is no single repair, or cannot be distinguished from another one. */
     repair: RepairIdentity.optional(),
   })
   .meta({ id: 'ReviewProposal' });

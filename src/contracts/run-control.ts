@@ -20,7 +20,7 @@ export const RerunRequest = z
   .strictObject({
     /** These steps and all their dependents are repeated; others keep their results, with items that failed and were tolerated. */
     from: z.array(StepId).min(1).max(mostSteps).optional(),
-    /** Steps and items that succeeded keep their results, and child runs go on where they failed. */
+    /** Steps and items that succeeded keep their results, and child runs continue where they failed. */
     only_failed: z.boolean().optional(),
     /** Another job; steps that refer to a difference are repeated. */
     job: JsonObject.optional(),

@@ -143,7 +143,7 @@ export const RunPause = z
     open_call_count: z.number().int(),
     /** Child runs that have not ended and are not paused themselves; at most 100. */
     open_child_runs: z.array(z.string()),
-    /** Steps that have not ended, wait for nothing else and have no open call. */
+    /** Steps that have not ended, wait only for the resume and have no open call. */
     held_steps: z.number().int(),
   })
   .meta({ id: 'RunPause' });

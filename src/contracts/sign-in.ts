@@ -155,6 +155,6 @@ export type SessionQuery = z.infer<typeof SessionQuery>;
 export const SessionRevocation = z.strictObject({ user: Who }).meta({ id: 'SessionRevocation' });
 export const SessionsRevoked = z.strictObject({ revoked: z.number().int() }).meta({ id: 'SessionsRevoked' });
 
-/** The address at which the browser also signs out of the provider. */
+/** The address at which the browser also signs out from the provider. */
 export const SessionClosed = z.strictObject({ provider_url: z.string() }).meta({ id: 'SessionClosed' });
 export type SessionClosed = z.infer<typeof SessionClosed>;

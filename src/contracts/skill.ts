@@ -155,7 +155,7 @@ export const SkillWorth = z
         corrected: Json,
         /** The cost of the model calls. */
         cost_usd: z.number(),
-        /** From the failure to the success, including waits for a person. */
+        /** From the failure to the success, including waits for a review. */
         duration_ms: z.number(),
       })
       .nullable(),

@@ -1,7 +1,7 @@
 /**
  * Shows rows as the wire does, by the schema of the response. Columns and wire fields have the same names, so a field
  * needs no line of its own. Three rules apply everywhere: a time becomes its ISO text; a column that the schema does
- * not know is dropped; and so is null, or an absent value, where the schema says `optional`.
+ * not know is dropped; and so is null, or an absent value, where the schema has `optional`.
  */
 import { z } from 'zod';
 

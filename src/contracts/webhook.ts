@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { Instant, JsonObject, listOf } from './primitives.ts';
 
 /**
- * run.ended: succeeded, failed or cancelled. review.opened: a person is asked. budget.reached: 50, 80 or 100 % of the
- * project's day, or a mark of the budget of a key, label, capability or user. instance.down: an instance that the project registered. `test`, in
- * deliveries only: requested by a client.
+ * run.ended: succeeded, failed or cancelled. review.opened: a review needs a person. budget.reached: 50, 80 or 100 % of
+ * the project's day, or a mark of the budget of a key, label, capability or user. instance.down: an instance that the
+ * project registered. `test`, in deliveries only: requested by a client.
  */
 export const WebhookEvent = z
   .enum(['run.ended', 'review.opened', 'budget.reached', 'instance.down'])

@@ -204,7 +204,7 @@ const isNumber: IsSimple = (value) => typeof value === 'number';
 const isSize: IsSimple = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
 const isSchema: IsSimple = (value) => isPlainObject(value) && hasSimpleKeywords(value);
 
-/** What may stand beside them, in both drafts; a schema with any other keyword is not simple. */
+/** Further keywords that are allowed, in both drafts; a schema with any other keyword is not simple. */
 const simpleKeywords: ReadonlyMap<string, IsSimple> = new Map([
   ['type', (value) => simpleTypes.has(value)],
   ['title', isText],

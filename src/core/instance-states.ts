@@ -7,7 +7,10 @@
 import { silenceMs } from '../contracts/bounds.ts';
 import type { Instance, InstanceState, RoutedState, StoredState } from '../contracts/capability.ts';
 
-/** A drain stands beside the state and hides only states that allow calls, so that no event of the instance ends it. */
+/**
+ * A drain is separate from the state and hides only states that allow calls, so that no event of the instance cancels
+ * it.
+ */
 export function routedState(
   state: StoredState,
   { isDrained, isWarming }: { readonly isDrained: boolean; readonly isWarming: boolean },

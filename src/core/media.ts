@@ -1,6 +1,6 @@
 /**
  * Finds the jobs whose files a value refers to, in texts and in object keys, as a whole value or inside a text. How an
- * instance reads a list, a template, `MEDIA://` or an invalid path is not known here.
+ * instance reads a list, a template, `MEDIA://` or an invalid path is unknown here.
  */
 import type { Json } from '../contracts/primitives.ts';
 import { extendPointer } from './json/values.ts';

@@ -43,7 +43,7 @@ export const largeTextBytes = 65_536;
 
 /**
  * Joins the work in flight of that name, or starts it, so that this process does it once for all concurrent callers. A
- * caller after its end starts it anew.
+ * caller after its end starts it again.
  */
 export function joinFlight<Result>(
   underWay: Map<string, Promise<Result>>,

@@ -1,5 +1,5 @@
 /**
- * The time that a run has for its end. It stands while the run is paused, and goes on after it, in any number of
+ * The time that a run has for its end. It stops while the run is paused, and continues after it, in any number of
  * pauses and histories. Engine and mock runs bring their clocks as ports.
  */
 import type { Failure } from '../contracts/primitives.ts';
@@ -22,7 +22,7 @@ export interface TimeLeft {
 export interface TimeLimit {
   pause(): void;
   resume(): void;
-  /** The run has ended, or goes on in another history. */
+  /** The run has ended, or continues in another history. */
   stop(): void;
   left(): TimeLeft;
 }

@@ -90,11 +90,11 @@ export type LadderEnd =
       readonly due_at: string;
       readonly error: Failure;
     }
-  /** It goes on from there after the pause of its step's run, or when its call in line for a slot is called. */
+  /** It continues from there after the pause of its step's run, or when its call in line for a slot is called. */
   | ({ readonly type: 'end'; readonly outcome: 'held'; readonly from: LadderPoint } & HeldInLine);
 
 interface HeldInLine {
-  /** Its corrected call stands in line for a free slot, until this time at the latest; null = without limit. */
+  /** Its corrected call waits in line for a free slot, until this time at the latest; null = without limit. */
   readonly in_line?: { readonly until: number | null };
 }
 
@@ -190,12 +190,15 @@ export interface WaitReference {
 export interface WaitingStep {
   readonly kind: 'waiting';
   readonly awaiting: Awaiting;
-  /** The latest end of the wait; null = only a signal ends it. */
+  /** The latest end of the wait; null = it ends only by a signal. */
   readonly until: Date | null;
   readonly ref: WaitReference | null;
   /** What is left of the step's total timeout, which does not run during the wait, ms. Absent: all of it. */
   readonly leftMs?: number;
-  /** How often the step's call was made before the wait; uncounted retries are spaced by it. Absent: it begins anew. */
+  /**
+   * How often the step's call was made before the wait; uncounted retries are spaced by it. Absent: the count begins
+   * again.
+   */
   readonly rounds?: number;
 }
 

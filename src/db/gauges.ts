@@ -1,5 +1,5 @@
 /**
- * Queries for metrics: how much is open in the database, each by an index that holds little else, and the state of all
+ * Queries for metrics: how much is open in the database, each by an index with few other rows, and the state of all
  * instances and of today's budgets.
  */
 

@@ -16,7 +16,7 @@ export interface IdempotentRequest {
   readonly body_sha256: Buffer;
 }
 
-/** @returns false if the key is taken; nothing was written */
+/** @returns false if the key is in use; nothing was written */
 export function insertAnswer(
   db: Db,
   { project_id, request, key, body_sha256 }: IdempotentRequest,
@@ -68,7 +68,7 @@ function holderBindings({ project_id, request, key, holder }: KeyHold): string[]
   return [project_id, request, key, toJson(holder)];
 }
 
-/** @returns false if the key is taken */
+/** @returns false if the key is in use */
 export function holdKey(db: Db, hold: KeyHold, body_sha256: Buffer): Promise<boolean> {
   return insertAnswer(db, { body_sha256, ...hold }, { status: underWay, answer: hold.holder });
 }
@@ -123,12 +123,12 @@ export async function answerKey(db: Db, { place, answer }: KeptAnswer): Promise<
   );
 }
 
-/** What stands in place of an answer that was too large or too old to be kept, so that its call is not made again. */
+/** The status in place of an answer that was too large or too old to be kept, so that its call is not made again. */
 const notKeptStatus = 410;
 
 /**
- * Replaces the oldest answers of a project's calls beyond a sum of bytes by one that says so. Their keys stay, so that no
- * call is paid twice.
+ * Replaces the oldest answers of a project's calls beyond a sum of bytes by one that reports that. Their keys stay, so
+ * that no call is paid twice.
  *
  * @param stated what a repeated request is answered
  * @returns how many

@@ -1,8 +1,8 @@
 /**
  * Migrates a database to the newest schema that this process knows, forward only, and reads its schema version without
  * writing. Tables change by migrations, each once; functions are created again when their texts differ
- * (sql/functions.ts). A session advisory lock lets many processes start at the same time; inside it, knex's own lock
- * row, which a killed migrator leaves behind, is freed.
+ * (sql/functions.ts). A session advisory lock lets many processes start in parallel; inside it, knex's own lock row,
+ * which a killed migrator leaves behind, is freed.
  *
  * A process also starts with a newer schema, so that a rolling update and its rollback work. It ignores what it does
  * not know, and leaves the newer functions alone, unless a migration has raised the floor above its version

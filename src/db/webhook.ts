@@ -76,7 +76,7 @@ export interface WebhookDeliveryRow {
 export type DueDelivery = Pick<WebhookDeliveryRow, 'delivery_id' | 'event' | 'payload' | 'attempts'> &
   Pick<WebhookRow, 'webhook_id' | 'project_id' | 'url' | 'secret'>;
 
-/** How many deliveries may be taken. */
+/** How many deliveries may start. */
 export interface DeliveryRoom {
   readonly all: number;
   readonly ofWebhook: number;

@@ -32,7 +32,7 @@ export interface InputForms {
   ofPipeline(row: ReferencedPipeline): FoundPipeline;
 }
 
-/** @param onCompiled is told of each schema that was compiled, which takes some milliseconds */
+/** @param onCompiled is called for each schema that was compiled, which takes some milliseconds */
 export function createInputForms(onCompiled: () => void = () => undefined): InputForms {
   const specs = createTextCache<CapabilityForm>();
   const pipelines = createTextCache<FoundPipeline>();

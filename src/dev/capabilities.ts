@@ -3,8 +3,8 @@
  * Capstan, and watched folders.
  *
  * A watched capability runs beside the stack and is restarted when files of its folder change. The changed version is
- * first tried on a port of its own, unregistered. Only when it answers `/health` does the previous instance stop, after
- * finishing its calls; if it does not start, the previous instance keeps running. The new one registers after the
+ * first started on a port of its own, unregistered. Only when it answers `/health` does the previous instance stop,
+ * after finishing its calls; if it does not start, the previous instance keeps running. The new one registers after the
  * previous one has stopped, because all instances of one version must have the same schemas, which the change may
  * affect.
  */
@@ -167,7 +167,7 @@ async function renew(watched: Watched, host: WatchHost, why: string): Promise<vo
   }
 }
 
-/** Calls `onChange` when no file has changed for a moment, one call at a time. @returns what ends it */
+/** Calls `onChange` when no file has changed for a moment, one call at a time. @returns stops that */
 function followFiles(
   folder: string,
   onReady: () => Promise<void>,

@@ -75,7 +75,7 @@ const portNames = Object.keys(usual) as PortName[];
 export interface PortPlan {
   /** At present. */
   readonly ports: () => StackPorts;
-  /** @throws Error for a port that the user named, which says what holds it */
+  /** @throws Error for a port that the user named, which names its holder */
   readonly replace: (names: readonly PortName[]) => Promise<void>;
 }
 

@@ -27,7 +27,7 @@ export function findProgram(path: string): Program {
   return { command: process.execPath, args: [...loader, file] };
 }
 
-// Runs a helper program to its end, checks its progress, and ends it with this process.
+// Runs a helper program to its end, checks its progress, and stops it with this process.
 
 interface ProgramOptions {
   readonly environment: NodeJS.ProcessEnv;

@@ -66,7 +66,7 @@ export function findPortHolder(port: number, guess = process.pid): PortHolder | 
 
 const shownCommand = 120;
 
-/** Says that a port is in use, and by which process as far as that can be seen. */
+/** Reports that a port is in use, and by which process as far as that can be seen. */
 export function describeTakenPort(port: number): string {
   const holder = findPortHolder(port);
   const command =

@@ -28,7 +28,7 @@ export async function executeCallUnit(
 function finish(run: LocalRun, unit: UnitRecord, ended: CallExecution): UnitEnd | UnitWaiting {
   if (ended.state === 'waiting') {
     const { awaiting } = ended.wait;
-    if (awaiting === 'retry') return ended; // its row says so
+    if (awaiting === 'retry') return ended; // its row shows it
     if (awaiting === 'budget') beginBudgetWait(run, unit);
     if (awaiting === 'capability') wakeAtRegistration(run, unit);
   }

@@ -107,7 +107,7 @@ function writeEnd(run: LocalRun, { outcome, error }: EndedRun): void {
   logEvent(run, { type: `run.${outcome}`, data: error === null ? {} : { error: { ...error } } });
 }
 
-/** Ends the run when its time is over, which stands in a pause. */
+/** Stops the run when its time is over; the time does not pass in a pause. */
 function limitRun(run: LocalRun): TimeLimit {
   const { time } = run.world;
   const { timeout } = run.definition;

@@ -1,6 +1,6 @@
 /**
  * The work of expressions in this process. However many requests and runs evaluate at once, one turn of the event loop
- * does little more than one of their evaluations: what comes after waits until everything else was served once.
+ * does little more than one of their evaluations: later ones wait until everything else was served once.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { ExpressionError } from '../core/expression/language.ts';
@@ -43,7 +43,7 @@ export function endTurn(): void {
   noteWork(unitsPerTurn);
 }
 
-/** @returns what to wait for before more work is done; null as a rule, so that nothing is awaited in vain */
+/** @returns what to wait for before more work is done; null as a rule, so that nothing is awaited without need */
 export function turnFor(): Promise<void> | null {
   return isServing ? new Promise((resolve) => waiting.push(resolve)) : null;
 }

@@ -47,13 +47,15 @@ const compiledVersions = 2_000;
 export interface SkillQuery extends SkillJob {
   readonly project_id: string;
   /**
-   * All skills whose template may be applied without a model, and no others: only the template itself tells whether it
+   * All skills whose template may be applied without a model, and no others: only the template itself shows whether it
    * fits the input, and many may be for the same error.
    */
   readonly with_template?: boolean;
 }
 
-/** Finds skills, and caches their compiled patterns. A decided repair is only a template, which tells models nothing. */
+/**
+ * Finds skills, and caches their compiled patterns. A decided repair is only a template, which has no text for models.
+ */
 export interface SkillMatcher {
   /** Best first; at most three, except templates. */
   match(query: SkillQuery): Promise<readonly RankedSkill[]>;

@@ -31,12 +31,12 @@ export interface FreezeThreadData {
   readonly longestMs: number;
 }
 
-/** What the thread is told: a key that the process may hold from now on, or no longer holds. */
+/** A message to the thread: a key that the process may hold from now on, or no longer holds. */
 export type KeyNote =
   | { readonly kind: 'kept'; readonly hold: KeyHold }
   | { readonly kind: 'left'; readonly holder: string };
 
-/** What the thread tells; times by `clockMs`. */
+/** A message of the thread; times by `clockMs`. */
 export type FreezeReport =
   | ({ readonly kind: 'look' } & ArrivalLook)
   | { readonly kind: 'renewed'; readonly renewed: number }
@@ -50,7 +50,7 @@ export function clockMs(): number {
 export interface FreezeWatch extends FreezeClock {
   /** Renews an Idempotency-Key too while the process does not turn, with or without an attempt. @returns ends that */
   readonly keepKey: (hold: KeyHold) => () => void;
-  /** Whether its thread runs and has told something. */
+  /** Whether its thread runs and has sent a message. */
   hasThread(): boolean;
   close(): Promise<void>;
 }

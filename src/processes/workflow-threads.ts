@@ -18,7 +18,7 @@ type Completion = Awaited<ReturnType<Workflow['activate']>>;
 export interface StallGuard {
   /** @returns the same promise, which the guard counts as open until it settles */
   during<Result>(work: Promise<Result>): Promise<Result>;
-  /** Time passes. A machine that stands still does not call it, so that its pause is no stall. */
+  /** Time passes. A stopped machine does not call it, so that its pause is no stall. */
   tick(): void;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Checks by schemas that tenants wrote, in a process that serves others meanwhile. A turn of the event loop compiles one
- * light schema at most, and checks for some milliseconds. Schemas that are not light are compiled in a thread alone, and
- * a check that takes longer goes on there. Where it is made changes no verdict: both count the same work.
+ * Checks by schemas that tenants wrote, in a process that serves others meanwhile. A turn of the event loop compiles
+ * one light schema at most, and checks for some milliseconds. Schemas that are not light are compiled in a thread
+ * alone, and a check that takes longer continues there. Where it is made changes no verdict: both count the same work.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -27,7 +27,7 @@ import {
   type ThreadLimits,
 } from './schema-threads.ts';
 
-/** At once where little work tells. */
+/** At once where little work is enough. */
 type Awaitable<Value> = Value | Promise<Value>;
 
 /** The faults of a value; empty when it is valid. */
@@ -54,9 +54,9 @@ const usualLimits: ThreadLimits = { timeLimitMs: 10_000, heapLimitMb: 256 };
 interface TurnWork {
   /** What checks may do in this turn. */
   readonly work: CheckWork;
-  /** After a use: soon begins anew, when much is used. */
+  /** After a use: soon begins again, when much is used. */
   readonly noteUse: () => void;
-  /** Resolves when it has begun anew; null when it will not, because little is used. */
+  /** Resolves when it has begun again; null when it will not, because little is used. */
   readonly next: () => Promise<void> | null;
 }
 

@@ -1,11 +1,11 @@
 /**
  * Turns an untrusted JSON Schema into a check. Each schema gets its own ajv, so that dropping the check frees all of it
  * and no schema can refer to or shadow another; only the meta-schemas are shared. Patterns run in linear time (re2js);
- * those that cannot are not enforced (core/schema-types/not-enforced.ts).
- * Nothing is coerced, defaulted or fetched, and the cost of a check is bounded. A first pass stops at the first error;
- * a second one collects more only for an invalid value. Drafts: 2020-12, and 07 where `$schema` says so.
+ * those that cannot are not enforced (core/schema-types/not-enforced.ts). Nothing is coerced, defaulted or fetched, and
+ * the cost of a check is bounded. A first pass stops at the first error; a second one collects more only for an invalid
+ * value. Drafts: 2020-12, and 07 where `$schema` names it.
  *
- * Compiling and checking are one piece each. What serves others meanwhile uses foreign-check.ts.
+ * Compiling and checking are one piece each. A process that serves others meanwhile uses foreign-check.ts.
  */
 import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -117,7 +117,7 @@ function createLinearPatterns({ spend }: WorkMeter, compile: CompilePattern): Pa
 }
 
 /**
- * ajv's own optimizer takes most of the time, which grows with the square of a union; the engine optimizes the same.
+ * ajv's own optimiser takes most of the time, which grows with the square of a union; the engine does the same work.
  */
 const ownCode = { optimize: false } as const;
 
@@ -297,7 +297,7 @@ function hasUnevaluated(value: Json): boolean {
 
 const ofTheWhole = { pointer: '', keyword: '', params: {} } as const;
 
-/** The check did not finish, so the value is not known to be valid. */
+/** The check did not finish, so the value may be invalid. */
 export const tooMuchWork: SchemaError = {
   pointer: '',
   message: 'is too much work to check against the schema; it must be smaller',

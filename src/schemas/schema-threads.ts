@@ -16,7 +16,7 @@ const schemaThreadEntry = new URL(
   import.meta.url,
 );
 
-/** What a check tells of a value: `errors` for people, `findings` for a repair, and the repairs themselves. */
+/** The findings of a check of a value: `errors` for people, `findings` for a repair, and the repairs themselves. */
 export interface CheckAnswers {
   readonly errors: readonly SchemaError[];
   readonly findings: readonly SchemaFinding[];
@@ -147,9 +147,9 @@ export class LimitReached extends Error {
 }
 
 /**
- * Calls back once when the threads beside this one have spent `limitMs` of processor time, or after the longest time. A
- * limit by the clock would refuse good schemas whenever the machine is busy. Node does not tell the time of one thread;
- * the others have spent at least that of the process without the time in which this thread's event loop was active.
+ * Calls back once when the parallel threads have spent `limitMs` of processor time, or after the longest time. A limit
+ * by the clock would refuse good schemas whenever the machine is busy. Node does not tell the time of one thread; the
+ * others have spent at least that of the process without the time in which this thread's event loop was active.
  */
 function afterWork(limitMs: number, onLimit: () => void): NodeJS.Timeout {
   const startedAt = performance.now();

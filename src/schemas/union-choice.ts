@@ -1,6 +1,6 @@
 /**
- * Chooses the branch of a union that the author of a value meant: the one whose discriminator the value has, else the
- * only one for its type, else the one with the most keys in common. All schemas, keys and values that are looked at
+ * Chooses the branch of a union that the author of a value meant: the branch whose discriminator the value has, else
+ * the only one for its type, else the one with the most keys in common. All schemas, keys and values that are looked at
  * count as work; without work left, nothing is chosen.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';

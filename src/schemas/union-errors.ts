@@ -93,7 +93,7 @@ function sourcesByPlace(errors: readonly ErrorObject[]): ReadonlyMap<string, Rea
   return found;
 }
 
-/** One line for each failed union that nothing is told about: the walk ended before it. */
+/** One line for each failed union without a finding: the walk ended before it. */
 function untold(unions: readonly ErrorObject[], told: readonly ErrorObject[]): readonly ErrorObject[] {
   const known = new Set(told.flatMap(({ instancePath }) => withContainers(instancePath)));
   const lines: ErrorObject[] = [];

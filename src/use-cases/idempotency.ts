@@ -45,7 +45,7 @@ export async function findKept<Answer>(
   throw refuseReuse(key);
 }
 
-/** Stores the answer with the work. @returns false if the key is taken; nothing was written */
+/** Stores the answer with the work. @returns false if the key is in use; nothing was written */
 export async function keepAnswer(
   trx: Db,
   { project_id, request, idempotency }: OnceRequest,

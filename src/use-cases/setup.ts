@@ -14,8 +14,8 @@ import { newId } from '../parts/ids.ts';
 import { generateKey, verifyKey } from './access/key-text.ts';
 
 // The first start makes the project `default` and a key with all scopes, in a file that only the owner can read. Later
-// starts return both, as long as the key works; otherwise a new key replaces it. Processes that start at the same time
-// take turns.
+// starts return both, as long as the key works; otherwise a new key replaces it. Processes that start in parallel take
+// turns.
 
 interface DefaultAccess {
   readonly project_id: string;

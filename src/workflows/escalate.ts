@@ -127,7 +127,7 @@ function makeTransition(
   );
 }
 
-/** Asks again while somebody completes the activity by hand with something else: the row has the position. */
+/** Asks again while a person completes the activity by hand with something else: the row has the position. */
 async function positionOf(ask: () => Promise<LadderPosition>): Promise<LadderPosition> {
   for (;;) {
     const position = await ask();

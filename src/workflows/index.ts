@@ -1,10 +1,10 @@
 /**
- * The workflows, as a worker's sandbox loads them: once, before the first workflow (`processes/bundle-workflows.ts`). No
- * module below may keep state of a workflow outside of its functions.
+ * The workflows, as a worker's sandbox loads them: once, before the first workflow (`processes/bundle-workflows.ts`).
+ * No module below may keep state of a workflow outside of its functions.
  *
  * Whenever a promise begins or settles, the SDK compiles a line of code for the sandbox, to find the workflow that the
  * promise belongs to and the stack that made it. It takes the compiler from `Promise.constructor`. This one answers the
- * same two questions without compiling, and knows no stacks: nobody asks for them, and they took a third of the time.
+ * same two questions without compiling, and knows no stacks: they are not used, and they took a third of the time.
  */
 export { escalate } from './escalate.ts';
 export { runPipeline } from './run-pipeline.ts';

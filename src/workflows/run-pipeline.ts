@@ -1,7 +1,7 @@
 /**
  * A run as a workflow: the pure machine decides, activities act, and this file connects them. It holds no values: the
  * activities resolve inputs and store results. When its history is long, the run continues as new (M6 of the machine),
- * also while it waits for a person, a budget or a timer.
+ * also while it waits for a review, a budget or a timer.
  */
 import {
   ActivityCancellationType,
@@ -216,7 +216,7 @@ function timeLeftOf({ snapshot, timeout_ms }: RunPipelineInput): TimeLeft {
   return snapshot ?? timeOf(timeout_ms, Date.now());
 }
 
-/** Ends the run when its time is over, which stands in a pause. */
+/** Stops the run when its time is over; the time does not pass in a pause. */
 function limitRun(
   { timeout_ms }: RunPipelineInput,
   from: TimeLeft,

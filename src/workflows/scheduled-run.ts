@@ -1,7 +1,7 @@
 /**
- * One start of a schedule. It lasts as long as its run, so that Temporal's own overlap policies hold: buffer sees that it
- * is still running, and cancelling it cancels the run and waits for its end. Of skip the activity decides, so that each
- * skipped start is known.
+ * One start of a schedule. It lasts as long as its run, so that Temporal's own overlap policies hold: buffer sees that
+ * it is still running, and cancelling it cancels the run and waits for its end. For skip the activity decides, so that
+ * each skipped start is known.
  */
 import {
   ApplicationFailure,

@@ -111,7 +111,7 @@ function climb(
     );
 }
 
-/** Handles the end of a round: the unit waits for a person, or ends. */
+/** Handles the end of a round: the unit waits for a review, or ends. */
 function takeEnd(
   dependencies: StepEscalationDependencies,
   { unit, escalation_id, rounds, error }: UnitEscalation,

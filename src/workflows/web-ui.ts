@@ -1,6 +1,6 @@
 /**
  * Displays runs and ladders in Temporal's Web UI: tables of steps and of levels, and search attributes. A run shows the
- * table of its steps while it is running, and whether it waits for a person.
+ * table of its steps while it is running, and whether it waits for a review.
  */
 
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
@@ -173,7 +173,7 @@ export interface RunProgress {
   end(unit: Unit, text: string): void;
   /** Shows what the unit waits for; null when the wait is over. */
   remark(unit: Unit, text: string | null): void;
-  /** Updates whether the run waits for a person, on change. */
+  /** Updates whether the run waits for a review, on change. */
   announce(): void;
   /** Writes the table at the end of the current turn. */
   refresh(): void;

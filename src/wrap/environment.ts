@@ -97,7 +97,7 @@ export function readEnvironment(value: Json, environment: NodeJS.ProcessEnv): En
 }
 
 /**
- * What of a value may be a key. Of an address that is all but its origin: user, password, and a path or query with a
+ * What of a value may be a key. For an address that is all but its origin: user, password, and a path or query with a
  * part that is no plain word.
  */
 function keysIn(value: string): readonly string[] {
@@ -122,7 +122,7 @@ export function createHider(secrets: readonly string[]): (text: string) => strin
   return (text) => known.reduce((shown, form) => shown.replaceAll(form, '***'), text);
 }
 
-// The text of a file as messages may show it. A secret may stand anywhere in it: in a header, the query of an address, an
+// The text of a file as messages may show it. A secret may be anywhere in it: in a header, the query of an address, an
 // argument, a comment, and in a text that is no YAML. So every literal is masked, except where none can be a secret.
 // Keys, expressions and names of variables stay. Columns stay too, so that a caret fits.
 

@@ -136,7 +136,7 @@ async function readBeginning({ body }: Response): Promise<string> {
       if (size >= longestError) break;
     }
   } catch {
-    // The status says what is known.
+    // The status is the only known fact.
   }
   return Buffer.concat(chunks).subarray(0, longestError).toString('utf8');
 }
@@ -307,7 +307,7 @@ export async function downloadFile(
   } catch (error) {
     signal.throwIfAborted();
     if (isCallFailure(error)) throw error;
-    // Another instance would be told the same address, and a caller may have named it.
+    // Another instance would get the same address, and a caller may have named it.
     const fault = isRefusedAddress(error) ? 'provider_refused' : 'provider_unavailable';
     throw providerFailure(fault, `the file of the answer at ${url.host} cannot be read: ${causeOf(error)}`);
   }

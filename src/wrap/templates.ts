@@ -45,7 +45,7 @@ export interface WrapCompiler {
   condition(written: string, pointer: string): Evaluate<boolean>;
   /**
    * An address. Values inside it are percent-encoded, and none makes a segment of the path empty, `.` or `..`. An
-   * address that is one expression is taken as it is.
+   * address that is one expression is used unchanged.
    */
   address(written: string, pointer: string): Evaluate<RequestTarget>;
   /** A base address, which paths follow. */
@@ -121,7 +121,7 @@ function refusePath(pointer: string, message: string): CallFailure {
 
 /** @throws CallFailure when a value leads to another path @throws ExpressionError when it is no text, number or boolean */
 function evaluateEncoded({ pointer, parts }: TextNode, scope: WrapScope): string {
-  // Stands before each value, so that a segment shows whether it has one.
+  // Begins each value, so that a segment shows whether it has one.
   const mark = '\u0000';
   const encoded = parts.map((part) => {
     if (typeof part === 'string') return part;

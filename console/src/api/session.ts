@@ -23,7 +23,7 @@ export function signIn(proof: BrowserProof): Promise<unknown> {
   return askPlainly('/v1/session', { method: 'POST', body: proof });
 }
 
-/** @returns the address that signs out of the provider too; empty: none */
+/** @returns the address that signs out from the provider too; empty: none */
 export function signOut(): Promise<SessionClosed | ''> {
   return askPlainly('/v1/session', { method: 'DELETE' });
 }

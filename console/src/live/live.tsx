@@ -26,7 +26,7 @@ type RunListener = (events: readonly RunEvent[]) => void;
 
 interface Live {
   readonly contact: Contact;
-  /** Passes every event of the run on. @returns ends it */
+  /** Passes every event of the run to the listener. @returns stops that */
   readonly followRun: (runId: string, listener: RunListener) => () => void;
 }
 

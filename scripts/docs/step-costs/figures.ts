@@ -22,7 +22,7 @@ export const sideTitles: Readonly<Record<ShownSide, string>> = {
   dbos: 'DBOS',
 };
 
-/** Of those whose way to the first call was followed. */
+/** Of the sides whose way to the first call was followed. */
 export const pathOf: Readonly<Partial<Record<ShownSide, PathSideName>>> = {
   capstan: 'unset',
   queued: 'queued',

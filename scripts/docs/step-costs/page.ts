@@ -1,4 +1,4 @@
-/** The page is written by hand; what stands between its markers is written from the figures. */
+/** The page is written by hand; the text between its markers is written from the figures. */
 import { fillPage, type Page } from '../page.ts';
 import type { Figures } from './figures.ts';
 import { keptTable, pathTable, processorTable, sourceLine, stepTable } from './tables.ts';

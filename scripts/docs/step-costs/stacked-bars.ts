@@ -14,7 +14,7 @@ export interface Panel {
   readonly parts: readonly Part[];
   /** Of a side, by name of the part. */
   readonly read: (side: ShownSide) => ReadonlyMap<string, number>;
-  /** What is written behind the bar, where the sum of its parts is not what is to be told. */
+  /** The text behind the bar, where it is not the sum of its parts. */
   readonly readTotal?: (side: ShownSide) => number;
 }
 

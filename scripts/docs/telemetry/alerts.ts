@@ -1,6 +1,6 @@
 /**
- * Every alert: what is looked at, from where on it fires, and what whoever is woken does. The rules for Prometheus, their
- * tests and the page docs/reference/alerts.md are made from this list.
+ * Every alert: the value that is watched, its threshold, and the work of the operator who is woken. The rules for
+ * Prometheus, their tests and the page docs/reference/alerts.md are made from this list.
  */
 interface Series {
   readonly series: string;
@@ -21,11 +21,11 @@ export interface Alert {
   readonly means: string;
   readonly look: string;
   readonly act: string;
-  /** What makes it fire, and by which labels it says so, half an hour on. */
+  /** Its cause, and the labels by which it shows it, half an hour on. */
   readonly example: {
     readonly input: readonly Series[];
     readonly labels: Readonly<Record<string, string>>;
-    /** The summary as whoever is woken reads it. */
+    /** The summary as the woken operator reads it. */
     readonly says: string;
   };
   /** Beside which it must not fire. */

@@ -245,7 +245,7 @@ export const dashboardRows: readonly Row[] = [
   },
 ];
 
-/** Grafana puts the choice of whoever looks in place of the variable. */
+/** Grafana replaces the variable by the choice of the reader. */
 const datasource = { type: 'prometheus', uid: '$datasource' };
 const height = 8;
 const columns = 4;

@@ -9,7 +9,7 @@ import { startHeartbeats } from './heartbeats.ts';
 const temporalNodes = ['temporal-1', 'temporal-2'];
 const servers = ['server-1', 'server-2'];
 
-/** Stops them, and lets them go on whatever happens meanwhile. */
+/** Stops them, and continues them whatever happens meanwhile. */
 async function whileFrozen<Value>(
   { cluster }: Stage,
   parts: readonly string[],
@@ -41,7 +41,7 @@ export function sendTemporalAway(stage: Stage): Promise<Verdict> {
   );
 }
 
-/** Temporal gives every step out once more, and whoever gets one finds that its call goes on. */
+/** Temporal gives every step out once more, and the worker that gets one finds that its call continues. */
 export function outlastHeartbeats(stage: Stage): Promise<Verdict> {
   const { heartbeatTimeoutMs, isLong } = stage;
   const count = isLong ? 200 : 20;
@@ -71,7 +71,7 @@ export function outlastHeartbeats(stage: Stage): Promise<Verdict> {
   );
 }
 
-/** All heartbeats that come while nobody listens are lost; what counts is how soon all are known again. */
+/** All heartbeats that come while the server is down are lost; what counts is how soon all are known again. */
 export function sendServersAway(stage: Stage): Promise<Verdict> {
   const [count, seconds] = stage.isLong ? [1_000, 600] : [100, 20];
   return playUnderLoad(
@@ -97,7 +97,7 @@ export function sendServersAway(stage: Stage): Promise<Verdict> {
   );
 }
 
-/** Its calls are made again by the other worker while it stands still, and what it says afterwards is refused. */
+/** Its calls are made again by the other worker while it is stopped, and its later reports are refused. */
 export function pauseWorker(stage: Stage): Promise<Verdict> {
   const { heartbeatTimeoutMs, leaseMs, isLong } = stage;
   const beyondMs = isLong ? 120_000 : 5_000;

@@ -1,4 +1,4 @@
-/** Heartbeats of a whole fleet: what fails is tried again soon, by each at another moment. */
+/** Heartbeats of a whole fleet: a failed one is retried soon, by each at another moment. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Api } from '../../package/api.ts';
@@ -10,7 +10,7 @@ const retryMs = 4_000;
 export interface Heartbeats {
   /** How many were answered after that moment, Unix time in ms. */
   heardSince(at: number): number;
-  /** @returns the states that were told since the beginning */
+  /** @returns the states that were reported since the beginning */
   stop(): Promise<ReadonlySet<string>>;
 }
 

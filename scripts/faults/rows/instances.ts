@@ -13,7 +13,7 @@ interface Loss {
   readonly afterwards?: (member: Member, call: OpenCall) => void;
 }
 
-/** Submits one run and waits until its second step is at an instance, which does with it as told. */
+/** Submits one run and waits until its second step is at an instance, which does the given deed with it. */
 async function callOne(
   { fleet, client }: Round,
   deed: () => Deed | Promise<Deed>,
@@ -80,7 +80,7 @@ export function killInstances(stage: Stage): Promise<Verdict> {
   return loseInstances(stage, 'instance-killed', { loss, rounds: stage.isLong ? 20 : 3, mostS: 5 });
 }
 
-/** What it says in the end is wrong, so that it would be seen if anybody took it. */
+/** Its answer in the end is wrong, so that a user of it would be seen. */
 export async function blackholeInstances(stage: Stage): Promise<Verdict> {
   const loss: Loss = {
     fail: ({ namespace }) => namespace?.cutLink(),

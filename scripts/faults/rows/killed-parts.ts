@@ -1,4 +1,4 @@
-/** Processes of Capstan and of what is around it, killed while runs are submitted and under way. */
+/** Processes of Capstan and of its surroundings, killed while runs are submitted and running. */
 import { killInTurn } from '../kill-in-turn.ts';
 import { playUnderLoad, type Stage } from '../play.ts';
 import { joinVerdicts, type Verdict } from '../verdict.ts';
@@ -58,11 +58,11 @@ export function restartPostgres(stage: Stage): Promise<Verdict> {
   );
 }
 
-/** The last ones, which are under way when Postgres goes. */
+/** The last ones, which are running when Postgres goes. */
 const burst = 50;
 const parts = ['server-1', 'worker-1', 'temporal-1', 's3', 'server-2', 'worker-2', 'temporal-2'];
 
-/** Each in turn, with files in S3, and at the end Postgres under what is still under way. */
+/** Each in turn, with files in S3, and at the end Postgres under the runs that are left. */
 export function killEverythingInTurn(stage: Stage): Promise<Verdict> {
   const { cluster } = stage;
   const [count, pace] = stage.isLong ? [1_000, 8] : [200, 4];

@@ -1,4 +1,4 @@
-/** What was done and nobody heard of: answers of Postgres and of instances that are lost with their connections. */
+/** Work whose answer did not arrive: answers of Postgres and of instances that are lost with their connections. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../../test/support/wait.ts';
 import { playUnderLoad, type Stage } from '../play.ts';

@@ -1,4 +1,4 @@
-/** Processes that are told to end while they work, by SIGTERM. */
+/** Processes that receive SIGTERM while they work. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** A receiver of webhooks that says nothing, beside one that answers. */
+/** A silent receiver of webhooks, next to one that answers. */
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

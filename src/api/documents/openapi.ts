@@ -116,7 +116,7 @@ function csrfOf({ method, scope }: Route): readonly ErrorCode[] {
   return scope === null || method === 'GET' || method === 'HEAD' ? [] : ['csrf_refused'];
 }
 
-/** A status may have a form of its own beside that of errors. */
+/** A status may have a form of its own next to that of errors. */
 function joinResponses(
   own: ZodOpenApiResponsesObject,
   problems: ZodOpenApiResponsesObject,

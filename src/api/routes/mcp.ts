@@ -42,7 +42,7 @@ interface Agent extends Pick<RawCall, 'path' | 'request_id' | 'asksToStart'> {
   readonly signal: CancelSignal;
 }
 
-/** The facts of a problem that help a caller to go on. */
+/** The facts of a problem that help a caller to continue. */
 function toToolError(thrown: unknown, { path, request_id }: Agent) {
   const {
     type: _,

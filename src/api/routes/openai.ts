@@ -62,7 +62,7 @@ function toConstraints({
   'x-capstan-cache': ttl,
 }: ChatHeaders): Omit<ExecRequest, 'input'> {
   const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
-  // Models never call themselves deterministic: who sends the header wants the answer all the same.
+  // Models never call themselves deterministic: the sender of the header still wants the answer.
   const cache = ttl === undefined ? {} : { cache: { ttl_seconds: ttl, insist: true } };
   return { priority, tags, timeout_ms: timeoutMs, ...limit, ...cache };
 }

@@ -50,7 +50,7 @@ function shuffledPorts(): number[] {
     .map(({ port }) => port);
 }
 
-/** @throws Error when the given port, or every port of the range, is taken */
+/** @throws Error when the given port, or every port of the range, is in use */
 export async function bindServer(
   server: Server,
   { host, port }: { readonly host: string; readonly port: number | undefined },

@@ -92,7 +92,7 @@ function describeSum({ instances, costs, hasMore }: FleetPicture): string {
 
 const frameMs = 1_000;
 
-/** Ends with Ctrl-C. Without contact, the last picture stays and says so. */
+/** Ends with Ctrl-C. Without contact, the last picture stays, with a note. */
 async function watchFleet(session: Session): Promise<void> {
   const { print, shell } = session;
   const block = createLiveBlock(shell.stdout);

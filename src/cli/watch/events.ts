@@ -13,7 +13,7 @@ import { ProblemError, UnreachableError } from '../errors.ts';
 import { formatDuration, formatUsd } from '../render/formats.ts';
 import type { Style } from '../render/print.ts';
 
-/** Reads a `text/event-stream` body, in chunks of any size, as the HTML standard says. */
+/** Reads a `text/event-stream` body, in chunks of any size, by the HTML standard. */
 interface ServerSentEvent {
   readonly id: string | undefined;
   readonly event: string;

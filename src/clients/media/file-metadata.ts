@@ -2,10 +2,10 @@
  * Keeps the content type and the SHA-256 of a stored file in a sidecar beside it: `clip.mp4~meta.json`. `~` is no
  * letter of the media grammar, so a sidecar never collides with an object.
  *
- * A record names the exact file it describes (inode, size, modification time). The sidecar is replaced before the
- * file and keeps the record of the file still visible, so a reader finds a matching record at every moment. A file
- * without one (put there by hand, restored from a copy) is measured instead of believed; a record of the same
- * digest then still says its type.
+ * A record names the exact file it describes (inode, size, modification time). The sidecar is replaced before the file
+ * and keeps the record of the file still visible, so a reader finds a matching record at every moment. A file without
+ * one (put there by hand, restored from a copy) is measured instead of believed; a record of the same digest then still
+ * gives its type.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
@@ -15,7 +15,7 @@ import { z } from 'zod';
 import { openFile } from './guarded-files.ts';
 import type { DescribedObject } from './media-store.ts';
 
-// Digests of files that nobody has recorded, measured once for as long as the file stays what it is.
+// Digests of files without a record, measured once for as long as the file stays what it is.
 
 export interface FileDigests {
   /** SHA-256 in hex. */

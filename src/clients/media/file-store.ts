@@ -1,7 +1,7 @@
 /**
- * A media store in one folder: `<directory>/<job_id>/<file>`, each object a plain file that any tool can open.
- * An upload is written to `~incoming` and renamed into place, so it is visible whole or not at all. Names outside
- * the media grammar (sidecars, uploads under way) are never objects.
+ * A media store in one folder: `<directory>/<job_id>/<file>`, each object a plain file that any tool can open. An
+ * upload is written to `~incoming` and renamed into place, so it is visible whole or not at all. Names outside the
+ * media grammar (sidecars, uploads in progress) are never objects.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -186,7 +186,7 @@ async function remove(root: string, path: MediaPath, etag: string | undefined): 
   return true;
 }
 
-/** Names of plain files, as the folder has them; read as far as they are taken. */
+/** Names of plain files, as the folder has them; read as far as the caller iterates. */
 async function* walk(root: string, folder: string): AsyncGenerator<string> {
   if ((await findFolder(root, folder)) === null) return;
   const entries = await opendir(folder, { recursive: true }).catch(nullWhenMissing);
@@ -227,7 +227,7 @@ async function removeJob(root: string, jobId: string): Promise<number> {
   return removed;
 }
 
-/** An upload under way is written to all the time, so its file is young. */
+/** An upload in progress is written to all the time, so its file is young. */
 async function sweep(root: string, olderThanMs: number): Promise<number> {
   const folder = await findFolder(root, incomingOf(root));
   if (folder === null) return 0;

@@ -1,8 +1,7 @@
 /**
- * Files below a folder that others may write too, instances do, and files without a name for uploads under way. No
- * link is followed, neither as the last part of a path nor on the way to it, because it could name any file that
- * this process may read; and nothing that is no plain file is waited for (a pipe without a writer would hold a
- * thread).
+ * Files below a folder that others may write too, instances do, and files without a name for uploads in progress. No
+ * link is followed, neither as the last part of a path nor on the way to it, because it could name any file that this
+ * process may read; and nothing that is no plain file is waited for (a pipe without a writer would hold a thread).
  */
 
 import { createHash, randomUUID } from 'node:crypto';

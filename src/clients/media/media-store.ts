@@ -69,7 +69,7 @@ export interface MediaStore {
   /** The name of the store, for people. */
   readonly name: string;
   /**
-   * Streams `body` into the store; nothing is visible until all of it is there.
+   * Streams `body` into the store; nothing is visible until all of it has arrived.
    *
    * @throws AppError `body_too_large` beyond `limitBytes`, `already_there` of `ifAbsent`, `digest_mismatch`
    */
@@ -90,7 +90,7 @@ export interface MediaStore {
   list(jobId: string, most: number): Promise<ListedFiles>;
   /** Removes what uploads have left that broke off with their process. @returns how many */
   sweep(olderThanMs: number): Promise<number>;
-  /** Writes, reads and deletes a small object. @throws AppError that says what does not work */
+  /** Writes, reads and deletes a small object. @throws AppError that names the failing operation */
   probe(): Promise<void>;
   /** How clients reach the bytes themselves, where the store has such a way. */
   readonly direct?: DirectAccess;

@@ -1,6 +1,6 @@
 /**
- * One prefix of one bucket, and the client that reaches it: the address that is read out of the setting, the
- * packages that are loaded for it, and its faults as our errors.
+ * One prefix of one bucket, and the client that reaches it: the address that is read from the setting, the packages
+ * that are loaded for it, and its faults as our errors.
  */
 
 import type { S3Client } from '@aws-sdk/client-s3';
@@ -58,7 +58,7 @@ function readSwitch(text: string | null): boolean {
   throw refuse(`path_style is ${JSON.stringify(text)}`, 'allowed are true and false');
 }
 
-/** @throws Error that says what was seen and what is allowed */
+/** @throws Error with the seen and the allowed values */
 export function parseS3Url(mediaUrl: string): S3Location {
   if (!URL.canParse(mediaUrl)) throw refuse(`seen was ${JSON.stringify(mediaUrl)}`, 'it is no URL');
   const { hostname: bucket, username, port, pathname, searchParams } = new URL(mediaUrl);
@@ -118,7 +118,7 @@ export function isMissing(thrown: unknown): boolean {
   );
 }
 
-/** The condition of the request did not hold; 409 is AWS' word for another conditional write under way. */
+/** The condition of the request did not hold; 409 is AWS' word for another conditional write in progress. */
 export function isConditionFailed(thrown: unknown): boolean {
   const fault = readFault(thrown);
   return fault !== null && (fault.status === 412 || fault.name === 'ConditionalRequestConflict');
@@ -166,7 +166,7 @@ const connectMs = 3_000;
 const silenceMs = 60_000;
 const sockets = 500;
 
-/** @param checksums WHEN_REQUIRED where a URL is made: it would carry the checksum of an empty body else */
+/** @param checksums WHEN_REQUIRED where a URL is made: it would otherwise carry the checksum of an empty body */
 function createClient(
   { s3 }: S3Packages,
   { region, endpoint, pathStyle }: S3Location,
@@ -212,7 +212,7 @@ export function openBucket(packages: S3Packages, location: S3Location): Bucket {
   };
 }
 
-// The packages of `s3://`, loaded when it is asked for: 40 packages that nobody else needs.
+// The packages of `s3://`, loaded when it is asked for: 40 packages that only it needs.
 
 interface S3Packages {
   readonly s3: typeof import('@aws-sdk/client-s3');

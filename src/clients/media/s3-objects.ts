@@ -116,7 +116,7 @@ async function removeState(bucket: Bucket, path: MediaPath, etag: string): Promi
     await bucket.client.send(new DeleteObjectCommand({ ...target, IfMatch: `"${etag}"` }));
   } catch (error) {
     if (isConditionFailed(error) || isMissing(error)) return false;
-    // Not every server knows the condition; its state was looked at just now.
+    // Not every server knows the condition; its state was looked at a moment ago.
     if (readFault(error)?.status !== notImplemented) throw error;
     await bucket.client.send(new DeleteObjectCommand(target));
   }
@@ -162,7 +162,7 @@ export async function removeJob(bucket: Bucket, jobId: string): Promise<number> 
   return files.length;
 }
 
-/** An upload in parts may take this long; how long ago its last part came is not told. */
+/** An upload in parts may take this long; the time of its last part is unknown. */
 const longestUploadMs = 24 * 3_600_000;
 
 interface UploadMarker {

@@ -203,7 +203,7 @@ async function copy(
   }
 }
 
-/** Probes that run beside this one, or were killed, leave so many files at most. */
+/** Probes that run in parallel, or were killed, leave so many files at most. */
 const probedFiles = 1_000;
 
 /** The bucket may be there and its keys right, and still not all of this be allowed. */

@@ -20,15 +20,15 @@ export function openTemporal(payloadKeys?: string): Client {
   return new Client({ connection, dataConverter, ...(namespace === undefined ? {} : { namespace }) });
 }
 
-// A server that takes the connection and answers nothing is as good as away: every call has a deadline. It travels
-// in a storage that, once in use, makes Node follow every promise of the process; it is put down when no call is
-// under way. So all calls on one connection are bounded by the same function.
+// A server that takes the connection and answers nothing is as good as away: every call has a deadline. It travels in a
+// storage that, once in use, makes Node follow every promise of the process; it is put down when no call is open. So
+// all calls on one connection are bounded by the same function.
 
 export type Bounded = <Result>(call: () => Promise<Result>, ms?: number) => Promise<Result>;
 
 const answerMs = 10_000;
 
-/** That every client of ours has; the type of `Client` says less. */
+/** Every client of ours has it; the type of `Client` lacks it. */
 export function connectionOf(client: Client): Connection {
   return (client as Client & { readonly connection: Connection }).connection;
 }
@@ -48,7 +48,7 @@ export function createBoundedCalls(client: Client): Bounded {
   };
 }
 
-/** Those that we act upon; all are in the specification of gRPC. */
+/** Those that change our behaviour; all are in the specification of gRPC. */
 const statuses = { invalidArgument: 3, notFound: 5, permissionDenied: 7, unimplemented: 12 } as const;
 
 /** Whether a call of Temporal's own services ended by one of these. */

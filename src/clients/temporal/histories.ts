@@ -21,7 +21,7 @@ interface History {
 }
 
 interface Wanted {
-  /** Asked for whatever the list says. */
+  /** Asked for even when the list lacks them. */
   readonly workflowIds: readonly string[];
   readonly query: string;
 }
@@ -50,7 +50,7 @@ async function listHistories({ client, bounded }: ErasingClient, query: string):
   }));
 }
 
-/** @returns whether nothing is left of it, as far as Temporal tells */
+/** @returns whether nothing is left of it, as far as Temporal reports */
 async function eraseFound(erasing: ErasingClient, { workflowIds, query }: Wanted): Promise<boolean> {
   const { client, bounded } = erasing;
   const { workflowService } = connectionOf(client);
@@ -68,7 +68,7 @@ async function eraseFound(erasing: ErasingClient, { workflowIds, query }: Wanted
   return isEmpty;
 }
 
-/** @returns whether nothing is left of it, as far as Temporal tells */
+/** @returns whether nothing is left of it, as far as Temporal reports */
 export function eraseHistories(erasing: ErasingClient, workflowId: string): Promise<boolean> {
   const id = quote(workflowId);
   const query = `WorkflowId = '${id}' OR WorkflowId STARTS_WITH '${id}/'`;

@@ -1,8 +1,7 @@
 /**
- * Encrypts what workflows, activities and signals are given and answer, before it leaves this process for
- * Temporal. Q1: the newest key encrypts. Q2: what any key of the ring has encrypted is read; what was written
- * before there was a ring is read as it is. Q3: what no key reads is an error that names the key it needs, never
- * an empty value.
+ * Encrypts what workflows, activities and signals are given and answer, before it leaves this process for Temporal. Q1:
+ * the newest key encrypts. Q2: data encrypted by any key of the ring is read; data from before the ring is read
+ * unchanged. Q3: what no key reads is an error that names the key it needs, never an empty value.
  */
 
 import { readFileSync } from 'node:fs';
@@ -49,7 +48,7 @@ function decrypt(keys: readonly PayloadKey[], payload: Payload): Payload {
   return Wire.decode(plain) as Payload;
 }
 
-/** @param keys the newest first; none: it encrypts nothing, and says so of what is encrypted */
+/** @param keys the newest first; none: it encrypts nothing, and reports encrypted data */
 export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
   const [newest] = keys;
   return {
@@ -59,9 +58,8 @@ export function createPayloadCodec(keys: readonly PayloadKey[]): PayloadCodec {
   };
 }
 
-// The keys that encrypt what stands in Temporal: `id:base64` of 32 bytes each, separated by commas or lines, the
-// newest first. The newest encrypts, each decrypts, so a key is added in front and taken out when no history needs
-// it.
+// The keys that encrypt data in Temporal: `id:base64` of 32 bytes each, separated by commas or lines, the newest first.
+// The newest encrypts, each decrypts, so a key is added in front and taken out when no history needs it.
 
 interface PayloadKey {
   readonly id: string;
@@ -93,7 +91,7 @@ function readText(setting: string): string {
   }
 }
 
-/** @param setting keys, or the path of a file of them. @throws Error that says which is wrong, and never shows one */
+/** @param setting keys, or the path of a file of them. @throws Error that names the wrong one, and never shows one */
 export function readPayloadKeys(setting: string): readonly [PayloadKey, ...PayloadKey[]] {
   const parts = readText(setting)
     .split(/[\s,]+/)

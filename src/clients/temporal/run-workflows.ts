@@ -1,6 +1,6 @@
 /**
- * Starts, ends and tells the workflows of runs and of ladders by themselves. All may be repeated: a second start meets
- * the first one, a cancel of a workflow that has ended is nothing, a signal says what it is about.
+ * Starts, ends and signals the workflows of runs and of ladders of their own. All may be repeated: a second start meets
+ * the first one, a cancel of a workflow that has ended is nothing, a signal names its subject.
  */
 import {
   type Client,
@@ -48,15 +48,15 @@ export interface RunWorkflows {
   start(input: RunPipelineInput, priority: Priority, control: ControlSignal | null): Promise<void>;
   /** gone: there is no workflow that could be cancelled. */
   cancel(run: RunRef): Promise<'asked' | 'gone'>;
-  /** Ends it at once, without a word to it. gone: it has ended already. */
+  /** Terminates it, without a word to it. gone: it has ended already. */
   terminate(run: RunRef, reason: string): Promise<'ended' | 'gone'>;
   /** gone: it has ended. */
   signalControl(run: RunRef, control: ControlSignal): Promise<'sent' | 'gone'>;
   /** Signals that the wait of a unit may be over, or that the run which another workflow waits for has ended. */
   signalWoken(workflowId: string, woken: WokenSignal): Promise<'sent' | 'gone'>;
-  /** Ids of runs whose workflows ended otherwise than by success since then; of some it may be told twice. */
+  /** Ids of runs whose workflows ended otherwise than by success since then; some may be listed twice. */
   listClosed(since: Date): AsyncIterable<string>;
-  /** Ids of runs whose workflows go on, as far as the visibility store knows. */
+  /** Ids of runs whose workflows are open, as far as the visibility store knows. */
   listRunning(): AsyncIterable<string>;
   /** The same of ladders by themselves. */
   listRunningLadders(): AsyncIterable<string>;
@@ -66,7 +66,10 @@ export interface RunWorkflows {
   isOpen(run: RunRef): Promise<boolean>;
   /** Why its workflow cannot make progress: the failure of a task that Temporal repeats; null: it can, or there is none. */
   findTaskFault(run: RunRef): Promise<TaskFault | null>;
-  /** Deletes what Temporal keeps of the run, its ladders included, and ends it first. @returns false: there is more */
+  /**
+   * Deletes what Temporal keeps of the run, its ladders included, and first terminates it. @returns false: there is
+   * more
+   */
   erase(run: RunRef): Promise<boolean>;
   /** The same of a ladder by itself. */
   eraseLadder(escalationId: string): Promise<boolean>;
@@ -74,7 +77,7 @@ export interface RunWorkflows {
   eraseStart(workflowId: string): Promise<boolean>;
   /** The same of all starts of a schedule that was removed. */
   eraseSchedule(workflowId: string): Promise<boolean>;
-  /** The same of runs of a project that are not known here, where they can be searched for. */
+  /** The same of runs of a project that are unknown here, where they can be searched for. */
   eraseProject(projectId: string): Promise<boolean>;
   /** Starts a ladder by itself; that of a step is started by its run. */
   startEscalation(of: LadderOwner, input: EscalateInput): Promise<void>;

@@ -1,6 +1,7 @@
 /**
  * Schedules in Temporal: it wakes at the planned moments, and knows what to do when a start meets the one before. Each
- * start is a workflow `scheduledRun`. All may be repeated: what is there is replaced, what is gone stays gone.
+ * start is a workflow `scheduledRun`. All may be repeated: an existing schedule is replaced, a deleted one stays
+ * deleted.
  */
 import {
   type CalendarSpec,
@@ -32,7 +33,7 @@ export interface ScheduleOrder {
   readonly overlap: OverlapPolicy;
   readonly catch_up_ms: number;
   readonly paused: boolean;
-  /** It is the state that Temporal has already; if somebody paused it there, it stays paused. */
+  /** It is the state that Temporal has already; if a person paused it there, it stays paused. */
   readonly keeps_pause: boolean;
 }
 

@@ -6,7 +6,7 @@ import { type Bounded, hasStatus } from './connection.ts';
 /** `IndexedValueType` of the Temporal API. */
 const valueTypes = { Keyword: 2, Int: 3, Double: 4, Bool: 5 } as const;
 
-/** What Temporal Cloud says to a key that is no operator's. */
+/** Temporal Cloud's answer to a key that is no operator's. */
 const refusals = ['permissionDenied', 'unimplemented'] as const;
 
 type Name = keyof typeof searchAttributes;
@@ -34,7 +34,7 @@ async function isKnownToQueries(connection: Connection, namespace: string, name:
   }
 }
 
-/** @returns names, none when all are there */
+/** @returns the missing names */
 export async function findMissingSearchAttributes(
   connection: Connection,
   namespace: string,
@@ -46,7 +46,7 @@ export async function findMissingSearchAttributes(
   return names.filter((_, at) => !known[at]);
 }
 
-/** @returns which were added @throws Error that says what to do where only Temporal's own tools may */
+/** @returns which were added @throws Error with the remedy where only Temporal's own tools may */
 export async function addMissingSearchAttributes(
   connection: Connection,
   namespace: string,

@@ -1,7 +1,7 @@
 /**
  * Texts for agents that others wrote: descriptions of capabilities and pipelines, and those inside their schemas. A
- * model reads them as instructions, so each is cut, holds no invisible character, and says where it comes from. No
- * filter can tell a harmful sentence from a useful one: the rights and the budget of the key are the limit.
+ * model reads them as instructions, so each is cut, holds no invisible character, and names its origin. No filter can
+ * tell a harmful sentence from a useful one: the rights and the budget of the key are the limit.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
@@ -59,8 +59,8 @@ function draftOf(schema: JsonObject): { readonly $schema?: string } {
 }
 
 /**
- * The schema of a tool's input: the subject's own, with its draft and clean annotations. One that is too long, or does not describe
- * an object, becomes any object; the call is checked by the whole schema all the same.
+ * The schema of a tool's input: the subject's own, with its draft and clean annotations. One that is too long, or does
+ * not describe an object, becomes any object; the call is still checked by the whole schema.
  */
 export function toToolSchema(schema: JsonObject): JsonObject & { readonly type: 'object' } {
   const clean = cleanNode(schema, false);

@@ -11,7 +11,7 @@ export type ToolKind = 'call' | 'run';
 const mostCharacters = 64;
 const digestDigits = 16;
 
-/** Whether the dots can be told from underscores afterwards. */
+/** Whether the dots can be distinguished from underscores afterwards. */
 function isReadable(name: string): boolean {
   return !/__|_\.|\._|\.\./.test(name);
 }
@@ -34,7 +34,7 @@ export interface DigestedName {
   readonly digest: string;
 }
 
-/** What a name with a digest says of its subject. @returns null for a name that has none */
+/** The beginning of the subject in a name with a digest. @returns null for a name that has none */
 export function readDigestedName(kind: ToolKind, tool: string): DigestedName | null {
   const [, plain = '', digest = ''] = /^(.*)___([0-9a-f]{16})$/.exec(tool.slice(kind.length + 1)) ?? [];
   if (digest === '') return null;

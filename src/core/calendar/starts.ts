@@ -1,11 +1,11 @@
 /**
  * The moments at which a calendar starts in a time zone: the one rule for previews, for the next starts of a schedule,
- * and for what Temporal is told.
+ * and for the calendars in Temporal.
  *
  * T1 A local time that a line names starts once on its date. If the clock skips it, it starts at the next minute that
- *    exists; if the clock repeats it, it starts at its first occurrence.
- * T2 A line that names every hour is an interval: it starts whenever the clock shows one of its minutes, so it neither
- *    pauses in a repeated hour nor starts for times that do not exist.
+ * exists; if the clock repeats it, it starts at its first occurrence. T2 A line that names every hour is an interval:
+ * it starts whenever the clock shows one of its minutes, so it neither pauses in a repeated hour nor starts for times
+ * that do not exist.
  *
  * Temporal's own calendars skip, double or misplace starts where the clocks change. So planStarts gives it moments in
  * UTC for such zones, for some time ahead.
@@ -133,7 +133,9 @@ export interface UtcCalendar {
   readonly minutes: readonly number[];
 }
 
-/** What Temporal is told: the lines themselves where the clock does not change, else moments in UTC for some days. */
+/**
+ * The calendars for Temporal: the lines themselves where the clock does not change, else moments in UTC for some days.
+ */
 export type StartPlan =
   | { readonly lines: readonly string[]; readonly timezone: string }
   | { readonly calendars: readonly UtcCalendar[] };

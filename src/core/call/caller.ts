@@ -2,11 +2,11 @@
  * Whose call it is. Every routed call names a run or a key, so no way to an instance can leave its payer out.
  *
  * O1 A call of a run belongs to the key and the labels in the run's row, also one that a ladder makes for its step. The
- *    names and the token rate of the key do not limit it: the right to start runs includes their calls.
- * O2 Any other call belongs to a key, with the user and the labels of the request. Budgets and costs find it by `scopes`.
- * O3 Such a key calls only the names that it may call, and only while it has tokens. What the call used is counted when
- *    it ends, whatever the way it came and whatever its end (core/call/used-tokens.ts).
- * O4 Work that outlives its request stores the key with it, and so keeps the rights under which it was accepted.
+ * names and the token rate of the key do not limit it: the right to start runs includes their calls. O2 Any other call
+ * belongs to a key, with the user and the labels of the request. Budgets and costs find it by `scopes`. O3 Such a key
+ * calls only the names that it may call, and only while it has tokens. The use of the call is counted when it ends,
+ * whatever the way it came and whatever its end (core/call/used-tokens.ts). O4 Work that outlives its request stores
+ * the key with it, and so keeps the rights under which it was accepted.
  */
 
 /** A run, or a step of one. */

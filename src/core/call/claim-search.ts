@@ -30,7 +30,7 @@ export interface Fleet {
   readonly instances: readonly InstanceSnapshot[];
   /** Duration assumed for instances without a call of their own. */
   readonly priorMs: number;
-  /** Those whose cost depends on the input; absent: none. */
+  /** Instances with a cost that depends on the input; absent: none. */
   readonly declaring?: readonly InstanceSnapshot[] | undefined;
 }
 
@@ -65,7 +65,7 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly seed: number;
   readonly route: RouteConstraints;
   readonly shortage: Shortage | null;
-  /** Null: the input is not known. */
+  /** Null: the input is unknown. */
   readonly costOf: CostOfInput | null;
   readonly projectId: string | null;
 }
@@ -107,9 +107,9 @@ function chooseNow(
 interface NewSearch {
   readonly seed: number;
   readonly route: RouteConstraints;
-  /** Instances that have just failed this call and are not tried again. */
+  /** Instances that have just failed this call and are not asked again. */
   readonly tried: Iterable<string>;
-  /** Default: the input is not known, so no cost depends on it. */
+  /** Default: the input is unknown, so no cost depends on it. */
   readonly costOf?: CostOfInput | null;
   /** Default: a run outside of Capstan. */
   readonly projectId?: string;
@@ -180,7 +180,7 @@ export class ClaimSearch {
 
   /**
    * Instances where earlier attempts of this call failed, with the number of counted ones. A call that has just failed
-   * elsewhere does not try them; they are tried again only after a pause.
+   * elsewhere does not try them; they are asked again only after a pause.
    */
   noteFailures(failures: FailedBefore): void {
     for (const [id, counted] of failures) {

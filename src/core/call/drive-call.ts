@@ -1,5 +1,5 @@
 /**
- * Drives a routed call: claim, deliver, settle; then another instance if the retry table says so. Its ports bring
+ * Drives a routed call: claim, deliver, settle; then another instance if the retry table allows it. Its ports bring
  * database and HTTP, or mocks and virtual time. Invariants:
  * - C1: no instance is tried twice, and no more than `maxInstances`, except when a lost request is resent (C6).
  * - C2: all attempts together stay within the one ceiling and the one deadline of the call, which waits for slots move.

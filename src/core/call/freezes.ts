@@ -1,12 +1,12 @@
 /**
  * When what a process reads now really arrived. A process that does not turn, because one turn takes long or because it
- * is stopped, reads late; nobody pays for that time.
+ * is stopped, reads late; that time is charged to no instance.
  *
  * - F1: a process beats every `beatMs`. It was frozen from its last beat to one that comes more than `lateMs` late.
  * - F2: what it reads within `catchUpMs` after a freeze may have arrived during it, and counts from the best knowledge:
  *   a mark of the connection, made while the process was frozen; else the last look at which it had none; else the time
- *   that the sender says, to a second; else the beginning of the freeze.
- * - F3: that is never before the freeze and never after the reading, so a freeze is charged to nobody.
+ *   that the sender reports, to a second; else the beginning of the freeze.
+ * - F3: that is never before the freeze and never after the reading, so a freeze is charged to no instance.
  * - F4: while it catches up, a process ends nothing for its time: the answer may lie in the socket.
  */
 
@@ -34,7 +34,7 @@ export interface ArrivalLook {
 export interface LateReading {
   /** What it was read from. */
   readonly connection?: string | undefined;
-  /** The time that the sender says, by this process's clock. */
+  /** The time that the sender reports, by this process's clock. */
   readonly saidMs?: number | undefined;
 }
 

@@ -1,8 +1,8 @@
 /**
  * The retry table: what an outcome means for the attempt, the budget and the step, and what it shows about the
  * instance. Each kind of failure has one response: another instance at once (connect error, 5xx, a temporary refusal),
- * a later attempt (lost contact, time-out, or all instances tried), or the end (refused input, too large). A temporary
- * refusal says nothing about the input: the same request may succeed later or elsewhere. If a capability answers 422
+ * a later attempt (lost contact, timeout, or all instances tried), or the end (refused input, too large). A temporary
+ * refusal is no evidence about the input: the same request may succeed later or elsewhere. If a capability answers 422
  * for a temporary condition, its operator lists the messages.
  */
 import type { ErrorCode } from '../../contracts/errors.ts';
@@ -27,7 +27,7 @@ type CodedFailure = Failure & { readonly code: ErrorCode };
 interface Evidence {
   /** The instance failed; its estimated success rate drops. */
   readonly blames: boolean;
-  /** Transport errors, time-outs and 5xx, which open a breaker. */
+  /** Transport errors, timeouts and 5xx, which open a breaker. */
   readonly trips: boolean;
   /** Whether the outcome shows anything about the instance's health; a cancel does not. */
   readonly says: boolean;
@@ -80,7 +80,7 @@ const refused: OutcomeRow = {
   next: 'failed',
   evidence: works,
 };
-/** A temporary refusal, which says nothing about the input. */
+/** A temporary refusal, which is no evidence about the input. */
 const postponed: OutcomeRow = { ...refused, code: 'capability_failed', next: 'failover', isCounted: true };
 /** A repeat of the request would get the same answer. */
 const useless: OutcomeRow = {

@@ -94,8 +94,9 @@ export function isWorthWaiting(choice: Choice, tried: ReadonlySet<string>): bool
 }
 
 /**
- * Whether a resting instance could take the call once it is back: a free one, also a drained one, or one whose price was
- * checked and accepted (an open breaker is the last reason that is given). It must not be known to refuse the input.
+ * Whether a resting instance could take the call once it is back: a free one, also a drained one, or a priced one that
+ * was checked and accepted (an open breaker is the last reason that is given). It must not be known to refuse the
+ * input.
  */
 export function mayComeBack({ excluded }: Choice): boolean {
   const specOf = ({ name, version }: InstanceSnapshot): string => `${name} ${version}`;

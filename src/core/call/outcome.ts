@@ -34,7 +34,7 @@ export type CallOutcome =
   /** The connection broke after the request was sent. */
   | { readonly kind: 'lost'; readonly message: string }
   | { readonly kind: 'timeout'; readonly timeoutMs: number }
-  /** HTML, a redirect, an empty or broken body: the answer of a proxy or of a dying instance. */
+  /** HTML, a redirect, an empty or broken body: the answer of a proxy or of a failing instance. */
   | { readonly kind: 'invalid'; readonly message: string }
   /** A complete but malformed answer; a repeat of the request would get the same one. */
   | { readonly kind: 'malformed'; readonly message: string }
@@ -152,7 +152,7 @@ type UnwrappedAnswer =
   | { readonly ok: true; readonly output: Json }
   /** The instance reports success and nothing else. */
   | { readonly ok: true; readonly output?: never }
-  /** The instance reports failure, although the status says otherwise. */
+  /** The instance reports failure, although the status does not. */
   | { readonly ok: false; readonly error: string };
 
 /**

@@ -2,10 +2,9 @@
  * How many tokens a call counts against the rate of its key when it ends.
  *
  * U1 An answer counts what its model reports, and at most what its input can need: a wrong report of an instance is
- *    bounded by the call.
- * U2 A call of a model whose end is not known counts an estimate, and so does one that failed after parts of its answer
- *    were passed on: a client that leaves before the last line has read the text all the same.
- * U3 Every other call counts nothing.
+ * bounded by the call. U2 A call of a model without a known outcome counts an estimate, and so does one that failed
+ * after parts of its answer were passed on: a client that leaves before the last line has still read the text. U3 Every
+ * other call counts nothing.
  */
 import { ExactNumber } from '../../contracts/exact-json.ts';
 import { isModelName, modelPrefixes } from '../../contracts/model-alias.ts';

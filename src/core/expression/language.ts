@@ -6,7 +6,7 @@ export type ComparisonOperator = (typeof comparisonOperators)[number];
 
 export const operators = { otherwise: '??', filter: '|', any: '||', all: '&&', not: '!' } as const;
 
-/** By precedence: those of a product bind more tightly. `*` also stands in `[*]`. */
+/** By precedence: those of a product bind more tightly. `*` is also used in `[*]`. */
 export const arithmeticOperators = { sum: ['+', '-'], product: ['*', '/'] } as const;
 export type ArithmeticOperator = (typeof arithmeticOperators)['sum' | 'product'][number];
 
@@ -62,7 +62,7 @@ export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] a
 
 export type AnyRootName = RootName | SkillRootName | (typeof wrapRootNames)[number];
 
-/** The text that a secret evaluates to, and that stands wherever its value would. */
+/** The text that a secret evaluates to, in place of its value. */
 export function secretReference(name: string): string {
   return `[secret ${name}]`;
 }

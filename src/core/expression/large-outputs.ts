@@ -44,7 +44,7 @@ export interface LargeOutput {
   readonly step: string | null;
 }
 
-/** Stands in an output for a part that is too large. */
+/** Replaces a part of an output that is too large. */
 export function referTo({ bytes, run_id, step }: LargeOutput): JsonObject {
   if (step === null) return { $too_large: { bytes } };
   return { $too_large: { step, bytes, href: `/v1/runs/${run_id}/steps/${encodeURIComponent(step)}` } };

@@ -1,7 +1,7 @@
 /**
- * The work that expressions do, in units. A unit is what takes about ten nanoseconds: everything that an expression reads
- * or builds is charged, by its true growth. Units are counted and time is not, so that an evaluation ends the same way
- * on every machine. All evaluations of one request draw on one meter.
+ * The work that expressions do, in units. A unit takes about ten nanoseconds: everything that an expression reads or
+ * builds is charged, by its true growth. Units are counted and time is not, so that an evaluation ends the same way on
+ * every machine. All evaluations of one request draw on one meter.
  */
 
 /** The most units of the meters of their kind. Each is some milliseconds, so that no evaluation holds a process. */

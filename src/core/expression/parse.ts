@@ -128,7 +128,7 @@ function parseCalculation(
   }
 }
 
-/** Names hold `-`, so the operator stands apart. */
+/** Names hold `-`, so the operator needs spaces. */
 function requireSpaces(cursor: Cursor): void {
   const { start, end } = cursor.token;
   if (/\S/.test(cursor.text.slice(start - 1, start) + cursor.text.slice(end, end + 1))) {

@@ -163,7 +163,7 @@ export function syntaxError(
   });
 }
 
-/** Whether `}}` stands here. It is two tokens, because two objects may end in it. */
+/** Whether `}}` begins here. It is two tokens, because two objects may end in it. */
 export function isAtClose({ text, token }: Cursor): boolean {
   return token.kind === 'symbol' && text.startsWith(delimiters.close, token.start);
 }

@@ -100,7 +100,7 @@ interface ReadyStep {
   endMs: number;
 }
 
-/** More units than this are taken together, one after the other: a plan is made within a request. */
+/** More units than this are planned together, one after the other: a plan is made within a request. */
 const mostUnits = 50_000;
 
 function coarsen(group: UnitGroup, most: number): UnitGroup {

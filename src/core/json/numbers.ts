@@ -1,4 +1,4 @@
-/** Numbers of texts by users that a double does not keep: where each stands, and what to write instead. */
+/** Numbers of texts by users that a double does not keep: where each is, and what to write instead. */
 import { ExactNumber, isKept, lostNumbers, skipString } from '../../contracts/exact-json.ts';
 import { extendPointer } from './values.ts';
 

@@ -3,13 +3,12 @@
  * The result is the next state, its meaning for the caller, and a line for the log. Nothing is stored here. Besides L1
  * to L8 of the machine:
  *
- * L9 Before its first advice, a ladder restarts once to use what another ladder has learnt.
- * L10 A transition that is repeated because its worker died reuses its earlier corrections under the same choice.
- * L11 An input that has failed is not executed again, unless a person decides so.
- * L12 A person's input is executed before anything else; if it fails, a review is opened again. An input that only the
- *     budget prevented from running is executed when there is budget.
- * L13 A correction whose call stands in line for a free slot is repeated when it is called, and then sent unchanged. If
- *     no slot comes within the step's `queue_timeout`, the step fails, as with its own call.
+ * L9 Before its first advice, a ladder restarts once to use what another ladder has learnt. L10 A transition that is
+ * repeated because its worker died reuses its earlier corrections under the same choice. L11 An input that has failed
+ * is not executed again, unless a person decides so. L12 A person's input is executed before anything else; if it
+ * fails, a review is opened again. An input that only the budget prevented from running is executed when there is
+ * budget. L13 A correction whose call waits in line for a free slot is repeated when it is called, and then sent
+ * unchanged. If no slot comes within the step's `queue_timeout`, the step fails, as with its own call.
  */
 import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
 import { backoffMs, defaultRetry } from '../call/retry.ts';
@@ -70,7 +69,7 @@ export interface Later {
   readonly delay_ms: number;
 }
 
-/** A correction's call stands in line for a free slot; repeat the transition when it is called. */
+/** A correction's call waits in line for a free slot; repeat the transition when it is called. */
 export interface InLine {
   /** At this time in any case, Unix ms; null = never. */
   readonly in_line: { readonly until: number | null };

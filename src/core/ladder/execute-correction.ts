@@ -36,7 +36,7 @@ export type CorrectionAnswer =
   /** `used`: ids of skills, as the model gave them. */
   | { readonly kind: 'input'; readonly input: Json; readonly used: readonly string[] }
   | { readonly kind: 'gave_up'; readonly reason: string }
-  /** The answer does not fit its schema; the message tells the model what is wrong. */
+  /** The answer does not fit its schema; the message explains the fault to the model. */
   | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'failed'; readonly class: FailureClass; readonly error: Failure }
   | { readonly kind: 'unavailable' }
@@ -181,7 +181,7 @@ export type ExecutionEnd =
 export type ExecutionDelay =
   /** Repeat after the delay. */
   | (Interruption & { readonly delayMs: number })
-  /** The call stands in line for a free slot: repeat when it is called, or at that time (Unix ms; null = never). */
+  /** The call waits in line for a free slot: repeat when it is called, or at that time (Unix ms; null = never). */
   | { readonly kind: 'in_line'; readonly until: number | null };
 
 /** The end of an execution whose corrected call has failed. */

@@ -1,5 +1,5 @@
 /**
- * The levels of the ladder, its time limits, and how often and how long it waits for a person. The level that answers
+ * The levels of the ladder, its time limits, and how often and how long it waits for a review. The level that answers
  * an outside caller of `/advise` follows from that caller's history alone: it rises with the count of equal errors. So
  * a client that runs the specification's loop (advisor = failing level + 1, then level 0) climbs for a repeated error,
  * and stops.

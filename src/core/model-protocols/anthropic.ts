@@ -165,7 +165,7 @@ function readArguments(written: string): JsonObject {
     const value = parseExactJson(written);
     if (isPlainObject(value as Json)) return value as JsonObject;
   } catch {
-    // told below
+    // reported below
   }
   return { INVALID_JSON: written };
 }

@@ -35,7 +35,7 @@ export function choicesOf(result: ModelResult): readonly ModelChoice[] {
   return result.choices ?? [result];
 }
 
-/** The text of an answer: JSON where the caller asked for it. Null: the model calls tools and says nothing. */
+/** The text of an answer: JSON where the caller asked for it. Null: the model calls tools and writes nothing. */
 export function contentOf({ text, json }: ModelChoice): string | null {
   return text ?? (json === undefined ? null : writeExactJson(json));
 }

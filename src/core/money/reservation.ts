@@ -2,10 +2,10 @@
  * The reservation of a call before it is made, and its cost at the end. Rates are snapshots of the claim.
  *
  * B1, the rule of a budget, in nano-USD: a call is admitted if its worst case fits into the limit beside spent and
- * reserved. While it is open, its budgets reserve all that it may cost: the worst case, and the risk that this is too
- * low. So the worst cases of all calls in flight may be wrong, and spent exceeds the limit by the risk of one call at
- * most. The router uses the rule to rule out calls that cannot fit. The claim checks again in the database, under a
- * lock, and that check decides.
+ * reserved. While it is open, its budgets reserve its highest cost: the worst case, and the risk that this is too low.
+ * So the worst cases of all calls in flight may be wrong, and spent exceeds the limit by the risk of one call at most.
+ * The router uses the rule to rule out calls that cannot fit. The claim checks again in the database, under a lock, and
+ * that check decides.
  */
 import type { CostModel } from '../../contracts/capability.ts';
 import type { BudgetRefusal } from '../../contracts/money.ts';

@@ -1,10 +1,10 @@
 /**
- * Whether a value from outside has a shape. Workflows check what arrives from Temporal by it, where a schema library
- * would be loaded into every sandbox.
+ * Whether a value from outside has a shape. Workflows check messages from Temporal by it, where a schema library would
+ * be loaded into every sandbox.
  */
 import { isPlainObject } from '../json/values.ts';
 
-/** @returns the first fault, with its place and the value that is there; null: the value has the shape */
+/** @returns the first fault, with its place and the present value; null: the value has the shape */
 export type Shape = (value: unknown, at: string) => string | null;
 
 /** A shape for each key, so that none is forgotten. */

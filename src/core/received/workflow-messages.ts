@@ -1,6 +1,6 @@
 /**
  * What workflows receive from outside. Anybody who may use Temporal can start a workflow, signal it and complete its
- * activities, with any JSON or with nothing. Each workflow and each handler therefore reads what arrives by a function
+ * activities, with any JSON or with nothing. Each workflow and each handler therefore reads its messages by a function
  * of this file, and trusts it afterwards. A signal that is none of Capstan's is null and changes nothing. An input that
  * is none has a fault, and ends its workflow.
  */
@@ -198,7 +198,7 @@ export const findLadderFault: FindFault = (input) =>
 export const findScheduledFault: FindFault = (input) =>
   fields<ScheduledRunInput>({ project_id: text, schedule_id: text })(input, 'input');
 
-// Results of activities, which somebody may complete by hand.
+// Results of activities, which a person may complete by hand.
 
 const position = fields<LadderPosition>({
   escalation_id: text,

@@ -1,11 +1,12 @@
 /**
  * Learning from decisions about repairs. Each proposal of a review has an identity: its operation, its place in the
- * schema, and the schema of that place. What a person decides about a proposal is evidence for or against its identity.
- * An identity with enough evidence for it and none against is sure: level 0 applies such a proposal by itself.
+ * schema, and the schema of that place. The decision of a person about a proposal is evidence for or against its
+ * identity. An identity with enough evidence for it and none against is sure: level 0 applies such a proposal by
+ * itself.
  *
- * D1 Evidence is about identities that one proposal alone has; decisions cannot tell two of one identity apart.
- * D2 Level 0 applies a decided repair only if exactly one proposal for the input is a decided one.
- * D3 An identity holds no value of an input, and no key of a map.
+ * D1 Evidence is about identities that one proposal alone has; decisions cannot tell two of one identity apart. D2
+ * Level 0 applies a decided repair only if exactly one proposal for the input is a decided one. D3 An identity holds no
+ * value of an input, and no key of a map.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import type { RepairIdentity, ReviewProposal } from '../../contracts/review.ts';
@@ -129,7 +130,7 @@ export interface WeighedProposal {
 
 /**
  * The evidence of one decision. An input counts as the proposal that it equals, also if the person typed it. A failed
- * input says nothing about the proposals that were not chosen.
+ * input is no evidence about the proposals that were not chosen.
  */
 export function weighProposals(
   proposals: readonly ReviewProposal[],

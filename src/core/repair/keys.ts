@@ -73,7 +73,7 @@ function rename(
   });
 }
 
-/** `timeout_s: 10` where the schema has `timeout_ms`, or `timeout` and says that it is in milliseconds. */
+/** `timeout_s: 10` where the schema has `timeout_ms`, or `timeout` with milliseconds in its description. */
 export function renameUnits(keys: KeyPlace): readonly Candidate[] {
   return searched(keys).flatMap((from) => {
     const value = keys.object[from];
@@ -182,9 +182,9 @@ export function dropKeys(keys: KeyPlace): readonly Candidate[] {
 
 const remark = /^(\/\/.*|#.*|[_$@-]*(comments?|notes?|todo))$/i;
 
-/** Why nothing is lost without the key; null when something may be. */
+/** Why the key is not needed; null when it may be. */
 function explainNeedless({ object, known }: KeyPlace, name: string, value: Json): string | null {
-  // A known name beside it may be meant, where null says something.
+  // A known name beside it may be meant, where null has a meaning.
   const isMisspelt = known.some(
     (key) => !Object.hasOwn(object, key) && editDistance(key.toLowerCase(), name.toLowerCase(), 1) <= 1,
   );

@@ -1,6 +1,7 @@
 /**
- * Moves a key out of the wrong object: to the object that holds it, to one of the objects inside, or to the one other
- * object where its name is required and missing. If two objects may be meant, none is certain. The value stays as it is.
+ * Moves a key from the wrong object: to the object that holds it, to one of the objects inside, or to the one other
+ * object where its name is required and missing. If two objects may be meant, none is certain. The value stays as it
+ * is.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer, isForbiddenName, isList, isPlainObject, splitPointer } from '../json/values.ts';

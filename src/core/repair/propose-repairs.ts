@@ -1,9 +1,9 @@
 /**
- * Proposes repairs of an input from its schema, without a model: single changes, each tried on the input and shown only
- * if the whole input is valid then. A repair may be applied automatically only if its evidence is certain and nothing
- * else is as good; nothing is chosen or invented. Work is bounded for any input: few findings and places are considered
- * and few inputs tried. A repair never changes, invents or drops a URL, a media reference or anything at `output_path`.
- * A key around such a value may be renamed, and the value put into a list: it stays the same.
+ * Proposes repairs of an input from its schema, without a model: single changes, each applied to the input and shown
+ * only if the whole input is valid then. A repair may be applied automatically only if its evidence is certain and
+ * nothing else is as good; nothing is chosen or invented. Work is bounded for any input: few findings and places are
+ * considered and few inputs tried. A repair never changes, invents or drops a URL, a media reference or anything at
+ * `output_path`. A key around such a value may be renamed, and the value put into a list: it stays the same.
  */
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
 import { applyPatch, type PatchOperation } from '../json/patch.ts';

@@ -15,7 +15,7 @@ export interface TextReading {
   readonly reason: string;
 }
 
-/** What the key says of the numbers that it takes. */
+/** The hints of the key about the numbers that it takes. */
 export interface KeyHint {
   readonly key: string;
   readonly descriptions: readonly string[];

@@ -1,6 +1,7 @@
 /**
- * The table of repairs: what may be wrong at a place of an input, whatever the validator says of it. A place is looked
- * at when a finding names it, or lies around it in a union of which the validator only says that no branch fits.
+ * The table of repairs: the possible faults at a place of an input, whatever the validator reports there. A place is
+ * looked at when a finding names it, or lies around it in a union of which the validator only reports that no branch
+ * fits.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { splitPointer } from '../json/values.ts';

@@ -213,7 +213,7 @@ export function namesIn(schemas: readonly JsonObject[]): readonly string[] {
   ];
 }
 
-/** The keys that these schemas of an object demand, always or beside others. */
+/** The keys that these schemas of an object demand, always or together with others. */
 export function requiredIn(schemas: readonly JsonObject[]): readonly string[] {
   const named = schemas.flatMap(({ required, dependentRequired, dependencies }) => [
     ...listOf(required),

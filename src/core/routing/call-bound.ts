@@ -53,7 +53,7 @@ const usualValues: readonly Json[] = [
   Array.from({ length: 20 }, () => ({ role: 'user', content: 'word '.repeat(40) })),
 ];
 
-/** The price is reckoned for every call, so it is measured before it is taken. */
+/** The price is reckoned for every call, so it is measured before it is accepted. */
 function findWorkFault(compiled: CompiledTemplate): string | null {
   const units = Math.max(...usualValues.map((value) => measureWork(compiled, usualInput(compiled, value))));
   if (units <= workLimits.usualPrice) return null;
@@ -115,7 +115,7 @@ const rateDecimals = 12;
 interface CostWork {
   /** That the prices of several inputs share; default: one for each input. */
   readonly meter?: Meter;
-  /** Hears of the work that was done. */
+  /** Receives the work that was done. */
   readonly note?: (units: number) => void;
 }
 
@@ -178,7 +178,7 @@ type BoundRoute = PriceCaller & Pick<RouteRequest, 'versionRange' | 'tags' | 'ru
 
 /**
  * The bounds of those that the route leaves in, and that were vetted: only they may take the call.
- * @param costOf null: the input is not known
+ * @param costOf null: the input is unknown
  */
 export function boundsOf(
   { declaring }: Declaring,

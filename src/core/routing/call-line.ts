@@ -1,12 +1,12 @@
 /**
  * The line of calls that wait for a free slot. Its rules, for the router with rows of the database and for mocks:
- * - N1: calls of one route (capability, version range, tags) stand in one line, by priority, then place, then age. A
+ * - N1: calls of one route (capability, version range, tags) wait in one line, by priority, then place, then age. A
  *   project with instances of its own has lines of its own: its calls wait for other slots than those of others.
  * - N2: runs take turns. A call's place comes after the last place of its run in the line, and after the highest place
  *   that was called; so the first call of a new run comes before the second waiting call of any other run.
- * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called in vain, it
- *   keeps its place, and lets others go first for a moment.
- * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one stand in line.
+ * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called without a
+ *   result, it keeps its place, and lets others go first for a moment.
+ * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one wait in line.
  */
 import type { Priority } from '../../contracts/primitives.ts';
 import { uncountedDelay } from '../call/retry.ts';
@@ -85,7 +85,7 @@ export function countCallable(
   return Math.max(0, free + Math.floor(ahead) - called);
 }
 
-/** N3: how long a call that was called in vain lets others go first, ms. @param calls how often, from 1 */
+/** N3: how long a call that was called without a result lets others go first, ms. @param calls how often, from 1 */
 export function standAsideMs(calls: number): number {
   const { initialMs, factor, maxDelayMs } = uncountedDelay;
   return Math.min(maxDelayMs, initialMs * factor ** (calls - 1));

@@ -1,5 +1,5 @@
 /**
- * A process's observations of an instance by its calls. A time-out counts against it in proportion to the time that the
+ * A process's observations of an instance by its calls. A timeout counts against it in proportion to the time that the
  * instance was given: some callers allow less time than any call takes, others more than the slowest one needs.
  */
 import type { InstanceSnapshot } from './types.ts';

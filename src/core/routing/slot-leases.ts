@@ -12,7 +12,7 @@ export const leaseMs = 2_000;
 export const marginMs = 500;
 /** A snapshot of the fleet older than this allows no call on a leased slot. */
 export const freshMs = 1_000;
-/** An open call is recorded, and takes its slot out of the lease, after this time. */
+/** An open call is recorded, and takes its slot from the lease, after this time. */
 export const openMs = 40;
 
 const renewMs = 500;
@@ -99,7 +99,7 @@ export function beginAsking(facts: LeaseFacts, asked: number, nowMs: number): Le
   return { ...facts, slots, peak: facts.used, missed: 0, askedAtMs: nowMs };
 }
 
-/** The answer to a request. What was given up meanwhile stays given up. */
+/** The answer to a request. A slot that was given up meanwhile stays given up. */
 export function endAsking(facts: LeaseFacts, asked: number, granted: number): LeaseFacts {
   const most = facts.givesUpAtMs >= facts.askedAtMs ? facts.slots : asked;
   return { ...facts, granted, slots: Math.min(granted, most) };
@@ -110,7 +110,7 @@ export function giveUp(facts: LeaseFacts, nowMs: number, left: 'half' | 'none'):
   return { ...facts, slots: left === 'half' ? facts.slots >> 1 : 0, givesUpAtMs: nowMs };
 }
 
-/** A call takes its slot out of the lease. */
+/** A call takes its slot from the lease. */
 export function moveSlot(facts: LeaseFacts): LeaseFacts {
   const granted = Math.max(0, facts.granted - 1);
   return { ...facts, granted, used: facts.used - 1, slots: Math.min(facts.slots, granted) };

@@ -68,7 +68,7 @@ export interface RouteRequest {
   readonly ceilingUsd: number | null;
   /**
    * The budget of the run and of each run above it, USD; absent or null = no ceiling. It can be raised, unlike a call's
-   * ceiling, so it rules out no instance: it limits the time of a call, and the budget refuses a dearer one.
+   * ceiling, so it rules out no instance: it limits the time of a call, and the budget refuses a more expensive one.
    */
   readonly runCeilingUsd?: number | null;
   readonly timeoutMs: number;
@@ -77,7 +77,7 @@ export interface RouteRequest {
    * longer (90th percentile) is not chosen. Absent or null = enough.
    */
   readonly leftMs?: number | null | undefined;
-  /** The amount that the tightest budget lets it reserve, USD; null = unlimited, or not known yet. */
+  /** The amount that the tightest budget lets it reserve, USD; null = unlimited, or unknown so far. */
   readonly headroomUsd: number | null;
   /** The headroom belongs to the daily budget of all projects, whose figure is hidden. */
   readonly hidesHeadroom?: boolean;

@@ -6,7 +6,7 @@
  *
  * A step that was skipped, and would be skipped again, is kept as skipped: the steps behind it see the same end. A step
  * that happens again although nothing before it does keeps a part of its work: items with results, and child runs,
- * which go on where they failed (kept-items.ts). So does a step whose items are the output of such a step.
+ * which continue where they failed (kept-items.ts). So does a step whose items are the output of such a step.
  */
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../../contracts/primitives.ts';
@@ -46,8 +46,8 @@ export interface Repetition {
 }
 
 /**
- * How much of its former work a step keeps that happens again. all: the same items; equal: those with an equal input,
- * because the step or a value that it refers to is another one; listed: those whose place in the output of another
+ * How much of its former work a step keeps that happens again. all: the same items; equal: items with an equal input,
+ * because the step or a value that it refers to is another one; listed: items whose place in the output of another
  * step, which is their list, is kept; none: nothing.
  */
 export type KeptPart = 'all' | 'equal' | 'listed' | 'none';

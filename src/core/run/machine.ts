@@ -171,7 +171,7 @@ function parkUnit(
   return [{ type: 'listen', ...key, wait }];
 }
 
-/** Gives up waiting units, and those whose ladder would begin after the pause. */
+/** Gives up waiting units, and units whose ladder would begin after the pause. */
 function giveUpWaits(state: MachineState, which: (key: UnitKey) => boolean): RunCommand[] {
   const held = takeHeld(state, which).map((key) => ({ wait: null, ...key }));
   return [...held, ...takeWaits(state, which)].map((unit) => ({ type: 'give_up', ...unit }));

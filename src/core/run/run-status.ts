@@ -2,7 +2,7 @@
  * The condition of a run and of a step, in one place. The state alone is not enough: a run in state `running` whose
  * items all wait for budget is waiting for budget. The condition derives from state, `awaiting` and counts of items.
  * List, header, graph, drawer, title and the command line use its words. If several apply, the first in the order of
- * `ConditionKind` wins, because somebody can act on it soonest.
+ * `ConditionKind` wins, because a person can act on it soonest.
  */
 import type { Run, RunSummary } from '../../contracts/run.ts';
 import type { Awaiting, RunStep, StepState } from '../../contracts/run-step.ts';

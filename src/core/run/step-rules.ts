@@ -173,7 +173,7 @@ export function waitForCapabilityOf(step: StepDefinition): {
 interface WaitedInLine {
   readonly capability: string;
   readonly waitedMs: number;
-  /** Calls that stand before it. */
+  /** Calls before it in line. */
   readonly ahead: number;
   /** Of the instances that could take the call. */
   readonly endpoints: readonly string[];

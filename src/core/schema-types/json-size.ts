@@ -5,7 +5,7 @@ import { type Effort, isKind, kinds, type ListType, type ObjectType, type ValueT
 interface Bound {
   /** Chooses among the values of several kinds. */
   readonly pick: (...sizes: number[]) => number;
-  /** Of a value that is not known any closer. */
+  /** Of a value of unknown form. */
   readonly open: number;
   readonly number: number;
   readonly characters: (type: ValueType) => number;

@@ -23,7 +23,7 @@ const z = 0.8416212335729143;
 
 export function lowerBound(counts: SkillCounts): number {
   const uses = counts.success_count + counts.failure_count;
-  if (counts.success_count === 0) return 0; // exactly; the formula leaves a rounding error
+  if (counts.success_count === 0) return 0; // exactly; the formula has a rounding error
   const ratio = confidenceOf(counts);
   const spread = z * Math.sqrt((ratio * (1 - ratio)) / uses + (z / (2 * uses)) ** 2);
   return Math.max(0, (ratio + z ** 2 / (2 * uses) - spread) / (1 + z ** 2 / uses));
@@ -95,7 +95,7 @@ export interface KnownSkill extends SkillCounts {
   readonly last_used: number;
   readonly created_at: number;
   readonly state: 'active' | 'retired';
-  /** It waits for a person to check it. */
+  /** It waits for a review by a person. */
   readonly flagged: boolean;
   /** candidate: its author may not mark skills as trusted. */
   readonly trust: 'trusted' | 'candidate';

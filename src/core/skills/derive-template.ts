@@ -1,8 +1,7 @@
 /**
  * Turns one correction into a template that may be applied without a model, if it is enough evidence for a rule. A
- * template without a guard rewrites values that nobody has seen, so a coincidence must not become a rule: 44101 to
- * 44100 is even, and also the nearest standard rate; a 2 in the error is the new value, and also the number of a
- * segment.
+ * template without a guard rewrites unseen values, so a coincidence must not become a rule: 44101 to 44100 is even, and
+ * also the nearest standard rate; a 2 in the error is the new value, and also the number of a segment.
  */
 import type { Json } from '../../contracts/primitives.ts';
 import { formatPath } from '../expression/ast.ts';

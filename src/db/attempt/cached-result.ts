@@ -133,7 +133,7 @@ interface NewResult extends Omit<CacheLookup, 'keys'> {
 }
 
 /**
- * The row informs the leader of this key. A result of a leader that was taken for dead is stored too.
+ * The row informs the leader of this key. A result of a leader that was believed dead is stored too.
  *
  * @returns false if only results of own instances are stored, and another project's instance answered
  */

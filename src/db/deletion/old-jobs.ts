@@ -1,5 +1,5 @@
 /**
- * Jobs without runs whose files are no longer needed: no open run, stored pipeline or schedule refers to them. A job is
+ * Jobs without runs whose files are no longer in use: no open run, stored pipeline or schedule refers to them. A job is
  * also kept while it is in use itself: an added or announced file extends its life like its own creation.
  *
  * No foreign key refers to files, so ids of jobs are searched in the texts of a project's open runs, stored pipelines

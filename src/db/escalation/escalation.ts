@@ -231,7 +231,7 @@ export async function cancelOrphanedEscalations(db: Db): Promise<number> {
 
 /**
  * Finds the leader to wait for: the first open escalation of the project with the same failure, if older than this one.
- * @param younger_than_s an older leader may wait for a person, or its workflow may be gone
+ * @param younger_than_s an older leader may wait for a review, or its workflow may be gone
  */
 export function findLeader(
   db: Db,

@@ -1,4 +1,4 @@
-/** Drains and warm-ups of instances. Both stand beside the state: no event of the instance changes a drain. */
+/** Drains and warm-ups of instances. Both are separate from the state: no event of the instance changes a drain. */
 import type { WarmUp } from '../../contracts/capability.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
@@ -74,7 +74,7 @@ export function claimWarmUps(db: Db, limit: number): Promise<DueWarmUp[]> {
   );
 }
 
-/** @param failure null: it succeeded; otherwise it is tried again after a pause @returns false: another try replaced it */
+/** @param failure null: it succeeded; otherwise it is retried after a pause @returns false: another try replaced it */
 export function endWarmUp(
   db: Db,
   { instance_id, warm_due_at }: Pick<DueWarmUp, 'instance_id' | 'warm_due_at'>,

@@ -228,7 +228,7 @@ export async function lockInstanceByKey(
   return row ?? null;
 }
 
-/** @returns false if the key is taken; nothing was written */
+/** @returns false if the key is in use; nothing was written */
 export function insertInstance(
   db: Db,
   row: Registered & InstanceKey & Pick<InstanceRow, 'instance_id' | 'owner_project'>,
@@ -245,8 +245,8 @@ export function insertInstance(
 
 /**
  * Writes a repeated registration; the generation increases if it differs. Its spec will be read again, and it is warmed
- * up again. Facts about its process stay until a probe shows another process. A drain stays, and so does what it is
- * shared with, unless the registration says that.
+ * up again. Facts about its process stay until a probe shows another process. A drain stays, and so does the list of
+ * its sharers, unless the registration has others.
  */
 export async function updateRegistration(
   db: Db,
@@ -391,7 +391,7 @@ export function claimDueProbes(db: Db, limit: number, leaseMs: number): Promise<
 }
 
 /**
- * Deletes instances without a sign of life for 7 days: evicted, deregistered, or quarantined without heartbeats. Their
+ * Deletes instances without a heartbeat for 7 days: evicted, deregistered, or quarantined without heartbeats. Their
  * attempts stay; names left without an instance are free again.
  * @returns how many
  */

@@ -1,6 +1,6 @@
 /**
  * A run that is repeated: what it did, and the copies that the new run begins with. Ends of whole steps and of items
- * are copied by value; a child run that goes on is only named (`continued_run`), until its step starts the next one.
+ * are copied by value; a child run that continues is only named (`continued_run`), until its step starts the next one.
  */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject, Priority } from '../../contracts/primitives.ts';
@@ -135,7 +135,7 @@ export interface TakenOver {
     readonly items: readonly number[];
     readonly former_items: readonly number[];
   }[];
-  /** Child runs that go on. */
+  /** Child runs that continue. */
   readonly continued: readonly {
     readonly step_id: string;
     readonly item: number;
@@ -223,7 +223,8 @@ export function listKeptItems(db: Db, runId: string, stepId: string): Promise<re
   );
 }
 
-// The versions that aliases named, looked up once for a run and all runs below it: they stand in the run at the top.
+// The versions that aliases named, looked up once for a run and all runs below it: they are stored with the run at the
+// top.
 
 /** @param run alias of the run in the statement */
 export function versionsOf(run: string): string {

@@ -96,7 +96,7 @@ export function listOpenCalls(db: Db, runId: string, limit: number): Promise<rea
   );
 }
 
-/** Lists child runs that go on, oldest first. */
+/** Lists child runs that continue, oldest first. */
 export async function listOpenChildRuns(db: Db, runId: string, limit: number): Promise<readonly string[]> {
   const rows = await query<{ run_id: string }>(db).all(
     `select run_id from run where parent_run_id = ? and finished_at is null and state <> 'paused'

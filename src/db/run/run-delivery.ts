@@ -166,7 +166,7 @@ export interface DeliveryRow {
   readonly control_version: number;
   readonly control_delivered: number;
   readonly budget_version: number;
-  /** How long it was paused, without a pause that goes on. */
+  /** How long it was paused, without a pause that lasts. */
   readonly paused_ms: number;
   /** Earlier runs with its concurrency key come first. */
   readonly waits_its_turn: boolean;

@@ -59,7 +59,7 @@ const insertAll = `with open as materialized (
  select array(select run_id from taken) as run_ids, (select count from open) as open`;
 
 /**
- * An ended run starts none: the parent's row is locked, so that the statement that ends it later sees its child runs.
+ * An ended run starts none: the parent's row is locked, so that the statement that closes it later sees its child runs.
  * The inserting statement counts open runs, in an index that holds nothing else; two concurrent statements do not see
  * each other's runs. A writer of many runs locks first.
  */

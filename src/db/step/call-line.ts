@@ -7,11 +7,11 @@ import { query } from '../statements.ts';
 export interface NewQueuedCall extends StepItemKey {
   readonly line: string;
   readonly priority: number;
-  /** How long it lets others go first if it was called in vain, by how often, ms. */
+  /** How long it lets others go first if it was called without a result, by how often, ms. */
   readonly asideMs: readonly number[];
 }
 
-/** Puts a call of a waiting step in its line, in a transaction. One that stands there keeps its place. */
+/** Puts a call of a waiting step in its line, in a transaction. One that is in the line keeps its place. */
 export async function queueCall(trx: Db, { run_id, step_id, item, ...call }: NewQueuedCall): Promise<void> {
   await takeLock(trx, 'call_line', call.line, run_id); // N2: many calls of a run come at once, each to a place of its own
   await trx.raw(
@@ -33,7 +33,7 @@ export interface CallInLine {
   /** A slot is expected to be free for it. */
   readonly is_called: boolean;
   readonly waited_ms: number;
-  /** Calls that stand before it. */
+  /** Calls before it in line. */
   readonly ahead: number;
 }
 
@@ -62,7 +62,7 @@ export interface LineLength {
 /** A called one that has not come after this time is called again: its signal, or its worker, was lost. */
 const lostAfter = `interval '30 seconds'`;
 
-/** Drops calls that wait no longer, and tells how long the lines are. */
+/** Drops calls that wait no longer, and reports how long the lines are. */
 export async function readLines(db: Db): Promise<readonly LineLength[]> {
   await db.raw(
     `delete from queued_call q where not exists (select from step s where s.run_id = q.run_id

@@ -1,5 +1,5 @@
 /**
- * Changes of a step outside of its attempts: it waits for a correction or a person, a person ends it, or its run
+ * Changes of a step outside of its attempts: it waits for a correction or a person, a person decides it, or its run
  * decides about several steps in one statement.
  */
 import type { EventType, StepLogData } from '../../contracts/event.ts';

@@ -14,8 +14,8 @@ import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { isNotInstalled, MissingPartError } from '../../errors/start-errors.ts';
 
-// Postgres refuses to run as root. Under root it runs as `nobody` (or `postgres` where there is no nobody). That user
-// must be able to reach its programs and its data, which a home folder of mode 0700 prevents.
+// Postgres refuses to run as root. Under root it runs as `nobody` (or `postgres` where that user does not exist). That
+// user must be able to reach its programs and its data, which a home folder of mode 0700 prevents.
 
 export interface Account {
   readonly uid: number;

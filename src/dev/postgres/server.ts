@@ -29,7 +29,7 @@ function databaseUrl(password: string, port: number, database: string): string {
   return `postgres://capstan:${password}@127.0.0.1:${port}/${database}`;
 }
 
-/** Without fsync, a killed server loses nothing; only a power failure does. */
+/** Without fsync, a killed server keeps all data; only a power failure does not. */
 function settings({ port, ephemeral, settings: more }: PostgresOptions): Record<string, string> {
   return {
     listen_addresses: '127.0.0.1',

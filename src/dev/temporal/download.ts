@@ -1,6 +1,6 @@
 /**
  * A program of its own: downloads the Temporal dev server into the folder in its first argument, with the native core
- * of the Temporal SDK. The core starts the server once as a test, then ends it. It is a separate process, because the
+ * of the Temporal SDK. The core starts the server once as a test, then stops it. It is a separate process, because the
  * core keeps threads and a connection until the process ends.
  */
 import { Runtime } from '@temporalio/worker';
@@ -33,7 +33,7 @@ async function fetchServer(): Promise<void> {
 }
 
 await fetchServer().catch((error: Error) => {
-  // One line with the end of the chain of causes, which says most; the parent shows it.
+  // One line with the end of the chain of causes, which explains most; the parent shows it.
   console.error(error.message.replaceAll('\n', ' ').split(': ').slice(-2).join(': '));
   process.exit(1);
 });

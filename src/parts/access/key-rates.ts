@@ -2,9 +2,9 @@
  * The rates of keys, as buckets in the memory of one process with a burst of one minute. It keeps the 10,000 keys that
  * were used last; a dropped one starts again with a full bucket.
  *
- * R1 A key draws on its own bucket and on those of the keys above it, so a key gains nothing by making others.
- * R2 What was used is taken even if a bucket becomes negative, down to five minutes of its rate: whatever was counted,
- *    the key works again after that.
+ * R1 A key draws on its own bucket and on those of the keys above it, so a key gains nothing by making others. R2 What
+ * was used is charged even if a bucket becomes negative, down to five minutes of its rate: whatever was counted, the
+ * key works again after that.
  */
 import { LRUCache } from 'lru-cache';
 import type { KeyRate } from '../../core/call/caller.ts';
@@ -29,7 +29,9 @@ export interface EmptyBucket extends KeyRate {
 }
 
 export interface KeyBuckets {
-  /** Takes `count` from all buckets. @returns the one that is empty for the longest time, if any; then nothing was taken */
+  /**
+   * Takes `count` from all buckets. @returns the one that is empty for the longest time, if any; then it took nothing
+   */
   take(rates: readonly KeyRate[], count: number): EmptyBucket | null;
   /** Takes what was used (R2). */
   debit(rates: readonly KeyRate[], count: number): void;

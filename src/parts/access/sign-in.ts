@@ -1,6 +1,6 @@
 /**
- * Sign-in with an OpenID provider, as it is configured: by all of its settings or none. What a browser or the database
- * holds of it is sealed.
+ * Sign-in with an OpenID provider, as it is configured: by all of its settings or none. Its parts in a browser or the
+ * database are sealed.
  */
 
 import { readFile } from 'node:fs/promises';

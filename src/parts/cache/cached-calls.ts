@@ -1,8 +1,9 @@
 /**
- * Calls of steps that use the results of equal calls. A cached result ends the step. Otherwise one caller, the leader,
- * makes the call and the others wait for it: in memory within this process, by one query for calls of other processes.
- * If the leader has no result, the next one leads; a caller that has waited twice without a result makes its own call.
- * When the database is unreachable, all waiting calls fail with its error, so that none of them pays for that reason.
+ * Calls of steps that use the results of equal calls. A cached result completes the step. Otherwise one caller, the
+ * leader, makes the call and the others wait for it: in memory within this process, by one query for calls of other
+ * processes. If the leader has no result, the next one leads; a caller that has waited twice without a result makes its
+ * own call. When the database is unreachable, all waiting calls fail with its error, so that none of them pays for that
+ * reason.
  */
 
 import type { CancelSignal } from '../../core/cancellation.ts';

@@ -1,6 +1,6 @@
 /**
- * Stores the result of a call, and ends the step of an equal call with it. A result is stored under the key of the spec
- * of the instance that answered, with the files that the call has written and named, as they are then.
+ * Stores the result of a call, and completes the step of an equal call with it. A result is stored under the key of the
+ * spec of the instance that answered, with the files that the call has written and named, as they are then.
  *
  * A StepCall is the call of a step that a cached result may answer; a Passage is such a call with its keys and its
  * remaining time.
@@ -105,7 +105,7 @@ async function store(
   return { key, run_id, step_id, item, attempt_id, instance_id, endpoint, cost_nano, output, places, files };
 }
 
-// Copies the files of a cached result to the paths of another call and checks their bytes. Files that are there stay.
+// Copies the files of a cached result to the paths of another call and checks their bytes. Existing files stay.
 
 /** @returns the output for the call; null when a file is missing or has changed */
 async function placeResult(

@@ -16,15 +16,14 @@ interface Listener {
 
 export interface InFlightSteps<End> {
   /**
-   * Begins a step, unless it is in flight; resolves to its end. The step is in flight until it ends or is asked to
-   * stop.
+   * Begins a step, unless it is in flight; resolves to its end. The step is in flight until it ends or is cancelled.
    */
   begin(key: StepKey, work: (control: Listener) => Promise<End>): Promise<End>;
   /** @returns the end of a step that is in flight here; null when it is not */
   join(key: StepKey, control: Listener): Promise<End> | null;
   /**
    * B13: the process is about to stop: batches begin nothing more, so that other workers continue the runs.
-   * @param graceMs after this time, all steps are asked to stop
+   * @param graceMs after this time, all steps are cancelled
    */
   retire(graceMs: number): void;
   isRetiring(): boolean;

@@ -49,7 +49,7 @@ export function createOpenCalls(): OpenCalls {
 export type KeepInFreeze = (hold: KeyHold) => () => void;
 
 export interface KeyRenewer extends LeaseRenewer<KeyHold> {
-  /** From before the key is taken. */
+  /** From before the key is reserved. */
   readonly keepInFreeze: KeepInFreeze;
 }
 

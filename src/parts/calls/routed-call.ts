@@ -59,7 +59,7 @@ export interface CallRequest extends RoutedCall {
   readonly isAtMostOnce: boolean;
   /** How long it may wait for a slot, or for an instance to appear. */
   readonly maxWaitMs: number;
-  /** N4: it may stand in line, and whether it was called. Default: it never stands in line. */
+  /** N4: it may wait in line, and whether it was called. Default: it never waits in line. */
   readonly inLine?: { readonly isCalled: boolean } | undefined;
   /** Failures, and the cancel, that leave the step open. Default: none. */
   readonly holdsStep?: (code: ErrorCode) => boolean;

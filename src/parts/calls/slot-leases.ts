@@ -1,7 +1,7 @@
 /**
  * The leases of this process on slots of free instances, and the calls that use them. Such a call waits for no
- * statement: its slot is counted in memory. It is recorded when it ends; one that is open for longer takes its slot out
- * of the lease then, and goes on as any claimed call. The invariants (S1 to S10) are in
+ * statement: its slot is counted in memory. It is recorded when it ends; one that is open for longer takes its slot
+ * from the lease then, and continues as any claimed call. The invariants (S1 to S10) are in
  * docs/contributing/leased-slots.md, the rules of asking in core/routing/slot-leases.ts.
  */
 
@@ -66,7 +66,7 @@ interface HeldLease {
   declared: number;
   /** When the last granted request was sent, by both clocks: a machine that slept stops the monotonic one. */
   sentAt: Moment;
-  /** Of a request, and of open calls that take their slots out of the lease: never both (S4). */
+  /** Of a request, and of open calls that take their slots from the lease: never both (S4). */
   isAsking: boolean;
   moving: number;
 }
@@ -137,7 +137,7 @@ class LeasedSlot implements SlotUse {
     };
   }
 
-  /** S5: writes the open call and takes its slot out of the lease, in one statement. */
+  /** S5: writes the open call and takes its slot from the lease, in one statement. */
   move(): void {
     this.#leave();
     this.#held.moving += 1;

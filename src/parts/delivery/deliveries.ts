@@ -170,7 +170,7 @@ export async function settleDeliveries({ outbox }: Pick<DeliveryCtx, 'outbox'>):
 }
 
 interface ForgottenLook<Row> {
-  /** Younger rows are skipped: a start that was delivered just now may not be listed yet. Default a minute. */
+  /** Younger rows are skipped: a recently delivered start may not be listed yet. Default a minute. */
   readonly olderThanMs?: number;
   /** Called with each row that is skipped. @param isListed by `listRunning` */
   readonly onKnown?: (row: Row, isListed: boolean) => Promise<void>;

@@ -1,4 +1,4 @@
-/** What Temporal says of schedules, as this process knows it. */
+/** The state of schedules in Temporal, as this process knows it. */
 import { LRUCache } from 'lru-cache';
 import type { TemporalSchedules, TemporalStanding } from '../../clients/temporal/schedules.ts';
 import type { ScheduleRow } from '../../db/schedule.ts';
@@ -17,8 +17,8 @@ export interface StandingOptions {
 }
 
 /**
- * Asks how schedules stand in Temporal, for lists. It limits the open requests to Temporal for all callers together and
- * keeps an answer for some seconds.
+ * Asks for the state of schedules in Temporal, for lists. It limits the open requests to Temporal for all callers
+ * together and keeps an answer for some seconds.
  */
 export function createAskStanding(
   schedules: Pick<TemporalSchedules, 'standing'>,

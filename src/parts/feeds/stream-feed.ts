@@ -14,7 +14,7 @@ import { createFollowPoll, realTiming, type Timing } from './follow-poll.ts';
 /**
  * The position of a stream: it has sent all states at one horizon of transactions, and every event that was committed
  * before a second horizon, which may be later. The time of the first horizon finds rows without a transaction id, and
- * tells when a position is too old to resume from.
+ * shows when a position is too old to resume from.
  */
 export interface StreamPosition {
   readonly horizon: string;

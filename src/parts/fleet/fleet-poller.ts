@@ -186,7 +186,7 @@ function hasRoom({ state, max_concurrency, held }: InstanceSnapshot): boolean {
   return isRoutable(state) && held < max_concurrency;
 }
 
-/** Also wakes for slots that were free before: a slot that was taken and released between two polls looks the same. */
+/** Also wakes for slots that were free before: a slot that was used and released between two polls looks the same. */
 function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
   for (const capability of [...waiters.awaited()]) {
     if (view.all(capability).some(hasRoom)) waiters.wake(capability);

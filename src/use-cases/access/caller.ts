@@ -49,7 +49,7 @@ function narrow(holder: KeyHolder, project_id: string): Caller {
 }
 
 /**
- * @param requested the X-Project-ID header; without it the key's first project is taken
+ * @param requested the X-Project-ID header; without it the key's first project is chosen
  * @throws AppError `forbidden` when the key does not hold the project, whether or not it exists
  */
 export function selectProject(holder: KeyHolder, requested: string | undefined): Caller {

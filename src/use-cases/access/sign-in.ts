@@ -96,7 +96,7 @@ export function takeLogout(
   return provider.takeLogout(token, (notice) => endByNotice(db, notice));
 }
 
-/** The address where the browser signs out of the provider too. @param sealed tokens of the ended session */
+/** The address where the browser signs out from the provider too. @param sealed tokens of the ended session */
 export async function logoutUrlOf(
   { publicUrl }: Pick<ServerCtx, 'publicUrl'>,
   { provider, tokens }: SignIn,

@@ -1,6 +1,6 @@
 /**
  * Runs for agents. A start waits some seconds for the end and reports each step; a longer run answers its id, which
- * `get_run` takes. A run that waits for a person answers at once: only a decision lets it go on.
+ * `get_run` takes. A run that waits for a review answers at once: it continues only by a decision.
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -46,7 +46,7 @@ const mostLooks = 20;
 
 type OpenReviews = readonly JsonObject[];
 
-/** Whether only a person lets it go on. A review that was decided a moment ago is no longer open. */
+/** Whether it continues only by a decision. A review that was decided a moment ago is no longer open. */
 function needsPerson(
   { state, awaiting = [] }: Pick<Run, 'state' | 'awaiting'>,
   reviews: OpenReviews,

@@ -1,9 +1,9 @@
 /**
  * A call under an Idempotency-Key is dispatched once, however often it is requested, and its answer is stored for 24 h.
- * The key is taken before the dispatch. Answers that a retry would repeat, success and 422, are stored by the statement
- * that settles the call: a process that takes the key over finds either the answer or an attempt with an unknown
- * outcome. Every other end releases the key. A client that disconnects does not stop the call: it requests the answer
- * again with the same key.
+ * The key is reserved before the dispatch. Answers that a retry would repeat, success and 422, are stored by the
+ * statement that settles the call: a process that takes the key over finds either the answer or an attempt with an
+ * unknown outcome. Every other end releases the key. A client that disconnects does not stop the call: it requests the
+ * answer again with the same key.
  */
 
 import type { ServerCtx } from '../../context.ts';

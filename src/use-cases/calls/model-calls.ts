@@ -118,7 +118,7 @@ interface AnswerEvents {
 /** Parts that follow one another within this time are sent together: each write costs as much as making several parts. */
 const togetherMs = 8;
 
-/** Sends the first part at once, and then what has come every `togetherMs`. `flush` sends what waits. */
+/** Sends the first part at once, and then what has come every `togetherMs`. `flush` sends the waiting parts. */
 export function createJoin(events: Readable) {
   let waiting = '';
   let pause: NodeJS.Timeout | null = null;

@@ -1,5 +1,5 @@
 /**
- * Forecasts a run without calling an instance: the run's state machine says which steps happen, the router which
+ * Forecasts a run without calling an instance: the run's state machine decides which steps happen, the router which
  * instance would take each of them now, and dependencies, slots and calls in line how long it takes.
  *
  * The state machine is rehearsed three times. First, everything happens that may happen. Second, nothing fails and

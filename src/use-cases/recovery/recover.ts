@@ -5,9 +5,9 @@
  * database; it is started again only if `restartsAll` is set. The findings are printed before any change, because they
  * cannot be found again afterwards.
  *
- * `restartsAll` starts all open runs anew and first deletes their histories in Temporal. Runs that had not been started
- * before are left to servers, whose start would otherwise meet an ended workflow of the same id. A deletion takes
- * Temporal a minute or two, so many are waited for together; a slow one does not delay the others.
+ * `restartsAll` starts all open runs again and first deletes their histories in Temporal. Runs that had not been
+ * started before are left to servers, whose start would otherwise meet an ended workflow of the same id. A deletion
+ * takes Temporal a minute or two, so many are waited for together; a slow one does not delay the others.
  */
 import { deleteAllSessions } from '../../db/access/session.ts';
 import { loseExpiredAttempts } from '../../db/attempt/attempt.ts';

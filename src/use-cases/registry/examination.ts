@@ -215,8 +215,8 @@ export async function applyFinding(
 }
 
 /**
- * Takes over queue depth and uptime. A new process does not inherit the old one's breaker and speed. Of two concurrent
- * probes, the uptime of the first one applied counts: the other may have been read before it.
+ * Takes over queue depth and uptime. A new process does not inherit the old one's breaker and speed. With two
+ * concurrent probes, the uptime of the first one applied counts: the other may have been read before it.
  */
 async function applyHealth(
   { db, logger }: Pick<Ctx, 'db' | 'logger'>,

@@ -75,7 +75,7 @@ function requireCosts(registration: Registration): void {
   });
 }
 
-/** Nobody pays for a warm-up. @throws AppError `request_invalid` */
+/** A warm-up has no payer. @throws AppError `request_invalid` */
 function requireFreeWarmUp({ warm_up, cost_model: { rate_usd } }: Registration): void {
   if (warm_up === undefined || rate_usd === 0) return;
   const message = `is for instances whose rate is 0, because nobody pays for that call; the rate is ${rate_usd} USD`;

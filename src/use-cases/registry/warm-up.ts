@@ -1,7 +1,7 @@
 /**
  * Makes the warm-up calls of instances that registered one: after each registration, after a drain, for a new process,
- * and on request. The call is nobody's: it has no attempt, no price and no part in the instance's speed. A failed one
- * is repeated after a pause. The instance is `warming` until one succeeds; meanwhile it takes a call that no other can.
+ * and on request. The call has no owner: no attempt, no price and no part in the instance's speed. A failed one is
+ * repeated after a pause. The instance is `warming` until one succeeds; meanwhile it takes a call that no other can.
  */
 
 import type { Ctx } from '../../context.ts';

@@ -2,7 +2,7 @@
  * Deletes runs whose retention is over, by families; large families in several parts.
  *
  * Families of runs are cut into what one transaction deletes: several small ones, or a part of a large one. The leaves
- * of a large family are deleted first, so that an interrupted deletion leaves a smaller family (P1).
+ * of a large family are deleted first, so that a smaller family is left by an interrupted deletion (P1).
  */
 
 import type { RowCounts } from '../../db/deletion/deleted-tables.ts';

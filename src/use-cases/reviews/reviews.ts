@@ -1,7 +1,7 @@
 /**
  * Reviews as people see them: list, show, claim, release, decide.
  *
- * Of two concurrent decisions the row accepts one; the other gets a conflict that names the winner. The response is
+ * The row accepts one of two concurrent decisions; the other gets a conflict that names the winner. The response is
  * sent when the decision is stored; the waiting workflow is notified afterwards, even if Temporal is away now.
  */
 

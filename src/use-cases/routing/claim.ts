@@ -3,8 +3,8 @@
  *
  * A call waits up to two seconds for the best instance when it is full, or for any instance when there is none: a batch
  * call stays on the free queue, and the price of waiting is in the score. Callers of one capability queue, so that a
- * released slot wakes one of them and not all. A step's call that finds no slot then stands in line, as a row; it takes
- * no slot before those that stand there already (N4).
+ * released slot wakes one of them and not all. A step's call that finds no slot then waits in line, as a row; it takes
+ * no slot before earlier ones in the line (N4).
  */
 
 import type { RoutingCtx } from '../../context.ts';
@@ -100,7 +100,7 @@ interface HopefulSearch extends OwnSearch {
   readonly deadline: number;
 }
 
-/** A call that waits says so again after this time. */
+/** A call that waits repeats that after this time. */
 const wantAgainMs = 500;
 
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
@@ -135,7 +135,7 @@ function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: num
   return searchInstance<Found>(ports, search, facts);
 }
 
-/** The trial is taken during the claim, and returned when the claim fails. */
+/** The trial begins during the claim, and is returned when the claim fails. */
 async function claimTrial(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { halfOpenProbes } = ctx;
   const { instance_id } = chosen.instance;

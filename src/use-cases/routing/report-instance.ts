@@ -12,7 +12,7 @@ import { recordOverrun } from '../../db/instance/instance-calls.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { reportRefused } from '../registry/examination.ts';
 
-// Evidence from a delivery about its instance: whether it is there, works, and how fast.
+// Evidence from a delivery about its instance: whether it exists, works, and how fast.
 
 function callerOf({ request: { projectId, input }, claimed: { claim } }: MadeCall): string {
   if (claim.run_id !== null) return claim.run_id;

@@ -265,7 +265,7 @@ function toAttemptEnd(
 
 const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);
 
-/** Whether the step stays open after the call; a verdict that continues by itself never ends it. */
+/** Whether the step stays open after the call; a verdict that continues by itself always leaves it open. */
 function isHeldOpen(holdsStep: CallRequest['holdsStep'], { next, error }: Verdict): boolean {
   return holdsStep !== undefined && error !== null && ends.has(next) && holdsStep(error.code);
 }

@@ -1,8 +1,8 @@
 /**
  * Writes prepared runs, in the caller's transaction. A run whose concurrency key has no room waits to be admitted or is
- * refused, as its definition says; decisions on a key are serialized. A descendant of a run with the same key counts as
- * part of it, because the two would wait for each other. Runs beyond the project's limit of open runs are refused, the
- * last ones first. A child run is never refused for that, because a run that has begun may continue.
+ * refused, by its definition; decisions on a key are made one at a time. A descendant of a run with the same key counts
+ * as part of it, because the two would wait for each other. Runs beyond the project's limit of open runs are refused,
+ * the last ones first. A child run is never refused for that, because a run that has begun may continue.
  */
 
 import type { Db } from '../../db/connect.ts';

@@ -1,7 +1,7 @@
 /**
  * Does the due work that runs wait for. Four times a second it looks for steps whose wait is over, parents of ended
  * child runs, starts that steps and schedules have requested, turns, and requests of people that their own server could
- * not deliver. One cheap query tells whether there is any.
+ * not deliver. One cheap query finds out whether there is any.
  *
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
@@ -98,7 +98,7 @@ async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promis
   for (const { line, waiting, called } of await readLines(db)) {
     const route = routeOfLine(line);
     const { instances } = fleet.seenBy(route.scope ?? null).of(route.capability);
-    // The last instance for the line serves other projects now: its calls find out where they stand.
+    // The last instance for the line serves other projects now: its calls find out their position.
     const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
     const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
     const count = Math.min(room, waiting);

@@ -63,7 +63,9 @@ interface RunOrder extends AskedColumns {
 
 export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'> {
   readonly row: NewRun;
-  /** Jobs that must exist when the run is written, its own and those whose files it names, with the error for each. */
+  /**
+   * Jobs that must exist when the run is written, its own and the jobs whose files it names, with the error for each.
+   */
   readonly needed: ReadonlyMap<string, () => AppError>;
 }
 

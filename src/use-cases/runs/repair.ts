@@ -7,7 +7,7 @@
  *
  * Runs whose workflow is open and cannot make progress are marked: Temporal repeats a task that fails, and no list of
  * Temporal names them. Therefore runs in which nothing happens are asked one by one, a page at a time, and first those
- * that are known, or that do not end although they were cancelled. A cancelled one is ended: it would not hear of it.
+ * that are known, or that do not end although they were cancelled. A cancelled one is ended: it would not receive it.
  */
 import pLimit from 'p-limit';
 import {
@@ -94,7 +94,7 @@ async function close({ db, temporal, logger }: RepairCtx, row: OpenRunRow): Prom
 const looksAtOnce = 100;
 const parallelLooks = 8;
 
-/** Marks runs whose workflow cannot make progress, and clears the mark of those whose workflow can again. */
+/** Marks runs whose workflow cannot make progress, and clears the mark of runs whose workflow can again. */
 export function createStallWatch(ctx: RepairCtx): () => Promise<number> {
   let after = '';
 

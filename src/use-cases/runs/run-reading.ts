@@ -49,7 +49,7 @@ export async function getRun(ctx: Pick<ServerCtx, 'db' | 'web'>, key: RunKey): P
 
 /** Open calls and child runs that are listed. */
 const mostListed = 100;
-/** A step in one of these states goes on by itself, unless its run is paused. */
+/** A step in one of these states continues by itself, unless its run is paused. */
 const held: ReadonlySet<StepState> = new Set(['pending', 'ready', 'running', 'retrying']);
 
 async function readPauseOf(db: Db, { run_id, steps }: Run, since: Date): Promise<RunPause> {

@@ -257,7 +257,7 @@ const dayMs = 86_400_000;
 /** No run is deleted sooner. */
 const leastDays = 7;
 
-/** The error for a missing run; for an old one it says why it may be missing. */
+/** The error for a missing run; for an old one it explains why it may be missing. */
 export function noSuchRun(runId: string): AppError {
   const made = madeAt(runId);
   const days = made === null ? 0 : Math.floor((Date.now() - made.getTime()) / dayMs);

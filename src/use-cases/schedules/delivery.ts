@@ -2,7 +2,7 @@
  * Delivers the row of a schedule to Temporal. One process at a time delivers a schedule, so that an older state never
  * arrives after a newer one; it continues until there is no newer state. A schedule that Temporal holds under a former
  * payload key is delivered again, so that no schedule needs that key for ever. So are a schedule that Temporal has
- * forgotten, and one whose planned starts are a month old: they reach 400 days ahead, and zones change their rules.
+ * forgotten, and one with planned starts that are a month old: they reach 400 days ahead, and zones change their rules.
  */
 import type { ScheduleOrder } from '../../clients/temporal/schedules.ts';
 import { planStarts } from '../../core/calendar/starts.ts';

@@ -115,7 +115,7 @@ export async function listSchedulesPage(
   return { ...page, items: await showSchedules(ctx, page.items) };
 }
 
-/** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is taken */
+/** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is in use */
 export async function createSchedule(
   ctx: ServerCtx,
   { project_id, key_id }: ScheduleActor,

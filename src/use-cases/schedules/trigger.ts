@@ -1,7 +1,7 @@
 /**
- * Starts a schedule now. Of the policies skip and allow_all, the row decides: the run is written in one transaction with
- * the answer, and the caller gets the problem of a start that is refused. The other policies are Temporal's, which must
- * see the start: it is asked after the same checks.
+ * Starts a schedule now. For the policies skip and allow_all, the row decides: the run is written in one transaction
+ * with the answer, and the caller gets the problem of a start that is refused. The other policies are Temporal's, which
+ * must see the start: it is asked after the same checks.
  */
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

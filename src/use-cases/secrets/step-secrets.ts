@@ -1,5 +1,5 @@
 /**
- * The secrets of a step's call. S4: they are looked up anew for each execution, so a deleted one fails the step and a
+ * The secrets of a step's call. S4: they are looked up again for each execution, so a deleted one fails the step and a
  * new value holds from the next call on. S5: a value is decrypted when an instance has been claimed, right before the
  * request, and each use is recorded before it. S6: what the instance answers passes a redactor first.
  */

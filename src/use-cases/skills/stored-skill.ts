@@ -76,7 +76,7 @@ function saysTheSame(thrown: unknown): boolean {
 /**
  * Writes a new version; fields that the patch omits stay.
  * @param trust null: unchanged
- * @throws AppError `not_found`; `state_conflict` when it is retired, changed meanwhile, or another says the same
+ * @throws AppError `not_found`; `state_conflict` when it is retired, changed meanwhile, or equal to another
  */
 export async function reviseSkillText(
   trx: Db,

@@ -1,5 +1,5 @@
 /**
- * Makes the routed call of one execution of a step, and ends the step with its result, which is already in the
+ * Makes the routed call of one execution of a step, and completes the step with its result, which is already in the
  * database. If a ladder continues with a failure, the step stays open.
  *
  * Progress of the call is written to the log of the run: at most two lines a second, and always the last one. So is the
@@ -70,7 +70,7 @@ export function createCallProgressLog(
 type OpenLog = NonNullable<CallRequest['openLog']>;
 
 interface CallTextLog {
-  /** Opens the log of an attempt, whose text begins anew. */
+  /** Opens the log of an attempt, whose text begins again. */
   readonly openLog: OpenLog;
   /** @param delta a part of the result, as the instance passes it on */
   readonly note: (delta: Json) => void;
@@ -159,7 +159,7 @@ export interface StepWork<Waited> {
   readonly holds: (code: ErrorCode) => boolean;
   /** B3: this process knows of no earlier execution of the step. */
   readonly beginsStep: boolean;
-  /** N4: the call may stand in line, and whether it was called. Default: it never stands in line. */
+  /** N4: the call may wait in line, and whether it was called. Default: it never waits in line. */
   readonly inLine?: { readonly isCalled: boolean };
   /** Lets a call that did not end wait instead of failing or being retried; null = it does not wait. */
   readonly wait: (stop: CallStop) => Promise<Waited | null>;

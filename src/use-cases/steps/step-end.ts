@@ -68,7 +68,7 @@ export async function recordProgress(
 
 const looksAtOnce = 16;
 
-/** @returns the failure of a step whose input names a missing file to read; null = all are there */
+/** @returns the failure of a step whose input names a missing file to read; null = none is missing */
 export async function findMissingFile(
   media: Pick<MediaLibrary, 'exists'>,
   input: JsonObject,

@@ -85,8 +85,8 @@ interface AskedAgain {
 }
 
 /**
- * A step that fails after its batch has reported tells nobody of its pause, and the queue goes on with it at once, maybe
- * in another process. What is left of the pause is read from its last attempt (B8).
+ * A step that fails after its batch has reported does not report its pause, and the queue continues with it at once,
+ * maybe in another process. The rest of the pause is read from its last attempt (B8).
  * @returns null when none is left, or too little time for a call after it
  */
 export async function waitForRetry(
@@ -108,7 +108,7 @@ export async function waitForRetry(
 
 export type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
 
-/** By how often it was called in vain. */
+/** By how often it was called without a result. */
 const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));
 
 export async function waitForSlot(
@@ -141,7 +141,7 @@ export async function waitForSlot(
   return { kind: 'waiting', awaiting: 'slot', until: held.wait_until, ref: null, leftMs };
 }
 
-/** How a step that waited for a slot goes on. */
+/** How a step that waited for a slot continues. */
 export type SlotTurn = { readonly isCalled: boolean } | { readonly failed: Failure };
 
 /**
@@ -333,7 +333,7 @@ const pauseMs = 250;
 /**
  * Waits while another process makes the call of a step: a batch has begun it, or Temporal has dispatched the step again
  * after late heartbeats. A dead process holds the step until its lease expires; a process whose step is cancelled loses
- * it and ends the call.
+ * it and aborts the call.
  *
  * @returns the control with the remaining time of the step
  */

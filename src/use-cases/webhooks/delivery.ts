@@ -112,7 +112,7 @@ export function createShares() {
   };
 }
 
-/** Serializes `work`: a call during a run gets the result of that run, and `work` runs once more after it. */
+/** Takes turns with `work`: a call during a run gets the result of that run, and `work` runs once more after it. */
 function createCoalesced(work: () => Promise<number>): () => Promise<number> {
   let underWay: Promise<number> | null = null;
   let isAskedAgain = false;

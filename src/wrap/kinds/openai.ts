@@ -29,7 +29,7 @@ const OpenaiPart = z.strictObject({
   token: Secret.optional(),
   endpoint: z.enum(['chat', 'transcriptions', 'speech', 'images']),
   model: z.string().min(1),
-  /** Further fields of each request; null leaves a field out. */
+  /** Further fields of each request; a field with null is left out. */
   settings: JsonObject.default({}),
 });
 type OpenaiPart = z.infer<typeof OpenaiPart>;
@@ -69,7 +69,7 @@ interface ChatPieces {
   text: string;
   model: string | null;
   finishReason: string | null;
-  /** The text of `stop` that ended the answer; vLLM says it in `stop_reason`. */
+  /** The text of `stop` that ended the answer; vLLM reports it in `stop_reason`. */
   stopSequence: string | null;
   usage: JsonObject | null;
 }

@@ -28,7 +28,7 @@ function useTried(
 ): Tried | null {
   const [tried, setTried] = useState<Tried | null>(null);
   const known = JSON.stringify(Object.keys(specs));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one, specs are told apart by their names
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one, specs differ by their names
   useEffect(() => {
     let isOld = false;
     const timer = setTimeout(() => {

@@ -52,7 +52,7 @@ const pauseMs = 120;
 export function useChecked(worker: DefinitionWorker, text: string, specs: LiveSpecs): CheckedText {
   const [checked, setChecked] = useState(nothing);
   const known = JSON.stringify(Object.keys(specs));
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one, specs are told apart by their names
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the worker is one, specs differ by their names
   useEffect(() => {
     let isOld = false;
     const timer = setTimeout(() => {

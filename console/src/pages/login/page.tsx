@@ -18,7 +18,7 @@ interface AskedFirst extends SessionReplacement {
   readonly code: string;
 }
 
-/** Serializes attempts: their result, and whether a link waits for an answer. */
+/** Takes attempts one at a time: their result, and whether a link waits for an answer. */
 function useAttempts() {
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
@@ -116,7 +116,7 @@ interface AskFirstProps extends SessionReplacement {
   readonly onStay: () => void;
 }
 
-/** A link of somebody else would make the user work under that person's name without noticing. */
+/** A link of another person would make the user work under that person's name without noticing. */
 function AskFirst({ present, link, onReplace, onStay }: AskFirstProps): ReactElement {
   return (
     <main className="mx-auto flex min-h-dvh max-w-sm flex-col justify-center gap-5 px-5 py-10">

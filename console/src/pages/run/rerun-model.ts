@@ -39,7 +39,7 @@ function shareOf(items: RerunPreview['executed'][number]['items']): number {
   return items === undefined || items.all === 0 ? 1 : (items.all - items.kept) / items.all;
 }
 
-/** Child runs that go on are counted as if they began anew. */
+/** Child runs that continue are counted as if they began again. */
 export function priceOfRerun(
   planned: readonly PlannedStepView[],
   executed: RerunPreview['executed'],
@@ -60,7 +60,7 @@ interface RepeatedPart {
   readonly text: string;
 }
 
-/** The steps that run again, with their items, then those of child runs that go on. */
+/** The steps that run again, with their items, then those of child runs that continue. */
 export function listRepeated(preview: RerunPreview): RepeatedPart[] {
   const list = (executed: RerunPreview['executed'], above: string): RepeatedPart[] =>
     executed.map(({ id, reason, items }) => {

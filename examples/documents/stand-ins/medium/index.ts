@@ -1,4 +1,4 @@
-/** Stands in for a model of middle size: it reads forms well, and says when a text is none. */
+/** Stands in for a model of middle size: it reads forms well, and reports when a text is none. */
 import { defineStandInModel } from '../../../stand-ins/model.ts';
 
 const titles = [

@@ -10,7 +10,7 @@ interface Chapter {
   readonly end_s: number;
 }
 
-/** A chapter begins where the speaker says so: "Next, the lamp: …". */
+/** A chapter begins where the speaker announces it: "Next, the lamp: …". */
 function findChapters(segments: z.infer<typeof Segments>): Chapter[] {
   const starts = segments.flatMap(({ start, text }, index) => {
     const title = index === 0 ? 'Welcome' : /^(?:First|Next|Finally), ([^:]+):/.exec(text)?.[1];

@@ -28,7 +28,7 @@ function exceeds(one: string | undefined, other: string | undefined): boolean {
   return one !== undefined && other !== undefined && parseDuration(one) > parseDuration(other);
 }
 
-/** One policy that says both cannot be meant. */
+/** One policy with both is a mistake. */
 function checkPolicy({ initial, max_delay }: RetryPolicy, pointer: string): DefinitionFinding[] {
   return exceeds(initial, max_delay)
     ? [conflict('error', `${pointer}/initial`, `initial ${initial} is longer than max_delay ${max_delay}`)]
@@ -76,7 +76,7 @@ function checkCall({ definition, step, pointer }: CheckedStep): DefinitionFindin
   });
 }
 
-/** A retry at another instance, after a lost connection or a timeout, has no pause: it may happen all the same. */
+/** A retry at another instance, after a lost connection or a timeout, has no pause: it may still happen. */
 function unreachable(pointer: string, message: string): DefinitionFinding {
   return { severity: 'warning', code: 'retry_unreachable', pointer, message };
 }

@@ -51,7 +51,7 @@ async function expireOverdue(db: Db, review: ReviewRow): Promise<ReviewRow> {
   if (review.state !== 'open' && review.state !== 'claimed') return review;
   const { review_id } = review;
   await expireOverdueReviews(db, { limit: 1, review_id });
-  return (await readReview(db, review_id)) ?? review; // it may have ended just now
+  return (await readReview(db, review_id)) ?? review; // it may have ended a moment ago
 }
 
 /** Null while it is open. */

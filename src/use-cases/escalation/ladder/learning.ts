@@ -31,7 +31,7 @@ interface FollowingLadder {
   readonly ladder: Ladder;
 }
 
-/** The longest wait for a leader, which may wait for a person or have lost its workflow. */
+/** The longest wait for a leader, which may wait for a review or have lost its workflow. */
 const longestWaitS = 600;
 /** A leader mostly takes seconds; a follower that has waited for some time can wait a quarter longer. */
 const [shortestDelayMs, longestDelayMs, delayPerAge] = [1_000, 15_000, 0.25];

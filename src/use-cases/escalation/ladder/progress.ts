@@ -1,6 +1,6 @@
 /**
  * Writes the result of one transition of a ladder, by one transaction on top of the state that it started from: the
- * lists, the uses of skills, the learned skills, the review, the step's state and a line in the run's log. A second
+ * lists, the uses of skills, the learnt skills, the review, the step's state and a line in the run's log. A second
  * writer of the same transition writes nothing, so nothing happens twice.
  *
  * It counts the transitions; a ladder's work is part of the span of its step, which ends with it.

@@ -182,7 +182,7 @@ async function runCorrection(
   const { escalation_id, transition } = row;
   const stored = await storeStepRevision(ctx.db, { ...step, ...correction, escalation_id, transition });
   const request = { ...step, revision: stored.revision };
-  // The ladder's workflow ends it in time.
+  // The ladder's workflow aborts it in time.
   const done = await executeRevision(ctx, request, { round, remainingMs: ladderMs, signal });
   return { input: stored.input, source: stored.source, end: toExecutionEnd(done) };
 }

@@ -22,7 +22,7 @@ import { requireCallable } from '../../access/caller.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 
-/** The payer of a call, and the signal that ends it. */
+/** The payer of a call, and the signal that aborts it. */
 export interface ModelCall {
   readonly projectId: string;
   /** The run of the ladder's step, whose ceiling applies and whose cost includes the call, or the key that asks. */
@@ -150,7 +150,7 @@ function readOutput(output: Json): ModelEnd {
   return { kind: 'failed', class: 'malformed', error: { code: 'output_invalid', message } };
 }
 
-/** A key without tokens says nothing about the model: the question is asked when it has some again. */
+/** A key without tokens is no evidence about the model: the question is asked when it has some again. */
 function comeBack({ error, delayMs }: Extract<CallEnd, { kind: 'retry' }>): ModelEnd {
   const isOutOfTokens = error.code === ('rate_limited' satisfies ErrorCode);
   return isOutOfTokens ? { kind: 'interrupted', delayMs, error } : failed(error);

@@ -243,7 +243,7 @@ function answer(ctx: AdviseCtx, call: ExecuteCall, execution: LevelExecution): P
       return answerFailure(ctx, call, { execution, failure: end.error });
     case 'unavailable':
       return answerHuman(ctx, call, { why: 'no model is there' });
-    case 'in_line': // only the calls of steps stand in line
+    case 'in_line': // only the calls of steps wait in line
     case 'too_late':
       throw toCallError({ kind: 'interrupted' });
     case 'interrupted':

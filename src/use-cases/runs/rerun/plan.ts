@@ -1,7 +1,7 @@
 /**
- * What a rerun keeps of the run that it repeats, and what it does again: steps, items, and child runs that go on. The
- * preview, the start, and a step that continues a child run all decide here, from rows that no longer change, so they
- * agree. Values that `when`, items and inputs read are those of kept results, thus of the old run.
+ * The parts of a repeated run that a rerun keeps, and those that it does again: steps, items, and child runs that
+ * continue. The preview, the start, and a step that continues a child run all decide here, from rows that no longer
+ * change, so they agree. Values that `when`, items and inputs read are those of kept results, thus of the old run.
  */
 import { createHash } from 'node:crypto';
 import type { Ctx } from '../../../context.ts';
@@ -62,7 +62,7 @@ export interface RepeatedWork extends ExecutedStep {
   /** Number of its items; null: it has none, or they are known only when it runs. */
   readonly total: number | null;
   readonly kept: readonly ItemPair[];
-  /** Child runs that go on; item 0 = the step as a whole. */
+  /** Child runs that continue; item 0 = the step as a whole. */
   readonly continued: readonly { readonly item: number; readonly earlier_run_id: string }[];
 }
 
@@ -291,7 +291,7 @@ async function planWork(runs: TwoRuns, executed: ExecutedStep, work: WorkBefore)
   return total === null ? nothing : { ...nothing, total, ...(await keepEqual(runs, step, { items, total })) };
 }
 
-/** @returns whether its condition holds; null if that is not known yet */
+/** @returns whether its condition holds; null if that is unknown so far */
 async function foreseeWhen(
   { values }: RunSide,
   step: CompiledStep,
@@ -302,7 +302,7 @@ async function foreseeWhen(
   return isOpen ? null : !(await isLeft(values, step));
 }
 
-/** @returns null if that is not known yet */
+/** @returns null if that is unknown so far */
 async function countItems({ next, steps }: TwoRuns, step: CompiledStep, keeps: ExecutedStep['keeps']) {
   const known = steps.get(step.definition.id)?.items ?? null;
   if (keeps === 'all' && known !== null) return known;

@@ -1,4 +1,4 @@
-/** A planned rerun as the wire shows it, with the child runs that go on and the number of calls. */
+/** A planned rerun as the wire shows it, with the child runs that continue and the number of calls. */
 import type { RunIf } from '../../../contracts/pipeline.ts';
 import type { RerunPreview } from '../../../contracts/run-control.ts';
 import type { CompiledStep } from '../../../core/definition/compile.ts';
@@ -11,7 +11,7 @@ type ContinuedRun = RerunPreview['runs'][number];
 
 const mostShown = 200;
 
-/** Child runs that go on are planned as their steps will plan them. */
+/** Child runs that continue are planned as their steps will plan them. */
 export async function describeRerun(ctx: RerunPlanCtx, plan: RerunPlan): Promise<RerunPreview> {
   const runs: ContinuedRun[] = [];
   const calls = await countCalls(ctx, plan, { above: '', runs });
@@ -56,7 +56,7 @@ const none: CallRange = { min: 0, max: 0 };
 interface Listing {
   /** The place of the run, and a separator; empty for the run at the top. */
   readonly above: string;
-  /** Receives the child runs that go on. */
+  /** Receives the child runs that continue. */
   readonly runs: ContinuedRun[];
 }
 

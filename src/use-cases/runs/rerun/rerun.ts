@@ -107,7 +107,10 @@ export function orderOf({ before, known, job, versions, ...plan }: RerunPlan) {
   };
 }
 
-/** Writes the new run with all that it takes over. @throws AppError `not_found`, `concurrency_limit`, `open_runs_limit` */
+/**
+ * Writes the new run with everything that it takes over. @throws AppError `not_found`, `concurrency_limit`,
+ * `open_runs_limit`
+ */
 export async function insertRerun(
   trx: Db,
   prepared: PreparedRun,
