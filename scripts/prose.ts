@@ -78,15 +78,15 @@ const { positionals: named, values: options } = parseArgs({
 });
 const totals: Totals = JSON.parse(readFileSync(totalsFile, 'utf8'));
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));
-const sources = readSources(['src', 'packages', 'capabilities', 'examples', 'scripts', 'bench', 'console']);
+const folders = ['src', 'packages', 'capabilities', 'examples', 'scripts', 'bench', 'console', 'test'];
 /** Commands, contracts and errors show their texts to people. */
 const shown = /^src\/(?:cli|contracts|core\/run|errors)\//;
 const linted = [
   ...(await lintAll(root)),
-  ...sources.map((source) =>
+  ...readSources(folders).map((source) =>
     lintCode(source, shown.test(source.file) ? [listComments, listTexts] : [listComments]),
   ),
-  ...readTests().map((source) => lintCode(source, [listTitles])),
+  ...readTests().map((source) => lintCode(source, [listComments, listTitles])),
 ];
 const findings = linted.flatMap((page) => page.findings.map(nameByException));
 const { broken, unneeded, needed } = compareWithExceptions(findings, exceptions);

@@ -127,7 +127,7 @@ export function readSql(): Source[] {
 }
 
 export function readTests(): Source[] {
-  return readFiles(['test/**/*.test.ts', 'capabilities/**/*.test.ts']);
+  return readFiles(['test/**/*.test.ts', 'packages/**/*.test.ts', 'capabilities/**/*.test.ts']);
 }
 
 export function lineOf({ tree }: Source, node: ts.Node): number {

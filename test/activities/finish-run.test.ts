@@ -6,7 +6,7 @@ import { aMockActivity } from '../support/mock-activity.ts';
 
 const succeeded: RunClosing = { run_id: 'run_1', outcome: 'succeeded', error: null, has_waited: true };
 
-/** The end fails as it is told to, without values as well when `always`. @returns what was tried, and what came of it */
+/** The end fails on command, without values as well when `always`. @returns the attempts, and the result */
 async function finish(
   closing: RunClosing,
   { attempt, fault, always = false }: { attempt: number; fault: Error; always?: boolean },

@@ -16,7 +16,7 @@ function succeeded(output: string | null = 'ok'): StepEnd {
   return { kind: 'succeeded', output, attempt } as StepEnd;
 }
 
-/** Runs the activity around a step that ends as told. */
+/** Runs the activity around a step with the given end. */
 function run(
   execute: (
     asked: StepRequest,

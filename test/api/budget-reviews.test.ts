@@ -64,7 +64,7 @@ async function decide(id: string, decision: object, key = api.apiKey) {
   const headers = { 'if-match': `"${version}"`, authorization: `Bearer ${key}` };
   return readJson<Review>(api.call(`/v1/reviews/${id}/decision`, { body: decision, headers }));
 }
-/** Steps whose run is to be told; nobody does it here. */
+/** Steps whose run is to be woken; maintenance does not run here. */
 async function wakesOf(): Promise<number> {
   return Number((await api.db('step').whereNotNull('wake_requested_at').count('* as n').first())?.n);
 }

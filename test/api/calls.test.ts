@@ -262,7 +262,7 @@ describe('money', () => {
       api.call('/v1/budgets', { method: 'PUT', body: { scope: 'global', daily_limit_usd } });
     const [, { items }] = await readJson<z.infer<typeof BudgetList>>(api.call('/v1/budgets'));
     const spent = items.find(({ scope }) => scope === 'global')?.spent_usd ?? 0;
-    // Its last digits stand in no other number of an answer; it leaves less than 0.7.
+    // Its last digits are in no other number of an answer; it leaves less than 0.7.
     const daily = Math.floor(spent * 10) / 10 + 0.123_456_789;
     await limit(daily);
     expect(await (await api.call('/v1/budgets')).text()).toContain('456789');

@@ -1,4 +1,4 @@
-/** Who may erase a project, and what the API says of one that is being erased. */
+/** Who may erase a project, and the answers of the API about one that is being erased. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Erasure } from '../../src/contracts/access.ts';
 import type { Problem } from '../../src/contracts/problem.ts';

@@ -1,4 +1,4 @@
-/** An outside caller where no model is there: templates, and people. */
+/** An outside caller without models: templates, and people. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { AdviseAnswer, ExecuteAnswer } from '../../src/contracts/escalation.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

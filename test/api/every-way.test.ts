@@ -1,6 +1,6 @@
 /**
  * Every way to a model × every guard of a key: budgets by key, label and user, the token rate, the list of names. A way
- * is what sends a request to a model in the end, over the real API, and a worker where the work outlives the request.
+ * is a sender of requests to a model in the end, over the real API, and a worker where the work outlives the request.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRoutes } from '../../src/api/routes.ts';

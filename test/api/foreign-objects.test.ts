@@ -1,6 +1,7 @@
 /**
  * Two customers on one installation: the second tries every route with the names and ids of what the first one has. It
- * is not there: nothing of it is told, and nothing of it changes. two-tenants.test.ts does the same for instances.
+ * does not exist for them: no part of it is shown, and no part of it changes. two-tenants.test.ts does the same for
+ * instances.
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';

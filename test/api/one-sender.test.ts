@@ -75,7 +75,7 @@ test('more requests than it may have open are refused', async () => {
   await Promise.all(reads);
 });
 
-/** A body of which only the first bytes come, and the answer that comes all the same. */
+/** A body of which only the first bytes come, and the answer that comes anyway. */
 function sendSlowly(path: string, bytes: number, key: string | null) {
   let sent: ClientRequest | undefined;
   const answer = sendRaw(

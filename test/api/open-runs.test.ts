@@ -48,7 +48,7 @@ test('beyond what a project may have open a run is refused, until another one ha
   };
   expect(await submit()).toEqual([429, expect.objectContaining(refused)]);
   expect(await submit({ 'idempotency-key': 'sixth' })).toEqual([429, expect.objectContaining(refused)]);
-  expect((await submit({ 'idempotency-key': 'fourth' }))[0]).toBe(202); // it was taken before
+  expect((await submit({ 'idempotency-key': 'fourth' }))[0]).toBe(202); // it was accepted before
   expect((await (await aCaller('other')).submit())[0]).toBe(202);
   await end(first.run_id);
   const again = () => readJson(call(`/v1/runs/${first.run_id}/rerun`, {}));

@@ -25,7 +25,7 @@ const operations = listOperations(document).filter(({ path }) => path !== '/v1/s
 const validatorOf = createValidators(document);
 const judge = createJudge(validatorOf);
 
-/** Rules that no schema can say: what else is there, and what another language understands. The document has them in words. */
+/** Rules that no schema can state: other objects, and rules of another language. The document has them in words. */
 const saidInWords: readonly RegExp[] = [
   /^\S+ \/query\/cursor invalid_cursor$/,
   /^\S+ \/(endpoint|spec_url|health_url|url) invalid_address$/,

@@ -1,4 +1,4 @@
-/** Bodies made to exhaust whoever reads them: each is refused or taken within a second, whatever its values are. */
+/** Bodies made to exhaust their reader: each is refused or accepted within a second, whatever its values are. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { mostValues } from '../../src/contracts/bounds.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

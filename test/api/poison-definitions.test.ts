@@ -1,4 +1,4 @@
-/** Texts made to exhaust whoever checks them: each is accepted or refused within a second, by the real route. */
+/** Texts made to exhaust their checker: each is accepted or refused within a second, by the real route. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Validation } from '../../src/contracts/pipeline-answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

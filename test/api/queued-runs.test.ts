@@ -1,4 +1,4 @@
-/** A queued run says what it waits for: its turn, Temporal, or a worker. */
+/** A queued run shows the reason of its wait: its turn, Temporal, or a worker. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run, RunQueue, RunSummary } from '../../src/contracts/run.ts';
 import { finishRun } from '../../src/db/run/run.ts';

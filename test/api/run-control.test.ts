@@ -63,7 +63,7 @@ function handleOf(run: Pick<Run, 'run_id' | 'pipeline'>) {
   return temporal.workflow.getHandle(runWorkflowId(run));
 }
 
-/** What Temporal was told, each once: names and contents of signals, and whether a cancel was asked for. */
+/** The messages to Temporal, each once: names and contents of signals, and whether a cancel was asked for. */
 async function toldOf(run: Run): Promise<unknown[]> {
   const { events = [] } = await handleOf(run).fetchHistory();
   const told = (events ?? []).flatMap((event): unknown[] => {
@@ -215,7 +215,7 @@ describe('cancel', () => {
         },
       ],
     });
-    await delivered(child); // nobody but maintenance does it
+    await delivered(child); // only maintenance does it
     expect(await read(child)).toMatchObject({ parent: { run_id: run.run_id, step_id: 'a', item: 0 } });
 
     expect((await post(run, 'cancel', { reason: 'enough' }))[1].state).toBe('cancelling');

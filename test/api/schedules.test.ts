@@ -31,7 +31,7 @@ function aBody(body: object = {}) {
 function get(id: string) {
   return readJson<Schedule>(api.call(`/v1/schedules/${id}`));
 }
-/** An answer waits two seconds for Temporal; on a slow machine it is told a little later, by the same server. */
+/** An answer waits two seconds for Temporal; on a slow machine it reports the state a little later, by the same server. */
 function delivered(id: string): Promise<Schedule> {
   return waitFor(`Temporal to be told of ${id}`, async () => {
     const [, schedule] = await get(id);

@@ -1,4 +1,4 @@
-/** The database away in the ways that nobody is told of: a connection that says nothing, one that breaks in mid-claim. */
+/** The database away in ways without a report: a connection that is silent, one that breaks in mid-claim. */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { costsWithinMs } from '../../src/api/routes/money.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

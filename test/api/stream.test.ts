@@ -1,4 +1,4 @@
-/** The stream of a project: how things stand, every event of the runs that are looked at, and nothing of others. */
+/** The stream of a project: its states, every event of the runs that are looked at, and nothing of others. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunFrame } from '../../src/contracts/event.ts';
 import { insertReview } from '../../src/db/review/review.ts';

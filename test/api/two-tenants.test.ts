@@ -1,6 +1,6 @@
 /**
- * Two customers on one installation. Every route is tried by the second one: what belongs to the first is not there,
- * until it is shared. The table has a verdict for each route, so that a new route needs one.
+ * Two customers on one installation. Every route is tried by the second one: objects of the first do not exist for it,
+ * until they are shared. The table has a verdict for each route, so that a new route needs one.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRoutes } from '../../src/api/routes.ts';

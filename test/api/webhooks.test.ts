@@ -1,4 +1,4 @@
-/** Telling others: what happens reaches a receiver, signed, until it is taken; and nobody else. */
+/** Webhooks: events reach a receiver, signed, until it accepts them; and no other receiver. */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
@@ -71,7 +71,7 @@ async function aProject(): Promise<{ projectId: string; headers: Record<string, 
   return { projectId, headers: { authorization: `Bearer ${apiKey}` } };
 }
 
-/** Every time in it, wherever it stands. */
+/** Every time in it, at any position. */
 function timesOf(body: string): string[] {
   return [...body.matchAll(/"(\d{4}-\d\d-\d\dT[^"]*)"/g)].map(([, time = '']) => time);
 }

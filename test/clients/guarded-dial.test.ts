@@ -31,7 +31,7 @@ afterAll(() => {
   server.close();
 });
 
-/** Answers each question with the next addresses, and goes on with the last; remembers the names. */
+/** Answers each question with the next addresses, and continues with the last; remembers the names. */
 function aResolver(...answers: string[][]): { resolve: Resolve; asked: string[] } {
   const asked: string[] = [];
   const resolve: Resolve = async (name) => {

@@ -7,7 +7,7 @@ import type { CallProgress } from '../../src/core/call/outcome.ts';
 import { anyText } from '../support/any-text.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
-/** What is told, and what stays, of a text that comes in these pieces. */
+/** The reports, and the text that stays, of a text that comes in these pieces. */
 function read(pieces: readonly Buffer[]) {
   const told: CallProgress[] = [];
   const logged: CallLogLine[] = [];

@@ -28,7 +28,7 @@ const failures: Record<Exclude<Answer, 'accepted'>, Error> = {
   unresolved: Object.assign(new Error(), { code: 'ENOTFOUND' }),
 };
 
-/** A connect that ends as told. */
+/** A connect with the given end. */
 function scripted(answer: Answer): Socket {
   const socket = new Socket();
   if (answer === 'accepted') process.nextTick(() => socket.emit('connect'));

@@ -1,4 +1,4 @@
-/** How long a call stays open when its instance says nothing: one that works on it, and one that has vanished. */
+/** How long a call stays open when its instance is silent: one that works on it, and one that has vanished. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * One list of cases for both drivers of a run: the one in this process and the one on Temporal. A case says what a key
- * of a definition does, with scripted capabilities, and what must come of it wherever it runs.
+ * One list of cases for both drivers of a run: the one in this process and the one on Temporal. A case shows what a key
+ * of a definition does, with scripted capabilities, and the required result wherever it runs.
  */
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';

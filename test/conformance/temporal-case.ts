@@ -34,7 +34,7 @@ async function readPauses({ db }: CaseHost, runId: string): Promise<Pick<SeenRun
   return { pauses: between('finished_at'), gaps: between('started_at') };
 }
 
-/** Cases run at the same time, so each has capabilities of its own. */
+/** Cases run in parallel, so each has capabilities of its own. */
 function renameCapabilities(
   definition: JsonObject | PipelineDefinition,
   nameOf: (capability: string) => string,

@@ -1,4 +1,4 @@
-/** The capabilities of a case as instances in earnest: HTTP servers that do what the script says. */
+/** The capabilities of a case as instances in earnest: HTTP servers that follow the script. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { parseDuration } from '../../src/core/duration.ts';

@@ -11,7 +11,7 @@ function toDecision({ after: _, ...decision }: MockDecision): ReviewDecision {
   return decision as ReviewDecision;
 }
 
-/** Decides every review of the run as the script says, until it is stopped. */
+/** Decides every review of the run by the script, until it is stopped. */
 export async function answerReviews(
   capstan: CapstanClient,
   runId: string,
@@ -50,11 +50,11 @@ async function controlOnce(
   if (status >= 300) throw new Error(`POST /v1/runs/${runId}/${path}: ${status}`);
 }
 
-/** What is done while a slow call is under way, in this order on a slow machine as well. */
+/** The steps during a slow call, in this order on a slow machine as well. */
 export interface ControlMoments {
   /** Resolves when a slow call has come; at once in a case that has none. */
   readonly slowCall: Promise<void>;
-  /** The first of the controls that come while it is under way is done. */
+  /** The first of the controls that come during the call is done. */
   readonly controlled: () => void;
 }
 

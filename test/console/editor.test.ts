@@ -51,7 +51,7 @@ function factsOf(before: string): EditorFacts {
   return { ...readOutline(before, emptyOutline), specs, keys: describeKeys() };
 }
 
-/** What is offered at `|`, which stands in the place of `found`; what is known is of the text without the change. */
+/** The offers at `|`, which replaces `found`; known names are of the text without the change. */
 function offered(found: string, written: string): readonly (readonly [string, string | undefined])[] {
   const changed = text.replace(found, written);
   const facts: EditorFacts = {

@@ -15,7 +15,7 @@ const began = Date.parse('2026-01-01T00:00:00Z');
 interface CallFacts {
   readonly ready: number;
   readonly waited: number;
-  /** null: under way */
+  /** null: running */
   readonly took: number | null;
   readonly reserved: number;
   readonly cost: number;

@@ -1,4 +1,4 @@
-/** The time of a run stands in a pause, whatever the pauses and histories. */
+/** The time of a run stops in a pause, whatever the pauses and histories. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { limitTime, type TimeLeft, type TimeLimit, timeOf } from '../../src/core/time-limit.ts';

@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What a logical dump and its restore bring: every row as it is, and where the sequences stand. */
+/** The result of a logical dump and its restore: every row as it is, and the positions of the sequences. */
 async function restore(): Promise<void> {
   const copies = join(folder, 'copies');
   mkdirSync(copies);

@@ -58,7 +58,7 @@ interface Upload {
   readonly hasAnnouncedBytes: boolean;
 }
 
-/** A server that speaks as much of S3 as the check needs, and answers uploads as the test says. */
+/** A server that speaks as much of S3 as the check needs, and answers uploads as the test decides. */
 async function startBucket(
   statusOf: (upload: Upload) => number,
 ): Promise<{ url: string; left: () => number }> {

@@ -31,7 +31,7 @@ function log(name: string): string {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 }
 
-/** A shell that says "up" to the common log once it has told what a signal does, and is ready then. */
+/** A shell that prints "up" to the common log once it has set its reaction to a signal, and is ready then. */
 function shell(name: string, script: string, traps = ''): ChildSpec {
   return {
     name,

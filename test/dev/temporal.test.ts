@@ -11,7 +11,7 @@ import { findCacheDir, findTemporal } from '../../src/dev/temporal/source.ts';
 const taken =
   'failed listening for HTTP API on 127.0.0.1:1: listen tcp 127.0.0.1:1: bind: address already in use';
 
-/** Starts a program that prints a message and ends, as often as told, and is the development server after that. */
+/** Starts a program that prints a message and ends, so many times, and is the development server after that. */
 async function start(message: string, failures: number) {
   const dataDir = mkdtempSync(join(tmpdir(), 'capstan-temporal-'));
   const report = () => undefined;

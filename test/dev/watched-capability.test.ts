@@ -28,7 +28,7 @@ beforeAll(async () => {
   program = join(folder, 'shout/shout.py');
   await cp(`${root}templates/init/shout`, join(folder, 'shout'), { recursive: true });
   gate = join(folder, 'gate');
-  // Other test files use the name `shout` on the common Capstan. One text takes until a file is there.
+  // Other test files use the name `shout` on the common Capstan. One text takes until a file exists.
   const text = await readFile(program, 'utf8');
   const slow =
     'text = call["text"]\n    while text == "Slow" and not os.path.exists(os.environ["GATE"]):\n        time.sleep(0.02)';

@@ -44,7 +44,7 @@ async function countQueued(run: Run): Promise<number> {
   return (events ?? []).filter((event) => event.activityTaskScheduledEventAttributes != null).length;
 }
 
-/** The server sees what the database says of the instance. */
+/** The server sees the row of the instance in the database. */
 async function untilDecided(code: 'short' | 'slow'): Promise<void> {
   const plan = { definition: { pipeline: 'p', version: '1', steps: [{ id: 'a', capability }] } };
   await waitFor(`the capability to be ${code}`, async () => {

@@ -21,7 +21,7 @@ beforeAll(async () => {
     await write(output_path ?? '', (await read(text ?? '')).toUpperCase());
     answer(response, 200, { ok: true, output: { output_path } });
   };
-  // What the spec of an instance says is not known before it was read.
+  // The spec of an instance is unknown before it was read.
   await waitFor('a result to be kept', async () => {
     await shouted('warm', 'a.txt');
     return (await capstan.request<{ removed: number }>('DELETE', '/v1/cache')).body.removed > 0;

@@ -46,7 +46,7 @@ test('a mistake is corrected by a person once; the next run with it corrects its
     expect(shown.length).toBeGreaterThan(20);
     expect(shown.filter((line) => !lines.has(line))).toEqual([]);
 
-    // Nobody named a bundle, so its worker ran the one of its build.
+    // No bundle is named, so its worker ran the one of its build.
     const log = await readFile(join(dataDir, 'logs', 'worker.log'), 'utf8');
     expect(log).toContain(`"workflow_bundle":"${inject('workflowBundle')}"`);
   } finally {

@@ -24,7 +24,7 @@ async function visitDemo(printed: string, video: string): Promise<void> {
   const browser = await launchBrowser();
   try {
     const [, link = ''] = /^Console +(\S+)$/m.exec(printed) ?? [];
-    // Nobody is signed in before the link is followed.
+    // There is no session before the link is followed.
     const opened = await openPage(browser, new URL(link).origin, {}, /401/);
     await followLink(opened, link);
     await writeAndRun(opened, video);
@@ -85,8 +85,8 @@ function listLiving(pids: StackFile['pids']): readonly string[] {
 }
 
 /**
- * One start for all: each goes on where the one before it has left the stack. Of the compiled package, which starts in a
- * third of the processor time; the long form has that of the checkout.
+ * One start for all: each continues where the one before it has left the stack. From the compiled package, which starts
+ * in a third of the processor time; the long form uses the checkout.
  */
 describe('the demo', () => {
   const WORKFLOW_BUNDLE = inject('workflowBundle');

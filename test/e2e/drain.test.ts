@@ -20,7 +20,7 @@ async function stateOf(name: string, endpoint: string): Promise<string | undefin
   return body.instances.find((one) => one.endpoint === endpoint)?.state;
 }
 
-/** Answers when it is told to. */
+/** Answers on command. */
 function onCommand(): { readonly handle: Handler; readonly go: () => void } {
   const open: (() => void)[] = [];
   return {

@@ -18,7 +18,7 @@ const readme = readDocument('templates/init/README.md');
 let folder: string;
 let capstan: SharedCapstan;
 const children: ChildProcess[] = [];
-/** What they have printed, for a test that waits for them in vain. */
+/** Their output, for a test that waits for them without a result. */
 let said = '';
 
 beforeAll(async () => {

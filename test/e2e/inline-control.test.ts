@@ -78,7 +78,7 @@ async function post(runId: string, what: string, body: object = {}): Promise<voi
   expect(status).toBeLessThan(300);
 }
 
-/** Nothing is open, and each call that nobody lost was made once. */
+/** Nothing is open, and each call without a lost worker was made once. */
 async function checkRows(): Promise<void> {
   await waitFor('nothing to be left', async () => (await findLeftovers(db)).length === 0).catch(async () =>
     expect(await findLeftovers(db)).toEqual([]),
@@ -101,7 +101,7 @@ function chainOf(who: string) {
   );
 }
 
-/** So many at a time; those that are under way end when the run is paused. */
+/** So many at a time; the running ones end when the run is paused. */
 function itemsOf(who: string) {
   const items = Array.from({ length: units }, (_, at) => at);
   return [
@@ -110,8 +110,8 @@ function itemsOf(who: string) {
 }
 
 /**
- * Paused after so many calls: nothing is cut, and in the end each was made; `checkRows` says whether one was repeated
- * that no worker has lost. It stands when no call has come for a while; the machine says how soon that is.
+ * Paused after so many calls: nothing is cut, and in the end each was made; `checkRows` finds a repeated one that no
+ * worker has lost. It is paused when no call has come for a while; the machine decides how soon that is.
  */
 async function pauseAfter(calls: number, steps: (who: string) => object[]): Promise<void> {
   const who = `${steps.name}, paused after ${calls}`;

@@ -112,5 +112,5 @@ test('one that takes its time is the last of those that are executed together, a
   expect(called()).toBe('a b c d e');
   const { local, queued } = await countActivities(run);
   expect(local).toBeGreaterThan(1); // with it, and after it
-  expect(queued).toBeGreaterThan(0); // it goes on in the queue
+  expect(queued).toBeGreaterThan(0); // it continues in the queue
 });

@@ -1,6 +1,6 @@
 /**
- * One of two projects is erased while both are at work, by the command; the server dies in the middle of it. What is left
- * of it is looked for in every table of the database, in Temporal and in the media store.
+ * One of two projects is erased while both are at work, by the command; the server dies in the middle of it. Its
+ * remains are looked for in every table of the database, in Temporal and in the media store.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -88,7 +88,7 @@ async function money() {
   return rows[0];
 }
 
-/** Of the other project, what nobody changes any more. */
+/** Of the other project, the rows that do not change any more. */
 async function rowsOf({ done, project_id }: ProjectInUse): Promise<string> {
   const { rows } = await db.raw(
     `select (select json_agg(e order by id) from event e where run_id = :run)::text as events,

@@ -62,7 +62,7 @@ const places: readonly Place[] = [
   { name: 'success-not-stored', at: 'second run', held: 'its row', again: [] },
   { name: 'skill-half-stored', at: 'second run', held: 'table skill_version', again: [] },
 ];
-/** Its lock keeps every other ladder from going on, so it comes last. */
+/** Its lock stops every other ladder, so it comes last. */
 const opening: Place = {
   name: 'being-opened',
   at: 'first run',
@@ -70,7 +70,7 @@ const opening: Place = {
   again: [],
 };
 
-/** Brings ladders to their places, once each; after that they go on unhindered. */
+/** Brings ladders to their places, once each; after that they continue freely. */
 function createHolds() {
   const reached = new Set<string>();
   const locks: (() => Promise<unknown>)[] = [];

@@ -1,5 +1,5 @@
 /**
- * Batches of short steps while their workers are killed -9, or told to stop, again and again. How often is said by KILLS;
+ * Batches of short steps while their workers are killed -9, or stopped, again and again. How often is said by KILLS;
  * `npm run faults -- inline` does it 20 times and prints the figures.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -28,7 +28,7 @@ afterAll(async () => {
   await db?.destroy();
 });
 
-/** Keys are asked for, their calls are answered together, and the server dies while it is told so. */
+/** Keys are asked for, their calls are answered together, and the server dies while it receives the answers. */
 async function killOnce(round: number): Promise<Promise<unknown>[]> {
   const asked = Array.from({ length: keysPerKill }, (_, n) =>
     askUntilAnswered(capstan, 'print', `round-${round}-${n}`),
@@ -68,7 +68,7 @@ async function readFigures(): Promise<Figures> {
   return rows[0];
 }
 
-/** What the instance got more than once, and whether it was told so. */
+/** How many calls the instance got more than once, and how many of these `X-Attempt` does not announce. */
 function repeatsOf({ execs }: Instance): { readonly repeated: number; readonly untold: number } {
   const counts = new Map<unknown, number>();
   let untold = 0;
@@ -90,7 +90,7 @@ test(
     const figures = { kills, ...(await readFigures()), ...repeatsOf(instance) };
     if (process.env.KILLS !== undefined) console.log(JSON.stringify(figures));
     expect(figures).toMatchObject({ keys: kills * keysPerKill, paid_twice: 0, untold: 0 });
-    // Only a call whose end nobody knew was made again, and it is booked as estimated.
+    // Only a call without a known outcome was made again, and it is booked as estimated.
     expect(figures.repeated).toBeLessThanOrEqual(figures.estimated);
     expect(figures.attempts - figures.keys).toBe(figures.estimated);
   },

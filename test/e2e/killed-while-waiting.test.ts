@@ -1,6 +1,6 @@
 /**
  * Runs that wait for something while server and worker are killed -9, one for each thing there is to wait for. It comes
- * while no worker is there, or when all are back: either way the run goes on.
+ * while no worker exists, or when all are back: either way the run continues.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Json } from '../../src/contracts/primitives.ts';

@@ -1,4 +1,4 @@
-/** What a live stack tells of itself, read by Prometheus: no alert and no panel looks at something that is not there. */
+/** The telemetry of a live stack, read by Prometheus: no alert and no panel looks at a missing series. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { alerts, toExpression } from '../../scripts/docs/telemetry/alerts.ts';
 import { dashboardRows } from '../../scripts/docs/telemetry/dashboard.ts';
@@ -77,7 +77,7 @@ async function useAll(): Promise<void> {
   expect((await ended(broken.run_id)).state).toBe('failed');
 }
 
-/** A person corrects a step; the skill that comes of it corrects the next. */
+/** A person corrects a step; the resulting skill corrects the next. */
 async function learn(): Promise<void> {
   const first = await capstan.submit([convert]);
   const review = await reviewOf(capstan, first.run_id, 'convert');

@@ -83,7 +83,7 @@ async function writeSettings(name: string, settings: Readonly<Record<string, str
   return file;
 }
 
-/** The server hears of a change of a namespace after a while. */
+/** The server notices a change of a namespace after a while. */
 function waitForAttributes(connection: Connection, namespace: string, missing: number): Promise<unknown> {
   const isHeard = async (): Promise<boolean> => {
     const found = await findMissingSearchAttributes(connection, namespace).catch(() => null);

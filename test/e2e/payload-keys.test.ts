@@ -1,4 +1,4 @@
-/** What stands in Temporal is encrypted, and the keys are changed under an open run and a schedule. */
+/** The data in Temporal is encrypted, and the keys are changed under an open run and a schedule. */
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -47,7 +47,7 @@ async function historiesOf(runId: string): Promise<string> {
   return texts.join('');
 }
 
-/** Bytes as text, so that what stands in payloads is found. */
+/** Bytes as text, so that the content of payloads is found. */
 function readAll(value: unknown): string {
   if (value instanceof Uint8Array) return `${Buffer.from(value).toString('latin1')}\n`;
   if (typeof value === 'string') return `${value}\n`;
@@ -68,7 +68,7 @@ async function restart(keys: string): Promise<void> {
   await Promise.all([capstan.startServer(), capstan.startWorker()]);
 }
 
-/** The server goes on with the keys that it has read. */
+/** The server continues with the keys that it has read. */
 async function restartWorker(keys: string): Promise<void> {
   await capstan.killWorker('SIGTERM');
   await writeFile(file, keys);

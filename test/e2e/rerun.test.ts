@@ -138,7 +138,7 @@ describe('a fan-out of child runs', () => {
     expect(first.state).toBe('failed');
     broken.delete('send n4');
     broken.delete('join');
-    // A rerun that fails in part is repeated itself: it goes on from where each child run came to.
+    // A rerun that fails in part is repeated itself: it continues from where each child run came to.
     const { body } = await capstan.request<Run>('POST', `/v1/runs/${first.run_id}/rerun`, {
       only_failed: true,
     });

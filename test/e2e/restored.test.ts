@@ -1,6 +1,6 @@
 /**
- * Everything stops and is lost but a base backup of Postgres, which was taken while runs were under way; Temporal is
- * empty. After `capstan recover` every run of the backup goes on.
+ * Everything stops and is lost but a base backup of Postgres, which was made while runs were open; Temporal is empty.
+ * After `capstan recover` every run of the backup continues.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -203,7 +203,7 @@ test('every run of the backup continues; its report named the calls that were ma
   await decide(client, await openReview(runs.person), { action: 'output', output: {} });
   for (const id of Object.values(runs))
     expect(await client.ended(id, 60_000)).toMatchObject({ state: 'succeeded' });
-  // The call that was under way, as it was said, and the one that followed it after the backup.
+  // The call that was running, as the report named it, and the one that followed it after the backup.
   expect(Object.values(callsByKey()).filter((count) => count !== 1)).toEqual([2, 2]);
   expect(instances[1]?.execs).toHaveLength(2);
   const shown = await client.request<Schedule>('GET', `/v1/schedules/${schedule.schedule_id}`);

@@ -1,4 +1,4 @@
-/** A fleet that is replaced process by process while runs are under way: nothing fails, nothing is done twice. */
+/** A fleet that is replaced process by process while runs are open: nothing fails, nothing is done twice. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';

@@ -1,4 +1,4 @@
-/** Which search attributes a namespace has, as an operator of Temporal is told and as everybody else finds out. */
+/** The search attributes of a namespace, as an operator of Temporal sees them and as everybody else finds out. */
 import type { Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';

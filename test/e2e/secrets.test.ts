@@ -107,7 +107,7 @@ const steps = [
 
 type Decode = (payload: Payload) => Promise<readonly unknown[]>;
 
-/** Bytes and texts, so that what stands in payloads is found, and in what they are decoded to. */
+/** Bytes and texts, so that the content of payloads is found, and in what they are decoded to. */
 async function readAll(found: unknown, decode: Decode): Promise<string> {
   if (found instanceof Uint8Array) return `${Buffer.from(found).toString('utf8')}\n`;
   if (typeof found === 'string') return `${found}\n`;

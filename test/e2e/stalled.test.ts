@@ -1,4 +1,4 @@
-/** A run whose payloads no key opens: it says so, and can be cancelled. */
+/** A run whose payloads no key opens: it reports that, and can be cancelled. */
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectionOf } from '../../src/clients/temporal/connection.ts';

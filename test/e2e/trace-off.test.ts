@@ -1,4 +1,4 @@
-/** Without a collector a trace goes through as it came, and nobody begins one. */
+/** Without a collector a trace goes through as it came, and none is begun. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Run } from '../../src/contracts/run.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';

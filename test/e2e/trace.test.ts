@@ -82,7 +82,7 @@ async function spanOf(traceId: string, name: string): Promise<CollectedSpan> {
   );
 }
 
-/** Names from a span up to where its trace began, as far as it was told. */
+/** Names from a span up to where its trace began, as far as it was exported. */
 function lineOf(span: CollectedSpan): string[] {
   const parent = collector.spans.find(
     ({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentId,

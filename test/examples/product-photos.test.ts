@@ -48,7 +48,7 @@ test('a photo is cut out, enlarged and shown in three variants, and the run publ
   const question = { path: `/reviews/${review.review_id}`, name: 'example-product-photos-choice' };
   await keepExamplePicture(capstan, { ...question, height: 760, prepare: showVariants });
 
-  // The page has claimed it if a picture was taken.
+  // The page has claimed it if a picture was made.
   await decide(capstan, await choiceOf(started), { action: 'output', output: { variant: 'sand' } });
   const run = await capstan.ended(started.run_id);
   expect(run).toMatchObject({

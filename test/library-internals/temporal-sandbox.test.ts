@@ -1,4 +1,4 @@
-/** What we rely upon in the sandbox of the SDK's workflows, beyond its documentation. */
+/** Behaviour of the sandbox of the SDK's workflows that we rely on, beyond its documentation. */
 import { readFileSync } from 'node:fs';
 import { type Context, Script } from 'node:vm';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';

@@ -22,7 +22,7 @@ export interface RandomStep {
   readonly tolerate: number;
   readonly max_parallel: number | undefined;
   readonly dispatch: 'queued' | 'inline' | 'auto';
-  /** Its first call is in vain, and the next one does as told: of calls without items. */
+  /** Its first call fails, and the next one does as scripted: of calls without items. */
   readonly stumbles: boolean;
 }
 
@@ -59,7 +59,7 @@ function anyRow(failuresPerMille: number, fatal: boolean) {
   });
 }
 
-/** Acyclic; steps may stand in the file before those they need. */
+/** Acyclic; steps may be in the file before those they need. */
 export function anySteps(
   maxSteps: number,
   { fatal }: { readonly fatal: boolean },
@@ -118,7 +118,7 @@ export const shortRoutes: readonly DecidedRoute[] = [{ capability: 'x', how: 'in
 
 export const job = { flag: true };
 
-/** Each call does what its input says. */
+/** Each call follows its input. */
 export const mocks: Mocks = {
   capabilities: {
     x: {
@@ -135,12 +135,12 @@ export const mocks: Mocks = {
   },
 };
 
-/** Whether its first call is in vain. */
+/** Whether its first call fails. */
 export function stumblesAtFirst({ does, stumbles }: RandomStep): boolean {
   return stumbles && does !== 'pause' && 'takes' in does;
 }
 
-/** The same, and the first calls of those that stumble are in vain. */
+/** The same, and the first calls of those that stumble fail. */
 export function mocksOf(steps: readonly RandomStep[]): Mocks {
   const error = { status: 500, message: 'stumbled' };
   const first = steps.filter(stumblesAtFirst).map(({ id }) => ({ step: id, times: 1, error }));

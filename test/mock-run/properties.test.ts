@@ -43,7 +43,7 @@ function spansOf(events: readonly LocalEvent[]) {
   return { began, ended };
 }
 
-/** The most items of the step that were under way at one time. */
+/** The most items of the step that were running at one time. */
 function mostAtOnce(events: readonly LocalEvent[], id: string): number {
   let [now, most] = [0, 0];
   for (const { type, step_id, item } of events) {

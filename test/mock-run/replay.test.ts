@@ -1,6 +1,6 @@
 /**
- * A run is its log: whatever happened to it, the same events in the same order make the same run, from any point on, and
- * when nothing is under way its carried state is as good as all of its past.
+ * A run is its log: whatever happened to it, the same events in the same order make the same run, from any point on,
+ * and when nothing is running its carried state is as good as all of its past.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -40,11 +40,11 @@ function keyOf({ step, item }: Unit): string {
   return `${step}/${item}`;
 }
 
-/** What is under way outside of the machine. */
+/** Work in flight outside of the machine. */
 class Outside {
   readonly running = new Map<string, Unit & { readonly mayEscalate: boolean }>();
   readonly waiting = new Map<string, Unit>();
-  /** Those of them that were told that their wait is over, which is told once. */
+  /** The units that have received the end of their wait, which is sent once. */
   readonly woken = new Set<string>();
   readonly deciding: (readonly number[])[] = [];
   readonly begun: string[] = [];

@@ -1,4 +1,7 @@
-/** Every router has 64 callers at once, of three projects, for free and paid instances: all are served, none waits for a lock in vain. */
+/**
+ * Every router has 64 callers at once, of three projects, for free and paid instances: all are served, none waits for a
+ * lock without need.
+ */
 import { mostAtOnce } from '../support/journal-fleet.ts';
 import { readAccount } from './account.ts';
 import { countEnds, manyOrders } from './orders.ts';

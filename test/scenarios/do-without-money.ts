@@ -1,4 +1,4 @@
-/** The project's day has no money left and a free instance works: nobody is told to pay. */
+/** The project's day has no money left and a free instance works: no caller has to pay. */
 import { mostAtOnce } from '../support/journal-fleet.ts';
 import { readAccount } from './account.ts';
 import { countEnds, manyOrders } from './orders.ts';

@@ -1,6 +1,6 @@
 /**
- * Frequent free calls over four routers, which lease the slots of their instances: routers are killed and paused, and an
- * instance lowers its concurrency, while the calls go on.
+ * Frequent free calls over four routers, which lease the slots of their instances: routers are killed and paused, and
+ * an instance lowers its concurrency, while the calls continue.
  */
 import type { JournalEntry } from '../support/instance-messages.ts';
 import { type JournalFleet, mostAtOnce } from '../support/journal-fleet.ts';
@@ -41,7 +41,7 @@ async function countLeases({ db }: Stage, { fleet }: Cast): Promise<number> {
   return rows.length;
 }
 
-/** Calls that routers make while something happens: each keeps `callers` under way. */
+/** Calls that routers make while something happens: each keeps `callers` in flight. */
 function startCalls(stage: Stage, { capability, projectId }: Cast, callers: number) {
   return startLoad(stage, () => manyOrders(200, { projectId, capability, maxWaitMs: 20_000 }), callers);
 }
@@ -120,7 +120,7 @@ export async function killHolders(stage: Stage, { rounds }: { readonly rounds: n
   return { ends: countEnds(reports), kills: rounds, most: most(cast, await cast.fleet.journal()), leases };
 }
 
-/** @param rounds in each of which the next router is stopped for longer than its lease, then goes on */
+/** @param rounds in each of which the next router is stopped for longer than its lease, then continued */
 export async function pauseHolders(stage: Stage, { rounds }: { readonly rounds: number }): Promise<Leasing> {
   const cast = await startCast(stage, 'pause-holders', 16);
   const { projectId, capability } = cast;

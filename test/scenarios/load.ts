@@ -1,4 +1,4 @@
-/** Calls that go on, batch after batch on all routers, while something happens. */
+/** Calls that continue, batch after batch on all routers, while something happens. */
 import type { CallOrder, CallReport } from '../support/router-messages.ts';
 import type { Stage } from './stage.ts';
 
@@ -7,7 +7,7 @@ export interface Load {
   end(): Promise<readonly CallReport[]>;
 }
 
-/** @param batch the next calls @param concurrency calls under way in each router */
+/** @param batch the next calls @param concurrency calls in flight in each router */
 export function startLoad(stage: Stage, batch: () => readonly CallOrder[], concurrency: number): Load {
   const reports: CallReport[] = [];
   let isOver = false;

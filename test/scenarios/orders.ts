@@ -2,7 +2,7 @@
 import { newId } from '../../src/parts/ids.ts';
 import type { CallOrder, CallReport } from '../support/router-messages.ts';
 
-/** Its key is new; it waits for a slot for long, is tried once, and nobody cancels it. */
+/** Its key is new; it waits for a slot for long, is tried once, and is not cancelled. */
 export function anOrder(order: Pick<CallOrder, 'projectId' | 'capability'> & Partial<CallOrder>): CallOrder {
   return {
     key: newId('call'),
@@ -20,7 +20,7 @@ export function anOrder(order: Pick<CallOrder, 'projectId' | 'capability'> & Par
   };
 }
 
-/** As steps are: tried again until it is done. */
+/** As steps are: retried until it is done. */
 export const patient = { maxWaitMs: 2_000, patienceMs: 45_000 } as const;
 
 export function manyOrders(

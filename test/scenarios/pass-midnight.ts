@@ -1,6 +1,6 @@
 /**
  * Projects in zones of which one skips midnight and one has it twice spend their day's limit; then the day ends, while
- * calls are under way, and all routers open the next one at once.
+ * calls are in flight, and all routers open the next one at once.
  */
 import { waitFor } from '../support/wait.ts';
 import { countEnds, manyOrders } from './orders.ts';
@@ -53,7 +53,7 @@ async function setMidnight({ db }: Stage, projects: readonly string[], dayStartS
   return endS * 1_000;
 }
 
-/** @param units each project's limit; a quarter of it is under way at midnight */
+/** @param units each project's limit; a quarter of it is in flight at midnight */
 export async function passMidnight(stage: Stage, { units }: { readonly units: number }): Promise<Night> {
   await startInstances(stage);
   const dayStartS = startOfToday();

@@ -76,7 +76,7 @@ async function countAttempts(stage: Stage, project_id: string): Promise<number> 
     .reduce((sum, count) => sum + count, 0);
 }
 
-/** Kills one router after the other as the work goes on. @returns how many, once it is told to stop */
+/** Kills one router after the other as the work continues. @returns how many, once it is stopped */
 async function killInTurn(
   stage: Stage,
   projectId: string,

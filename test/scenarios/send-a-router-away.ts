@@ -1,6 +1,6 @@
 /**
- * A router is stopped with keyed, paid calls under way, and goes on when others have taken them over: every key has one
- * answer, and each call that was sent is paid once.
+ * A router is stopped with keyed, paid calls in flight, and continues when others have taken them over: every key has
+ * one answer, and each call that was sent is paid once.
  */
 import type { JournalFleet } from '../support/journal-fleet.ts';
 import type { CallReport } from '../support/router-messages.ts';
@@ -23,7 +23,7 @@ export interface Away extends Omit<Outcome, 'kills' | 'most'> {
 
 const capability = 'send-a-router-away';
 
-/** Calls of others go on; the leases of the one that is away end; its keys grow old. */
+/** Calls of others continue; the leases of the one that is away end; its keys grow old. */
 async function letLeasesEnd({ db }: Stage, projectId: string): Promise<void> {
   const held = () =>
     db('attempt')
@@ -70,7 +70,7 @@ async function play(stage: Stage, { projectId, fleet }: Cast, calls: number): Pr
   }
 }
 
-/** @param calls under way in it, and made by each other router meanwhile */
+/** @param calls in flight in it, and made by each other router meanwhile */
 export async function sendRouterAway(stage: Stage, { calls }: { readonly calls: number }): Promise<Away> {
   const projectId = await stage.aProject(0);
   const cost_model = { type: 'per_call', rate_usd: 0.01 } as const;

@@ -44,11 +44,11 @@ export interface Stage {
   routers(): Promise<readonly RouterProcess[]>;
   /** Kills it with SIGKILL. */
   killRouter(place: number): Promise<void>;
-  /** Calls spread evenly over the routers. @param concurrency calls under way in each of them */
+  /** Calls spread evenly over the routers. @param concurrency calls in flight in each of them */
   runEverywhere(orders: readonly CallOrder[], concurrency: number): Promise<readonly CallReport[]>;
   /** Resolves when no attempt is open and no slot is leased. @throws Error when one stays open for longer than its lease allows */
   settled(): Promise<unknown>;
-  /** Says what is not as it must be, when nothing is open any more. */
+  /** Lists violations, when nothing is open any more. */
   findViolations(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

@@ -11,7 +11,7 @@ function offset(eastS: number): string {
   return `${eastS > 0 ? '-' : ''}${hours}:${minutes}:${seconds}`;
 }
 
-/** The first second of the day, in UTC, that it is there now. */
+/** The first second of the present day there, in UTC. */
 export function startOfToday(): number {
   return Math.floor(Date.now() / 1_000 / dayS) * dayS;
 }

@@ -25,7 +25,7 @@ function write(files: Record<string, string>): void {
   for (const [file, text] of Object.entries(files)) writeFileSync(join(root, file), text);
 }
 
-/** @returns what the compiler says of the files; '' = nothing */
+/** @returns the findings of the compiler about the files; '' = nothing */
 function check(): string {
   const { status, stdout } = spawnSync('node', [script, 'sources'], { cwd: root, encoding: 'utf8' });
   return status === 0 ? '' : stdout;

@@ -1,4 +1,4 @@
-/** The checker of `npm run faults -- cluster` finds what it is there to find. */
+/** The checker of `npm run faults -- cluster` finds each kind of breach. */
 import { expect, test } from 'vitest';
 import { type Dag, modelOf } from '../../scripts/faults/dag.ts';
 import type { Line } from '../../scripts/faults/fleet.ts';

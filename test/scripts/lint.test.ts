@@ -12,7 +12,7 @@ afterEach(async () => {
   await Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true })));
 });
 
-/** @returns what the linter says of these files under the project's own configuration; '' = nothing */
+/** @returns the findings of the linter about these files under the project's own configuration; '' = nothing */
 async function lint(files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'capstan-lint-'));
   folders.push(folder);

@@ -226,7 +226,7 @@ describe('packages that the owner named', () => {
   });
 });
 
-/** What the compiler says of a text alone, without its imports. */
+/** The findings of the compiler about a text alone, without its imports. */
 function codesOf(text: string): number[] {
   const file = parseSource('src/table.ts', text).tree;
   const options = { noResolve: true, noLib: true, target: ts.ScriptTarget.ESNext };

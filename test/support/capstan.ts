@@ -78,7 +78,7 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 
 /** A second worker. */
 export interface AddedWorker {
-  /** Ends it, and resolves when it has exited. */
+  /** Stops it, and resolves when it has exited. */
   kill(signal: NodeJS.Signals): Promise<void>;
   /** Suspends or resumes it. */
   send(signal: 'SIGSTOP' | 'SIGCONT'): void;

@@ -1,4 +1,4 @@
-/** The context of deliveries, with a Temporal stub that knows nothing unless a test says so. */
+/** The context of deliveries, with a Temporal stub that knows nothing by default. */
 import { pino } from 'pino';
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';

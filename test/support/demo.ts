@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { choosePort } from '../../src/dev/ports.ts';
 
-/** A stack that starts at the same time would choose the same default ports. */
+/** A stack that starts in parallel would choose the same default ports. */
 async function rememberFreePorts(dataDir: string): Promise<void> {
   const ports: Record<string, number> = {};
   for (const name of ['api', 'postgres', 'temporal', 'temporal_ui']) {
@@ -50,7 +50,7 @@ export async function runDemo(options: DemoOptions): Promise<string> {
 export interface OpenDemo {
   /** Resolves when it waits for Ctrl-C. */
   readonly printed: string;
-  /** Ends it by Ctrl-C. @returns its exit code */
+  /** Stops it by Ctrl-C. @returns its exit code */
   readonly end: () => Promise<number | null>;
 }
 
@@ -66,7 +66,7 @@ async function readUntilOpen(stdout: Readable): Promise<string> {
   throw new Error(`the demo ended: ${printed}`);
 }
 
-/** The running demo, with all of its processes, until the test ends it. */
+/** The running demo, with all of its processes, until the test stops it. */
 export async function openDemo(options: DemoOptions): Promise<OpenDemo> {
   await rememberFreePorts(options.dataDir);
   const child = spawn(process.execPath, wordsOf(options), {

@@ -68,11 +68,11 @@ export function pythonEnvironment(others: NodeJS.ProcessEnv = {}): NodeJS.Proces
 /** A capability as a process that is registered. */
 export interface RegisteredProgram {
   readonly endpoint: string;
-  /** All that it has printed. */
+  /** Its whole output. */
   readonly lines: readonly string[];
   /** Resolves to the first line that begins with the text. */
   printed(text: string): Promise<string>;
-  /** Ends it. @returns its exit code, null when the signal killed it */
+  /** Stops it. @returns its exit code, null when the signal killed it */
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 

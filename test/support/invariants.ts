@@ -127,7 +127,7 @@ async function readClaims(db: Db, fleets: readonly Journaled[]): Promise<Readonl
   );
 }
 
-/** Calls on leased slots are recorded soon after their answers, so what is missing is looked for until it is there. */
+/** Calls on leased slots are recorded soon after their answers, so a missing one is looked for until it appears. */
 async function readAllClaims(db: Db, fleets: readonly Journaled[]): Promise<ReadonlyMap<string, boolean>> {
   const calls: string[] = [];
   for (const fleet of fleets) {

@@ -1,5 +1,6 @@
 /**
- * A call under an Idempotency-Key, as a client of the API makes it: it retries with the same key while it is told to.
+ * A call under an Idempotency-Key, as a client of the API makes it: it retries with the same key while the answer asks
+ * for it.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

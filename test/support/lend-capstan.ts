@@ -14,7 +14,7 @@ export interface Lender {
   close(): Promise<void>;
 }
 
-/** A cancel is noticed with the next heartbeat. Its maintenance goes on while others test. */
+/** A cancel is noticed with the next heartbeat. Its maintenance continues while others test. */
 const settings = { HEARTBEAT_INTERVAL_MS: '500', MAINTENANCE_MS: '2000' };
 
 /** @returns stops it */

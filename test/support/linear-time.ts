@@ -15,7 +15,8 @@ const partOf = 8;
 
 /**
  * Tests whether something takes more than linear time for a text, mostly by an eighth of it: at the length of the
- * limit, quadratic work takes 64 times as long. Only what takes a millisecond there is measured at the whole length.
+ * limit, quadratic work takes 64 times as long. Only a check that needs a millisecond there is measured at the whole
+ * length.
  * @returns milliseconds above the limit, else 0
  */
 export function measureExcessMs(

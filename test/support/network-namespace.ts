@@ -48,7 +48,7 @@ export function openNamespace(): NetworkNamespace {
     ip('link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'address', mac, 'netns', name);
     ip('addr', 'add', `${host}/30`, 'dev', outside);
     ip('link', 'set', outside, 'up');
-    // Nobody notices that a neighbour does not answer: as behind a router, and no "no route to host" after 3 s.
+    // A neighbour that does not answer goes unnoticed: as behind a router, and no "no route to host" after 3 s.
     ip('neigh', 'replace', `${address}`, 'lladdr', mac, 'nud', 'permanent', 'dev', outside);
     ip('-n', name, 'addr', 'add', `${address}/30`, 'dev', inside);
     ip('-n', name, 'link', 'set', inside, 'up');

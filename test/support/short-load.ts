@@ -107,7 +107,7 @@ export async function findRepeats(db: Db, { endpoint, execs }: Instance): Promis
   const { rows } = await db.raw<{ rows: Tally[] }>(
     `select key, count(*) filter (where state in ('settled', 'lost'))::int as made,
        count(*) filter (where state = 'lost')::int as lost
-     from attempt where endpoint = ? and key <> attempt_id group by key`, // such a key says that a claim was never made
+     from attempt where endpoint = ? and key <> attempt_id group by key`, // such a key means that a claim was never made
     [endpoint],
   );
   return rows.flatMap(({ key, made, lost }) => {

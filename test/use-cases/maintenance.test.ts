@@ -1,4 +1,4 @@
-/** Each part says here which of its functions were called; only the statements on the database are real. */
+/** Each part records here which of its functions were called; only the statements on the database are real. */
 import { expect, it } from 'vitest';
 import { createDuties, type DutyParts } from '../../src/use-cases/maintenance.ts';
 import { useDatabase } from '../support/database.ts';

@@ -39,7 +39,7 @@ const batch = 12;
 
 let remembering: ScriptedRuns;
 let forgetful: ScriptedRuns;
-/** Of the test under way. */
+/** Of the running test. */
 const toReplay: ScriptedRun[] = [];
 beforeAll(async () => {
   [remembering, forgetful] = await Promise.all([startScriptedRuns(), startScriptedRuns(0)]);
@@ -68,9 +68,9 @@ function nameOf({ step_id, item = 0 }: Call): string {
   return `${step_id}/${item}`;
 }
 
-/** So many units of a batch are begun before it is told. */
+/** So many units of a batch are begun before it reports. */
 const mostBegun = 5;
-/** A call that takes so long goes on when its batch is told. */
+/** A call that takes so long continues when its batch reports. */
 const longTakes = 3;
 
 /** The calls of a run, wherever they are made. */
@@ -99,7 +99,7 @@ class ScriptedCalls {
     return begun ?? this.#send(call);
   }
 
-  /** Begins it in a batch, which waits for it unless it takes long. What has begun is not begun again. */
+  /** Begins it in a batch, which waits for it unless it takes long. A begun unit is not begun again. */
   async begin(call: Call): Promise<InlineEnd> {
     const name = nameOf(call);
     if (this.sent.has(name)) return 'again';
@@ -125,7 +125,7 @@ class ScriptedCalls {
   }
 }
 
-/** Some of a batch succeed, some go on, and some are not begun. */
+/** Some of a batch succeed, some continue, and some are not begun. */
 async function executeBatch(
   calls: ScriptedCalls,
   units: readonly (Call & { readonly after?: readonly number[] })[],
@@ -179,7 +179,7 @@ async function onTemporal(
   const units: Units = new Map();
   const calls = new ScriptedCalls(steps, units);
   const plan = planRun(toPipeline(steps), { dispatch: shortRoutes });
-  // A worker that forgets its runs now and then loses what it has told: it is asked again soon.
+  // A worker that forgets its runs now and then loses its reports: it is asked again soon.
   const way = { workflowTaskTimeout: runs === forgetful ? '1 second' : '10 seconds' } as const;
   const run = await runs.start(plan, scriptOf(calls, units), { history_events }, way);
   const outcome = await run.ended();

@@ -169,7 +169,7 @@ describe('an activity that is completed by hand', () => {
         execute: async ({ step_id, again }) => {
           if (step_id === 'a' && again !== true) {
             called.open();
-            await heard.opened; // nobody hears this result
+            await heard.opened; // this result does not arrive
           }
           return succeeded;
         },

@@ -1,4 +1,4 @@
-/** What is said to a run between two of its histories: the next one hears it before it has begun. */
+/** Messages to a run between two of its histories: the next one receives them before it has begun. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { WorkflowSnapshot } from '../../src/core/workflow-payloads.ts';
 import { aPlan } from '../core/run/a-plan.ts';

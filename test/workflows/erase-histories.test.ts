@@ -14,7 +14,7 @@ afterAll(() => environment?.teardown());
 
 test('the histories of a run are deleted with its ladders, and those of no other run', async () => {
   const { client } = environment;
-  const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that nobody works on
+  const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that has no worker
   const workflows = createRunWorkflows(client, taskQueue);
   const run = { pipeline: 'erased', run_id: `run_${taskQueue}` };
   const other = { pipeline: 'erased', run_id: `${run.run_id}1` };
@@ -38,7 +38,7 @@ test('the histories of a run are deleted with its ladders, and those of no other
 
 test('the histories of a schedule are deleted with its starts, and those of no other schedule', async () => {
   const { client } = environment;
-  const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that nobody works on
+  const taskQueue = `erase-${randomBytes(4).toString('hex')}`; // that has no worker
   const workflows = createRunWorkflows(client, taskQueue);
   const schedules = createSchedules(client, taskQueue, createBoundedCalls(client));
   const [erased, other] = [`erased/sch_${taskQueue}`, `erased/sch_${taskQueue}1`];

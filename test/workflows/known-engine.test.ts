@@ -30,8 +30,9 @@ function nextBundle(): string {
 const plan = aPlan(['a', 'b a']);
 
 /**
- * Starts a run of the next version, and reads why its first task failed. A task that failed before ends by time-out, so
- * a short one saves time. Where a busy worker let the first attempt time out, no failure is recorded: another is started.
+ * Starts a run of the next version, and reads why its first task failed. A task that failed before ends by timeout, so
+ * a short one saves time. Where a busy worker let the first attempt time out, no failure is recorded: another is
+ * started.
  */
 async function startNewer(): Promise<{ newer: ScriptedRun; message: string | null | undefined }> {
   for (;;) {

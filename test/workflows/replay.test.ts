@@ -1,5 +1,5 @@
 /**
- * Replays committed histories against today's workflow code: a run that started before an update must go on after
+ * Replays committed histories against today's workflow code: a run that started before an update must continue after
  * it. `npm run histories` records new ones; recorded ones are never changed while their engine version lives.
  */
 import { readdirSync, readFileSync } from 'node:fs';

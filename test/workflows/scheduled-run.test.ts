@@ -1,4 +1,4 @@
-/** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test says so. */
+/** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test decides it. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';

@@ -1,6 +1,6 @@
 /**
- * What Temporal's Web UI shows of every recorded history, as a page that a person can read: test/histories/shown.txt,
- * written anew by `npx vitest run test/workflows/shown-histories.test.ts --update` when histories were recorded.
+ * The view of every recorded history in Temporal's Web UI, as a page that a person can read: test/histories/shown.txt,
+ * written again by `npx vitest run test/workflows/shown-histories.test.ts --update` when histories were recorded.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** Answers that nobody should trust: addresses of files, and answers without an end. */
+/** Answers that must not be trusted: addresses of files, and answers without an end. */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';

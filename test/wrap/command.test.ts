@@ -116,7 +116,7 @@ it('does not start without its program, and names it', async () => {
   await expect(startWrapped(text)).rejects.toThrow(/no-such-program-here.*installed by hand/);
 });
 
-/** Starts a child of its own, tells both process ids once both ignore SIGTERM. */
+/** Starts a child of its own, prints both process ids once both ignore SIGTERM. */
 const stubborn = `
 process.on('SIGTERM', () => require('node:fs').writeFileSync(process.argv[1] + '.term', ''));
 const child = require('node:child_process').spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log()']);

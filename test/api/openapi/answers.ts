@@ -1,4 +1,4 @@
-/** Holds an answer to what the document says of it. */
+/** Holds an answer to its description in the document. */
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Problem } from '../../../src/contracts/problem.ts';
 import type { JsonSchema, OpenApiDocument, Operation } from './document.ts';
@@ -9,7 +9,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** @returns what is not as the document says; null when all is */
+/** @returns deviations from the document; null when there is none */
 export type JudgeAnswer = (operation: Operation, answer: Answer) => string | null;
 
 type Validators = (schema: JsonSchema) => ValidateFunction;

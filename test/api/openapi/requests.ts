@@ -1,4 +1,4 @@
-/** Requests that the document allows for an operation, and requests that break one thing that it says. */
+/** Requests that the document allows for an operation, and requests that break one of its rules. */
 import fc from 'fast-check';
 import type { JsonSchema, Operation, Parameter } from './document.ts';
 
@@ -9,7 +9,7 @@ export interface GeneratedRequest {
   readonly body: unknown;
 }
 
-/** Of a parameter in the path: what is there under this operation's path. */
+/** Of a parameter in the path: an object below this operation's path. */
 export type KnownPaths = (path: string, parameter: string) => readonly string[];
 
 interface RequestOptions {
@@ -23,7 +23,7 @@ function placeOf(operation: Operation, place: Parameter['in']): readonly Paramet
 
 const absent = fc.constant({});
 
-/** How often it is given, of what is said twelve times: a cursor that nobody has answered is refused whatever else there is. */
+/** How often it is given, of twelve requests: an invented cursor is refused with any other parameter. */
 function shareOf(parameter: string): number {
   return parameter === 'cursor' ? 1 : 6;
 }

@@ -1,11 +1,11 @@
-/** Values that a JSON Schema of our own document allows. A keyword that is not known here is an error, not a guess. */
+/** Values that a JSON Schema of our own document allows. A keyword that is unknown here is an error, not a guess. */
 import fc from 'fast-check';
 import { createResolve, type JsonSchema, type OpenApiDocument } from './document.ts';
 import { mayHaveKeys } from './key-rules.ts';
 
 type Values = fc.Arbitrary<unknown>;
 
-/** What a field of this name is mostly given, since nobody would guess it. */
+/** The usual value of a field of this name, since random ones would not hit it. */
 export type KnownFields = Readonly<Record<string, readonly unknown[]>>;
 
 const understood = new Set([

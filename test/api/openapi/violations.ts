@@ -1,4 +1,4 @@
-/** Texts that a parameter may not be, one for each thing that its schema says. */
+/** Texts that a parameter may not be, one for each rule of its schema. */
 import type { JsonSchema } from './document.ts';
 
 export function listViolations(schema: JsonSchema): string[] {

@@ -14,7 +14,7 @@ import {
 
 const Text = z.object({ text: z.string() });
 
-/** Answers its input, unless `exec` says otherwise. */
+/** Answers its input, unless `exec` overrides that. */
 export function anEcho(
   exec: (input: { text: string }, context: ExecContext) => Promise<{ text: string }> = async (input) => input,
   more: Partial<CapabilityDefinition> = {},

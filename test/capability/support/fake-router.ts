@@ -1,4 +1,4 @@
-/** A real HTTP server that records what instances say to it and answers as told. */
+/** A real HTTP server that records the requests of instances and answers as scripted. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

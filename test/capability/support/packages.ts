@@ -1,4 +1,4 @@
-/** Packages with a capability in them, as somebody else would write one. */
+/** Packages with a capability in them, as a stranger would write one. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { aFolder } from './folders.ts';

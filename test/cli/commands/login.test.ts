@@ -5,7 +5,7 @@ import { aShell } from '../support/shell.ts';
 
 const link = { url: 'http://capstan.test/ui/login#code', expires_at: '2026-01-01T00:10:00.000Z' };
 
-/** Runs a command against an API that makes login links for whoever may have one. */
+/** Runs a command against an API that makes login links for keys that may have one. */
 async function capstan(words: readonly string[], mayLogIn = true) {
   const asked: string[] = [];
   const url = await serve((request, response) => {

@@ -11,7 +11,7 @@ function createOutput(onText: (text: string) => void, columns: number | undefine
   return columns === undefined ? stream : Object.assign(stream, { isTTY: true, columns, rows: 24 });
 }
 
-/** A shell that keeps what it is told. A terminal when `columns` is given. */
+/** A shell that keeps its output. A terminal when `columns` is given. */
 export function aShell({
   environment = {},
   stdin = '',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createUploadGate } from '../../../src/clients/media/s3-upload.ts';
 
-/** Uploads that end when the test says so, by their number. */
+/** Uploads that end at the command of the test, by their number. */
 function uploads(gate: ReturnType<typeof createUploadGate>) {
   const begun: number[] = [];
   const ends: ((isStored: boolean) => void)[] = [];

@@ -1,4 +1,4 @@
-/** What a refusal says of its cause, by the real library. */
+/** The cause that a refusal shows, by the real library. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
 import { type ScriptedProvider, startScriptedProvider } from '../../support/scripted-provider.ts';

@@ -1,4 +1,4 @@
-/** What somebody does who limits the calls of a team, and looks at what each team spends. */
+/** The work of an administrator who limits the calls of a team, and looks at what each team spends. */
 import { expect, test } from 'vitest';
 import { useSharedStudio } from '../support/studio.ts';
 

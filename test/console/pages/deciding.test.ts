@@ -1,4 +1,4 @@
-/** What people decide: a correction, an answer, who of two is taken. */
+/** Decisions of people: a correction, an answer, which of two is accepted. */
 import { expect, test } from 'vitest';
 import type { Review } from '../../../src/contracts/review.ts';
 import type { Run } from '../../../src/contracts/run.ts';
@@ -138,7 +138,7 @@ interface Team {
   readonly people: readonly [Person, Person];
 }
 
-/** A project of their own: who has decided goes on to what is asked next, and claims it. */
+/** A project of their own: a person who has decided continues with the next question, and claims it. */
 async function openTeam({ request }: SharedCapstan): Promise<Team> {
   const { body: project } = await request<{ project_id: string }>('POST', '/v1/projects', { name: 'team' });
   const invite = async (name: string): Promise<Person> => {

@@ -45,7 +45,7 @@ const cutTables = `[...document.querySelectorAll('table')].flatMap((table) => {
   return cut > 1 ? ['a table is cut by ' + cut + ' px: ' + names] : [];
 })`;
 
-/** What somebody would see amiss on a page: findings of axe, and what hangs over the edge of the screen. */
+/** The visible faults of a page: findings of axe, and parts that hang over the edge of the screen. */
 async function examine(
   { page, axe }: OpenPage,
   rules: Rules = 'all',
@@ -110,7 +110,7 @@ function rulesFor(width: Width, known: ReadonlySet<Width>): Rules {
   return known.size === 0 || isLong ? 'all' : 'sight';
 }
 
-/** Each page is drawn as the one before it was seen last. The long form loads each anew, as from a link. */
+/** Each page is drawn as the one before it was seen last. The long form loads each again, as from a link. */
 test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and can be used by everyone', {}, async () => {
   const opened = await visitors.visit();
   const findings: string[] = [];
@@ -123,7 +123,7 @@ test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and
       await opened.resizeTo(width);
       await opened.turnTo(theme);
       const picture = `${name}-${theme}${width === 390 ? '-phone' : ''}`;
-      // The frame stands around every page alike.
+      // The frame is around every page alike.
       const part = isLong || index === 0 ? 'whole' : 'inner';
       const found = await examine(opened, rulesFor(width, known), part);
       findings.push(...found.map((finding) => `${picture}: ${finding}`));

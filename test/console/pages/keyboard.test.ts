@@ -6,7 +6,7 @@ import { useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
 
-/** Escape, then Tab, as the editor says; it waits for the Tab for two seconds, which a busy machine may miss. */
+/** Escape, then Tab, as the editor explains; it waits for the Tab for two seconds, which a busy machine may miss. */
 async function leaveEditor(page: Page, editor: Locator): Promise<void> {
   const isInside = (): Promise<boolean> => editor.evaluate((element) => element.matches(':focus'));
   for (let attempt = 0; attempt < 5 && (await isInside()); attempt++) {

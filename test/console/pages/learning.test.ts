@@ -1,7 +1,7 @@
 /**
  * The learning demonstration in the browser, without a command line: a run fails on a mistake in its job, a person
- * corrects it and lets it be remembered, and the next run corrects itself for nothing. By mouse, by keys alone, and on a
- * phone; without PICTURES=1 only by keys, because whoever has a mouse can do all that keys can.
+ * corrects it and lets it be remembered, and the next run corrects itself at no cost. By mouse, by keys alone, and on a
+ * phone; without PICTURES=1 only by keys, because the mouse can do all that keys can.
  */
 import { expect, test } from 'vitest';
 import type { Look, OpenPage } from '../support/browser.ts';

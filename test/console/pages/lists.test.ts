@@ -164,7 +164,7 @@ test('Home shows failed runs and those that are open the longest, and its runs f
     await table.getByRole('columnheader', { name: 'Started' }).waitFor();
     expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0);
   }
-  // What fails while somebody looks comes by itself.
+  // New failures appear by themselves while a person looks.
   const later = (await capstan.submit(steps)).run_id;
   await lately.getByTitle(later).waitFor();
   opened.expectQuiet();

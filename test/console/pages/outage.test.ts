@@ -61,7 +61,7 @@ test('whose session has ended signs in again, and is back at the step and the ta
   await askToCancel();
   // As the browser does after 12 hours.
   await context.clearCookies();
-  // A page that nobody sees does not ask for its session once a minute: the refusal alone leads to the sign-in.
+  // A page out of sight does not ask for its session once a minute: the refusal alone leads to the sign-in.
   const setVisibility = (state: string) =>
     page.evaluate(
       `Object.defineProperty(document, 'visibilityState', { get: () => '${state}', configurable: true })`,

@@ -1,4 +1,4 @@
-/** How numbers and times read, and what an address says that leads nowhere. */
+/** How numbers and times read, and the text of an address that leads nowhere. */
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';
 import { useStudio } from '../support/studio.ts';

@@ -1,4 +1,4 @@
-/** That the page says what a run is, asks before it destroys, and outlives a file that is gone. */
+/** That the page shows what a run is, asks before it destroys, and outlives a file that is gone. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { Run } from '../../../src/contracts/run.ts';

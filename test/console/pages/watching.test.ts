@@ -1,4 +1,4 @@
-/** Who is let in, and what somebody sees of runs that go on. In a real browser, against the real server, worker and database. */
+/** Who is let in, and the view of open runs. In a real browser, against the real server, worker and database. */
 import { expect, test } from 'vitest';
 import { formatUsd } from '../../../console/src/shared/format.ts';
 import type { LoginLink } from '../../../src/contracts/sign-in.ts';

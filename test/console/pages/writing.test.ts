@@ -1,4 +1,4 @@
-/** What somebody does who writes a pipeline in the page, and runs it with a file. */
+/** The work of an author who writes a pipeline in the page, and runs it with a file. */
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';

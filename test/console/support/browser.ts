@@ -1,6 +1,6 @@
 /**
- * A real Chromium, out of its package, on the page that a server gives. What the page logs as an error, and what its
- * policy forbids, fails the test that opened it.
+ * A real Chromium, out of its package, on the page that a server gives. An error that the page logs, or a violation of
+ * its policy, fails the test that opened it.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -26,7 +26,7 @@ export interface OpenPage {
   readonly context: BrowserContext;
   /** Goes to an address below `/ui` and waits until it is drawn. */
   readonly go: (path: string) => Promise<void>;
-  /** Goes there as a link within the page does: nothing is loaded anew. */
+  /** Goes there as a link within the page does: nothing is loaded again. */
   readonly walk: (path: string) => Promise<void>;
   /** Fails when the page has logged an error since it was opened. */
   readonly expectQuiet: () => void;
@@ -34,7 +34,7 @@ export interface OpenPage {
   readonly arrive: (path: RegExp) => Promise<void>;
   /** The system's theme changes under the open page. */
   readonly turnTo: (theme: Theme) => Promise<void>;
-  /** The window is drawn to another size, and the page drawn anew. */
+  /** The window is drawn to another size, and the page drawn again. */
   readonly resizeTo: (width: Width) => Promise<void>;
   /** Serious findings of axe, as text. @param rules what a theme or a width may break: the rest was looked at before */
   readonly axe: (rules?: Rules, part?: Part) => Promise<string[]>;
@@ -63,7 +63,7 @@ const seriousRules = `axe._audit.rules
 const colourRules = ['color-contrast', 'link-in-text-block'];
 const sightRules = [...colourRules, 'scrollable-region-focusable'];
 
-/** What stands around every page. */
+/** The frame around every page. */
 const frameParts = ['aside:has(> nav)', 'header:has(~ #main)', 'nav[aria-label=Places]'];
 
 async function runAxe(page: Page, rules: Rules, part: Part): Promise<string[]> {

@@ -27,7 +27,7 @@ function unpackInto(folder: string): Promise<string> {
   }
 }
 
-/** @returns the path of the program. Others may ask at the same time: a folder is there with all that is in it. */
+/** @returns the path of the program. Others may ask in parallel: a folder appears with all of its files. */
 export async function provideChromium(): Promise<string> {
   const cacheDir = findCacheDir(process.env, homedir());
   const folder = join(cacheDir, `chromium-${readVersion()}`);

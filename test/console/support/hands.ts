@@ -1,9 +1,9 @@
-/** Whoever sits before the page: with a mouse, or with keys alone. */
+/** A user of the page: with a mouse, or with keys alone. */
 import type { Locator, Page } from 'playwright-core';
 
 export interface Hands {
   press(control: Locator): Promise<void>;
-  /** In place of what stands there. */
+  /** In place of the present text. */
   write(field: Locator, text: string): Promise<void>;
   /** A tab of a list of tabs. */
   turnTo(tab: Locator): Promise<void>;
@@ -26,14 +26,14 @@ export function withMouse(): Hands {
 const mostTabs = 150;
 
 function isFocused(control: Locator): Promise<boolean> {
-  // An editor stands in a shadow root, which has a focus of its own.
+  // An editor is in a shadow root, which has a focus of its own.
   return control.evaluate(
     (element) =>
       element === (element.getRootNode() as unknown as { readonly activeElement: unknown }).activeElement,
   );
 }
 
-/** Tab after Tab, as somebody does who sees no pointer. @throws Error when it cannot be reached so */
+/** Tab after Tab, as a user does who sees no pointer. @throws Error when it cannot be reached so */
 async function reach(page: Page, control: Locator): Promise<void> {
   await control.waitFor();
   for (let tab = 0; tab < mostTabs; tab++) {

@@ -1,6 +1,6 @@
 /**
- * Tabs that the tests of a worker use in turn: a new one compiles the page again, in processes that have to start. Who
- * gets a tab finds nothing of whoever had it before but the files of the page.
+ * Tabs that the tests of a worker use in turn: a new one compiles the page again, in processes that have to start. A
+ * visitor that gets a tab finds nothing of the visitor before but the files of the page.
  */
 import type { Browser } from 'playwright-core';
 import { type Look, lookThrough, type OpenPage, openTab, sizeOf, type Tab } from './browser.ts';
@@ -43,7 +43,7 @@ export async function borrowPage(
   return { ...lookThrough(tab, url, expected), close };
 }
 
-/** Those that a failed test has left: nobody knows in which state. */
+/** Those that a failed test has left: their state is unknown. */
 export async function closeLentTabs(): Promise<void> {
   await Promise.all([...lent].map(({ context }) => context.close()));
   lent.clear();

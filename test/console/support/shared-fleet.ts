@@ -1,6 +1,6 @@
 /**
- * The instances that projects of the console's tests call, started once for all of them: whoever lends the
- * Capstan owns them and shares them with every project.
+ * The instances that projects of the console's tests call, started once for all of them: the lender of the Capstan owns
+ * them and shares them with every project.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -80,7 +80,7 @@ async function startMember(capstan: Lender, index: number): Promise<Instance> {
 
 const heartbeatMs = 20_000;
 
-/** As instances do that live longer than a test. @returns ends it */
+/** As instances do that live longer than a test. @returns stops it */
 function keepAlive({ request }: CapstanClient, instances: readonly Instance[]): () => void {
   const beat = (): void => {
     for (const [index, { endpoint }] of instances.entries()) {
@@ -92,7 +92,7 @@ function keepAlive({ request }: CapstanClient, instances: readonly Instance[]): 
   return () => clearInterval(timer);
 }
 
-/** By whoever lends the Capstan of all tests, once. @returns stops it */
+/** By the lender of the Capstan of all tests, once. @returns stops it */
 export async function startFleet(capstan: Lender): Promise<() => Promise<void>> {
   const instances = await Promise.all(members.map((_, index) => startMember(capstan, index)));
   const rest = keepAlive(capstan, instances);

@@ -1,4 +1,4 @@
-/** Somebody who has seen nothing of it yet, and follows the link that a start has printed. No command line. */
+/** A person who has seen nothing of it yet, and follows the link that a start has printed. No command line. */
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import type { OpenPage } from './browser.ts';

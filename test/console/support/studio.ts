@@ -16,11 +16,11 @@ export interface Studio {
   readonly capstan: SharedCapstan;
   readonly done: string;
   readonly failed: string;
-  /** Waits for a person at `sound`. */
+  /** Waits for a review at `sound`. */
   readonly waiting: string;
   /** What it asks. */
   readonly correction: string;
-  /** Asked by a step; nobody answers it. */
+  /** Asked by a step; it stays open. */
   readonly question: string;
 }
 
@@ -61,7 +61,7 @@ interface Asked {
   readonly review: string;
 }
 
-/** A run that waits for a person at `sound`, whose input `resample` refuses. */
+/** A run that waits for a review at `sound`, whose input `resample` refuses. */
 async function askCorrection(capstan: SharedCapstan): Promise<Asked> {
   const run = await startRunOf(capstan, { clips: ['a', 'b'], title: 'Two', rate: '44.1k' });
   return { run, review: (await reviewOf(capstan, run, 'sound')).review_id };
@@ -115,9 +115,9 @@ async function openStudio(): Promise<Studio> {
 /** Whom a test sends to look at the studio. */
 export interface Visitors {
   readonly studio: Studio;
-  /** Somebody with the key of the studio. @param expected errors that the test provokes */
+  /** A person with the key of the studio. @param expected errors that the test provokes */
   readonly visit: (look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
-  /** @param key null: somebody who is not signed in */
+  /** @param key null: a person without a session */
   readonly visitAs: (key: string | null, look?: Look, expected?: RegExp | null) => Promise<OpenPage>;
 }
 
@@ -167,7 +167,7 @@ export function useStudio(): Visitors {
   return visitWhom(openStudio);
 }
 
-/** Of a file whose tests look at what they have made, or at what is there for all: its runs stay, its answers too. */
+/** Of a file whose tests look at what they have made, or at common objects: its runs stay, its answers too. */
 export function useSharedStudio(): Visitors {
   return visitWhom(shareStudio);
 }

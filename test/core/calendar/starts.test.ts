@@ -181,7 +181,7 @@ it('starts when a watcher of the clock would, in every zone and night of a chang
   );
 });
 
-/** All moments that Temporal is told. */
+/** All moments that Temporal receives. */
 function expand(plan: StartPlan): readonly number[] {
   if (!('calendars' in plan)) return [];
   const starts = plan.calendars.flatMap(({ year, month, days, hours, minutes }) =>

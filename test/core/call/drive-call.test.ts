@@ -38,7 +38,7 @@ interface Turn {
   readonly durationMs?: number;
   readonly rateUsd?: number;
   readonly isClosed?: boolean;
-  /** Costs what its output says. */
+  /** Costs the amount of its output. */
   readonly isReported?: boolean;
 }
 
@@ -57,7 +57,7 @@ interface Beyond {
   readonly after?: ClaimEnd<ClaimedCall>;
 }
 
-/** Ports that play the turns, then find nobody; everything that is asked of them is written down. */
+/** Ports that play the turns, then find no instance; everything that is asked of them is written down. */
 function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond = {}) {
   let now = 0;
   const asked: { ceilingUsd: number | null; timeoutMs: number; tried: string[] }[] = [];
@@ -158,7 +158,7 @@ it('C2: all attempts together stay within one ceiling and one deadline', async (
       const stage = aStage(turns);
       await driveCall(stage.ports, aCall({}, { ceilingUsd }));
       const spent = stage.settled.reduce((sum, { amount }) => sum + amount, 0n);
-      // An enforced time-out is a whole millisecond at least, so a ceiling of nothing buys one of each.
+      // An enforced timeout is a whole millisecond at least, so a ceiling of nothing buys one of each.
       const grain = BigInt(Math.ceil(0.37 * 1e6)) * BigInt(maxInstances);
       expect(spent <= BigInt(Math.round(ceilingUsd * 1e9)) + grain).toBe(true);
       expect(stage.nowMs()).toBeLessThanOrEqual(10_000);

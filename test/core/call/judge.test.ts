@@ -142,7 +142,10 @@ function verdict(shared: Shared, [next, code, message, status]: End) {
   };
 }
 
-/** What the end says about the instance: whether it failed, whether that opens a breaker, whether it says anything. */
+/**
+ * The evidence of the end about the instance: whether it failed, whether that opens a breaker, whether it is evidence
+ * at all.
+ */
 const evidence: Record<CallOutcome['kind'], [blames: boolean, trips: boolean, says: boolean]> = {
   answered: [false, false, true],
   rejected: [false, false, true],

@@ -58,7 +58,7 @@ const aShortage: Shortage = {
   reserved: 2n * usd,
 };
 
-/** The choice of a search that nobody is left for. */
+/** The choice of a search without a candidate left. */
 function aLastChoice(verdicts: readonly Verdict[], part: Partial<LastChoice> = {}): LastChoice {
   const choice: Choice = {
     ...choose([], aRequest(), 1),

@@ -58,7 +58,7 @@ function sentencesOf(start: string, dialect: keyof typeof dialects): fc.Arbitrar
   const { phrases, patterns } = grammarOf(dialect);
   const lexemes = lexemesOf(patterns);
   const lengthOf = createRuler(phrases);
-  // The first choice is the one that is taken when a sentence gets deep.
+  // The first choice is the default when a sentence gets deep.
   const shortestFirst = (parts: readonly Part[]) => [...parts].sort((a, b) => lengthOf(a) - lengthOf(b));
   return fc.letrec<Record<string, string[]>>((tie) => {
     const write = (part: Part): fc.Arbitrary<string[]> => {

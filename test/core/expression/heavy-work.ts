@@ -138,7 +138,7 @@ export interface Work {
   readonly isRefused: boolean;
 }
 
-/** Evaluates it, whatever comes of it. */
+/** Evaluates it, with any result. */
 export function work(template: CompiledTemplate, job: JsonObject, meter: Meter): Work {
   try {
     evaluateTemplate(template, { job, steps: {}, run, item: null }, meter);

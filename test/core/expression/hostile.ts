@@ -12,7 +12,7 @@ const readNames = ['a', 'b', 'then', 'toJSON', 'secret', 'output', '__hit', 'cal
 /** Not watched: lists, strings and functions own them, and the language itself sets the indexes of lists. */
 const ownNames = ['length', 'name', '0', '1'];
 
-/** Becomes MARKER for whoever reads it as a template. */
+/** Becomes MARKER for a reader that evaluates it as a template. */
 export const unread = "{{ 'MAR' }}KER";
 
 const code = [

@@ -47,7 +47,7 @@ function valueNamed(name: string, size: number): Json {
   return heavyValues(size)[name] ?? null;
 }
 
-/** What stands in it, and is read or moved at least. */
+/** Its content, which is read or moved at least. */
 function sizeOf(of: Json): number {
   if (typeof of === 'string') return of.length;
   return typeof of === 'object' && of !== null ? Object.keys(of).length : 0;

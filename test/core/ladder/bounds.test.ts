@@ -99,7 +99,7 @@ function countStep(from: LadderState, to: LadderState, answer: string): Count {
   };
 }
 
-/** The most that this adversary gets from each start; a ladder that could go on for ever fails the test. */
+/** The most that this adversary gets from each start; a ladder that could continue for ever fails the test. */
 function worstOf(starts: readonly LadderState[], adversary: Adversary): Count[] {
   const known = new Map<string, Count | 'open'>();
   const visit = (state: LadderState): Count => {

@@ -1,4 +1,4 @@
-/** Ports of a ladder that answer as a script says, and remember what they were asked. */
+/** Ports of a ladder that answer by a script, and remember what they were asked. */
 import type { Json } from '../../../src/contracts/primitives.ts';
 import type { CorrectionTask } from '../../../src/core/ladder/correction.ts';
 import type { AdviceEnd, LadderPorts } from '../../../src/core/ladder/drive.ts';

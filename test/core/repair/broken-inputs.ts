@@ -1,6 +1,6 @@
 /**
  * Inputs as authors of pipelines get them wrong, each with what a person who knows the capability would say to it.
- * `answer` is the input they would send instead; null: they would ask the author. `outcome` is what a repair by the
+ * `answer` is the input they would send instead; null: they would ask the author. `outcome` is the most that a repair by the
  * schema may do about it: apply it, only show it, or leave it.
  */
 import { capability as audioMix } from '../../../capabilities/audio-mix/index.ts';

@@ -61,7 +61,7 @@ const anySpoilt: fc.Arbitrary<Spoilt> = fc
     input: places.reduce(spoilAt, isRight && answer !== null ? answer : input),
   }));
 
-/** Texts that hold a reference, however deep, and what stands at an output path; sorted. */
+/** Texts that hold a reference, however deep, and the value at an output path; sorted. */
 function protectedIn(value: Json, isPath = false): string[] {
   const own = isPath || (typeof value === 'string' && value.includes('://')) ? [canonicalJson(value)] : [];
   if (value === null || typeof value !== 'object') return own;

@@ -1,6 +1,6 @@
 /**
- * Inputs with one wrong place, made from right ones by every mistake at every place where it can be made, and kept where
- * the schema refuses them. What was right before is the one right answer; null: nobody but the author knows it.
+ * Inputs with one wrong place, made from right ones by every mistake at every place where it can be made, and kept
+ * where the schema refuses them. The former right value is the one right answer; null: only the author knows it.
  */
 import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 import { canonicalJson, extendPointer, isList, isPlainObject } from '../../../src/core/json/values.ts';

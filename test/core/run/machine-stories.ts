@@ -1,8 +1,8 @@
-/** What the run machine says to what happens: each line of a script is one event, each answer its commands. */
+/** The answers of the run machine to events: each line of a script is one event, each answer its commands. */
 import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
 import { aPlan } from './a-plan.ts';
 
-/** With rules for some of its steps, and every end told. */
+/** With rules for some of its steps, and every end reported. */
 function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan {
   return {
     ...plan,

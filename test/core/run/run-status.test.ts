@@ -1,4 +1,4 @@
-/** What a run is: the first that holds wins, whatever its state says. */
+/** The condition of a run: the first that holds wins, whatever its state is. */
 import { describe, expect, it, test } from 'vitest';
 import type { Run, RunState, RunSummary } from '../../../src/contracts/run.ts';
 import type { Awaiting, RunStep } from '../../../src/contracts/run-step.ts';

@@ -53,7 +53,7 @@ async function blockedQueries(): Promise<number> {
   return rows.length;
 }
 
-/** Holds a lock while others come for it, then lets them go on in the order in which they came. */
+/** Holds a lock while others come for it, then lets them continue in the order in which they came. */
 async function inOrder<Result>(
   lock: (trx: Knex.Transaction) => Promise<unknown>,
   others: readonly (() => Promise<Result>)[],

@@ -23,7 +23,7 @@ const { db } = useDatabase(8);
 const other = 'b'.repeat(64);
 let made = 0;
 
-/** Of a call that nobody has made. */
+/** Of a call that was never made. */
 async function aLookup(run?: StoredRun): Promise<CacheLookup & { readonly run: StoredRun }> {
   made += 1;
   const of = run ?? (await aRun(db));

@@ -131,7 +131,7 @@ describe('calls whose worst case is too low', () => {
   const claimAlone = (claims: readonly Claim[]) =>
     Promise.all(claims.map((claim) => claimAttempt(db, claim)));
 
-  /** Claims until none is admitted, and each costs all that it may. @returns the calls admitted by each wave */
+  /** Claims until none is admitted, and each costs its whole reservation. @returns the calls admitted by each wave */
   async function spendAll(run: StoredRun, claimAll: typeof claimInOne): Promise<number[]> {
     const admitted: number[] = [];
     for (let round = 0; admitted.at(-1) !== 0; round++) {

@@ -23,5 +23,5 @@ test("the rows of a small part are counted; those of a large one are the planner
   await db.raw('analyze ??', [part.name]);
   expect(await countPart(db, part)).toBe(12_000);
   await fill(12_001, 15_000);
-  expect(await countPart(db, part)).toBe(12_000); // nobody counts them
+  expect(await countPart(db, part)).toBe(12_000); // they are not counted
 });

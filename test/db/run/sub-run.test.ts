@@ -118,7 +118,7 @@ describe('money of a run that another run has started', () => {
       { reserved: '0' },
     ]);
     const marks = await db('event').where({ run_id: top.run_id, type: 'run.budget_reached' });
-    expect(marks).toEqual([]); // it would fit once the call under way has cost nothing
+    expect(marks).toEqual([]); // it would fit once the running call has cost nothing
     await db.transaction((trx) => setRunLimit(trx, top.run_id, 16n));
     expect((await claimAttempts(db, claims.slice(0, 1)))[0]?.outcome).toBe('claimed');
   });

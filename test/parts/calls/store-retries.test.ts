@@ -8,7 +8,7 @@ afterEach(() => void vi.useRealTimers());
 class Refused extends Error {}
 const hourMs = 3_600_000;
 
-/** A database that is away, or refuses, until it is told otherwise. */
+/** A database that is away, or refuses, until the test restores it. */
 function aWrite(fault: Error) {
   const { retryUntilStored, ...retries } = createStoreRetries({
     isItemsFault: (error) => error instanceof Refused,

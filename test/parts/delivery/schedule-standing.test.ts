@@ -7,7 +7,7 @@ function aRow(n: number, version = 1): ScheduleRow {
   return { schedule_id: `sched_${n}`, version } as ScheduleRow;
 }
 
-/** A Temporal that answers when the test says so. */
+/** A Temporal that answers at the command of the test. */
 function temporal() {
   const asked: string[] = [];
   const answers: ((standing: TemporalStanding | null) => void)[] = [];

@@ -38,7 +38,7 @@ async function look() {
     take: (round) => void rounds.push(round),
   };
   const start = await feed.add(watcher);
-  /** A round, from its begin until it has been told. */
+  /** A round, from its begin until its events are sent. */
   const goOn = async (): Promise<number> => {
     const before = rounds.length;
     const ms = await timing.goOn();

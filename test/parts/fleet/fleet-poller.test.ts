@@ -43,7 +43,7 @@ function insertAttempt(instance_id: string, lease: string): Promise<unknown> {
   );
 }
 
-/** Polls only when told to. */
+/** Polls only on command. */
 function aPoller(): FleetPoller {
   return createFleetPoller({ db, intervalMs: 3_600_000, logger: silentLogger });
 }

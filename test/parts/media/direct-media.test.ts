@@ -55,7 +55,7 @@ interface Given {
   readonly bytesPerProject?: number;
 }
 
-/** A folder, as a bucket that clients reach. What the bucket itself does is a test of the store. */
+/** A folder, as a bucket that clients reach. The behaviour of the bucket itself is a test of the store. */
 function media({ store: changed = {}, direct, bytesPerProject = 0 }: Given) {
   const files = createFileMediaStore(folder);
   const expires_at = new Date(Date.now() + 3_600_000);
@@ -89,7 +89,7 @@ function rows() {
   return db('media_object').where({ job_id }).select('file', 'size', 'state').orderBy(['file', 'state']);
 }
 
-/** All that was announced, as it stands after a day. */
+/** Every announcement, in its state after a day. */
 async function letAnnouncementsAge(): Promise<void> {
   await db('media_object')
     .where({ job_id, state: 'announced' })

@@ -31,7 +31,7 @@ async function aJob(projectId?: string): Promise<string> {
   return job_id;
 }
 
-/** As S3 is: it says no digest of its own, and `reads` counts how often its bytes are read. */
+/** As S3 is: it has no digest of its own, and `reads` counts how often its bytes are read. */
 function aStoreWithoutDigests(): MediaStore & { reads: () => number } {
   const files = createFileMediaStore(folder);
   let reads = 0;

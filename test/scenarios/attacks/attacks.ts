@@ -1,4 +1,4 @@
-/** What one key can send to exhaust a server: each attack ends, and says how it was answered. */
+/** Requests with which one key can exhaust a server: each attack ends, and reports how it was answered. */
 import { request as httpRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fullFormats } from 'ajv-formats/dist/formats.js';
@@ -202,7 +202,7 @@ const readers: Attack = {
 const streams: Attack = {
   name: '2,100 streams of one key',
   play: async ({ url, key }) => {
-    // Connections of its own: two thousand idle ones would be taken for descriptors that the server has lost.
+    // Connections of its own: two thousand idle ones would count as descriptors that the server has lost.
     const dispatcher = new Agent();
     const headers = { authorization: `Bearer ${key}` };
     const open = async (): Promise<string> => {
@@ -245,7 +245,7 @@ const progress: Attack = {
   },
 };
 
-/** Those whose bar is time or memory while they go on: `npm run bench -- attacks` plays them too. */
+/** Attacks with a bar for time or memory while they last: `npm run bench -- attacks` plays them too. */
 export const longAttacks: readonly Attack[] = [slowBodies, slowUploads, readers, streams, progress];
 
 export const attacks: readonly Attack[] = [emptyLists, fullBodies, longTexts, heads, stoppedPostgres, flood];

@@ -1,5 +1,5 @@
 /**
- * What one key can send so that a process works in one piece and answers nobody. `/livez` answers within 250 ms beside
+ * Requests of one key that make a process work in one piece without an answer. `/livez` answers within 250 ms during
  * each of them. Every place where the size of the work is the caller's has its kind here.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -65,7 +65,7 @@ const keys: Attack = {
   },
 };
 
-/** They cost little for usual inputs, so they are registered; nobody listens at their addresses. */
+/** They cost little for usual inputs, so they are registered; their addresses have no listener. */
 const prices: Attack = {
   name: '100 calls priced by 20 expressions',
   play: async (target) => {
@@ -93,7 +93,7 @@ const prices: Attack = {
   },
 };
 
-/** Each of a hundred skills matches the job, and none gives a result that is taken. */
+/** Each of a hundred skills matches the job, and none gives an accepted result. */
 const skills: Attack = {
   name: '20 jobs that try 100 templates',
   play: async (target) => {

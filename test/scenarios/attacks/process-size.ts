@@ -9,7 +9,7 @@ export interface ProcessSize {
 
 const pageBytes = 4_096;
 
-/** Environment of a process that is told to collect before it is measured. */
+/** Environment of a process that collects on a signal before it is measured. */
 export const collectorEnvironment = {
   NODE_OPTIONS: `--import=${new URL('collect-on-signal.mjs', import.meta.url)}`,
 };
@@ -44,7 +44,7 @@ export async function measureKept(
   return least;
 }
 
-/** Looks at a process ten times a second. @returns ends that, and says the most that it had */
+/** Looks at a process ten times a second. @returns ends that, and gives the most that it had */
 export function watchPeak(pid: number): () => number {
   let peakMib = measureProcess(pid).residentMib;
   const look = setInterval(() => {

@@ -360,7 +360,7 @@ test('a caller that submits an equal definition during the deletion receives una
   const { job_id } = await aRun(db, { project_id: other.project_id });
   await beginErasure({ db }, operator([kept.project_id]), going.project_id);
   const trx = await db.transaction();
-  await insertDefinition(trx, { digest, body: definition as never }); // it is there
+  await insertDefinition(trx, { digest, body: definition as never }); // it exists
   await eraseWholly(going.project_id);
   const row = {
     run_id: newId('run'),

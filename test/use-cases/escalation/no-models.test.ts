@@ -1,4 +1,4 @@
-/** The ladder of a step where no model is there: rules, and people. */
+/** The ladder of a step without a model: rules, and people. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { ReviewDecision } from '../../../src/contracts/review.ts';
 import type { Advanced } from '../../../src/core/workflow-payloads.ts';
@@ -131,7 +131,7 @@ test('a step that is delivered at most once asks a person before anything is run
   const { run_id, place } = await world.failStep({ project_id: project, input: { rate: 44_101 }, step });
   expect(place.command).toMatchObject({ type: 'end', outcome: 'review' });
   expect(world.capability.execs.length).toBe(runs + 1);
-  // Whoever asked was killed before it could tell: the question is the same one, and still open.
+  // The process that asked was killed before it could report: the question is the same one, and still open.
   expect(await world.repeatStep(run_id)).toEqual({ run_id, place });
   expect(world.capability.execs.length).toBe(runs + 1);
   expect(await stepOf(run_id)).toMatchObject({ state: 'in_review' });

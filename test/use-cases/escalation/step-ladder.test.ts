@@ -1,4 +1,4 @@
-/** The ladder of a step, by the real router, with models that answer as the test says. */
+/** The ladder of a step, by the real router, with models that answer as the test decides. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { SkillCreated } from '../../../src/contracts/skill.ts';
@@ -186,7 +186,7 @@ test('a repeated transition happens once: one skill, one charge, one line', asyn
   expect(await count('event', { type: 'step.escalated', run_id })).toBe(place.transition);
 });
 
-/** What a test lets go on. */
+/** A gate that a test opens. */
 function aGate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => {
@@ -195,7 +195,7 @@ function aGate(): { readonly opened: Promise<void>; readonly open: () => void } 
   return { opened, open };
 }
 
-/** Whether somebody has asked who holds a call. */
+/** Whether a process has asked who holds a call. */
 async function looksForHolder(): Promise<boolean> {
   const { rowCount } = await world.api.db.raw<{ rowCount: number }>(
     `select from pg_stat_activity where datname = current_database() and query like 'select from attempt where key = any%'`,
@@ -483,7 +483,7 @@ interface BudgetQuestion {
   readonly payload: { readonly details: JsonObject };
 }
 
-/** The question about money that the ladder stands at. */
+/** The question about money at which the ladder waits. */
 async function moneyQuestion(place: Advanced): Promise<BudgetQuestion> {
   expect(place.command).toMatchObject({ type: 'end', outcome: 'review' });
   const { review_id } = await world.escalation(project, place.escalation_id);

@@ -1,4 +1,4 @@
-/** Each way in which a definition is wrong has a code of its own, and says where. */
+/** Each way in which a definition is wrong has a code of its own, and names its place. */
 import { expect, it, test } from 'vitest';
 import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import type { JsonObject } from '../../../src/contracts/primitives.ts';

@@ -1,4 +1,4 @@
-/** A planner on a database of the test, whose instances are rows: nobody could be called. */
+/** A planner on a database of the test, whose instances are rows: they could not be called. */
 import { pino } from 'pino';
 import { beforeAll } from 'vitest';
 import { createFileMediaStore } from '../../../src/clients/media/file-store.ts';

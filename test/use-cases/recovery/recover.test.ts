@@ -26,7 +26,7 @@ async function anExpiredCall() {
   return run;
 }
 
-/** A recovery, the runs that it started, and what it told before. */
+/** A recovery, the runs that it started, and what it reported before. */
 function aRecovery(temporal: Partial<RunWorkflows> = {}, ports: Partial<RecoverCtx> = {}) {
   const started: string[] = [];
   const found: RecoveryFindings[] = [];

@@ -54,7 +54,7 @@ function toInstants(line: string): string {
   );
 }
 
-/** All rows, as an export tells them. */
+/** All rows, as an export writes them. */
 async function readLines(): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
     tables
@@ -73,7 +73,7 @@ function readExport(into: string): string[] {
 
 type Instance = Awaited<ReturnType<typeof anInstance>>;
 
-/** Calls by nobody's run: one of them direct, many like it, one of a ladder by itself. */
+/** Calls without an owner's run: one of them direct, many like it, one of a ladder of its own. */
 async function makeLooseCalls(project_id: string, instance: Instance): Promise<void> {
   const escalation_id = newId('escalation');
   await db('escalation').insert({

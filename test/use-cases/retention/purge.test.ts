@@ -152,7 +152,7 @@ test('open runs, and all that belongs to them, lose no row', async () => {
         if (mustStay) expect(isThere).toContain(run.run_id);
         if (isThere.has(run.run_id)) {
           expect(await rowsOf(run.run_id)).toBe(before.get(run.run_id));
-          // What it stands on is there as well.
+          // Its foundations exist as well.
           for (const needed of [run.parent, run.from])
             if (needed !== undefined) expect(isThere).toContain(needed);
         }

@@ -1,4 +1,4 @@
-/** Temporal is a port here that is away when a test says so; everything else is real. */
+/** Temporal is a port here that is away when a test decides it; everything else is real. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
 import { reviewDueMs } from '../../../src/core/ladder/levels.ts';

@@ -12,7 +12,7 @@ interface Called extends Partial<Pick<CallRequest, 'projectId' | 'input'>> {
   readonly run_id?: string | null;
 }
 
-/** What speed and breaker are told of a call with this time, to an instance with this average. */
+/** The evidence for speed and breaker from a call with this time, to an instance with this average. */
 function reportsOf(
   outcome: CallOutcome,
   timeoutMs: number,

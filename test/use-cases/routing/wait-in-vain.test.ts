@@ -1,4 +1,4 @@
-/** Who has waited in vain is told how it stands then, not how it stood before. */
+/** A caller whose wait had no result learns the present state, not the earlier one. */
 import { expect, test } from 'vitest';
 import type { StepEnd } from '../../../src/core/workflow-payloads.ts';
 import { aRun } from '../../support/factories.ts';

@@ -16,7 +16,7 @@ import { isWoken, waitForBudget, waitForCapability } from '../../support/waiting
 
 const { db } = useDatabase();
 
-/** Temporal as a test wants it, and what it was told. */
+/** Temporal as a test wants it, and the messages that it received. */
 function aServer(known: Partial<RunWorkflows> = {}) {
   const told: unknown[] = [];
   const workflows: Partial<RunWorkflows> = {
@@ -71,7 +71,7 @@ describe('the end of a wait', () => {
     await wakeScope(db, scope);
     const slow = aServer({
       signalWoken: async () => {
-        await wakeScope(db, scope); // while it is told
+        await wakeScope(db, scope); // while the message is sent
         return 'sent';
       },
     });

@@ -21,7 +21,7 @@ const short = { duration_ms: 10, success_count: 9, spec_digest: 'known' };
 const fleet = { instances: [anInstance('only', short)], priorMs: 1 };
 const intake = anIntakeCtx(db, { fleet: aFleet(fleet), mostOpen: 1_000 });
 
-/** With what would be told to Temporal; null: it waits its turn, or was taken before. */
+/** With the messages that would go to Temporal; null: it waits its turn, or was accepted before. */
 async function submit(projectId: string, request: RunRequest, idempotency: Idempotency | null) {
   return writeRun(intake, { projectId, request, idempotency });
 }
@@ -58,7 +58,7 @@ async function statementsOf<Value>(work: () => Promise<Value>): Promise<[string[
   }
 }
 
-/** Temporal as it was told, with what happens to a run while it is told. */
+/** Temporal with its messages, and with the events of a run while they are sent. */
 async function startIn(start: RunToStart, meanwhile: () => Promise<unknown> = async () => undefined) {
   const told: [string, unknown][] = [];
   const ctx = aDeliveryCtx(db, {

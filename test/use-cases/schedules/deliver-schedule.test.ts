@@ -1,4 +1,4 @@
-/** Temporal is a port here that is away, or slow, when a test says so; everything else is real. */
+/** Temporal is a port here that is away, or slow, when a test decides it; everything else is real. */
 import { expect, it } from 'vitest';
 import type { ScheduleOrder, TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
@@ -39,7 +39,7 @@ async function aSchedule(body: object = {}): Promise<ScheduleKey> {
   return key;
 }
 
-/** A server process, and what it told Temporal. */
+/** A server process, and its messages to Temporal. */
 function aDelivery(temporal: Partial<TemporalSchedules> = {}, payloadKey = '') {
   const told: (ScheduleOrder | string)[] = [];
   const ctx = aDeliveryCtx(db, {
@@ -132,7 +132,7 @@ it('does not make a caller wait for a Temporal that does not answer', async () =
   const { schedule_id } = await aSchedule();
   const gate = aGate();
   const { delivery } = aDelivery({ put: () => gate.opened });
-  await delivery.deliverSoon(schedule_id); // while Temporal still says nothing
+  await delivery.deliverSoon(schedule_id); // while Temporal is still silent
   gate.open();
   await delivery.settled();
 });
@@ -152,7 +152,7 @@ it('holds few connections to the database while Temporal is slow, however many w
   });
   const delivering = delivery.deliverOverdue();
   await waitFor('the first of them', () => begun > 0);
-  for (let n = 0; n < 20; n++) await db.raw('select 1'); // nobody waits for a connection
+  for (let n = 0; n < 20; n++) await db.raw('select 1'); // no statement waits for a connection
   open();
   await delivering;
   expect([begun >= 12, most <= 3]).toEqual([true, true]);

@@ -1,4 +1,4 @@
-/** Temporal is a port here, which says how schedules and their starts stand; everything else is real. */
+/** Temporal is a port here, which reports the state of schedules and their starts; everything else is real. */
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import type { TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import { ScheduleRequest } from '../../../src/contracts/schedule.ts';

@@ -1,4 +1,6 @@
-/** Progress that an instance tells while it works: in the log of the run, for whoever executes the step, and no more. */
+/**
+ * Progress that an instance reports while it works: in the log of the run, for any executor of the step, and no more.
+ */
 
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
@@ -14,7 +16,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const world = useSteps();
 
-/** Tells two steps of progress, and ends with this line. */
+/** Reports two steps of progress, and ends with this line. */
 function telling(last: object): Handler {
   return async (_, response) => {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });

@@ -30,7 +30,7 @@ interface OpenStep {
   readonly fail: () => Promise<void>;
 }
 
-/** Steps end when they are told to. */
+/** Steps end on command. */
 function aWorker() {
   const open = new Map<string, OpenStep>();
   const begun: string[] = [];

@@ -82,7 +82,7 @@ it.each([
   expect(instance.execs).toHaveLength(1);
 });
 
-/** Why it is asked for while its call is under way. */
+/** Why it is asked for while its call is running. */
 const ways: [string, { readonly again: true } | { readonly round: number }][] = [
   ['the queue', { again: true }],
   ['Temporal once more', { round: 2 }],

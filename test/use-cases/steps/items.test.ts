@@ -55,7 +55,7 @@ describe('a step with for_each', () => {
       ...['step.started fan[3]', 'step.routed fan[3]', 'step.succeeded fan[3]'],
       ...['step.started fan[1]', 'step.routed fan[1]', 'step.succeeded fan[1]'],
     ]);
-    // whatever transactions of other tests are under way
+    // with any open transactions of other tests
     const before = '9223372036854775807';
     const page = await listEvents(db, run.run_id, { before, after: 0, limit: 4 });
     expect(page.slice(2).map(toRunEvent)).toMatchObject([

@@ -1,4 +1,7 @@
-/** Who is told when much is due, and beside receivers that say nothing. Receivers are played: they answer when a test says so. */
+/**
+ * Who receives events when much is due, and next to silent receivers. Receivers are played: they answer when a test
+ * decides it.
+ */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { WebhookAnswer } from '../../../src/clients/webhook-sender.ts';
 import { finishRun } from '../../../src/db/run/run.ts';

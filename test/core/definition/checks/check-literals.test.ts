@@ -11,7 +11,7 @@ const capabilities: Record<string, Schemas> = {
   size: { input: object({ at: object({ w: count }) }) },
 };
 
-/** What `find`, whose clips may be missing, is told when a second step reads it. */
+/** The findings of `find`, whose clips may be missing, when a second step reads it. */
 function findingsOf(over: JsonObject) {
   const steps = [aStep({ id: 'a', capability: 'find' }), aStep({ id: 'b', ...over })];
   return checkDefinition(aDefinition({ steps }), someFacts(capabilities));

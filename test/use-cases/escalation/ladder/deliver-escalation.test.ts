@@ -1,4 +1,4 @@
-/** Temporal is a port here that is away when a test says so; everything else is real. */
+/** Temporal is a port here that is away when a test decides it; everything else is real. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunWorkflows } from '../../../../src/clients/temporal/run-workflows.ts';
@@ -96,7 +96,7 @@ it('starts again a ladder of its own that Temporal has forgotten; not one that r
     (await db('escalation').where({ escalation_id: id }).first('start_delivered_at')).start_delivered_at !==
     null;
   expect(await Promise.all(ids.map(isDelivered))).toEqual([false, true, true, true]);
-  // What the person decided is told to the new workflow.
+  // The decision of the person is sent to the new workflow.
   expect(await db('review').where({ review_id: review.review_id }).first('delivered_at')).toEqual({
     delivered_at: null,
   });
