@@ -60,7 +60,7 @@ const place = { escalation_id: 'esc_1', transition: 3, command: { kind: 'execute
 it.each<[string, object, object]>([
   ['fails for good', { kind: 'failed', error }, { nonRetryable: true, details: [{ n: 1 }] }],
   ['fails with an unknown end', { kind: 'unknown', error }, { nonRetryable: true }],
-  ['says where its escalation is', { kind: 'escalated', error, place }, { details: [{ n: 1 }, place] }],
+  ['names its escalation', { kind: 'escalated', error, place }, { details: [{ n: 1 }, place] }],
   ['asks to come again', { kind: 'retry', error, delayMs: 70 }, { nonRetryable: false, nextRetryDelay: 70 }],
 ])('a step that %s fails in Temporal with its code as type', async (_, end, failure) => {
   await expect(run(() => end as StepEnd)).rejects.toMatchObject({
@@ -135,8 +135,8 @@ it.each([
 });
 
 it.each([
-  ['was not heard of in time', 'TIMED_OUT', { timedOut: true }],
-  ['is with somebody else', 'NOT_FOUND', { notFound: true }],
+  ['sent no heartbeat in time', 'TIMED_OUT', { timedOut: true }],
+  ['is with another worker', 'NOT_FOUND', { notFound: true }],
 ] as const)('a step continues although, for Temporal, it %s', async (_, reason, details) => {
   const result = run(async (_asked, { signal }, cancel) => {
     cancel(reason, new ActivityCancellationDetails(details));

@@ -32,7 +32,7 @@ async function statusOf(path: string, headers: Record<string, string>): Promise<
   return (await api.call(path, { headers })).status;
 }
 
-describe('who may not', () => {
+describe('callers without the right', () => {
   test.each(['admin', 'run:read', 'capability:register'] as const)(
     'a key with the scope %s cannot discover whether a project exists',
     async (scope) => {
@@ -57,7 +57,7 @@ describe('who may not', () => {
     expect((await erase(projectId, `${api.apiKey}x`))[0]).toBe(401);
   });
 
-  test('an operator neither the default project nor the only one of the key', async () => {
+  test('an operator may erase neither the default project nor the only one of the key', async () => {
     const { projectId } = await api.createProject('alone');
     const alone = await api.createKey({ scopes: ['operator'], projects: [projectId] });
     const begun = await countBegun();

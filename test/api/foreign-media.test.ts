@@ -59,7 +59,7 @@ test.each([
     200,
   ],
   ['/v1/pipelines/reads/plan', (path: string) => ({ job: { path } }), '/job/path', 200],
-])('%s', async (path, bodyOf, pointer, taken) => {
+])('%s refuses a foreign file', async (path, bodyOf, pointer, taken) => {
   expect(await submit(path, bodyOf(foreign))).toEqual([422, 'media_unknown', pointer]);
   expect(await submit(path, bodyOf('media://job_none/a'))).toEqual([422, 'media_unknown', pointer]);
   expect((await submit(path, bodyOf(own)))[0]).toBe(taken);
@@ -68,7 +68,7 @@ test.each([
 test.each([
   ['a list in a text', (path: string) => ({ text: `a=${path}, b` }), '/job/text'],
   ['a key', (path: string) => ({ by: { [path]: 1 } }), null],
-])('%s', async (_, jobOf, pointer) => {
+])('a foreign file in %s is refused', async (_, jobOf, pointer) => {
   const body = (path: string) => ({ pipeline: 'reads', job: { path: own, ...jobOf(path) } });
   const [status, code, at] = await submit('/v1/runs', body(foreign));
   expect([status, code]).toEqual([422, 'media_unknown']);
@@ -77,7 +77,7 @@ test.each([
   expect((await submit('/v1/runs', body('media://job/a')))[0]).toBe(202);
 });
 
-test('one of many runs', async () => {
+test('a foreign file is refused in one of many runs', async () => {
   const runs = [own, foreign].map((path) => ({ pipeline: 'reads', job: { path } }));
   const [, { items }] = await readJson<{ items: { status: number }[] }>(
     api.call('/v1/runs/bulk', { body: { runs } }),
@@ -85,7 +85,7 @@ test('one of many runs', async () => {
   expect(items.map(({ status }) => status)).toEqual([202, 422]);
 });
 
-test('a schedule, whose job may name its own files', async () => {
+test('a foreign file is refused in a schedule, whose job may name its own', async () => {
   const schedule = (name: string, path: string) => ({
     name,
     pipeline: 'reads',
@@ -101,7 +101,7 @@ test('a schedule, whose job may name its own files', async () => {
   expect((await submit('/v1/schedules', schedule('two', 'media://job/a')))[0]).toBe(201);
 });
 
-test('a direct call, before it is sent', async () => {
+test('a foreign file is refused in a direct call before it is sent', async () => {
   const before = reader.execs.length;
   const { status, body } = await execOn(api, 'reader', { body: { input: { path: foreign } } });
   expect([status, body.code, body.errors?.[0]?.pointer]).toEqual([422, 'media_unknown', '/input/path']);
@@ -146,7 +146,7 @@ async function aLeavingJob() {
   return { path, job_id, naming: naming.job_id, end };
 }
 
-test("a file of a job that is being purged, which was the project's", async () => {
+test('a file of a job that is being purged is refused to its own project', async () => {
   const { path, job_id, naming, end } = await aLeavingJob();
   expect(await submit('/v1/runs', { pipeline: 'reads', job: { path } })).toEqual([
     422,
@@ -168,7 +168,7 @@ test("a file of a job that is being purged, which was the project's", async () =
   await end();
 });
 
-test('a run once more with another job', async () => {
+test('a foreign file is refused in a rerun with another job', async () => {
   const [, { run_id }] = await readJson<{ run_id: string }>(
     api.call('/v1/runs', { body: { pipeline: 'reads', job: { path: own } } }),
   );

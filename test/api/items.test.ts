@@ -113,7 +113,7 @@ test('the page of a step with items shows what they have yielded, in their order
   expect('output' in other || 'next_cursor' in other).toBe(false);
 });
 
-test('such a page ends with the item that brings it to 1 MiB, and leaves none out', async () => {
+test('a page of items ends with the item that brings it to 1 MiB, and leaves none out', async () => {
   const large = 'x'.repeat(700_000);
   const update = (item: number, output: Json) =>
     api

@@ -412,7 +412,7 @@ describe('a page', () => {
       }),
     ],
     [
-      'a page of this server, as its browser says',
+      'a page of this server, as its browser declares',
       (own) => ({ origin: `http://${own}`, 'sec-fetch-site': 'same-origin' }),
     ],
     [

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-test('as many streams as it may have: the next is refused, until one has ended', async () => {
+test('a key has as many streams as it may: the next is refused, until one has ended', async () => {
   const open = async (headers = {}): Promise<AbortController & { status: number }> => {
     const control = new AbortController();
     const { status } = await fetch(`${api.url}/v1/stream`, {
@@ -61,7 +61,7 @@ test('searches of the past run one at a time, and other requests are not delayed
   expect(new Set(statuses)).toEqual(new Set([200]));
 });
 
-test('more requests than it may have open are refused', async () => {
+test('a key with more open requests than it may have is refused', async () => {
   const held = await api.db.transaction();
   await held.raw('lock table audit in access exclusive mode');
   const reads = Array.from({ length: 31 }, () => api.call('/v1/audit'));

@@ -45,7 +45,7 @@ function end(run_id: string) {
   return finishRun(api.db, { run_id, state: 'failed', output: null, error: null, step_ids: [] });
 }
 
-test('its turn: the key, its place, and the runs that have it', async () => {
+test('a queued run shows its turn: the key, its place, and the runs that have it', async () => {
   const { submit, queueOf, listed, cancel, project_id } = await aCaller('turns', 1);
   await (await aCaller('other', 1)).submit('gpu'); // has no part in it
   const [holder, second, third] = [await submit('gpu'), await submit('gpu'), await submit('gpu')];
@@ -68,7 +68,7 @@ test('its turn: the key, its place, and the runs that have it', async () => {
   expect((await queueOf(third))?.reason).toMatch(/^(temporal|worker)$/);
 });
 
-test('its turn among many: three of the holders, the oldest first', async () => {
+test('a queued run shows its turn among many: three of the holders, the oldest first', async () => {
   const { submit, queueOf } = await aCaller('many', 4);
   const holders = [];
   for (let n = 0; n < 4; n++) holders.push(await submit(7));

@@ -117,7 +117,7 @@ describe('headers that can be read in two ways', () => {
   test.each([
     ['two hosts', ['Host', 'a', 'Host', 'b', 'Authorization', 'KEY'], 422],
     [
-      'two different Authorization headers',
+      'two headers `Authorization` that differ',
       ['Host', 'a', 'Authorization', 'KEY', 'Authorization', 'Bearer x'],
       401,
     ],

@@ -93,7 +93,7 @@ test.each([
   }
 });
 
-test('it is its owner or an operator who decides', async () => {
+test('only the owner of an instance, or an operator, decides about its sharing', async () => {
   const { endpoint } = await registerInstance(api, { name: 'kept', shared_with: [second.projectId] });
   const refused = await capstan(second, 'fleet', 'share', endpoint, '--with', 'all');
   expect([refused.stderr, refused.exitCode]).toEqual([expect.stringContaining('only its owner'), 1]);

@@ -110,7 +110,7 @@ describe('times', () => {
   });
 });
 
-describe('what happens', () => {
+describe('an event', () => {
   test('is sent once, signed, to the exact address', async () => {
     const { projectId, headers } = await aProject();
     const { secret } = await aWebhook({}, headers);

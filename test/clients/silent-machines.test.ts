@@ -91,7 +91,7 @@ describe('a connection with unacknowledged data', () => {
     ['after three connects that are not answered', ['silent', 'silent', 'silent'], 3],
     ['after three without a route', ['no route', 'no route', 'no route'], 3],
     ['after three in a row', ['silent', 'silent', 'accepted', 'silent', 'silent', 'silent'], 6],
-    ['also when its machine was there for long', [...Array(50).fill('accepted'), 'silent', 'silent'], 53],
+    ['also when its machine was up for long', [...Array(50).fill('accepted'), 'silent', 'silent'], 53],
     [
       'by those alone that were made',
       ['forbidden', 'silent', 'unresolved', 'silent', 'forbidden', 'silent'],

@@ -556,7 +556,7 @@ describe('the condition of a run leads to what a person can do', () => {
       [{ kind: 'run', runId: 'run_2' }],
     ],
     [
-      'a capability that nobody offers',
+      'a capability that is not offered',
       {
         state: 'running',
         awaiting: ['capability'],

@@ -46,6 +46,6 @@ test('a step that is retried because no instance accepts it asks too', () => {
 
 test.each([
   ['of a step that runs', { ...waiting, state: 'running' }],
-  ['of one that waits for a person', { id: 'ask', state: 'in_review' }],
-  ['of one that waits for a moment', { ...waiting, awaiting: 'time' }],
+  ['of one that waits for a review', { id: 'ask', state: 'in_review' }],
+  ['of one that sleeps for a moment', { ...waiting, awaiting: 'time' }],
 ] as const)('nothing is asked %s', (_, step) => expect(routeQuestionOf(run, definition, step)).toBeNull());

@@ -30,14 +30,14 @@ it('a connection serves many statements, also after an error of the database, an
   expect(rows).toEqual([{ pid }]);
 });
 
-it('one that does not answer in time is thrown away', async () => {
+it('a connection whose prepared statement gets no answer in time is thrown away', async () => {
   const pid = await readPid();
   const slow = { name: 'slow', text: 'select pg_sleep($1)', values: [8], timeoutMs: 50 };
   await expect(runPrepared(db, slow)).rejects.toThrow('timeout');
   expect(await readPid()).not.toBe(pid);
 });
 
-it('one that the database has ended is thrown away, and its statement fails', async () => {
+it('a connection that the database has ended is thrown away, and its statement fails', async () => {
   const pid = await readPid();
   const own = { name: 'own', text: 'select pg_terminate_backend(pg_backend_pid())', values: [] };
   await expect(runPrepared(db, { ...own, timeoutMs: 5_000 })).rejects.toThrow();

@@ -92,7 +92,7 @@ test('init writes a project, refuses to replace its files, and does with --force
   expect(await readFile(pipeline, 'utf8')).toBe(readDocument('templates/init/pipeline.yaml'));
 });
 
-test('its mocks are a test that passes without a server', async () => {
+test('the mocks of a new project are a test that passes without a server', async () => {
   const [command = ''] = commandsOf(readme, 'capstan run pipeline.yaml --mock');
   expect(await run(command)).toContain('✓ as expected');
 });

@@ -81,7 +81,7 @@ test('steps that follow one another are executed together, each once, with what 
   expect(currentDetails).toContain('- brief is inline: the definition says so');
 });
 
-test('one that is refused fails the run, and those after it are left out', async () => {
+test('a step that is refused fails the run, and those after it are left out', async () => {
   instance.handle = atC((_exec, response) => answer(response, 422, { ok: false, error: 'no such clip' }));
   const run = await ran();
   expect(run).toMatchObject({ state: 'failed', error: { code: 'step_failed' } });
@@ -104,7 +104,7 @@ test('a step that must be retried is retried from the queue, and those after it 
   expect((await countActivities(run)).queued).toBeGreaterThan(0);
 });
 
-test('one that takes its time is the last of those that are executed together, and is called once', async () => {
+test('a slow step is the last of those that are executed together, and is called once', async () => {
   const slow: Handler = (exec, response) => void setTimeout(() => echo(exec, response), 300);
   instance.handle = atC(slow);
   const run = await ran();

@@ -135,7 +135,7 @@ async function expectNothingLeft(project: ProjectInUse): Promise<void> {
   expect(existsSync(join(folder, job_id))).toBe(false);
 }
 
-test('all of it goes, over the death of the server, and nothing of the other one', {
+test('a whole project is erased, over the death of the server, and nothing of the other one', {
   timeout: 400_000,
 }, async () => {
   const { project_id } = gone;

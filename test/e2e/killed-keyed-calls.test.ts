@@ -97,7 +97,7 @@ test(
   60_000 + kills * 30_000,
 );
 
-test('the same key makes the call again after the server died at work, with the same key for the instance', async () => {
+test('a key makes the call again after the server died at work, with the same key for the instance', async () => {
   const instance = await startInstance(capstan, { name: 'render' });
   instance.handle = () => undefined;
   const ask = () =>

@@ -77,7 +77,7 @@ describe('worker killed -9 in the middle of a step', () => {
     expect(entries.map(({ certainty }) => certainty)).toEqual(['estimated', 'exact', 'exact']);
   });
 
-  it('one with retry.max 0 is not sent again and ends as unknown', async () => {
+  it('a call with retry.max 0 is not sent again and ends as unknown', async () => {
     expect(await capstan.ended(unrepeated.run_id, 60_000)).toMatchObject({
       state: 'failed',
       cost_usd: 0.5,

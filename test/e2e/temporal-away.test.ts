@@ -137,26 +137,29 @@ test.each(retries.slice(0, isLong ? 2 : 1))(
   },
 );
 
-test.runIf(isLong)('so does a model that a ladder has asked: it is asked once, and paid once', async () => {
-  const provider = await startModelServer();
-  const models = await startModelLevels(capstan, provider, { fast: 0.01 });
-  const answers: (() => void)[] = [];
-  provider.answer(({ body }) => {
-    const advice = { instructions: 'say 44100', reasoning: 'it is a word', suggested_executor_level: 1 };
-    const patch = [{ op: 'replace', path: '/rate', value: 44_100 }];
-    if (readShown(body).kind !== 'advise') return { text: JSON.stringify({ patch, used_skills: [] }) };
-    return new Promise((resolve) => void answers.push(() => resolve({ text: JSON.stringify(advice) })));
-  });
-  const direct = await connectTestEnvironment();
-  const run = await capstan.submit([{ id: 'a', capability: 'resample', input: { rate: 'forty-four' } }]);
-  await waitFor('the question', () => answers.length > 0);
-  await outlastHeartbeats(direct, ladderWorkflowId(run, { step_id: 'a', item: 0, round: 1 }));
-  for (const tell of answers) tell();
-  expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.02 });
-  expect(answers).toHaveLength(1);
-  expect(provider.requests.filter(({ isAborted }) => isAborted)).toEqual([]);
-  await Promise.all([models.stop(), provider.close(), direct.teardown()]);
-});
+test.runIf(isLong)(
+  'a model that a ladder has asked outlives the outage too: it is asked once, and paid once',
+  async () => {
+    const provider = await startModelServer();
+    const models = await startModelLevels(capstan, provider, { fast: 0.01 });
+    const answers: (() => void)[] = [];
+    provider.answer(({ body }) => {
+      const advice = { instructions: 'say 44100', reasoning: 'it is a word', suggested_executor_level: 1 };
+      const patch = [{ op: 'replace', path: '/rate', value: 44_100 }];
+      if (readShown(body).kind !== 'advise') return { text: JSON.stringify({ patch, used_skills: [] }) };
+      return new Promise((resolve) => void answers.push(() => resolve({ text: JSON.stringify(advice) })));
+    });
+    const direct = await connectTestEnvironment();
+    const run = await capstan.submit([{ id: 'a', capability: 'resample', input: { rate: 'forty-four' } }]);
+    await waitFor('the question', () => answers.length > 0);
+    await outlastHeartbeats(direct, ladderWorkflowId(run, { step_id: 'a', item: 0, round: 1 }));
+    for (const tell of answers) tell();
+    expect(await capstan.ended(run.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 0.02 });
+    expect(answers).toHaveLength(1);
+    expect(provider.requests.filter(({ isAborted }) => isAborted)).toEqual([]);
+    await Promise.all([models.stop(), provider.close(), direct.teardown()]);
+  },
+);
 
 test.runIf(isLong)('a schedule is accepted, and works when Temporal is back', async () => {
   await temporal.cut();

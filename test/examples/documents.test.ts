@@ -126,6 +126,6 @@ test('a ceiling of nothing leaves every document, and costs nothing', async () =
   expect([run.cost_usd, output.documents, output.left]).toEqual([0, [], job.documents.map(({ id }) => id)]);
 });
 
-test('its wrap file serves a step of the pipeline instead of a stand-in', async () => {
+test('the wrap file of an example serves a step of the pipeline instead of a stand-in', async () => {
   expect(await findingsOfSwap(example)).toEqual({ before: [], swapped: ['model.small'], errors: [] });
 });

@@ -74,7 +74,7 @@ test('an episode becomes a levelled file, a clip for each chapter, and show note
   await keepExamplePicture(example.capstan, { ...picture, prepare: async () => undefined });
 });
 
-test('its wrap files serve the steps of the pipeline instead of the stand-ins', async () => {
+test('the wrap files of an example serve the steps of the pipeline instead of the stand-ins', async () => {
   expect(await findingsOfSwap(example)).toEqual({
     before: [],
     swapped: ['audio-clip', 'loudness', 'model.editor', 'transcript'],

@@ -81,7 +81,7 @@ test.runIf(isLong)('the same photo under another name is neither cut out nor enl
   expect(await example.costs()).toEqual(spent);
 });
 
-test('its wrap files serve the steps of the pipeline instead of the stand-ins', async () => {
+test('the wrap files of an example serve the steps of the pipeline instead of the stand-ins', async () => {
   expect(await findingsOfSwap(example)).toEqual({
     before: [],
     swapped: ['backdrop', 'enlarge', 'remove-background'],

@@ -101,7 +101,7 @@ describe('waiting for a slot counts against no timeout of the step', () => {
     });
   });
 
-  test('nor does it with timeouts that one call hardly fits, or with fewer items at once', async () => {
+  test('renders with timeouts that one call hardly fits, or with fewer items at once, succeed too', async () => {
     for (const settings of [
       { timeout: '61s', total_timeout: '61s' },
       { for_each: { items: Array.from({ length: 60 }, (_, at) => at), max_parallel: 7 } },
@@ -157,7 +157,7 @@ describe('a call with a corrected input waits as any other', () => {
     expect({ outcome, calls }).toEqual({ outcome: 'succeeded', calls: { gpu: items } });
   });
 
-  test('it has its turn: two equal runs share a slot evenly, whichever of them is corrected', async () => {
+  test('a corrected call has its turn: two equal runs share a slot evenly, whichever of them is corrected', async () => {
     const [first, second] = await runTogether(strictGpu(1), [
       [0, corrections(20)],
       [5.5, renders(10)],

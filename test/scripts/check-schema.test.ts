@@ -58,7 +58,12 @@ it('lets a function change under a number that the release does not know', () =>
 
 test.each([
   ['a function that keeps its number', 'sql/claims.sql', '-- schema 1\ntwo', 'begin it with "-- schema 4"'],
-  ['one whose number the release knows', 'sql/claims.sql', '-- schema 3\ntwo', 'begin it with "-- schema 4"'],
+  [
+    'a function with a number that the release knows',
+    'sql/claims.sql',
+    '-- schema 3\ntwo',
+    'begin it with "-- schema 4"',
+  ],
   ['one of a trigger', 'sql/triggers/touch.sql', '-- schema 3\ntwo', 'begin it with "-- schema 4"'],
   ['a new one', 'sql/new.sql', '-- schema 2\none', 'begin it with "-- schema 4"'],
   ['a migration', 'migrations/0002-note.ts', 'two', 'is applied already'],

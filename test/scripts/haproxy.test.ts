@@ -89,7 +89,7 @@ describe.skipIf(program === null)('HAProxy before two servers', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('one that is not ready is left out, and taken back', async () => {
+  test('a server that is not ready is left out, and used again later', async () => {
     const [first] = backends as [Backend];
     first.isReady = false;
     await answersFrom([1]);

@@ -337,6 +337,7 @@ describe('titles of tests', () => {
     ['of a template', 'test.each`a\n${1}`(`it stands`, () => {});', ['term: stands']],
     ['in other quotes', 'it.concurrent("the caller\'s key says it", () => {});', ['term: says']],
     ['with a quote in them', "it('the key\\'s page says it', () => {});", ['term: says']],
+    ['of a row of cases', "it.each([\n  ['a call that is told', 1],\n])('%s', () => {});", ['term: told']],
     ['in British English', "it('has a behavior', () => {});", ['spelling: behavior']],
     ['that begin with what', "it('what is missing fails', () => {});", ['subject: What is missing fails']],
   ])('are linted: %s', (_, code, findings) => {
@@ -350,6 +351,7 @@ describe('titles of tests', () => {
     ['a value', 'it(`refuses ${nobody}`, () => {});'],
     ['a word of code', "it('reads `told` and $told', () => {});"],
     ['a regular expression that is tested', "expect(pattern.test('nobody')).toBe(true);"],
+    ['a row of data', "expect([['nobody', 1]]).toEqual(['nobody']);"],
     ['another call', "create('nobody', () => {});"],
   ])('lints no words in %s', (_, code) => {
     expect(findingsIn(listTitles, code)).toEqual([]);

@@ -45,7 +45,7 @@ describe('files', () => {
       { 'src/api/a.ts': "import '../db/small.ts';", 'src/db/small.ts': '' },
       [],
     ],
-    ['nothing of what nobody imports', { 'src/db/small.ts': '' }, []],
+    ['nothing of a module that is not imported', { 'src/db/small.ts': '' }, []],
   ])('refuses %s', (_, files, subjects) => {
     expect(subjectsOf(checkShards, files as Record<string, string>)).toEqual(subjects);
   });
@@ -180,7 +180,7 @@ describe('claims by the clock', () => {
     ['a turn of the loop', 'await new Promise((resolve) => setImmediate(resolve));'],
   ])('%s is not', (_, text) => expect(found(text)).toBe(0));
 
-  test('one is named by its test, or by the function that it is in', () => {
+  test('a function is named by its test, or by the function that it is in', () => {
     const text = "test('waits', async () => { await sleep(1); });\nfunction slow() { return sleep(2); }";
     expect(subjectsOf(checkClockClaims, { 'test/a.test.ts': text })).toEqual([
       'test/a.test.ts waits',

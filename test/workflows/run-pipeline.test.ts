@@ -440,7 +440,7 @@ describe('inline steps', () => {
     toReplay.push(run);
   });
 
-  test('one that follows and does not succeed at once is asked for in the queue, and those after it wait', async () => {
+  test('a follower that does not succeed at once is asked for in the queue, and those after it wait', async () => {
     const run = await runs.start(inline(aPlan(['a', 'b a', 'c b', 'd c'])), {
       execute: () => succeeded,
       executeInline: ({ units }) => ({

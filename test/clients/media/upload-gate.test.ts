@@ -38,7 +38,7 @@ test('uploads hold so many bytes at once, and the next one begins when one ends,
   expect([await all[3], begun, gate.heldBytes()]).toEqual([3, [0, 1, 2, 3], 0]);
 });
 
-test('they go in their order: a large one is not passed by small ones, and goes by itself', async () => {
+test('uploads go in their order: small ones do not pass a large one, which goes by itself', async () => {
   const { begun, begin, settle, end } = uploads(createUploadGate({ mostBytes: 25, waitMs: 60_000 }));
   const all = [begin(0), begin(1, 1_000), begin(2, 1)];
   await settle();

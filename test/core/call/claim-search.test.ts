@@ -83,7 +83,7 @@ describe('what was learnt of an instance', () => {
     expect(chooseFrom(search, one, other)).toMatchObject({ best: 'one', verdicts: {} });
   });
 
-  it('one that did not say who it is stays out', () => {
+  it('an instance without a known identity stays out', () => {
     const search = aSearch();
     search.noteDown('one');
     search.forgetMoment();
@@ -101,7 +101,7 @@ describe('what was learnt of an instance', () => {
     expect(search.refusals).toEqual([{ pointer: '/a', message: 'is missing' }]);
   });
 
-  it('one that is not idle after all comes behind one that is, for now', () => {
+  it('an instance that is busy after all comes behind an idle one, for now', () => {
     const idle = anInstance('zz');
     const search = aSearch();
     search.noteBusy('one');

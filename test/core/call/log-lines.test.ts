@@ -83,7 +83,7 @@ describe('a message', () => {
     ['has no space around it', '  a \n', 'a'],
     ['keeps line breaks and tabs', 'a\r\nb\rc\n\td', 'a\nb\nc\n\td'],
     ['has a space where a control stood', 'a\u0000b\u009fc\u007fd', 'a b c d'],
-    ['has no colors', '\u001b[31mred\u001b[0m \u001b[?25lb \u001b[1 qc', 'red b c'],
+    ['has no colours', '\u001b[31mred\u001b[0m \u001b[?25lb \u001b[1 qc', 'red b c'],
     ['has no title', '\u001b]0;title\u0007a\u001b]8;;x\u001b\\b\u001b]c', 'ab'],
     ['changes no direction', 'a\u202eb\u2066c\u2069d', 'abcd'],
     ['has no half of a character', '\ud83d\ude00 \ud800 \ude00', '\ud83d\ude00 \ufffd \ufffd'],

@@ -28,7 +28,7 @@ test('a dead instance whose spec was never read is no hope against a refusal by 
   expect(mayComeBack(choiceOf(refused, ['down', { ...dead, state: 'down' }]))).toBe(false);
 });
 
-test('one of another version, or with another spec, may still take what was refused', () => {
+test('an instance of another version, or with another spec, may still take a refused input', () => {
   const other = { name: 'echo', version: '2.0.0', spec_digest: null, rate_usd: 0 };
   expect(mayComeBack(choiceOf(refused, ['down', { ...other, state: 'down' }]))).toBe(true);
   expect(mayComeBack(choiceOf(refused, ['draining', { ...other, state: 'draining' }]))).toBe(true);
@@ -114,9 +114,9 @@ describe('a call that no instance took', () => {
   });
 
   it.each([
-    ['nobody said what is wrong with the input', aLastChoice(['input_invalid'])],
-    ['nobody refused the input', aLastChoice(['down'], { refusals: findings })],
-    ['the budget is not known', aLastChoice(['over_budget'])],
+    ['the fault of the input is unknown', aLastChoice(['input_invalid'])],
+    ['no instance refused the input', aLastChoice(['down'], { refusals: findings })],
+    ['the budget is unknown', aLastChoice(['over_budget'])],
     ['no price was over the budget', aLastChoice(['down'], { shortage: aShortage })],
   ])('waits for an instance where %s', (_, last) => {
     expect(inShort(explainNoClaim(last))).toBe(`no_instance later ${shortestWaitMs}`);
@@ -199,8 +199,8 @@ describe('whether to wait for a slot or an instance', () => {
 
   it.each([
     ['the best is full', choose([anInstance('full', { held: 1 })], aRequest(), 1), true],
-    ['somebody was faster', aLastChoice(['lost_claim', 'over_budget']).choice, true],
-    ['nobody is there', choose([], aRequest(), 1), true],
+    ['another call was faster', aLastChoice(['lost_claim', 'over_budget']).choice, true],
+    ['no instance exists', choose([], aRequest(), 1), true],
     ['the input is refused', aLastChoice(['input_invalid']).choice, false],
     ['the ceiling is too low', aLastChoice(['over_ceiling']).choice, false],
     ['the budget is used up', aLastChoice(['over_budget']).choice, false],

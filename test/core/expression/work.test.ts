@@ -153,7 +153,7 @@ it.each([
   ['texts that are read as JSON', `${'(job.json | parse_json | length) == 0 || '.repeat(50)}true`],
   ['objects that are searched', `${'{"at": 0} in job.objects || '.repeat(50)}true`],
   ['parts that are many', `${'job.objects[*].of[0] == 0 || '.repeat(50)}true`],
-  ['an error that tells of keys', `${'(job.none ?? (job.text | lower)) == 1 || '.repeat(50)}true`],
+  ['an error that names keys', `${'(job.none ?? (job.text | lower)) == 1 || '.repeat(50)}true`],
 ])('an expression with %s is stopped', (_, text) => {
   const { isRefused } = work(compileTemplate(`{{ (${text}) }}`), job, new Meter(workLimits.run));
   expect(isRefused).toBe(true);

@@ -50,8 +50,8 @@ it.each<[string, JsonObject]>([
   ['a union', { items: { anyOf: [{}] } }],
   ['another draft', { $schema: 'http://json-schema.org/draft-07/schema#' }],
   ['a type that is none', { type: 'objekt' }],
-  ['a keyword of nobody', { toString: {} }],
-])('one with %s is not simple', (_, schema) => {
+  ['a keyword of no draft', { toString: {} }],
+])('a schema with %s is not simple', (_, schema) => {
   expect(isSimpleSchema(schema)).toBe(false);
 });
 

@@ -30,9 +30,9 @@ describe('a ladder that stopped', () => {
   it.each([
     ['the same review again when its decision did not help', asked(), { kind: 'ask_again', round: 1 }],
     ['a third time', asked({ round: 2 }), { kind: 'ask_again', round: 2 }],
-    ['nobody a fourth time', asked({ round: 3 }), { kind: 'end', state: 'failed' }],
-    ['anew while nobody has decided', asked({ isResolved: false }), { kind: 'ask' }],
-    ['anew about another matter', asked({ kind: 'budget', round: 3 }), { kind: 'ask' }],
+    ['no person a fourth time', asked({ round: 3 }), { kind: 'end', state: 'failed' }],
+    ['again without a decision', asked({ isResolved: false }), { kind: 'ask' }],
+    ['again about another matter', asked({ kind: 'budget', round: 3 }), { kind: 'ask' }],
   ] as const)('asks %s', (_, last, consequence) => {
     expect(followStop(stopped, last)).toMatchObject(consequence);
   });

@@ -313,7 +313,7 @@ describe('other ladders with the same failure', () => {
   });
 });
 
-describe('what had no money', () => {
+describe('a transition without money', () => {
   const details = {
     scope: 'run',
     run_id: 'run_1',
@@ -446,7 +446,7 @@ it.each([
   expect(fresh.outcome).toEqual({ kind: 'stopped', reason, error: null });
 });
 
-it('only a command that failed for a reason of time is waited with', () => {
+it('a ladder waits only for a command that failed for a reason of time', () => {
   const ladder = aFailedStep();
   const again = applyLadder(ladder, {
     type: 'failed',

@@ -121,7 +121,7 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
     ],
   ],
   [
-    'one advice says that a model was there, whatever came of it',
+    'one piece of advice proves that a model was available, with any result',
     aStepLadder(),
     ['no_template', 'advised a', 'real f', 'unavailable', 'unavailable', 'unavailable', 'unavailable'],
     [
@@ -155,14 +155,14 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
   ],
   ['a wrong configuration is for operations', aLadder(), ['config'], ['execute 0', 'stop ops']],
   [
-    'no budget is for whoever can raise it',
+    'no budget is for a person who can raise it',
     aLadder(),
     ['real', 'budget'],
     ['execute 0', 'advise 1', 'stop budget'],
   ],
   ['time runs out', aLadder(), ['real', 'timed_out'], ['execute 0', 'advise 1', 'stop time']],
   [
-    'a cancel ends it, and nothing follows',
+    'a cancel stops it, and nothing follows',
     aLadder(),
     ['cancel_requested', 'succeeded'],
     ['execute 0', 'stop cancelled', 'stop cancelled'],

@@ -7,7 +7,7 @@ const call = { id: 'call_1', type: 'function' as const, function: { name: 'f', a
 
 const ends: [what: string, ModelResult, reason: string, sequence: string | null][] = [
   ['a normal end', { text: 'a', finish_reason: 'stop' }, 'end_turn', null],
-  ['a stop that nobody names', { text: 'a', finish_reason: 'stop', stop_sequence: null }, 'end_turn', null],
+  ['a stop without a name', { text: 'a', finish_reason: 'stop', stop_sequence: null }, 'end_turn', null],
   ['a named stop', { text: 'a', finish_reason: 'stop', stop_sequence: 'END' }, 'stop_sequence', 'END'],
   ['the limit', { text: 'a', finish_reason: 'length', stop_sequence: 'END' }, 'max_tokens', null],
   ['calls of tools', { tool_calls: [call], finish_reason: 'tool_calls' }, 'tool_use', null],

@@ -119,7 +119,7 @@ describe('a repair', () => {
     ['an error of rounding', closed({ a: { maximum: 0.3 } }), { a: 0.1 + 0.2 }, { a: 0.3 }],
     ['a text in an enum', closed({ a: { enum: ['720', '1080'] } }), { a: 720 }, { a: '720' }],
     ['an item of a list', { items: { type: 'integer' } }, [1, '2'], [1, 2]],
-    ['an unknown key that says something', closed({ a: {} }), { a: 1, more: 2 }, null],
+    ['an unknown key with a meaning', closed({ a: {} }), { a: 1, more: 2 }, null],
     ['an unknown key without a value', closed({ a: {} }), { a: 1, more: null }, { a: 1 }],
     ['an unknown key, where one is left', closed({ a: {}, b: { type: 'object' } }), { a: 1, more: 2 }, null],
     ['a misspelt key with a wrong value', closed({ width: { type: 'integer' } }), { widht: 'wide' }, null],

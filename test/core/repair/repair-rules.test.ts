@@ -120,7 +120,7 @@ describe('a repair that may be another one is only shown', () => {
       ],
     ],
     [
-      'a constant that stands in a map beside it',
+      'a constant that occurs in a map beside it',
       { properties: { v: { const: 1 }, map: { additionalProperties: integer } }, required: ['v'] },
       { map: { v: 1 } },
       [{ v: 1, map: { v: 1 } }],
@@ -138,7 +138,7 @@ describe('a repair that may be another one is only shown', () => {
       [{ map: { one: 'x' } }, { map: {} }],
     ],
     ['a number beyond a bound', closed({ a: { maximum: 10 } }), { a: 11 }, [{ a: 10 }]],
-    ['a key that says something', closed({ a: text }), { a: 'x', b: 7 }, [{ a: 'x' }]],
+    ['a key with a meaning', closed({ a: text }), { a: 'x', b: 7 }, [{ a: 'x' }]],
     [
       'a value with other letters',
       closed({ a: { enum: ['medium', 'slow'] } }),

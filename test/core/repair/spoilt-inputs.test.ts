@@ -10,7 +10,7 @@ function play(mistake: SpoiltInput['mistake']): Record<SpoiltOutcome, number> {
   return counts;
 }
 
-it('there are many of them, of each mistake', () => {
+it('the spoilt inputs are many, of each mistake', () => {
   expect(spoilt.length).toBeGreaterThan(500);
 });
 

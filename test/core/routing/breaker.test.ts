@@ -37,7 +37,7 @@ describe('recordOutcome', () => {
     ['all faults of 30 s count', early, 10, [10]],
     ['in whichever second they were seen', early, 2_900, [10]],
     ['older ones do not', early, 3_000, []],
-    ['after it tripped it begins anew', times(9, 'fault'), 10, [4]],
+    ['after it tripped it begins again', times(9, 'fault'), 10, [4]],
   ];
 
   it.each(stories)('%s', (_, outcomes, stepMs, trips) => {

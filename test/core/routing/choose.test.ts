@@ -68,7 +68,7 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'dear cheap',
   ],
   [
-    'nobody waits for an instance that is a little faster than an idle one',
+    'no call waits for an instance that is a little faster than an idle one',
     [remote('faster', { held: 1, duration_ms: 3_000 }), remote('idle', { duration_ms: 10_000 })],
     interactive,
     'idle faster',
@@ -117,7 +117,7 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'paid suspect',
   ],
   [
-    'one whose breaker is half-open even more so',
+    'an instance with a half-open breaker even more so',
     [anInstance('open', { breaker_until_ms: now }), anInstance('suspect', { state: 'suspect' })],
     batch,
     'suspect open',
@@ -153,7 +153,7 @@ const orders: [rule: string, InstanceSnapshot[], RouteRequest, order: string][] 
     'idle seems',
   ],
   [
-    'an instance that often fails counts as dearer',
+    'an instance that often fails counts as more expensive',
     [aPaid('flaky', 0.1, { success_count: 41, failure_count: 49 }), aPaid('sound', 0.15)],
     batch,
     'sound flaky',
@@ -225,7 +225,7 @@ const included: [rule: string, Partial<InstanceSnapshot>, Partial<RouteRequest>]
   ['that others have tried', {}, ruling('already_tried', 'b')],
   ['that is suspect', { state: 'suspect' }, {}],
   ['that is full', { held: 5 }, {}],
-  ['whose breaker is to be tried again', { breaker_until_ms: now }, {}],
+  ['whose breaker is due for a trial', { breaker_until_ms: now }, {}],
 ];
 
 const versions: [version: string, range: string | null, isWanted: boolean][] = [

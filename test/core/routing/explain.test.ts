@@ -41,13 +41,13 @@ const reasons: [rule: string, Story, reason: string][] = [
     `${at('a')} is the last resort (free, done in about 10 s): its heartbeat is late, and no other can take the call`,
   ],
   [
-    'one that is up, before one whose heartbeat is late',
+    'an instance that is up, before one with a late heartbeat',
     { fleet: [paid, anInstance('a', { state: 'suspect' })] },
     `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ` +
       `${at('a')} (free, done in about 10 s) has a late heartbeat`,
   ],
   [
-    'one that is up, before one whose breaker has just opened again',
+    'an instance that is up, before one with a breaker that has opened again',
     { fleet: [paid, anInstance('a', { breaker_until_ms: now })] },
     `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ` +
       `${at('a')} (free, done in about 10 s) failed too often a moment ago`,
@@ -94,7 +94,7 @@ const reasons: [rule: string, Story, reason: string][] = [
       `${at('paid')} (about 0.123 USD, done in about 1.0 s)`,
   ],
   [
-    'nobody has room',
+    'no instance has room',
     { fleet: [full, { ...paid, held: 1 }], chosen: false },
     `each of 2 possible instances of upscale is full; ${at('full')} is waited for (free, done in about 20 s)`,
   ],
@@ -117,7 +117,7 @@ const reasons: [rule: string, Story, reason: string][] = [
       '(free, done in about 20 s); 1 other call waits in line',
   ],
   [
-    'somebody was faster',
+    'another call was faster',
     { fleet: [anInstance('a'), paid], chosen: false },
     `${at('a')} was full: other calls took each slot that became free`,
   ],
@@ -136,8 +136,8 @@ const reasons: [rule: string, Story, reason: string][] = [
     { fleet: [paid, anInstance('a', { state: 'warming' })] },
     `${at('paid')} is the first choice (about 0.123 USD, done in about 1.0 s): ${at('a')} (free, done in about 10 s) is still warming up`,
   ],
-  ['nobody is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
-  ['nobody is known', { fleet: [] }, 'no instance of upscale is registered'],
+  ['no instance is possible', { fleet: [gone] }, 'no instance of upscale is possible: 1 down'],
+  ['no instance is known', { fleet: [] }, 'no instance of upscale is registered'],
   [
     'everybody is too dear',
     { fleet: [paid, aPaid('dear', 2)], request: aRequest({ ceilingUsd: 0.1 }) },
@@ -149,7 +149,7 @@ const reasons: [rule: string, Story, reason: string][] = [
     'no instance of upscale is possible: 1 over the budget; the cheapest needs 0.123 USD, and 0 USD is allowed',
   ],
   [
-    'the day of all projects, whose figures nobody is shown, leaves too little',
+    'the day of all projects, whose figures are hidden, leaves too little',
     { fleet: [paid], request: aRequest({ headroomUsd: 0.05, hidesHeadroom: true, ceilingUsd: 1 }) },
     'no instance of upscale is possible: 1 over the budget; the cheapest needs 0.123 USD, and the day of all projects has less left',
   ],

@@ -46,14 +46,18 @@ describe('a run that has ended', () => {
       },
       'Failed: at mix: HTTP 500',
     ],
-    ['says why it failed where no step is known', { state: 'failed', error }, 'Failed: HTTP 500'],
     [
-      'says the reason of its cancel',
+      'gives the reason of its failure where no step is known',
+      { state: 'failed', error },
+      'Failed: HTTP 500',
+    ],
+    [
+      'gives the reason of its cancel',
       { state: 'cancelled', error: { code: 'cancelled', message: 'wrong clip' } },
       'Cancelled: wrong clip',
     ],
     [
-      'says who cancelled it, and why',
+      'names the person who cancelled it, and the reason',
       {
         state: 'cancelled',
         error: { code: 'run_cancelled', message: 'cancelled' },
@@ -68,7 +72,7 @@ describe('a run that has ended', () => {
     ],
     ['succeeded', { state: 'succeeded', steps: [done] }, 'Succeeded'],
     [
-      'tells of items that failed and were tolerated',
+      'counts items that failed and were tolerated',
       {
         state: 'succeeded',
         steps: [{ id: 'index', state: 'succeeded', items: { succeeded: 191, failed: 9 } }],
@@ -76,12 +80,12 @@ describe('a run that has ended', () => {
       'Succeeded with failures: 9 of 200 items failed in index',
     ],
     [
-      'tells of optional steps that failed',
+      'counts optional steps that failed',
       { state: 'succeeded', steps: [done, { id: 'cover', state: 'failed' }] },
       'Succeeded with failures: 1 optional step failed',
     ],
     [
-      'tells of failed items as the list of runs has them, without their steps',
+      'counts failed items as the list of runs has them, without their steps',
       { state: 'succeeded', step_counts: { succeeded: 2 }, item_counts: { succeeded: 191, failed: 9 } },
       'Succeeded with failures: 9 of 200 items failed',
     ],
@@ -99,10 +103,10 @@ describe('a run that has ended', () => {
       { state: 'failed', steps: ['a', 'b', 'c', 'd', 'e'].map((id) => ({ id, state: 'failed' })) },
       'Failed: at a, b, c and 2 more',
     ],
-    ['failed, and nobody knows why', { state: 'failed' }, 'Failed'],
-    ['was cancelled, and nobody said why', { state: 'cancelled' }, 'Cancelled'],
+    ['failed, without a known reason', { state: 'failed' }, 'Failed'],
+    ['was cancelled, without a given reason', { state: 'cancelled' }, 'Cancelled'],
     [
-      'counts optional steps that failed, and tells three findings at most',
+      'counts optional steps that failed, and lists three findings at most',
       {
         state: 'succeeded',
         steps: [
@@ -114,7 +118,7 @@ describe('a run that has ended', () => {
       'Succeeded with failures: 2 optional steps failed; 1 of 1 item failed in a; 1 of 1 item failed in b',
     ],
     [
-      'tells of a single failed item in the list of runs',
+      'counts a single failed item in the list of runs',
       { state: 'succeeded', item_counts: { failed: 1 } },
       'Succeeded with failures: 1 of 1 item failed',
     ],
@@ -129,7 +133,7 @@ describe('a run that has ended', () => {
 describe('a run that has not ended', () => {
   test.each<[string, Told, string]>([
     [
-      'waits for money when no item of its for_each makes progress',
+      'waits for budget when no item of its for_each makes progress',
       {
         awaiting: ['budget'],
         steps: [{ id: 'chapter', state: 'running', items: { succeeded: 2, waiting: 4 } }],
@@ -145,12 +149,12 @@ describe('a run that has not ended', () => {
       'Waiting for budget: mix: key:k by day',
     ],
     [
-      'runs while one item makes progress and nobody is asked',
+      'runs while one item makes progress and no review is open',
       { steps: [{ id: 'chapter', state: 'running', items: { running: 1, pending: 5 } }] },
       'Running: chapter; 0 of 1 step done',
     ],
     [
-      'waits for a person whatever else it does',
+      'waits for a review whatever else it does',
       {
         awaiting: ['review', 'time'],
         steps: [
@@ -161,7 +165,7 @@ describe('a run that has not ended', () => {
       'Waiting for review: mix',
     ],
     [
-      'that waits for an instance says so although it is paused',
+      'that waits for an instance shows that although it is paused',
       {
         state: 'paused',
         awaiting: ['capability'],
@@ -185,17 +189,17 @@ describe('a run that has not ended', () => {
       'Retrying: mix',
     ],
     [
-      'says why it tries again',
+      'gives the reason of its next attempt',
       { steps: [{ id: 'mix', state: 'retrying', error }] },
       'Retrying: mix: HTTP 500',
     ],
     [
-      'says which question a person answers',
+      'names the question that a person answers',
       { awaiting: ['review'], steps: [{ id: 'mix', state: 'in_review', review: 'Is it loud?' }] },
       'Waiting for review: mix: Is it loud?',
     ],
     [
-      'names the child run whose step waits for a person',
+      'names the child run whose step waits for a review',
       { awaiting: ['review', 'run'], steps: [{ id: 'sub', state: 'waiting', awaiting: 'run' }] },
       'Waiting for review: in the child run of sub',
     ],
@@ -230,7 +234,7 @@ describe('a run that has not ended', () => {
       { state: 'cancelling', step_counts: { retrying: 2, waiting: 1 } },
       'Cancelling: waiting for 2 running steps',
     ],
-    ['stops, and waits for nothing', { state: 'cancelling', step_counts: { pending: 1 } }, 'Cancelling'],
+    ['stops, and has no wait', { state: 'cancelling', step_counts: { pending: 1 } }, 'Cancelling'],
     [
       'is paused, and a step that tries again does so after the resume',
       { state: 'paused', step_counts: { retrying: 1 } },
@@ -239,7 +243,7 @@ describe('a run that has not ended', () => {
     ['is paused, and nothing runs', { state: 'paused', steps: [done] }, 'Paused'],
     ['runs, and has no step yet', {}, 'Running'],
     [
-      'waits for a person though its cause is only known by the step',
+      'waits for a review though its cause is only known by the step',
       { steps: [{ id: 'mix', state: 'in_review' }] },
       'Waiting for review: mix',
     ],
@@ -273,7 +277,7 @@ describe('a run that has not ended', () => {
       'Waiting for budget: a, b',
     ],
     [
-      'waits for a person in a child run that nobody names',
+      'waits for a review in a child run without a name',
       { awaiting: ['review'], steps: [{ id: 'a', state: 'running' }] },
       'Waiting for review',
     ],

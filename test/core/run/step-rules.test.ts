@@ -16,8 +16,8 @@ import {
 it.each([
   ['what its caller allows', 2, 1, 1],
   ['what its definition allows', 2, undefined, 2],
-  ['no ceiling when its caller says so', 2, null, null],
-  ['no ceiling when nobody says one', undefined, undefined, null],
+  ['no ceiling when its caller sets none', 2, null, null],
+  ['no ceiling when there is no other', undefined, undefined, null],
 ])('a run may cost %s', (_, defined, asked, expected) => {
   const definition = defined === undefined ? {} : { budget_ceiling_usd: defined };
   expect(ceilingOfRun(definition, asked)).toBe(expected);

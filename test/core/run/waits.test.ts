@@ -33,7 +33,7 @@ function woken(item: number, step = 0): RunMachineEvent {
   return { type: 'step_woken', step, item };
 }
 
-describe('what waits', () => {
+describe('a waiting unit', () => {
   it('is counted when it waits for a review, until it continues', () => {
     const begun = startRun(aPlan(['a', 'b']));
     expect(play(begun, [waiting(0, review)]).reviews).toBe(1);

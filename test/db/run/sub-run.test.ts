@@ -172,7 +172,7 @@ describe('money of a run that another run has started', () => {
   });
 });
 
-describe('what has ended', () => {
+describe('a run or step that has ended', () => {
   const item = (run: StoredRun, n: number) => ({ run_id: run.run_id, step_id: 'a', item: n, revision: 0 });
   const claimItem = async (run: StoredRun, n: number) => {
     const claim = aClaim(run, await anInstance(db), { key: `${run.run_id}.a.${n}.0`, step: item(run, n) });

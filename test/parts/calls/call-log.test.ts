@@ -121,7 +121,7 @@ test('of a run that is gone are left out, and take no others with them', async (
   expect(rows).toEqual([{ is_old: true }]);
 });
 
-test('that cannot be stored are retried, and given up when the process ends', async () => {
+test('log lines that cannot be stored are retried, and given up when the process ends', async () => {
   const { run_id } = await aRun(world.db);
   let failures = 0;
   const warned: string[] = [];

@@ -73,7 +73,7 @@ test('the first event after a quiet comes with the next round, those after it 25
   await end();
 });
 
-test('one who follows a run that does nothing costs four small statements a second', async () => {
+test('a follower of a run that does nothing costs four small statements a second', async () => {
   const { timing, end } = await followed();
   while (timing.now() < 5_000) await timing.goOn();
   const statements: string[] = [];

@@ -92,7 +92,7 @@ test('without a follower there is no round, until one comes', async () => {
   expect(seen.rounds).toBe(2);
 });
 
-test('once stopped it does nothing more, also when a round is running', async () => {
+test('a stopped poll does nothing more, also when a round is running', async () => {
   const ends: ((isNews: boolean) => void)[] = [];
   const { poll, timing } = start({ poll: () => new Promise((resolve) => ends.push(resolve)) });
   poll.quicken();

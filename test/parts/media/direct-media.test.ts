@@ -188,7 +188,7 @@ describe('an upload whose file has come', () => {
   });
 });
 
-describe('what was announced counts', () => {
+describe('an announcement counts', () => {
   it('no more when its file came to a bucket and was deleted or replaced since', async () => {
     const { service, library, store } = media({ bytesPerProject: 20, direct: completesNothing });
     const sendPast = async (file: string, letter: string): Promise<void> => {
@@ -241,7 +241,7 @@ describe('what was announced counts', () => {
   });
 });
 
-describe('what never came', () => {
+describe('an announced file that never came', () => {
   it('is forgotten though the store refuses to sweep, and the store sweeps though a file cannot be looked at', async () => {
     let swept = 0;
     const refusing = media({ store: { sweep: () => Promise.reject(new Error('AccessDenied')) } });

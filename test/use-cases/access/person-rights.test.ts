@@ -93,7 +93,7 @@ describe('a person who was an admin until recently', () => {
   });
 });
 
-describe('who loses groups', () => {
+describe('a person who loses groups', () => {
   const ways = {
     'a sign-in': signIn,
     'a look': (now: Identity) => look(async () => ({ tokens: now, identify: async () => now })),

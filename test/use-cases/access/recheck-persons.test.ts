@@ -97,7 +97,7 @@ describe('a refusal', () => {
     ['a rule of the provider keeps the person out', '/token', refuse('access_denied', 403)],
     ['the person has to prove more', '/token', refuse('interaction_required')],
     ['the person has to sign in again', '/token', refuse('login_required')],
-    ['the new token counts for nothing', '/userinfo', challenge(401, 'invalid_token')],
+    ['the new token does not count', '/userinfo', challenge(401, 'invalid_token')],
     ['401 alone', '/userinfo', { status: 401 }],
     ['403 alone', '/userinfo', { status: 403 }],
   ])('ends the session: %s', async (_, place, answer) => {

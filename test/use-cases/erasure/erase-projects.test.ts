@@ -321,7 +321,7 @@ test('an instance in the middle of a call of another project is waited for', asy
   await eraseWholly(project_id);
 });
 
-test('one that does not get on holds up no other, and the runs of all are ended first', async () => {
+test('an erasure that does not get on delays no other, and the runs of all are ended first', async () => {
   const [stuck, next] = [await aProject(db), await aProject(db)];
   const runs: { run_id: string }[] = [];
   for (const { project_id } of [stuck, next]) runs.push(await aRun(db, { project_id }));

@@ -389,7 +389,7 @@ test('a ladder that finds no leader looks for the skill again: the leader may ha
 /** One that is asked about, and others that wait for it. */
 const alike = isLong ? 8 : 3;
 
-test('those that fail alike at once ask for one advice; all but one are repaired at level 0', async () => {
+test('ladders that fail alike at once ask for one advice; all but one are repaired at level 0', async () => {
   world.answer(({ kind }) => (kind === 'advise' ? advice('make it even') : halve));
   const from = world.provider.requests.length;
   const failures = await Promise.all(

@@ -374,7 +374,7 @@ describe('other steps', () => {
   });
 });
 
-describe('who is not there', () => {
+describe('a missing capability', () => {
   it('is listed once', async () => {
     const seen = await plan([
       call('a', 'nobody'),

@@ -156,7 +156,7 @@ test.each([
   expect(cancel_delivered_at).toEqual(expect.any(Date));
 });
 
-test('one that waits its turn is not started', async () => {
+test('a run that waits its turn is not started', async () => {
   const { start: first } = await submit(project, { pipeline: 'single', job: {} }, null);
   const { start: second } = await submit(project, { pipeline: 'single', job: {} }, null);
   expect([first?.pipeline, second]).toEqual(['single', null]);

@@ -191,7 +191,7 @@ const gaveAnother = (person: Person): Decide => person({ action: 'edit', input: 
 test.each<readonly [string, (person: Person) => Decide]>([
   ['rejected it', (person) => person({ action: 'reject' })],
   ...(isLong ? [['gave another input', gaveAnother] as const] : []),
-])('one person who %s is enough to be asked again', async (_, decide) => {
+])('one person who %s is enough for another review', async (_, decide) => {
   await haveApproved(ana, ben);
   await review('96k', decide(ben));
   await review('48k', ana(approve));

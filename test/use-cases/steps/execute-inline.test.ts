@@ -84,7 +84,7 @@ function told({ results }: InlineBatchResult): unknown[] {
 }
 const run_id = 'run_1';
 
-it('those that are ready begin at once; each that follows when all before it have succeeded', async () => {
+it('ready units begin at once; each follower when all before it have succeeded', async () => {
   const worker = aWorker();
   const results = worker.execute({ run_id, units: units('a', 'b', 'c a b') });
   expect(worker.begun).toEqual(['a', 'b']);
@@ -231,7 +231,7 @@ it('the run is closed with its last steps when all of them have succeeded', asyn
 it.each([
   ['when one has not', 'run_1', failed],
   ['when that does not work', 'run_away', done('B')],
-])('it is left to the run %s', async (_, id, end) => {
+])('closing is left to the run %s', async (_, id, end) => {
   const worker = aWorker();
   const request = { run_id: id, units: units('a', 'b'), closes: true as const };
   const ended = worker.execute(request);

@@ -102,7 +102,7 @@ test('no receiver waits for the events of others, however many they are and howe
   await waitFor('what comes later to be told too', () => openAt('live') === 2);
 });
 
-test('one that did not answer is asked one thing at a time until it does', async () => {
+test('a receiver that did not answer gets one event at a time until it does', async () => {
   const { endRuns } = await aTold(['dead']);
   await endRuns(9);
   await delivery.deliverDue();

@@ -336,7 +336,7 @@ describe('checkInPieces', () => {
     });
 
   it.each<[string, (index: number) => Record<string, Json>]>([
-    ['that stand alone', (index) => ({ a: index })],
+    ['that occur alone', (index) => ({ a: index })],
     ['in a chain', (index) => ({ a: index === 0 ? 1 : `{{ steps.s${index - 1}.output.a }}` })],
     ['that are wrong', (index) => ({ a: `{{ steps.t${index}.output }}` })],
   ])('takes a piece for each few hundred of steps %s, and finds the same', (_, input) => {

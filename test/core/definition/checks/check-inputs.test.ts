@@ -43,7 +43,7 @@ describe('inputs', () => {
       ['error', 'type_mismatch', /a string here; .* is a whole number/],
     ],
     ['no items', { clips: [] }, '/clips', ['error', 'type_mismatch', /1 or more items here, not 0/]],
-    ['words of which none is taken', { clips: ['x'], mode: '{{ steps.a.output.mode }}' }, '', null],
+    ['words of which none is accepted', { clips: ['x'], mode: '{{ steps.a.output.mode }}' }, '', null],
     ['a required key', { mode: 'off' }, '/clips', ['error', 'property_missing', /requires "clips"/]],
     [
       'an unknown key',

@@ -71,7 +71,7 @@ const cases: [
     [`${swapped} /defaults/escalate/start_level`],
   ],
   [
-    'a model that is told to escalate is pointed out',
+    'a model with an escalation is pointed out',
     { capability: 'model.top', escalate: { enabled: true } },
     undefined,
     ['warning escalation_unused /steps/0/escalate/enabled'],

@@ -83,7 +83,7 @@ describe('findProtectedChange', () => {
     ['output_path', { ...original, nested: { output_path: 'x' } }, '/nested/output_path'],
     ['a removed output_path', { ...original, nested: {} }, '/nested/output_path'],
     ['an output_path that comes', { ...original, output_path: 'x' }, '/output_path'],
-    ['what stands in an output_path', { ...original, output_path: { x: [1] } }, '/output_path/x/0'],
+    ['a path in an output_path', { ...original, output_path: { x: [1] } }, '/output_path/x/0'],
     ['a media reference', { ...original, clip: 'media://job_1/b.mp4' }, '/clip'],
     ['a text that becomes a URL', { ...original, rate: 'https://files.example:8080/b' }, '/rate'],
     ['a URL in a list', { ...original, more: ['HTTPS://files.example:8080/b'] }, '/more/0'],

@@ -70,7 +70,7 @@ async function aCorrectionWithoutSlot(capability: string, step: Partial<StepDefi
   };
 }
 
-test('it waits in line as a row, the ladder ends until it is called, and then the same input is sent', async () => {
+test('a corrected call waits in line as a row, the ladder ends until it is called, and then the same input is sent', async () => {
   const { cutter, run, place, release, row, called } = await aCorrectionWithoutSlot('cut-one');
   expect(place).toMatchObject({ command: { type: 'execute', level: 1 }, in_line: { until: null } });
   expect(await row()).toMatchObject({ state: 'waiting', awaiting: 'slot' });
