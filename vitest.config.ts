@@ -6,7 +6,7 @@ import { LongestFirst } from './test/support/longest-first.ts';
 
 /** Files of which `npm test` has nothing; the others mark their long tests with `isLong`. */
 const longFiles = [
-  'test/console/pages/{learning,outage,reading,states}.test.ts',
+  'packages/console/test/pages/{learning,outage,reading,states}.test.ts',
   'test/e2e/{demo-learning,inline-control,media-in-s3,metrics,paid-streams,payload-keys}.test.ts',
   'test/e2e/{restored,shipped,temporal-away,wrap}.test.ts',
   'test/e2e/killed-{capability,engine,erasure,escalation,in-line,inline,instances,keyed-calls,while-waiting}.test.ts',
@@ -21,7 +21,7 @@ const report = process.env.TEST_REPORT;
 export default defineConfig({
   plugins: [compiledSources(fileURLToPath(new URL('.', import.meta.url)))],
   test: {
-    include: ['{test,capabilities}/**/*.test.ts'],
+    include: ['{test,capabilities,packages/*/test}/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...(isLong ? [] : longFiles)],
     globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/watch-failures.ts'],

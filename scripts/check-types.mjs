@@ -43,7 +43,7 @@ function keepIn(name, digest) {
 const digest = digestDeclarations();
 for (const [name, project] of [
   ['sources', []],
-  ['console', ['-p', 'console']],
+  ['console', ['-p', 'packages/console']],
 ]) {
   if (process.argv.length > 2 && !process.argv.includes(name)) continue;
   const options = ['--noEmit', '--singleThreaded', ...keepIn(name, digest), ...project];

@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Decision } from '../src/contracts/decision.ts';
+import type { Decision } from '@capstan/core/contracts/decision';
 import { createTemporaryFolder } from '../src/dev/data-folder.ts';
 import { choosePort } from '../src/dev/ports.ts';
 import { createPrinter } from '../src/dev/progress.ts';

@@ -8,7 +8,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { judgeSurvivors } from './mutants/accepted.ts';
-import { coreFolders, type Trial, tryCoreMutants } from './mutants/core-mutants.ts';
+import { coreFolders, sourcesOf, type Trial, tryCoreMutants } from './mutants/core-mutants.ts';
 import { playFaults } from './mutants/play-faults.ts';
 import { compareTrials, describeJudged, describeScores, scoresOf } from './mutants/report.ts';
 
@@ -34,7 +34,7 @@ async function testCore(): Promise<boolean> {
   const trials = await tryCoreMutants({ folders, sample, seed: Number(values.seed) });
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(trials, null, 1)}\n`);
   const scores = scoresOf(trials);
-  const judged = judgeSurvivors(trials, sample === null ? folders : []);
+  const judged = judgeSurvivors(trials, sample === null ? folders.map(sourcesOf) : []);
   console.log(describeJudged(judged));
   console.log(describeScores(scores));
   const missed =

@@ -78,9 +78,9 @@ const { positionals: named, values: options } = parseArgs({
 });
 const totals: Totals = JSON.parse(readFileSync(totalsFile, 'utf8'));
 const exceptions: Exceptions = JSON.parse(readFileSync(exceptionsFile, 'utf8'));
-const folders = ['src', 'packages', 'capabilities', 'examples', 'scripts', 'bench', 'console', 'test'];
+const folders = ['src', 'packages', 'capabilities', 'examples', 'scripts', 'bench', 'test'];
 /** Commands, contracts and errors show their texts to people. */
-const shown = /^src\/(?:cli|contracts|core\/run|errors)\//;
+const shown = /^(?:src\/cli|packages\/core\/src\/(?:contracts|run|errors))\//;
 const linted = [
   ...(await lintAll(root)),
   ...readSources(folders).map((source) =>

@@ -4,9 +4,10 @@
  */
 import { parseArgs } from 'node:util';
 import { describeHouse, surveyHouse } from './structure/rooms.ts';
-import { listPackages, readSources, readSourcesAt, readSql } from './structure/source.ts';
+import { readSources, readSourcesAt, readSql } from './structure/source.ts';
 
 const folders = ['src', 'packages'];
 const { at } = parseArgs({ options: { at: { type: 'string' } } }).values;
 const sources = at === undefined ? [...readSources(folders), ...readSql()] : readSourcesAt(at, folders);
-console.log(describeHouse(surveyHouse(sources, listPackages(at))));
+const isTest = /^packages\/[^/]+\/test\//;
+console.log(describeHouse(surveyHouse(sources.filter(({ file }) => !isTest.test(file)))));

@@ -4,13 +4,13 @@
  * its last one is inline.
  */
 import { fileURLToPath } from 'node:url';
+import { Run } from '@capstan/core/contracts/run';
 import type { Frame, Page } from 'playwright-core';
+import { launchBrowser } from '../packages/console/test/support/browser.ts';
+import { takePicture } from '../packages/console/test/support/pictures.ts';
 import { type ApiClient, createApiClient, jsonBody } from '../src/cli/client/api-client.ts';
-import { Run } from '../src/contracts/run.ts';
 import { createPrinter } from '../src/dev/progress.ts';
 import { startStack } from '../src/dev/stack.ts';
-import { launchBrowser } from '../test/console/support/browser.ts';
-import { takePicture } from '../test/console/support/pictures.ts';
 import { waitFor } from '../test/support/wait.ts';
 
 const definition = {

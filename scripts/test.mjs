@@ -1,5 +1,5 @@
 // `npm test`: the checks and the tests side by side, because tests also wait; the checks' words come last, in one piece.
-// Arguments go to vitest, and then nothing is checked: `npm test -- test/core`. With `--long`, which
+// Arguments go to vitest, and then nothing is checked: `npm test -- packages/core/test`. With `--long`, which
 // `npm run test:long` gives, the tests are those of test/support/long.ts too.
 import { spawn } from 'node:child_process';
 

@@ -3,11 +3,12 @@
  * is generated from it. The Temporal connection itself is read by its own library (`TEMPORAL_ADDRESS`,
  * `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, TLS and TOML profiles).
  */
+
+import { ConfigurationError } from '@capstan/core/errors/start-errors';
+import { findLevelFaults } from '@capstan/core/ladder/level-models';
+import { engineVersion } from '@capstan/core/workflow-payloads';
+import { parseCidr } from '@capstan/guarded-dial/address-policy';
 import { z } from 'zod';
-import { parseCidr } from './clients/address-policy.ts';
-import { findLevelFaults } from './core/ladder/level-models.ts';
-import { engineVersion } from './core/workflow-payloads.ts';
-import { ConfigurationError } from './errors/start-errors.ts';
 
 function integer(fallback: number, min: number, max: number) {
   return z.coerce.number().int().min(min).max(max).default(fallback);

@@ -2,17 +2,19 @@
  * The context of a process: its connections and its parts. `processes/` makes one for each process; every use case takes it,
  * or what it needs of it, as its first argument.
  */
+
+import type { FreezeClock } from '@capstan/core/call/freezes';
+import type { FailedStep } from '@capstan/core/ladder/types';
+import type { SchemaVetter } from '@capstan/core/schemas/schema-vetter';
+import type { Telemetry } from '@capstan/core/telemetry/telemetry';
+import type { Advanced, LadderPosition, StepEnd } from '@capstan/core/workflow-payloads';
+import type { AddressPolicy } from '@capstan/guarded-dial/address-policy';
+import type { DialGuard } from '@capstan/guarded-dial/guarded-dial';
 import type { Logger } from 'pino';
-import type { AddressPolicy } from './clients/address-policy.ts';
 import type { CapabilityClient } from './clients/capability-http.ts';
-import type { DialGuard } from './clients/guarded-dial.ts';
 import type { SecretCipher } from './clients/secret-cipher.ts';
 import type { WebhookSender } from './clients/webhook-sender.ts';
 import type { Config } from './config.ts';
-import type { FreezeClock } from './core/call/freezes.ts';
-import type { FailedStep } from './core/ladder/types.ts';
-import type { Telemetry } from './core/telemetry/telemetry.ts';
-import type { Advanced, LadderPosition, StepEnd } from './core/workflow-payloads.ts';
 import type { Claim } from './db/attempt/attempt.ts';
 import type { Db } from './db/connect.ts';
 import type { KeyBuckets } from './parts/access/key-rates.ts';
@@ -51,7 +53,6 @@ import type { AliasBook } from './parts/model-aliases.ts';
 import type { SkillMatcher } from './parts/skill-matcher.ts';
 import type { StepSizes } from './parts/step-sizes.ts';
 import type { WebPlaces } from './parts/web-links.ts';
-import type { SchemaVetter } from './schemas/schema-vetter.ts';
 
 /** The parts that server and worker have in common. */
 export interface Ctx {

@@ -4,8 +4,8 @@
  */
 import { cpus } from 'node:os';
 import { parseArgs } from 'node:util';
+import { launchBrowser } from '../../packages/console/test/support/browser.ts';
 import { startStack } from '../../src/dev/stack.ts';
-import { launchBrowser } from '../../test/console/support/browser.ts';
 import { bars, type ConsoleResult, missedBars, type RunMeasure } from './bars.ts';
 import { measureMemory } from './measure-memory.ts';
 import { measureFirstLoad, measureRun, openSignedIn } from './measure-page.ts';

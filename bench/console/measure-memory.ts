@@ -2,9 +2,10 @@
  * An hour of events, played as fast as the page takes them: ten a second, of a run that is open and of other runs. They
  * arrive as the stream's do; the page reads again from the server as they require.
  */
+
+import type { StackFile } from '@capstan/core/contracts/stack';
 import type { Browser, Page } from 'playwright-core';
-import type { StackFile } from '../../src/contracts/stack.ts';
-import { openPage, signIn } from '../../test/console/support/browser.ts';
+import { openPage, signIn } from '../../packages/console/test/support/browser.ts';
 import type { MemoryMeasure } from './bars.ts';
 import type { Submitted } from './runs.ts';
 

@@ -1,8 +1,9 @@
 /** What the browser sees: bytes, the first picture, frames. */
+
+import { Run } from '@capstan/core/contracts/run';
+import type { StackFile } from '@capstan/core/contracts/stack';
 import type { Browser, Page } from 'playwright-core';
-import { Run } from '../../src/contracts/run.ts';
-import type { StackFile } from '../../src/contracts/stack.ts';
-import { openPage, signIn } from '../../test/console/support/browser.ts';
+import { openPage, signIn } from '../../packages/console/test/support/browser.ts';
 import type { RunMeasure } from './bars.ts';
 import type { Submitted } from './runs.ts';
 import { watch } from './watch.ts';

@@ -1,8 +1,8 @@
 /** An instance that answers at once, and wide runs over it. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StackFile } from '../../src/contracts/stack.ts';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StackFile } from '@capstan/core/contracts/stack';
 
 async function post<Body>({ api_url, api_key }: StackFile, path: string, body: object): Promise<Body> {
   const answer = await fetch(`${api_url}${path}`, {

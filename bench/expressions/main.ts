@@ -1,6 +1,6 @@
 /** What a unit of work of an expression takes, for each filter and operator on values of many shapes. */
-import { Meter } from '../../src/core/expression/meter.ts';
-import { type CompiledTemplate, compileTemplate } from '../../src/core/expression/template.ts';
+import { Meter } from '@capstan/core/expression/meter';
+import { type CompiledTemplate, compileTemplate } from '@capstan/core/expression/template';
 import {
   conditionTemplate,
   filterTemplate,
@@ -10,7 +10,7 @@ import {
   jobOf,
   repeated,
   work,
-} from '../../test/core/expression/heavy-work.ts';
+} from '../../packages/core/test/expression/heavy-work.ts';
 
 /** A few milliseconds. */
 const units = 300_000;

@@ -1,7 +1,7 @@
 /** Runs of three paid steps, one after the other, sixteen at once. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
 import type { Api } from '../../scripts/package/api.ts';
-import { type Run, terminalRunStates } from '../../src/contracts/run.ts';
 
 const atOnce = 16;
 const definition = {

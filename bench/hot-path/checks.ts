@@ -2,14 +2,14 @@
  * How long it takes to check a definition of 1,000 steps against the schemas of what they call, and how long with reading
  * its text.
  */
-import type { CapabilitySpec } from '../../src/contracts/capability.ts';
-import { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import type { Finding } from '../../src/contracts/pipeline-answers.ts';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import { checkDefinition } from '../../src/core/definition/checks/check-definition.ts';
-import type { DefinitionFacts, DefinitionFinding } from '../../src/core/definition/checks/finding.ts';
-import { createInputForms } from '../../src/definitions/input-forms.ts';
-import { readDefinition } from '../../src/definitions/read-definition.ts';
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
+import { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { checkDefinition } from '@capstan/core/definition/checks/check-definition';
+import type { DefinitionFacts, DefinitionFinding } from '@capstan/core/definition/checks/finding';
+import { createInputForms } from '@capstan/core/definitions/input-forms';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
 import { median } from '../engine/statistics.ts';
 import type { Figure } from './figure.ts';
 

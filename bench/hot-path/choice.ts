@@ -5,10 +5,10 @@
  * The figure is processor time, garbage collection included: the lower quartile of the means of 160 batches, for a
  * neighbour on the same core only ever adds.
  */
-import { choose } from '../../src/core/routing/choose.ts';
-import { priorDuration } from '../../src/core/routing/estimate.ts';
-import { explainChoice } from '../../src/core/routing/explain.ts';
-import type { InstanceSnapshot, RouteRequest } from '../../src/core/routing/types.ts';
+import { choose } from '@capstan/core/routing/choose';
+import { priorDuration } from '@capstan/core/routing/estimate';
+import { explainChoice } from '@capstan/core/routing/explain';
+import type { InstanceSnapshot, RouteRequest } from '@capstan/core/routing/types';
 import { createRandom, type Random } from '../shared/random.ts';
 import type { Figure } from './figure.ts';
 

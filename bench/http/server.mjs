@@ -3,6 +3,7 @@
  * over services that answer at once, or, without a folder, Node's own server with nothing but JSON.parse and
  * JSON.stringify. Its parent asks it over IPC what processor time it has used.
  */
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -27,9 +28,15 @@ const callCapability = async ({ input }) => {
 };
 
 const listenerOf = async (folder) => {
-  const load = (file) => import(pathToFileURL(resolve(join(folder, 'dist/src', file))).href);
-  const { createApp } = await load('api/app.js');
-  const { noTelemetry: telemetry } = await load('core/telemetry/telemetry.js');
+  const load = (...places) => {
+    const found = places.map((place) => resolve(join(folder, 'dist', place))).find(existsSync);
+    return import(pathToFileURL(found).href);
+  };
+  const { createApp } = await load('src/api/app.js');
+  const { noTelemetry: telemetry } = await load(
+    'packages/core/src/telemetry/telemetry.js',
+    'src/core/telemetry/telemetry.js',
+  );
   const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
   const config = { ...sizes, RATE_LIMITS: 'off' };
   const logger = pino({ level: 'warn' });

@@ -3,7 +3,7 @@
  * advice or a skill with it, most of the time. They make up an unknown cure, give up on it, or answer in an unreadable
  * form. Made-up values are never accepted: no lesson follows from an unnoticed one.
  */
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Random } from '../shared/random.ts';
 import type { Failure } from './failures.ts';
 import { isSame, pick, put } from './kind.ts';

@@ -1,5 +1,5 @@
 /** The capabilities that fail: one has a strict schema, so the router refuses its inputs; the others refuse them. */
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Random } from '../shared/random.ts';
 
 const text = { type: 'string' };

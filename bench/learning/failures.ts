@@ -1,5 +1,5 @@
 /** The failures that are replayed: kinds come by Zipf's law, values afresh each time, all from one seed. */
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { createRandom, type Random } from '../shared/random.ts';
 import { soundInput } from './capabilities.ts';
 import { type Fault, type Kind, put } from './kind.ts';

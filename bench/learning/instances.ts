@@ -5,8 +5,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
-import type { Registration } from '../../src/contracts/capability.ts';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
+import type { Registration } from '@capstan/core/contracts/capability';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { createRandom } from '../shared/random.ts';
 import { answerQuestion, type Question } from './advisor.ts';
 import { schemas } from './capabilities.ts';

@@ -1,6 +1,6 @@
 /** A kind of failure: which field is wrong, how, what is said about it, what the cure is, and who knows it. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Random } from '../shared/random.ts';
 import { openCapabilities } from './capabilities.ts';
 

@@ -1,5 +1,5 @@
 /** Mistakes whose cure is only known value by value, and so is learnt value by value. Each family has the same words. */
-import type { Json } from '../../src/contracts/primitives.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
 import { isOf, type Kind, type Level, ofField, pick } from './kind.ts';
 
 interface Family {

@@ -3,11 +3,11 @@
  * step that fails and climbs its ladder to the end, as its workflow would; no review is opened in the end.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { CancelSource } from '@capstan/core/cancellation';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import { pino } from 'pino';
 import { ConfigSchema } from '../../src/config.ts';
-import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import { CancelSource } from '../../src/core/cancellation.ts';
-import type { Advanced } from '../../src/core/workflow-payloads.ts';
 import { insertProject } from '../../src/db/access/project.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { insertRuns } from '../../src/db/run/run.ts';

@@ -17,7 +17,7 @@ import {
   noTraffic,
   slotsToAsk,
   slotsToGrant,
-} from '../../src/core/routing/slot-leases.ts';
+} from '@capstan/core/routing/slot-leases';
 import { createRandom, type Random } from '../shared/random.ts';
 import { createTimeline, type Timeline } from './timeline.ts';
 

@@ -1,7 +1,7 @@
 /** The facts of a schema about a place, for making inputs and mistakes: apart from the code that repairs. */
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { isPlainObject } from '../../src/core/json/values.ts';
-import { resolveLocalRef } from '../../src/core/schema-types/references.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { isPlainObject } from '@capstan/core/json/values';
+import { resolveLocalRef } from '@capstan/core/schema-types/references';
 
 /** Which branch of a union applies; all when it is not chosen. */
 export type Choose = (branches: readonly Json[]) => readonly Json[];

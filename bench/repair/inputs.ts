@@ -4,9 +4,9 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { canonicalJson, isForbiddenName, isPlainObject } from '@capstan/core/json/values';
 import { parse } from 'yaml';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { canonicalJson, isForbiddenName, isPlainObject } from '../../src/core/json/values.ts';
 import type { Random } from '../shared/random.ts';
 import { choicesIn, partsOf, propertiesIn, requiredIn } from './facts.ts';
 import type { RealSchema } from './schemas.ts';

@@ -2,8 +2,8 @@
  * Mistakes by rule: each changes one place of a valid input, wherever it can be made, without regard to what a repair
  * can do about it. A mistake is implied when schema and input tell what was meant.
  */
-import type { Json } from '../../src/contracts/primitives.ts';
-import { isList, isPlainObject } from '../../src/core/json/values.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { isList, isPlainObject } from '@capstan/core/json/values';
 import type { Random } from '../shared/random.ts';
 import { choicesIn } from './facts.ts';
 import { isRequired, put, rename, typesAt, type ValidPlace } from './places.ts';

@@ -1,6 +1,6 @@
 /** Places of a valid input, and the input with one place changed. */
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { isList, isPlainObject } from '../../src/core/json/values.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { isList, isPlainObject } from '@capstan/core/json/values';
 import type { Random } from '../shared/random.ts';
 import { childSchema, partsOf, requiredIn } from './facts.ts';
 

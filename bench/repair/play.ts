@@ -1,7 +1,7 @@
 /** Makes the mistakes, proposes repairs, and compares them with what was meant. */
-import type { Json } from '../../src/contracts/primitives.ts';
-import { canonicalJson } from '../../src/core/json/values.ts';
-import { applyRepair, proposeRepairs } from '../../src/core/repair/propose-repairs.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { canonicalJson } from '@capstan/core/json/values';
+import { applyRepair, proposeRepairs } from '@capstan/core/repair/propose-repairs';
 import { createRandom } from '../shared/random.ts';
 import { makeInputs } from './inputs.ts';
 import { implied, open } from './mistakes.ts';

@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import { createSchemaCompiler, findRefusal, type SchemaCheck } from '../../src/schemas/schema-compiler.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { createSchemaCompiler, findRefusal, type SchemaCheck } from '@capstan/core/schemas/schema-compiler';
 import { ensureRivals } from '../shared/ensure-rivals.ts';
 
 export interface RealSchema {

@@ -3,8 +3,8 @@
  * and why, what of the others it does not enforce, and how long it takes to compile each and to check valid inputs against it.
  */
 import { performance } from 'node:perf_hooks';
-import { listNotEnforced } from '../../src/core/schema-types/not-enforced.ts';
-import { createSchemaCompiler } from '../../src/schemas/schema-compiler.ts';
+import { listNotEnforced } from '@capstan/core/schema-types/not-enforced';
+import { createSchemaCompiler } from '@capstan/core/schemas/schema-compiler';
 import { makeInputs } from '../repair/inputs.ts';
 import { hash, type RealSchema, readSchemas } from '../repair/schemas.ts';
 import { createRandom } from '../shared/random.ts';

@@ -44,6 +44,12 @@ export function buildProgram(root: string, entry: 'server' | 'worker'): Program 
     [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
     { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
   );
+  const link = 'scripts/link-packages.ts';
+  if (existsSync(join(root, link)))
+    execFileSync(process.execPath, ['--import', 'tsx', link], {
+      cwd: root,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
   return { command: process.execPath, args: [...heapFlags, join(root, 'dist/src', `${entry}.js`)] };
 }
 

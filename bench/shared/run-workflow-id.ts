@@ -1,5 +1,5 @@
+import { runWorkflowId } from '@capstan/core/workflow-names';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
 
 export interface EndedRun {
   readonly runId: string;

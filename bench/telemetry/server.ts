@@ -5,11 +5,11 @@
  */
 import { createServer } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import type { AttemptEnding } from '@capstan/core/call/drive-call';
+import type { CallEnd } from '@capstan/core/call/types';
 import { pino } from 'pino';
 import { createApp } from '../../src/api/app.ts';
 import type { ServerCtx } from '../../src/context.ts';
-import type { AttemptEnding } from '../../src/core/call/drive-call.ts';
-import type { CallEnd } from '../../src/core/call/types.ts';
 import { createOpenCalls } from '../../src/parts/calls/open-calls.ts';
 import type { CallRequest, Claimed } from '../../src/parts/calls/routed-call.ts';
 import { startTelemetry } from '../../src/telemetry/start-telemetry.ts';

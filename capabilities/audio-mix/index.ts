@@ -1,6 +1,7 @@
 /** Lays music under a video and normalises the loudness of the whole: two steps that always go together. */
+
+import { defineCapability, type ExecContext, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
-import { defineCapability, type ExecContext, MediaReference } from '../../src/capability/index.ts';
 import { asMp4, encodeAudio, encodeVideo } from '../media-tools/encoding.ts';
 import { locateMediaTools, type MediaTools } from '../media-tools/locate.ts';
 import { mediaTools } from '../media-tools/prerequisite.ts';

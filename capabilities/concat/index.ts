@@ -1,6 +1,7 @@
 /** Joins clips, which may differ in size, frame rate, sample rate and sound, into one mp4. */
+
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
-import { defineCapability, MediaReference } from '../../src/capability/index.ts';
 import { asMp4, encodeAudio, encodeVideo } from '../media-tools/encoding.ts';
 import { locateMediaTools, type MediaTools } from '../media-tools/locate.ts';
 import { mediaTools } from '../media-tools/prerequisite.ts';

@@ -1,4 +1,4 @@
-import { installPackages, type Prerequisite } from '../../src/capability/index.ts';
+import { installPackages, type Prerequisite } from '@capstan/capability';
 import { findMediaTools, toolsFolder } from './locate.ts';
 
 const packages = ['@ffmpeg-installer/ffmpeg@1.1.0', '@ffprobe-installer/ffprobe@2.1.2'];

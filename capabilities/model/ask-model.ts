@@ -3,7 +3,7 @@
  * what the AI SDK puts around it takes several times as long as the call. The connection is closed when the signal
  * aborts.
  */
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { type Message, type ToolCall, toPrompt } from './messages.ts';
 import type { ProviderModel, ProviderOptions, StreamPart } from './provider-types.ts';
 

@@ -3,9 +3,10 @@
  * chunks that of the pieces that are passed on, so nothing is translated on the way: through the AI SDK, a call takes
  * several times the processor time.
  */
+
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { APICallError } from 'ai';
 import { Agent, type Dispatcher, interceptors } from 'undici';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
 import type { AskProvider, ModelAnswer, OfferedTool, Question } from './ask-model.ts';
 import type { ModelSettings } from './configuration.ts';
 import { describeAnswer } from './faults.ts';

@@ -1,7 +1,8 @@
 /** A model of embeddings as a capability: texts in, one vector for each text out. */
+
+import { type Capability, defineCapability, type ExecContext } from '@capstan/capability';
 import { embedMany } from 'ai';
 import { z } from 'zod';
-import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
 import type { ModelSettings } from './configuration.ts';
 import { modelFailure } from './faults.ts';
 import { createEmbeddingModel } from './provider.ts';

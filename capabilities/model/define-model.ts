@@ -1,8 +1,8 @@
 /** A model level as a capability: stateless, one question to one provider per call, money as the provider counts it. */
 import { setMaxListeners } from 'node:events';
+import { type Capability, defineCapability, type ExecContext } from '@capstan/capability';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
-import { type Capability, defineCapability, type ExecContext } from '../../src/capability/index.ts';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
 import type { AnswerDelta, ModelAnswer, OfferedTool, Question } from './ask-model.ts';
 import type { ModelSettings } from './configuration.ts';
 import { modelFailure } from './faults.ts';

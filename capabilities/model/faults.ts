@@ -3,8 +3,9 @@
  * router do the right thing. Another instance: model_config (its operator has to act), model_unavailable. Later:
  * model_overloaded. The end, with this input: model_rejected, model_answer_invalid (worth asking once more).
  */
+
+import { CallFailure, type CallFailureStatus } from '@capstan/capability';
 import { APICallError } from 'ai';
-import { CallFailure, type CallFailureStatus } from '../../src/capability/index.ts';
 
 const statuses = {
   model_config: 502,

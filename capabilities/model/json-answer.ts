@@ -3,8 +3,8 @@
  * registry compiles those of specs: nothing is fetched, patterns are linear, the work is bounded. An error names the
  * fault and shows the start of the answer, so that the caller can ask once more with it.
  */
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { createSchemaCompiler } from '../../src/schemas/schema-compiler.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { createSchemaCompiler } from '@capstan/core/schemas/schema-compiler';
 import type { ModelAnswer } from './ask-model.ts';
 import { modelFailure, shorten } from './faults.ts';
 

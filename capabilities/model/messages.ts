@@ -2,8 +2,9 @@
  * The conversation in a call of a model: messages in the form of OpenAI's chat completions, which most programs write,
  * and their translation for the providers.
  */
+
+import type { Json } from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
-import type { Json } from '../../src/contracts/primitives.ts';
 import type { Prompt } from './provider-types.ts';
 
 type ProviderMessage = Prompt[number];

@@ -3,7 +3,7 @@
  * tolerantly as providers differ: content may come in parts, and calls of tools without an index, a name or an id.
  */
 import { randomUUID } from 'node:crypto';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { createToolCalls, type ModelAnswer, type QuestionTerms } from './ask-model.ts';
 
 export function fieldOf(value: Json | undefined, name: string): Json | undefined {

@@ -1,6 +1,6 @@
 /** The terms of a call of a model: how long it may take, what it may cost, what it did cost. */
-import type { CostModel } from '../../src/contracts/capability.ts';
-import { mediaPartTokens } from '../../src/core/expression/language.ts';
+import type { CostModel } from '@capstan/core/contracts/capability';
+import { mediaPartTokens } from '@capstan/core/expression/language';
 import type { ModelSettings } from './configuration.ts';
 import { explainProviderError, modelFailure } from './faults.ts';
 

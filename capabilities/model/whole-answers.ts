@@ -3,7 +3,7 @@
  * The object is read as a short stream, so that there is one way to an answer. The answer itself shows its form, not
  * its content type, which many servers set wrongly.
  */
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { describeAnswer } from './faults.ts';
 
 type Fetch = typeof fetch;

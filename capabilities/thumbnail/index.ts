@@ -1,7 +1,7 @@
 /** Takes one frame of a video as a JPEG or PNG. */
 import { extname } from 'node:path';
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
-import { defineCapability, MediaReference } from '../../src/capability/index.ts';
 import { locateMediaTools } from '../media-tools/locate.ts';
 import { mediaTools } from '../media-tools/prerequisite.ts';
 import { type MediaFacts, probeMedia } from '../media-tools/probe.ts';

@@ -2,7 +2,7 @@
  * Small deterministic models. They have the schemas of a model, count tokens, and report what a model of that price
  * would cost, but they ask no provider: rules of the example write their answers.
  */
-import { type Capability, defineCapability } from 'capstan/capability';
+import { type Capability, defineCapability } from '@capstan/capability';
 import { z } from 'zod';
 
 interface StandInModel {

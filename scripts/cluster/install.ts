@@ -1,7 +1,7 @@
 /** Capstan for the cluster: the packed package, installed as an operator would, and its first key. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { s3PackageNames } from '../../src/clients/media/s3-bucket.ts';
+import { s3PackageNames } from '@capstan/media-store/s3-bucket';
 import type { PartReport } from '../../src/dev/progress.ts';
 import { installedProgram, installTarball, packTarball } from '../package/pack.ts';
 import { runCommand } from '../package/run-command.ts';

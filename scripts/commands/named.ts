@@ -1,5 +1,5 @@
 /** Commands that one npm script has by name: `npm run bench -- engine`, `npm run faults -- kills`. */
-import { createNameSuggester } from '../../src/core/nearest-name.ts';
+import { createNameSuggester } from '@capstan/core/nearest-name';
 
 export interface Named {
   /** What it does, in one line. */

@@ -1,4 +1,4 @@
-/** src/client/api-types.d.ts: the types of our OpenAPI document, for the package's client and the console. */
+/** packages/client/src/api-types.d.ts: the types of our OpenAPI document, for the package's client and the console. */
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -6,7 +6,9 @@ import type ts from 'typescript';
 import { createOpenApi } from '../../src/api/documents/openapi.ts';
 import { declaredRoutes } from '../docs/declared-routes.ts';
 
-export const apiTypesFile = fileURLToPath(new URL('../../src/client/api-types.d.ts', import.meta.url));
+export const apiTypesFile = fileURLToPath(
+  new URL('../../packages/client/src/api-types.d.ts', import.meta.url),
+);
 const packages = new URL('../../package-lock.json', import.meta.url);
 
 /** What the document can only call "anything". */

@@ -29,6 +29,6 @@ function compress(file: string): void {
 process.env.NODE_ENV = 'production';
 // Read before the build: what changes meanwhile makes the next start build again.
 const hash = hashConsoleSources(root);
-await build({ configFile: join(root, 'console', 'vite.config.ts'), logLevel: 'warn' });
+await build({ configFile: join(root, 'packages', 'console', 'vite.config.ts'), logLevel: 'warn' });
 for (const file of listFiles(join(root, 'dist', 'console'))) compress(file);
 writeFileSync(join(root, consoleHashFile), `${hash}\n`);

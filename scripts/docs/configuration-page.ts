@@ -1,6 +1,7 @@
 /** Environment variables, from the schemas that parse them. */
+
+import { SettingsSchema } from '@capstan/capability/settings';
 import { z } from 'zod';
-import { SettingsSchema } from '../../src/capability/settings.ts';
 import { ConfigSchema } from '../../src/config.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
@@ -51,7 +52,7 @@ The connection to Temporal is read by Temporal's own library (\`@temporalio/envc
 export function createConfigurationPage(): Page {
   return createPage('docs/reference/configuration.md', {
     title: 'Configuration',
-    source: 'src/config.ts` and `src/capability/settings.ts',
+    source: 'src/config.ts` and `packages/capability/src/settings.ts',
     sections: [
       'Everything is configured by environment variables. If one is wrong, the process does not start. It prints the name, the value that it saw and the values that are allowed. [Operate](../operate.md) shows how they work together.',
       '## Server and worker',

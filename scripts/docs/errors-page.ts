@@ -1,4 +1,4 @@
-import { type ErrorCode, errorTable } from '../../src/contracts/errors.ts';
+import { type ErrorCode, errorTable } from '@capstan/core/contracts/errors';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
 const introduction = `
@@ -15,7 +15,7 @@ function toRow([name, { status, retryable, meaning }]: [string, (typeof errorTab
 export function createErrorsPage(): Page {
   return createPage('docs/reference/errors.md', {
     title: 'Errors',
-    source: 'src/contracts/errors.ts',
+    source: 'packages/core/src/contracts/errors.ts',
     sections: [
       introduction,
       formatTable(['Code', 'Status', 'May succeed later', 'Meaning'], Object.entries(errorTable).map(toRow)),

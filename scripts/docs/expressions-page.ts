@@ -1,16 +1,16 @@
 /** The expression language: the grammar is the parser's table, every example is one that the tests run. */
-import type { Json } from '../../src/contracts/primitives.ts';
-import type { ExpressionFilter } from '../../src/core/expression/evaluation.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { ExpressionFilter } from '@capstan/core/expression/evaluation';
 import {
   type FilterName,
   filterNames,
   filters,
   pipelineDialect,
   skillFilters,
-} from '../../src/core/expression/filters.ts';
-import { createGrammar } from '../../src/core/expression/grammar.ts';
-import { expressionLimits, runFields, stepFields } from '../../src/core/expression/language.ts';
-import { charges, workLimits } from '../../src/core/expression/meter.ts';
+} from '@capstan/core/expression/filters';
+import { createGrammar } from '@capstan/core/expression/grammar';
+import { expressionLimits, runFields, stepFields } from '@capstan/core/expression/language';
+import { charges, workLimits } from '@capstan/core/expression/meter';
 import {
   type BrokenExample,
   brokenConditions,
@@ -24,7 +24,7 @@ import {
   itemScope,
   skillFilterExamples,
   skillScope,
-} from '../../test/core/expression/examples.ts';
+} from '../../packages/core/test/expression/examples.ts';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
 function showJson(value: Json): string {
@@ -224,7 +224,7 @@ const skillFilterTable = formatTable(
 export function createExpressionsPage(): Page {
   return createPage('docs/reference/expressions.md', {
     title: 'Expressions',
-    source: 'src/core/expression/',
+    source: 'packages/core/src/expression/',
     sections: [
       "Strings in a step's `input` and in the pipeline's `output` may hold `{{ expressions }}`.",
       '## Grammar',

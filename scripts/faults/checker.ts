@@ -3,7 +3,7 @@
  * budgets and ledger, compared with each other and with the expected result.
  */
 import { createHash } from 'node:crypto';
-import type { Run } from '../../src/contracts/run.ts';
+import type { Run } from '@capstan/core/contracts/run';
 import type { Db } from '../../src/db/connect.ts';
 import { findViolations } from '../../test/support/invariants.ts';
 import type { Api } from '../package/api.ts';

@@ -2,7 +2,7 @@
  * Paid instances in this process that answer hashes, and a journal of every `/exec`: when it began, when it ended, and
  * what was answered. The player of a fault decides what they do with the next calls.
  */
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { hashOf } from '../../test/support/hash-chain.ts';
 import type { Journaled } from '../../test/support/invariants.ts';
 import type { NetworkNamespace } from '../../test/support/network-namespace.ts';

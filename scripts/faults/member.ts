@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { answer } from '../../test/support/fleet.ts';
 import type { NetworkNamespace } from '../../test/support/network-namespace.ts';
 

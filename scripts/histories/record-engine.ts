@@ -1,6 +1,6 @@
 /** Runs with what a definition may say about order, number and waits, and with what people do to a run. */
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
 import { answer, echo, startInstance } from '../../test/support/fleet.ts';
 import { decide } from '../../test/support/reviews.ts';
 import { waitFor } from '../../test/support/wait.ts';

@@ -1,7 +1,7 @@
 /** Runs whose steps are refused their input, with what ladders and people do about it. */
-import type { Escalation } from '../../src/contracts/escalation.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import { aloneWorkflowId, ladderWorkflowId } from '../../src/core/workflow-names.ts';
+import type { Escalation } from '@capstan/core/contracts/escalation';
+import type { Review } from '@capstan/core/contracts/review';
+import { aloneWorkflowId, ladderWorkflowId } from '@capstan/core/workflow-names';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, startInstance } from '../../test/support/fleet.ts';
 import { decide, reviewOf } from '../../test/support/reviews.ts';

@@ -2,13 +2,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StackFile } from '@capstan/core/contracts/stack';
+import { ladderWorkflowId, runWorkflowId } from '@capstan/core/workflow-names';
+import { engineVersion } from '@capstan/core/workflow-payloads';
 import { Client, Connection } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StackFile } from '../../src/contracts/stack.ts';
-import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
-import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import { type Instance, startInstance } from '../../test/support/fleet.ts';
 import { waitFor } from '../../test/support/wait.ts';
 import { features } from './features.ts';

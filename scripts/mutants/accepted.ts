@@ -40,7 +40,7 @@ export function judgeSurvivors(trials: readonly Trial[], wholeFolders: readonly 
   return {
     missed: survivors.filter((trial) => !accepted.has(nameOf(trial))),
     idle: [...accepted].filter(
-      (name) => !names.includes(name) && wholeFolders.some((folder) => name.startsWith(`src/${folder}/`)),
+      (name) => !names.includes(name) && wholeFolders.some((folder) => name.startsWith(`${folder}/`)),
     ),
     groups: groups.map((group) => ({
       ...group,

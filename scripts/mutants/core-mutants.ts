@@ -22,11 +22,20 @@ import { sampleOf } from './sample.ts';
 
 export const coreFolders = ['core/money', 'core/call', 'core/routing', 'core/ladder', 'core/run'] as const;
 
-/** Beside the tests of the folder itself, the quick ones first; the rest of test/core does not cover these folders. */
+/** @param folder of `coreFolders` */
+export function sourcesOf(folder: string): string {
+  return folder.replace(/^core/, 'packages/core/src');
+}
+
+function testsOf(folder: string): string {
+  return folder.replace(/^core/, 'packages/core/test');
+}
+
+/** Beside the tests of the folder itself, the quick ones first; the rest of packages/core/test does not cover these folders. */
 const furtherTests = [
-  ...coreFolders.map((folder) => `test/${folder}`),
-  'test/core/registry',
-  'test/mock-run',
+  ...coreFolders.map(testsOf),
+  'packages/core/test/registry',
+  'packages/core/test/mock-run',
 ];
 const lastTests = ['test/conformance/local.test.ts', 'scripts/mutants/last.test.ts'];
 const hangsAfterMs = 90_000;
@@ -55,7 +64,7 @@ function listFiles(folder: string, ending: string): string[] {
 function makeMutants(): Made {
   const mutants: Mutant[] = [];
   const code: Record<string, string> = {};
-  for (const file of coreFolders.flatMap((folder) => listFiles(`src/${folder}`, '.ts'))) {
+  for (const file of coreFolders.flatMap((folder) => listFiles(sourcesOf(folder), '.ts'))) {
     const made = instrument(file, readFileSync(file, 'utf8'), mutants.length);
     mutants.push(...made.mutants);
     code[resolve(file)] = made.code;
@@ -64,7 +73,7 @@ function makeMutants(): Made {
 }
 
 function listTests(folders: readonly string[]): string[] {
-  const own = folders.map((folder) => `test/${folder}`);
+  const own = folders.map(testsOf);
   const files = [...own, ...furtherTests].flatMap((folder) => listFiles(folder, '.test.ts'));
   return [...new Set([...files, ...lastTests])].map((file) => resolve(file));
 }
@@ -124,7 +133,7 @@ export interface CoreOptions {
 }
 
 function isOf(folder: string, { file }: Mutant): boolean {
-  return file.startsWith(`src/${folder}/`);
+  return file.startsWith(`${sourcesOf(folder)}/`);
 }
 
 export async function tryCoreMutants({ folders, sample, seed }: CoreOptions): Promise<Trial[]> {

@@ -258,10 +258,10 @@ const instances: readonly Fault[] = [
   },
   {
     name: 'an instance that was taken out comes back by itself',
-    file: 'src/core/instance-states.ts',
+    file: 'packages/core/src/instance-states.ts',
     find: "  if (facts.state === 'deregistered') return null;\n",
     put: '',
-    tests: ['test/core/registry/transitions.test.ts'],
+    tests: ['packages/core/test/registry/transitions.test.ts'],
   },
   {
     name: 'an unknown instance is adopted under the name of another capability',

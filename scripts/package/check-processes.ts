@@ -59,8 +59,8 @@ export async function checkProcesses(place: Place): Promise<void> {
   await Promise.all(stops.map((stop) => stop()));
 }
 
-/** A program of a user of `capstan/client`. */
-const program = `import { createCapstan, type Schemas } from 'capstan/client';
+/** A program of a user of `@capstan/client`. */
+const program = `import { createCapstan, type Schemas } from '@capstan/client';
 
 const { CAPSTAN_URL: url = '', CAPSTAN_API_KEY: key = '' } = process.env;
 const { data } = await createCapstan({ url, key }).GET('/v1/runs');
@@ -87,5 +87,5 @@ async function checkClient(folder: string, connection: NodeJS.ProcessEnv): Promi
   await runCommand([process.execPath, compiler, ...options, 'use-client.mts'], { cwd: folder });
   const environment = { PATH: process.env.PATH, ...connection };
   const printed = await runCommand([process.execPath, 'use-client.mjs'], { cwd: folder, environment });
-  if (printed.trim() !== 'succeeded') throw new Error(`the program of capstan/client printed: ${printed}`);
+  if (printed.trim() !== 'succeeded') throw new Error(`the program of @capstan/client printed: ${printed}`);
 }

@@ -1,5 +1,5 @@
 /** One run of one routed step against a Capstan that is up: the least that proves an installation. */
-import { createCapstan } from '../../src/client/index.ts';
+import { createCapstan } from '@capstan/client';
 import { startInstance } from '../../test/support/fleet.ts';
 import type { Api } from './api.ts';
 

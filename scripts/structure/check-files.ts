@@ -1,6 +1,6 @@
 /**
  * A file is a concern. These rules refuse small files that belong to their only importer, folders with too many files,
- * and growth of a top folder beyond its total in totals.json.
+ * and growth of a top folder or a package beyond its total in totals.json.
  */
 import { posix } from 'node:path';
 import { listImports, type Source, type Violation } from './source.ts';
@@ -12,8 +12,9 @@ function linesOf({ text }: Source): number {
   return text.split('\n').length - 1;
 }
 
+/** The console keeps its own form: a folder for each page. */
 function isOfSrc({ file }: Source): boolean {
-  return file.startsWith('src/');
+  return /^(src|packages\/(?!console\/)[^/]+\/src)\//.test(file);
 }
 
 function groupBy<Value>(values: readonly Value[], keyOf: (value: Value) => string): Map<string, Value[]> {
@@ -68,7 +69,7 @@ export interface Total {
   readonly lines: number;
 }
 
-/** Files and lines of each top folder of src, `src` itself for the files beside them. */
+/** Files and lines of each package and each top folder of src, `src` itself for the files beside them. */
 export function countTotals(sources: readonly Source[]): Record<string, Total> {
   const folders = groupBy(sources.filter(isOfSrc), ({ file }) => {
     const [root = '', first = '', ...rest] = file.split('/');

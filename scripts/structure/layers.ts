@@ -10,7 +10,6 @@ export interface Layer {
 }
 
 export const layers: Readonly<Record<string, Layer>> = {
-  client: { imports: [], packages: ['openapi-fetch'] },
   contracts: { imports: [], packages: ['zod'] },
   errors: { imports: ['contracts'], packages: ['node:'] },
   core: { imports: ['contracts'], packages: ['re2js', 'semver'] },
@@ -29,11 +28,8 @@ export const layers: Readonly<Record<string, Layer>> = {
   },
   db: { imports: ['contracts', 'library-internals'], packages: ['knex', 'node:', 'pg'] },
   clients: {
-    imports: ['contracts', 'core', 'errors', 'library-internals'],
+    imports: ['contracts', 'core', 'errors', 'guarded-dial', 'library-internals'],
     packages: [
-      '@aws-sdk/client-s3',
-      '@aws-sdk/lib-storage',
-      '@aws-sdk/s3-request-presigner',
       '@temporalio/client',
       '@temporalio/common',
       '@temporalio/envconfig',
@@ -48,18 +44,18 @@ export const layers: Readonly<Record<string, Layer>> = {
     ],
   },
   parts: {
-    imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'schemas'],
+    imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'media-store', 'schemas'],
     types: ['config'],
     packages: ['lru-cache', 'node:', 'p-limit', 'pino', 'semver', 'uuid', 'zod'],
   },
   context: {
     imports: [],
-    types: ['clients', 'config', 'core', 'db', 'parts', 'schemas'],
+    types: ['clients', 'config', 'core', 'db', 'guarded-dial', 'parts', 'schemas'],
     packages: ['pino'],
   },
   'use-cases': {
     imports: ['clients', 'contracts', 'core', 'db', 'definitions', 'errors', 'parts', 'schemas'],
-    types: ['config', 'context'],
+    types: ['config', 'context', 'guarded-dial'],
     packages: ['lru-cache', 'node:', 'p-limit', 'pino', 'zod'],
   },
   telemetry: {
@@ -97,9 +93,20 @@ export const layers: Readonly<Record<string, Layer>> = {
       'zod-openapi',
     ],
   },
-  config: { imports: ['clients', 'core', 'errors'], packages: ['zod'] },
+  config: { imports: ['clients', 'core', 'errors', 'guarded-dial'], packages: ['zod'] },
   processes: {
-    imports: ['clients', 'core', 'db', 'errors', 'parts', 'schemas', 'library-internals', 'use-cases'],
+    imports: [
+      'clients',
+      'core',
+      'db',
+      'errors',
+      'guarded-dial',
+      'library-internals',
+      'media-store',
+      'parts',
+      'schemas',
+      'use-cases',
+    ],
     types: ['config', 'context', 'telemetry'],
     packages: ['@temporalio/worker', 'node:', 'pino'],
   },
@@ -109,16 +116,8 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['@temporalio/envconfig', '@temporalio/worker', 'node:'],
   },
   'mock-run': { imports: ['contracts', 'core', 'definitions', 'schemas'], packages: ['zod'] },
-  capability: {
-    imports: ['clients', 'contracts', 'core', 'errors', 'schemas'],
-    packages: ['ajv', 'node:', 'tsx', 'zod'],
-  },
-  wrap: {
-    imports: ['capability', 'clients', 'contracts', 'core', 'definitions'],
-    packages: ['node:', 'undici', 'zod'],
-  },
   dev: {
-    imports: ['clients', 'config', 'contracts', 'core', 'errors', 'use-cases'],
+    imports: ['clients', 'config', 'contracts', 'core', 'errors', 'media-store', 'use-cases'],
     packages: [
       '@temporalio/client',
       '@temporalio/envconfig',
@@ -146,36 +145,6 @@ export const layers: Readonly<Record<string, Layer>> = {
       'wrap',
     ],
     packages: ['@modelcontextprotocol/server', 'commander', 'node:', 'undici', 'zod'],
-  },
-  // The page: nothing of src imports it, and what the server does it asks by HTTP.
-  console: {
-    imports: ['core', 'mock-run', 'definitions', 'schemas'],
-    types: ['client', 'contracts'],
-    packages: [
-      '@base-ui/react',
-      '@codemirror/autocomplete',
-      '@codemirror/commands',
-      '@codemirror/lang-yaml',
-      '@codemirror/language',
-      '@codemirror/lint',
-      '@codemirror/state',
-      '@codemirror/view',
-      '@iconify-json/lucide',
-      '@lezer/highlight',
-      '@tailwindcss/vite',
-      '@tanstack/react-query',
-      '@tanstack/react-router',
-      '@tanstack/react-virtual',
-      '@vitejs/plugin-react',
-      '@xyflow/react',
-      'node:',
-      'openapi-fetch',
-      'react',
-      'react-dom',
-      'virtual:lucide',
-      'vite',
-      'yaml',
-    ],
   },
 };
 

@@ -27,9 +27,6 @@ export interface House extends Size {
   readonly circlesOfRooms: readonly (readonly string[])[];
 }
 
-/** Names of the packages in the repository, each with its folder. */
-export type PackageFolders = ReadonlyMap<string, string>;
-
 /** A package may keep its code in a `src` of its own. */
 function roomOf(file: string, depth: number): string {
   const parts = posix.dirname(file).split('/');
@@ -38,11 +35,8 @@ function roomOf(file: string, depth: number): string {
   return known.slice(0, depth).join('/');
 }
 
-function targetsOf(source: Source, packages: PackageFolders): string[] {
-  return listImports(source).flatMap(({ module, isLocal }) => {
-    const folder = packages.get(module);
-    return isLocal ? module : folder === undefined ? [] : `${folder}/index.ts`;
-  });
+function targetsOf(source: Source): string[] {
+  return listImports(source).flatMap(({ module, isLocal }) => (isLocal ? module : []));
 }
 
 interface Importer {
@@ -79,9 +73,8 @@ export function checkCircles(sources: readonly Source[]): Violation[] {
   }));
 }
 
-/** @param packages default: none */
-export function surveyHouse(sources: readonly Source[], packages: PackageFolders = new Map()): House {
-  const importers = sources.map((source) => ({ source, targets: targetsOf(source, packages) }));
+export function surveyHouse(sources: readonly Source[]): House {
+  const importers = sources.map((source) => ({ source, targets: targetsOf(source) }));
   const rooms = divide(importers, 2);
   return {
     ...measure(importers),

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import ts from 'typescript';
+import { sourceOf } from '../package/source-of.ts';
 
 /** One file of TypeScript. It is parsed when a rule first asks for its tree; nodes do not know their parents. */
 export interface Source {
@@ -12,9 +13,11 @@ export interface Source {
 
 /** What one file imports, or hands on, from a module. */
 export interface Import {
-  /** A path in the repository, or a package: `zod`, `@temporalio/client`, `node:`. */
+  /** A path in the repository, also of a package of the workspace, or a package: `zod`, `@temporalio/client`, `node:`. */
   readonly module: string;
   readonly isLocal: boolean;
+  /** By the name of a package, not by a path. */
+  readonly isByName: boolean;
   readonly isType: boolean;
   readonly line: number;
 }
@@ -106,28 +109,13 @@ function readBlobs(commit: string, files: readonly string[]): string[] {
   });
 }
 
-/** The packages of the workspace, by name. @param commit default: the checkout */
-export function listPackages(commit?: string): Map<string, string> {
-  const names =
-    commit === undefined
-      ? git(['ls-files', '-co', '--exclude-standard', '--', 'packages'])
-      : git(['ls-tree', '-r', '--name-only', commit, '--', 'packages']);
-  const files = names
-    .toString()
-    .split('\n')
-    .filter((file) => /^packages\/[^/]+\/package\.json$/.test(file));
-  const texts =
-    commit === undefined ? files.map((file) => readFileSync(file, 'utf8')) : readBlobs(commit, files);
-  return new Map(texts.map((text, at) => [JSON.parse(text).name, posix.dirname(files[at] as string)]));
-}
-
 /** Their lines count; no rule reads their tree. */
 export function readSql(): Source[] {
   return readFiles(['src/**/*.sql']);
 }
 
 export function readTests(): Source[] {
-  return readFiles(['test/**/*.test.ts', 'packages/**/*.test.ts', 'capabilities/**/*.test.ts']);
+  return readFiles(['test/**/*.test.ts', 'packages/*/test/**/*.test.ts']);
 }
 
 export function lineOf({ tree }: Source, node: ts.Node): number {
@@ -170,9 +158,11 @@ function findImports(source: Source): Import[] {
     const reference = referenceOf(node);
     if (reference?.specifier !== undefined && ts.isStringLiteralLike(reference.specifier)) {
       const { text } = reference.specifier;
-      const isLocal = text.startsWith('.');
-      const module = isLocal ? posix.join(posix.dirname(source.file), text) : packageOf(text);
-      imports.push({ module, isLocal, isType: reference.isType, line: lineOf(source, node) });
+      const found =
+        sourceOf(text) ?? (text.startsWith('.') ? posix.join(posix.dirname(source.file), text) : null);
+      const module = found ?? packageOf(text);
+      const facts = { isLocal: found !== null, isByName: !text.startsWith('.'), isType: reference.isType };
+      imports.push({ module, ...facts, line: lineOf(source, node) });
     }
     if (isInner) ts.forEachChild(node, visit);
   };

@@ -1,15 +1,16 @@
 /**
  * The side effects of a run: functions of the worker's context. Types are few and stable, because histories name them.
  */
-import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
-import type { WorkerCtx } from '../context.ts';
+
 import type {
   Advanced,
   CancelRunRequest,
   LadderPosition,
   ScheduledStart,
   ScheduledSubmission,
-} from '../core/workflow-payloads.ts';
+} from '@capstan/core/workflow-payloads';
+import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
+import type { WorkerCtx } from '../context.ts';
 import { applyDecision, type StopRequest, stopLadder } from '../use-cases/escalation/ladder/decision.ts';
 import { type AdvanceRequest, advanceLadder } from '../use-cases/escalation/ladder/transition.ts';
 import { type ClosedRun, type CloseRun, closeReported, type RunClosing } from '../use-cases/runs/closing.ts';

@@ -2,10 +2,11 @@
  * Translates into Temporal's failures: the code is the type, so that workflows and the Web UI can distinguish them. The
  * work of an activity runs within this translation, with heartbeats.
  */
+
+import type { Failure } from '@capstan/core/contracts/primitives';
+import { AppError, isUnavailable, toAppError } from '@capstan/core/errors/app-error';
+import type { LadderPosition } from '@capstan/core/workflow-payloads';
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
-import type { Failure } from '../contracts/primitives.ts';
-import type { LadderPosition } from '../core/workflow-payloads.ts';
-import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 
 const halfPairs = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 

@@ -4,13 +4,14 @@
  * `executeStep` heartbeats while the call is open, passes a cancellation on, and makes Temporal retry in time. A result
  * of at most 4 KiB is written to the history, so that the Web UI shows it; a larger one stays in the database.
  */
+
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
+import { holdsExact } from '@capstan/core/json/numbers';
+import { nameUnit } from '@capstan/core/workflow-names';
+import type { StepEnd, WaitingStep } from '@capstan/core/workflow-payloads';
+import { reportMs } from '@capstan/core/workflow-payloads';
 import { CancelledFailure, type Context } from '@temporalio/activity';
-import type { Json } from '../contracts/primitives.ts';
-import type { Awaiting } from '../contracts/run-step.ts';
-import { holdsExact } from '../core/json/numbers.ts';
-import { nameUnit } from '../core/workflow-names.ts';
-import type { StepEnd, WaitingStep } from '../core/workflow-payloads.ts';
-import { reportMs } from '../core/workflow-payloads.ts';
 import type { ClosedRun } from '../use-cases/runs/closing.ts';
 import type { StepControl, StepRequest } from '../use-cases/steps/call.ts';
 import type {

@@ -6,13 +6,13 @@
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
+import { type ErrorCode, errorTable } from '@capstan/core/contracts/errors';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { Problem } from '@capstan/core/contracts/problem';
+import { AppError, isUnavailable, toAppError } from '@capstan/core/errors/app-error';
+import { writeJson } from '@capstan/core/json/text';
+import { isPlainObject } from '@capstan/core/json/values';
 import type { ParameterizedContext } from 'koa';
-import { type ErrorCode, errorTable } from '../contracts/errors.ts';
-import type { Json } from '../contracts/primitives.ts';
-import type { Problem } from '../contracts/problem.ts';
-import { writeJson } from '../core/json/text.ts';
-import { isPlainObject } from '../core/json/values.ts';
-import { AppError, isUnavailable, toAppError } from '../errors/app-error.ts';
 import type { Answer } from './route.ts';
 
 /** Of a stream of server-sent events; nginx buffers an answer without this header. */

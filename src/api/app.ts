@@ -4,11 +4,11 @@
  */
 import { type IncomingMessage, METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
+import { AppError } from '@capstan/core/errors/app-error';
+import { within } from '@capstan/core/pacing';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import type { ServerCtx } from '../context.ts';
-import { within } from '../core/pacing.ts';
-import { AppError } from '../errors/app-error.ts';
 import { isStillValid } from '../use-cases/access/identification.ts';
 import { sendAnswer } from './answer.ts';
 import { createAuthentication, refuseForeignOrigin, watchRevocations } from './authentication.ts';

@@ -9,9 +9,9 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { sessionHours, signInMinutes } from '@capstan/core/contracts/bounds';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Context } from 'koa';
-import { sessionHours, signInMinutes } from '../contracts/bounds.ts';
-import { AppError } from '../errors/app-error.ts';
 import { requireScope, requireScopeOfSome, selectProject } from '../use-cases/access/caller.ts';
 import { identify, type KeyCtx } from '../use-cases/access/identification.ts';
 import { isSessionText } from '../use-cases/access/key-text.ts';

@@ -11,11 +11,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { findLostNumbers } from '../core/json/numbers.ts';
-import { findJsonFault } from '../core/json/scan.ts';
-import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
-import { createTally } from '../core/tally.ts';
-import { AppError, refuseRequest } from '../errors/app-error.ts';
+import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
+import { findLostNumbers } from '@capstan/core/json/numbers';
+import { findJsonFault } from '@capstan/core/json/scan';
+import { createTurns, largeTextBytes, type Turns } from '@capstan/core/pacing';
+import { createTally } from '@capstan/core/tally';
 import type { BodyKind, ReceivedStream, ReceivedText } from './input.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 

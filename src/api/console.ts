@@ -7,8 +7,8 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
+import { AppError } from '@capstan/core/errors/app-error';
 import { z } from 'zod';
-import { AppError } from '../errors/app-error.ts';
 import { acceptedEncoding } from './answer.ts';
 import { missingConsolePage } from './documents/docs.ts';
 import { type Answer, type Route, route } from './route.ts';

@@ -4,11 +4,11 @@
  */
 
 import type { Readable } from 'node:stream';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import { messageOfIssue } from '@capstan/core/definitions/findings';
+import { AppError } from '@capstan/core/errors/app-error';
+import { extendPointer } from '@capstan/core/json/values';
 import { z } from 'zod';
-import type { ProblemItem } from '../contracts/problem.ts';
-import { extendPointer } from '../core/json/values.ts';
-import { messageOfIssue } from '../definitions/findings.ts';
-import { AppError } from '../errors/app-error.ts';
 
 const shownItems = 100;
 

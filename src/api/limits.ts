@@ -6,14 +6,14 @@
  * separately.
  */
 
+import { mostValues } from '@capstan/core/contracts/bounds';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
+import type { JsonLimits } from '@capstan/core/json/scan';
+import { createTally } from '@capstan/core/tally';
 import { LRUCache } from 'lru-cache';
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Config } from '../config.ts';
-import { mostValues } from '../contracts/bounds.ts';
-import type { JsonObject } from '../contracts/primitives.ts';
-import type { JsonLimits } from '../core/json/scan.ts';
-import { createTally } from '../core/tally.ts';
-import { AppError, refuseField } from '../errors/app-error.ts';
 import { createKeyBuckets, describeEmpty } from '../parts/access/key-rates.ts';
 import type { KeyHolder } from '../parts/access/verified-keys.ts';
 import type { BodySize } from './input.ts';

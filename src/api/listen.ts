@@ -1,7 +1,7 @@
 /** Serves an app on a port, with limits on how long and how much a client may occupy the process. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { describeTakenPort } from '../errors/taken-port.ts';
+import { describeTakenPort } from '@capstan/core/errors/taken-port';
 import type { App } from './app.ts';
 import { httpLimits } from './limits.ts';
 

@@ -3,13 +3,13 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CancelSource } from '@capstan/core/cancellation';
+import { AppError } from '@capstan/core/errors/app-error';
+import { LiveList } from '@capstan/core/live-list';
+import { createRequestScope, type RequestScope, type Telemetry } from '@capstan/core/telemetry/telemetry';
+import { readTrace } from '@capstan/core/telemetry/trace-context';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { CancelSource } from '../core/cancellation.ts';
-import { LiveList } from '../core/live-list.ts';
-import { createRequestScope, type RequestScope, type Telemetry } from '../core/telemetry/telemetry.ts';
-import { readTrace } from '../core/telemetry/trace-context.ts';
-import { AppError } from '../errors/app-error.ts';
 import type { Caller } from '../use-cases/access/caller.ts';
 import { toProblem, translateFault } from './answer.ts';
 import { findErrorForm } from './model-errors.ts';

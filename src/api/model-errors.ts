@@ -1,9 +1,10 @@
 /** Errors below the paths of a foreign protocol, in the form that its programs expect. */
+
+import { AnthropicError } from '@capstan/core/contracts/anthropic';
+import { OpenAiError } from '@capstan/core/contracts/openai';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { AppError } from '@capstan/core/errors/app-error';
 import type { z } from 'zod';
-import { AnthropicError } from '../contracts/anthropic.ts';
-import { OpenAiError } from '../contracts/openai.ts';
-import type { JsonObject } from '../contracts/primitives.ts';
-import type { AppError } from '../errors/app-error.ts';
 
 /** `/input/messages/0/content` → `messages[0].content`; null: the whole request. */
 function toParam(pointer: string): string | null {

@@ -1,11 +1,17 @@
 /** Parameters that several resources share: path parameters, and the `Idempotency-Key`. */
 
 import { createHash } from 'node:crypto';
+import type { ProjectKey } from '@capstan/core/call/caller';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import { MediaFile, MediaJobId } from '@capstan/core/contracts/media';
+import {
+  CapabilityName,
+  Labels,
+  PipelineName,
+  StepId,
+  VersionText,
+} from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
-import type { ErrorCode } from '../contracts/errors.ts';
-import { MediaFile, MediaJobId } from '../contracts/media.ts';
-import { CapabilityName, Labels, PipelineName, StepId, VersionText } from '../contracts/primitives.ts';
-import type { ProjectKey } from '../core/call/caller.ts';
 import { type Caller, type CallMarks, toCallingKey } from '../use-cases/access/caller.ts';
 import type { Idempotency } from '../use-cases/idempotency.ts';
 import type { AnswerHeaders } from './route.ts';

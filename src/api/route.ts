@@ -5,12 +5,12 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { Scope } from '@capstan/core/contracts/access';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { JsonText } from '@capstan/core/json/text';
 import type { z } from 'zod';
 import type { ServerCtx } from '../context.ts';
-import type { Scope } from '../contracts/access.ts';
-import type { ErrorCode } from '../contracts/errors.ts';
-import type { CancelSignal } from '../core/cancellation.ts';
-import type { JsonText } from '../core/json/text.ts';
 import type { Caller } from '../use-cases/access/caller.ts';
 import { type BodyKind, type BodyOf, type NoBody, Nothing, type RawInput, validateInput } from './input.ts';
 import type { OpenKind, RateKind } from './limits.ts';

@@ -1,9 +1,9 @@
 /** The errors of a command, each with its lines for stderr and its exit code. */
 
-import type { ProblemItem } from '../contracts/problem.ts';
-import type { RunState } from '../contracts/run.ts';
-import { shortenLines } from '../core/json/values.ts';
-import { MissingPartError } from '../errors/start-errors.ts';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import type { RunState } from '@capstan/core/contracts/run';
+import { MissingPartError } from '@capstan/core/errors/start-errors';
+import { shortenLines } from '@capstan/core/json/values';
 
 export const exitCodes = {
   ok: 0,

@@ -7,10 +7,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import { ConfigurationError, configurationError } from '@capstan/core/errors/start-errors';
+import { createNameSuggester } from '@capstan/core/nearest-name';
 import { ConfigSchema, readConfig } from '../config.ts';
-import { createNameSuggester } from '../core/nearest-name.ts';
 import { readTemporalConnection } from '../dev/temporal/environment.ts';
-import { ConfigurationError, configurationError } from '../errors/start-errors.ts';
 import { UnreachableError, UsageError } from './errors.ts';
 
 /** Shorter names resemble too many unrelated ones. */

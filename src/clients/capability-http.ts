@@ -6,18 +6,18 @@
  * silent-machines.ts.
  */
 import { setImmediate } from 'node:timers/promises';
+import { catchUpMs, type FreezeClock, neverFrozen } from '@capstan/core/call/freezes';
+import type { CallLog } from '@capstan/core/call/log-lines';
+import type { CallOutcome, CallProgress } from '@capstan/core/call/outcome';
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
+import { writeExactJson } from '@capstan/core/contracts/exact-json';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { createTurns, largeTextBytes, type Turns } from '@capstan/core/pacing';
+import type { Redactor } from '@capstan/core/secrets/redaction';
+import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
+import { AddressRefused, type CarriedRequest, type DialGuard } from '@capstan/guarded-dial/guarded-dial';
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
-import { writeExactJson } from '../contracts/exact-json.ts';
-import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { catchUpMs, type FreezeClock, neverFrozen } from '../core/call/freezes.ts';
-import type { CallLog } from '../core/call/log-lines.ts';
-import type { CallOutcome, CallProgress } from '../core/call/outcome.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../core/cancellation.ts';
-import { createTurns, largeTextBytes, type Turns } from '../core/pacing.ts';
-import type { Redactor } from '../core/secrets/redaction.ts';
-import type { TraceHeaders } from '../core/telemetry/trace-context.ts';
-import { AddressRefused, type CarriedRequest, type DialGuard } from './guarded-dial.ts';
 import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { createToldLines, type ToldLines } from './response-lines.ts';
 import { sendRequest } from './send-request.ts';

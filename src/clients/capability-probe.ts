@@ -4,12 +4,12 @@
  */
 
 import type { Socket } from 'node:net';
+import { CapabilitySpec, Health } from '@capstan/core/contracts/capability';
+import { toPlainAddress } from '@capstan/guarded-dial/address-policy';
+import { AddressRefused, type DialGuard } from '@capstan/guarded-dial/guarded-dial';
 import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
-import { CapabilitySpec, Health } from '../contracts/capability.ts';
-import { toPlainAddress } from './address-policy.ts';
-import { AddressRefused, type DialGuard } from './guarded-dial.ts';
 
 export type ProbeFault =
   /** Nothing listens there, or it hung up. */

@@ -2,8 +2,9 @@
  * Reads the claims of a provider: the identity of a person, and logout tokens (OpenID Connect Back-Channel Logout
  * 1.0, §2.6), which the provider signs for us and which count once.
  */
+
+import { AppError } from '@capstan/core/errors/app-error';
 import { LRUCache } from 'lru-cache';
-import { AppError } from '../errors/app-error.ts';
 
 export interface Identity {
   readonly issuer: string;

@@ -4,9 +4,9 @@
  * server from starting.
  */
 
+import type { SignInRefused } from '@capstan/core/contracts/sign-in';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Configuration } from 'openid-client';
-import type { SignInRefused } from '../contracts/sign-in.ts';
-import { AppError } from '../errors/app-error.ts';
 import {
   createLogoutTokens,
   type EndByNotice,

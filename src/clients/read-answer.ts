@@ -5,15 +5,15 @@
  * head has been sent by then, so a failure carries its status in the answer itself.
  */
 import { isUtf8 } from 'node:buffer';
-import { mostValues } from '../contracts/bounds.ts';
-import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
-import type { Json } from '../contracts/primitives.ts';
-import { type CallOutcome, findAnswerFault, kindOfStatus } from '../core/call/outcome.ts';
-import { describeValue } from '../core/expression/evaluation.ts';
-import { findJsonFault, type JsonLimits } from '../core/json/scan.ts';
-import { isPlainObject } from '../core/json/values.ts';
-import { largeTextBytes } from '../core/pacing.ts';
-import type { Redactor } from '../core/secrets/redaction.ts';
+import { type CallOutcome, findAnswerFault, kindOfStatus } from '@capstan/core/call/outcome';
+import { mostValues } from '@capstan/core/contracts/bounds';
+import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { describeValue } from '@capstan/core/expression/evaluation';
+import { findJsonFault, type JsonLimits } from '@capstan/core/json/scan';
+import { isPlainObject } from '@capstan/core/json/values';
+import { largeTextBytes } from '@capstan/core/pacing';
+import type { Redactor } from '@capstan/core/secrets/redaction';
 import type { InstanceAnswer, InstanceAnswerHead } from './send-request.ts';
 
 const errorTextLimit = 65_536;

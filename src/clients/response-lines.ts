@@ -5,17 +5,18 @@
  * instance that sends more than the bound is cut off; of the log no more is kept than `core/call/log-lines.ts` allows,
  * and one closing line counts the dropped lines.
  */
-import type { Json } from '../contracts/primitives.ts';
+
 import {
   type CallLog,
   createLogAllowance,
   describeDropped,
   isLogLine,
   readLogLine,
-} from '../core/call/log-lines.ts';
-import { type CallProgress, isDeltaLine, isProgressLine, readProgress } from '../core/call/outcome.ts';
-import { isPlainObject } from '../core/json/values.ts';
-import type { Redactor } from '../core/secrets/redaction.ts';
+} from '@capstan/core/call/log-lines';
+import { type CallProgress, isDeltaLine, isProgressLine, readProgress } from '@capstan/core/call/outcome';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { isPlainObject } from '@capstan/core/json/values';
+import type { Redactor } from '@capstan/core/secrets/redaction';
 import type { LineFilter } from './send-request.ts';
 
 export interface LineListener {

@@ -3,8 +3,8 @@
  * small call.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { type CancelSignal, onCancel } from '@capstan/core/cancellation';
 import type { Dispatcher } from 'undici';
-import { type CancelSignal, onCancel } from '../core/cancellation.ts';
 
 export interface InstanceAnswer {
   readonly status: number;

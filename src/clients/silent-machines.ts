@@ -12,8 +12,8 @@
  * - W4: a connection without unacknowledged data is left to TCP keepalive, which the kernel of the machine answers.
  */
 import type { Socket } from 'node:net';
-import { type DialGuard, silenceCodes } from './guarded-dial.ts';
-import { type PortPair, portPairOf, readQueues } from './socket-tables.ts';
+import { type DialGuard, silenceCodes } from '@capstan/guarded-dial/guarded-dial';
+import { type PortPair, portPairOf, readQueues } from '@capstan/guarded-dial/socket-tables';
 
 export class MachineSilent extends Error {
   override readonly name = 'MachineSilent';

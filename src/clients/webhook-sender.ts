@@ -2,7 +2,7 @@
  * Sends a webhook by POST, to allowed addresses alone, as with instances; a redirect is a failure, and the answer is
  * not read.
  */
-import type { DialGuard } from './guarded-dial.ts';
+import type { DialGuard } from '@capstan/guarded-dial/guarded-dial';
 
 export interface WebhookAnswer {
   /** Null: no answer. */

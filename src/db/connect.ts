@@ -2,9 +2,10 @@
  * Opens the pool. Times come back as Date; bigint and numeric as text, so that no cent is lost to a double; JSON with
  * exact numbers.
  */
+
+import { parseExactJson } from '@capstan/core/contracts/exact-json';
 import knex, { type Knex } from 'knex';
 import pg from 'pg';
-import { parseExactJson } from '../contracts/exact-json.ts';
 import { endWhenSilent } from '../library-internals.ts';
 import { connectionTo } from './connection.ts';
 

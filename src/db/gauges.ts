@@ -3,9 +3,9 @@
  * instances and of today's budgets.
  */
 
-import type { InstanceState } from '../contracts/capability.ts';
-import type { RunState } from '../contracts/run.ts';
-import type { Awaiting } from '../contracts/run-step.ts';
+import type { InstanceState } from '@capstan/core/contracts/capability';
+import type { RunState } from '@capstan/core/contracts/run';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
 import type { Db } from './connect.ts';
 import { routedState } from './instance/instance.ts';
 import { dailyLimitNano } from './money/budget.ts';

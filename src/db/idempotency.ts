@@ -3,8 +3,8 @@
  * one; and advice, which is kept the same way. If a transaction writes the row with its work, a response survives a
  * crash, and the second of two equal concurrent requests waits for the first.
  */
-import { keptAnswerHours } from '../contracts/bounds.ts';
-import type { Json } from '../contracts/primitives.ts';
+import { keptAnswerHours } from '@capstan/core/contracts/bounds';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Db } from './connect.ts';
 import { purgeOld, query, toJson } from './statements.ts';
 

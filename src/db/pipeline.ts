@@ -4,9 +4,9 @@
  *
  * A misspelt name is compared with the existing ones; a check of references reads many stored pipelines at once.
  */
-import type { PipelineDefinition } from '../contracts/pipeline.ts';
-import type { PipelineVersion } from '../contracts/pipeline-answers.ts';
-import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { PipelineVersion } from '@capstan/core/contracts/pipeline-answers';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Db } from './connect.ts';
 import { query } from './statements.ts';
 

@@ -3,9 +3,9 @@
  * Temporal has accepted. Delivery is retried until they are equal.
  */
 
-import type { Failure } from '../contracts/primitives.ts';
-import type { RunState } from '../contracts/run.ts';
-import type { ScheduleRequest } from '../contracts/schedule.ts';
+import type { Failure } from '@capstan/core/contracts/primitives';
+import type { RunState } from '@capstan/core/contracts/run';
+import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import type { Db } from './connect.ts';
 import { tryLock } from './locks.ts';
 import { type DeliveredPage, query, toJson } from './statements.ts';

@@ -1,5 +1,5 @@
 /** Uses of skills, from which their counts are made. */
-import type { SkillOutcome } from '../contracts/skill.ts';
+import type { SkillOutcome } from '@capstan/core/contracts/skill';
 import type { Db } from './connect.ts';
 import type { SkillRow } from './skill.ts';
 import { query } from './statements.ts';

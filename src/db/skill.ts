@@ -5,8 +5,13 @@
  * reviews. A decision in a review must lock the skill first, or the two would deadlock.
  */
 
-import type { Json } from '../contracts/primitives.ts';
-import { type AsDecided, decidedSource, type SkillState, type SkillTrust } from '../contracts/skill.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import {
+  type AsDecided,
+  decidedSource,
+  type SkillState,
+  type SkillTrust,
+} from '@capstan/core/contracts/skill';
 import type { Db } from './connect.ts';
 import { asDecidedBy } from './review/repair-decision.ts';
 import { query } from './statements.ts';

@@ -2,9 +2,10 @@
  * How statements are sent, and why Postgres refuses them. Statements of every call bypass the query builder, which
  * takes longer over a small statement than the database does.
  */
+
+import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Knex } from 'knex';
 import pg from 'pg';
-import { writeExactJson } from '../contracts/exact-json.ts';
 import { discardConnection } from '../library-internals.ts';
 import type { Db } from './connect.ts';
 

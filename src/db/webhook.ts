@@ -6,8 +6,8 @@
  * time of their creation, within the difference of the clocks.
  */
 
-import type { JsonObject } from '../contracts/primitives.ts';
-import type { DeliveryState, WebhookDelivery, WebhookEvent } from '../contracts/webhook.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { DeliveryState, WebhookDelivery, WebhookEvent } from '@capstan/core/contracts/webhook';
 import type { Db } from './connect.ts';
 import { instantText, purgeOld, query, toJson } from './statements.ts';
 

@@ -12,9 +12,9 @@
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { CapabilityDetail, Health } from '@capstan/core/contracts/capability';
+import { isRoutable } from '@capstan/core/instance-states';
 import { watch } from 'chokidar';
-import { CapabilityDetail, Health } from '../contracts/capability.ts';
-import { isRoutable } from '../core/instance-states.ts';
 import { choosePort } from './ports.ts';
 import { findProgram } from './programs.ts';
 import { createPartReport, type Report } from './progress.ts';

@@ -13,17 +13,17 @@ import type { PartReport } from './progress.ts';
 // The hash of the page's sources. If it equals that of the last build, no build is needed.
 
 const sources = [
-  'console',
-  'src/contracts',
-  'src/core',
-  'src/definitions',
-  'src/mock-run',
-  'src/schemas',
+  'packages/console/index.html',
+  'packages/console/lucide-drawings.ts',
+  'packages/console/public',
+  'packages/console/src',
+  'packages/console/theme.css',
+  'packages/console/vite.config.ts',
+  'packages/core/src',
   'package-lock.json',
 ];
 
 function listFiles(path: string): string[] {
-  if (path.endsWith('.d.ts') && path.includes('schema')) return [];
   try {
     return readdirSync(path, { withFileTypes: true }).flatMap((entry) => listFiles(join(path, entry.name)));
   } catch {
@@ -33,7 +33,7 @@ function listFiles(path: string): string[] {
 
 /** @returns null in an installed package, which has no sources of the page */
 export function hashConsoleSources(root: string): string | null {
-  if (!existsSync(join(root, 'console', 'vite.config.ts'))) return null;
+  if (!existsSync(join(root, 'packages', 'console', 'vite.config.ts'))) return null;
   const hash = createHash('sha256');
   for (const file of sources.flatMap((source) => listFiles(join(root, source))).sort()) {
     hash

@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describeTakenPort } from '../errors/taken-port.ts';
+import { describeTakenPort } from '@capstan/core/errors/taken-port';
 
 export function isPortAnswered(port: number): Promise<boolean> {
   return new Promise<boolean>((resolve) => {

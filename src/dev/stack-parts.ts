@@ -5,7 +5,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { StackFile } from '../contracts/stack.ts';
+import type { StackFile } from '@capstan/core/contracts/stack';
 import { prepareDatabase } from '../use-cases/setup.ts';
 import { describeSample, sampleNames } from './capabilities.ts';
 import { buildConsole } from './console.ts';

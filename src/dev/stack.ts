@@ -5,7 +5,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { StackFile } from '../contracts/stack.ts';
+import type { StackFile } from '@capstan/core/contracts/stack';
 import { findWatchedFolders, type WatchedCapability, watchCapability } from './capabilities.ts';
 import {
   createDataFolder,

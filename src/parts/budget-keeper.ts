@@ -1,7 +1,8 @@
 /** Maintenance of budgets: marks that are logged, and a check of the sums. */
+
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import type { Metrics } from '@capstan/core/telemetry/telemetry';
 import type { Logger } from 'pino';
-import { fromNanoUsd } from '../core/money/nano-usd.ts';
-import type { Metrics } from '../core/telemetry/telemetry.ts';
 import type { Db } from '../db/connect.ts';
 import { takeNewMarks } from '../db/money/budget.ts';
 import { addEnded, correctDrift, type EndedSums, findDrift } from '../db/money/budget-drift.ts';

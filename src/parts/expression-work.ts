@@ -3,9 +3,9 @@
  * does little more than one of their evaluations: later ones wait until everything else was served once.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { ExpressionError } from '../core/expression/language.ts';
-import type { Meter } from '../core/expression/meter.ts';
-import { AppError } from '../errors/app-error.ts';
+import { AppError } from '@capstan/core/errors/app-error';
+import type { ExpressionError } from '@capstan/core/expression/language';
+import type { Meter } from '@capstan/core/expression/meter';
 
 /** Some hundred microseconds, and about two hundred usual inputs of a step. */
 const unitsPerTurn = 50_000;

@@ -3,8 +3,9 @@
  * when Temporal is back. Temporal's state is a detail and is not waited for: a proxy or orchestrator removes slow
  * servers, and all servers would be slow at the same time.
  */
+
+import { within } from '@capstan/core/pacing';
 import type { RunWorkflows } from '../clients/temporal/run-workflows.ts';
-import { within } from '../core/pacing.ts';
 import type { Db } from '../db/connect.ts';
 
 export interface Readiness {

@@ -2,8 +2,9 @@
  * Runs the duties of maintenance in one process at a time: the holder of an advisory lock. A duty is one job; its name
  * is its key in the table of duties, because the runner knows a duty by its name: the compiler refuses a second one.
  */
+
+import { type Metrics, noMetrics } from '@capstan/core/telemetry/telemetry';
 import type { Logger } from 'pino';
-import { type Metrics, noMetrics } from '../core/telemetry/telemetry.ts';
 import type { Db } from '../db/connect.ts';
 import { holdLock, type LockHold } from '../db/locks.ts';
 

@@ -5,12 +5,12 @@
  */
 
 import { setImmediate } from 'node:timers/promises';
+import { decidedSource, Skill } from '@capstan/core/contracts/skill';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { confidenceOf, confidenceRules, mayApplyAtLevel0, rankSkills } from '@capstan/core/skills/confidence';
+import { matchSkill, type RankedSkill, type SkillJob } from '@capstan/core/skills/match';
+import { type PatternReading, readPatterns } from '@capstan/core/skills/pattern';
 import { LRUCache } from 'lru-cache';
-import { decidedSource, Skill } from '../contracts/skill.ts';
-import { toWire } from '../contracts/to-wire.ts';
-import { confidenceOf, confidenceRules, mayApplyAtLevel0, rankSkills } from '../core/skills/confidence.ts';
-import { matchSkill, type RankedSkill, type SkillJob } from '../core/skills/match.ts';
-import { type PatternReading, readPatterns } from '../core/skills/pattern.ts';
 import type { Db } from '../db/connect.ts';
 import { listSkills, type SkillRow } from '../db/skill.ts';
 

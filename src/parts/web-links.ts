@@ -1,7 +1,7 @@
 /** Links to Temporal's Web UI, which is absent unless it is configured, and to the console. */
 
-import type { Run } from '../contracts/run.ts';
-import { type RunRef, runWorkflowId } from '../core/workflow-names.ts';
+import type { Run } from '@capstan/core/contracts/run';
+import { type RunRef, runWorkflowId } from '@capstan/core/workflow-names';
 
 export interface WebPlaces {
   /** PartBase address of Temporal's Web UI. */

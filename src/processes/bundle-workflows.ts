@@ -7,8 +7,8 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ConfigurationError } from '@capstan/core/errors/start-errors';
 import { bundleWorkflowCode, DefaultLogger, type Logger } from '@temporalio/worker';
-import { ConfigurationError } from '../errors/start-errors.ts';
 
 export interface WorkflowBundle {
   readonly code: string;

@@ -5,8 +5,8 @@
  * gone too.
  */
 import { workerData } from 'node:worker_threads';
-import { ArrivalWatch } from '../clients/socket-tables.ts';
-import { beatMs } from '../core/call/freezes.ts';
+import { beatMs } from '@capstan/core/call/freezes';
+import { ArrivalWatch } from '@capstan/guarded-dial/socket-tables';
 import { createProcessLeases, type ProcessLeases } from '../db/attempt/process-leases.ts';
 import type { KeyHold } from '../db/idempotency.ts';
 import { clockMs, type FreezeReport, type FreezeThreadData, type KeyNote } from './freeze-watch.ts';

@@ -3,8 +3,8 @@
  * life that costs ten beats a second, and nothing for a call. The rules are in core/call/freezes.ts.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
+import { type ArrivalLook, beatMs, type FreezeClock, FreezeLog } from '@capstan/core/call/freezes';
 import type { Logger } from 'pino';
-import { type ArrivalLook, beatMs, type FreezeClock, FreezeLog } from '../core/call/freezes.ts';
 import type { KeyHold } from '../db/idempotency.ts';
 
 /** The entry file of the thread: the source file, or its compiled form. */

@@ -4,11 +4,11 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { neverFrozen } from '@capstan/core/call/freezes';
 import { pino } from 'pino';
 import { toTransportError } from '../clients/temporal/connection.ts';
 import type { Config } from '../config.ts';
 import type { ServerCtx } from '../context.ts';
-import { neverFrozen } from '../core/call/freezes.ts';
 import { connectDatabase } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
 import type { Adoption } from '../db/recovery.ts';

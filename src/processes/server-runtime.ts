@@ -1,11 +1,12 @@
 /** Wires the use cases behind the API, and sign-in if a provider is configured. */
+
+import { noTelemetry, type Telemetry } from '@capstan/core/telemetry/telemetry';
 import type { Logger } from 'pino';
 import { createOpenIdProvider } from '../clients/openid-provider.ts';
 import { readTemporalAddress } from '../clients/temporal/connection.ts';
 import { createWebhookSender } from '../clients/webhook-sender.ts';
 import type { Config } from '../config.ts';
 import type { ServerCtx } from '../context.ts';
-import { noTelemetry, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { createSignIn, readSignInSettings, type SignIn } from '../parts/access/sign-in.ts';
 import { createVerifiedKeys } from '../parts/access/verified-keys.ts';
 import { createAdviceCache } from '../parts/cache/advice-cache.ts';

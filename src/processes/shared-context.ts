@@ -4,12 +4,14 @@
  * several processes make: log, files, Temporal.
  */
 
+import { createSchemaVetter } from '@capstan/core/schemas/schema-vetter';
+import { noTelemetry, type OpenSpan, type Telemetry } from '@capstan/core/telemetry/telemetry';
+import { createAddressPolicy, findOwnListeners } from '@capstan/guarded-dial/address-policy';
+import { createDialGuard } from '@capstan/guarded-dial/guarded-dial';
+import { createMediaStore } from '@capstan/media-store/create-media-store';
 import { type Logger, pino } from 'pino';
-import { createAddressPolicy, findOwnListeners } from '../clients/address-policy.ts';
 import { createCapabilityClient } from '../clients/capability-http.ts';
 import { createCapabilityProbe } from '../clients/capability-probe.ts';
-import { createDialGuard } from '../clients/guarded-dial.ts';
-import { createMediaStore } from '../clients/media/create-media-store.ts';
 import { createSecretCipher } from '../clients/secret-cipher.ts';
 import {
   connectionOf,
@@ -24,7 +26,6 @@ import { createSchedules } from '../clients/temporal/schedules.ts';
 import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
 import type { Ctx, RoutingCtx } from '../context.ts';
-import { noTelemetry, type OpenSpan, type Telemetry } from '../core/telemetry/telemetry.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
@@ -50,7 +51,6 @@ import { createMediaLibrary } from '../parts/media/media-library.ts';
 import { createOwnMedia } from '../parts/media/own-media.ts';
 import { Parts, together } from '../parts/part.ts';
 import { createSkillMatcher } from '../parts/skill-matcher.ts';
-import { createSchemaVetter } from '../schemas/schema-vetter.ts';
 import { logAudits } from '../use-cases/access/audit.ts';
 import { vetInstance } from '../use-cases/registry/vetting.ts';
 import { createCallCapability } from '../use-cases/routing/call.ts';

@@ -1,8 +1,8 @@
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { WorkerCtx } from '../context.ts';
-import { noTelemetry } from '../core/telemetry/telemetry.ts';
-import type { StepEnd } from '../core/workflow-payloads.ts';
 import { createCachedCalls } from '../parts/cache/cached-calls.ts';
 import { createInFlightSteps } from '../parts/calls/in-flight-steps.ts';
 import { openForStep } from '../use-cases/escalation/ladder/opening.ts';

@@ -5,7 +5,6 @@
 
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   createNameLimit,
   type MetricName,
@@ -14,8 +13,9 @@ import {
   mostNames,
   type NameLimit,
   openLabels,
-} from '../core/telemetry/metric-table.ts';
-import type { Metrics } from '../core/telemetry/telemetry.ts';
+} from '@capstan/core/telemetry/metric-table';
+import type { Metrics } from '@capstan/core/telemetry/telemetry';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 export interface Prometheus extends Metrics {
   /** The whole page as text, after all refreshes have run. */

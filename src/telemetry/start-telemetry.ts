@@ -3,8 +3,8 @@
  * include the delay of the event loop, which every request in a busy process has to wait for.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { type Metrics, noMetrics, type Telemetry } from '@capstan/core/telemetry/telemetry';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
-import { type Metrics, noMetrics, type Telemetry } from '../core/telemetry/telemetry.ts';
 import {
   createPrometheus,
   findFreePort,

@@ -5,6 +5,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash, randomBytes } from 'node:crypto';
 import {
+  noTracing,
+  type OpenSpan,
+  type SpanStart,
+  type Tracing,
+  type WorkScope,
+} from '@capstan/core/telemetry/telemetry';
+import type { TraceContext } from '@capstan/core/telemetry/trace-context';
+import {
   type Context,
   ROOT_CONTEXT,
   SpanKind,
@@ -13,14 +21,6 @@ import {
   type TraceState,
   trace,
 } from '@opentelemetry/api';
-import {
-  noTracing,
-  type OpenSpan,
-  type SpanStart,
-  type Tracing,
-  type WorkScope,
-} from '../core/telemetry/telemetry.ts';
-import type { TraceContext } from '../core/telemetry/trace-context.ts';
 
 /** The source of spans for a collector. */
 export interface SpanSource {

@@ -1,5 +1,5 @@
 /** Keyset cursors: the key of the last item, opaque to clients, so that a page never shifts under inserts. */
-import { AppError } from '../errors/app-error.ts';
+import { AppError } from '@capstan/core/errors/app-error';
 
 export interface PageRequest {
   readonly limit: number;

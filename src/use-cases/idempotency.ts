@@ -2,10 +2,10 @@
  * One answer for an Idempotency-Key: the transaction that does the work stores it, so a repeated request gets the first
  * one's answer, even when the process died right after giving it.
  */
-import type { Json } from '../contracts/primitives.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Db } from '../db/connect.ts';
 import { findKey, insertAnswer } from '../db/idempotency.ts';
-import { AppError } from '../errors/app-error.ts';
 
 export interface Idempotency {
   readonly key: string;

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { Scope } from '../contracts/access.ts';
+import { Scope } from '@capstan/core/contracts/access';
 import { insertKey } from '../db/access/api-key.ts';
 import { findOldestProject, insertProject, listProjectIds } from '../db/access/project.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';

@@ -3,6 +3,17 @@
  * decides when. It holds no values. For a step it is a child workflow that ends with each review. Otherwise it waits
  * for the decision and continues.
  */
+
+import { ladderMs } from '@capstan/core/ladder/levels';
+import { findLadderFault, isLadderPosition } from '@capstan/core/received/workflow-messages';
+import type {
+  EscalateInput,
+  LadderEnd,
+  LadderPoint,
+  LadderPosition,
+  LadderResumption,
+  LadderStage,
+} from '@capstan/core/workflow-payloads';
 import {
   ActivityCancellationType,
   CancellationScope,
@@ -12,16 +23,6 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { ladderMs } from '../core/ladder/levels.ts';
-import { findLadderFault, isLadderPosition } from '../core/received/workflow-messages.ts';
-import type {
-  EscalateInput,
-  LadderEnd,
-  LadderPoint,
-  LadderPosition,
-  LadderResumption,
-  LadderStage,
-} from '../core/workflow-payloads.ts';
 import { requireInput } from './run-control.ts';
 import { createReviewWaits } from './waits.ts';
 import { announceLadderWaiting, createLadderTable, describeCommand, type LadderTable } from './web-ui.ts';

@@ -4,14 +4,15 @@
  * delays all signals to the workflow. For the same reason, a run pauses briefly for signals after half a second of
  * this.
  */
+
+import type { DrivenRun, Unit } from '@capstan/core/run/drive';
+import { areLast, inlineFollowers, isAlone } from '@capstan/core/run/inline-batch';
+import { type MachineState, unitState } from '@capstan/core/run/machine-state';
+import { nameUnit, summarizeBatch } from '@capstan/core/workflow-names';
+import type { RunPipelineResult } from '@capstan/core/workflow-payloads';
 import { ActivityCancellationType, proxyLocalActivities, sleep, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import type { InlineBatchEnd, InlineBatchUnit, InlineEnd } from '../activities/step-activities.ts';
-import type { DrivenRun, Unit } from '../core/run/drive.ts';
-import { areLast, inlineFollowers, isAlone } from '../core/run/inline-batch.ts';
-import { type MachineState, unitState } from '../core/run/machine-state.ts';
-import { nameUnit, summarizeBatch } from '../core/workflow-names.ts';
-import type { RunPipelineResult } from '../core/workflow-payloads.ts';
 
 const longestStretchMs = 500;
 /** Units in a batch: their results share one event. */

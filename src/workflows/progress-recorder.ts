@@ -2,11 +2,12 @@
  * Stores ends of units that no attempt has stored, also while the run is being cancelled. One local activity stores all
  * ends of one workflow task. An end that cannot be stored is left to the end of the run, which closes every row.
  */
+
+import type { Failure } from '@capstan/core/contracts/primitives';
+import { listUnits, toSummary } from '@capstan/core/workflow-names';
+import type { RunPipelineInput } from '@capstan/core/workflow-payloads';
 import { CancellationScope, proxyLocalActivities, TemporalFailure } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import type { Failure } from '../contracts/primitives.ts';
-import { listUnits, toSummary } from '../core/workflow-names.ts';
-import type { RunPipelineInput } from '../core/workflow-payloads.ts';
 import type { LocalTurns } from './run-control.ts';
 
 function recordActivity(changes: readonly RecordedChange[]): Activities['recordProgress'] {

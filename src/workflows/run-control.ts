@@ -7,9 +7,9 @@
  * worker. Nothing has happened before, because this check comes first. An input that no version knows ends the workflow.
  */
 
+import { type FindFault, newerEngineOf, readControl } from '@capstan/core/received/workflow-messages';
+import { type ControlSignal, engineVersion, type RunPipelineInput } from '@capstan/core/workflow-payloads';
 import { ApplicationFailure, defineSignal, setHandler } from '@temporalio/workflow';
-import { type FindFault, newerEngineOf, readControl } from '../core/received/workflow-messages.ts';
-import { type ControlSignal, engineVersion, type RunPipelineInput } from '../core/workflow-payloads.ts';
 import { announcePhase } from './web-ui.ts';
 
 /**

@@ -3,6 +3,23 @@
  * activities resolve inputs and store results. When its history is long, the run continues as new (M6 of the machine),
  * also while it waits for a review, a budget or a timer.
  */
+
+import { findRunFault } from '@capstan/core/received/workflow-messages';
+import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '@capstan/core/run/drive';
+import type { StepVerdict } from '@capstan/core/run/machine';
+import type { HistoryPressure } from '@capstan/core/run/machine-state';
+import type { PlannedStep } from '@capstan/core/run/plan';
+import { takeSnapshot } from '@capstan/core/run/snapshot';
+import {
+  limitTime,
+  outOfRunTime,
+  type TimeLeft,
+  type TimeLimit,
+  type TimePorts,
+  timeOf,
+} from '@capstan/core/time-limit';
+import { listUnits, toSummary } from '@capstan/core/workflow-names';
+import type { RunPipelineInput, RunPipelineResult } from '@capstan/core/workflow-payloads';
 import {
   ActivityCancellationType,
   ApplicationFailure,
@@ -15,22 +32,6 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { findRunFault } from '../core/received/workflow-messages.ts';
-import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '../core/run/drive.ts';
-import type { StepVerdict } from '../core/run/machine.ts';
-import type { HistoryPressure } from '../core/run/machine-state.ts';
-import type { PlannedStep } from '../core/run/plan.ts';
-import { takeSnapshot } from '../core/run/snapshot.ts';
-import {
-  limitTime,
-  outOfRunTime,
-  type TimeLeft,
-  type TimeLimit,
-  type TimePorts,
-  timeOf,
-} from '../core/time-limit.ts';
-import { listUnits, toSummary } from '../core/workflow-names.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
 import {
   createLocalTurns,

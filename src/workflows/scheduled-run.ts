@@ -3,6 +3,9 @@
  * it is still running, and cancelling it cancels the run and waits for its end. For skip the activity decides, so that
  * each skipped start is known.
  */
+
+import { findScheduledFault, isSubmission, readWoken } from '@capstan/core/received/workflow-messages';
+import type { ScheduledRunInput } from '@capstan/core/workflow-payloads';
 import {
   ApplicationFailure,
   CancellationScope,
@@ -13,8 +16,6 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
-import { findScheduledFault, isSubmission, readWoken } from '../core/received/workflow-messages.ts';
-import type { ScheduledRunInput } from '../core/workflow-payloads.ts';
 import { handleSignal, requireInput } from './run-control.ts';
 
 const retry = { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '30 seconds' } as const;

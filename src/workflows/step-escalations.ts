@@ -4,6 +4,17 @@
  * unit's end is stored here.
  */
 
+import type { Failure } from '@capstan/core/contracts/primitives';
+import type { Unit, UnitEnd, UnitWaiting } from '@capstan/core/run/drive';
+import type { Wait } from '@capstan/core/run/machine-state';
+import { ladderWorkflowId, summarizeUnit } from '@capstan/core/workflow-names';
+import type {
+  LadderEnd,
+  LadderPoint,
+  LadderPosition,
+  LadderResumption,
+  RunPipelineInput,
+} from '@capstan/core/workflow-payloads';
 import { WorkflowIdReusePolicy } from '@temporalio/common';
 import {
   type CancellationScope,
@@ -13,17 +24,6 @@ import {
   isCancellation,
   ParentClosePolicy,
 } from '@temporalio/workflow';
-import type { Failure } from '../contracts/primitives.ts';
-import type { Unit, UnitEnd, UnitWaiting } from '../core/run/drive.ts';
-import type { Wait } from '../core/run/machine-state.ts';
-import { ladderWorkflowId, summarizeUnit } from '../core/workflow-names.ts';
-import type {
-  LadderEnd,
-  LadderPoint,
-  LadderPosition,
-  LadderResumption,
-  RunPipelineInput,
-} from '../core/workflow-payloads.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './waits.ts';

@@ -3,6 +3,15 @@
  * unit: the failure of a step's activity determines which. The path of success has no async functions: the SDK
  * watches every promise of the sandbox, which is the main cost of a step here.
  */
+
+import type { Failure } from '@capstan/core/contracts/primitives';
+import { formatDuration } from '@capstan/core/duration';
+import { isStepResult } from '@capstan/core/received/workflow-messages';
+import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '@capstan/core/run/drive';
+import type { Wait } from '@capstan/core/run/machine-state';
+import type { PlannedStep } from '@capstan/core/run/plan';
+import { describeAwaited, summarizeUnit } from '@capstan/core/workflow-names';
+import { type LadderPosition, type RunPipelineInput, reportMs } from '@capstan/core/workflow-payloads';
 import { RetryState } from '@temporalio/common';
 import {
   ActivityCancellationType,
@@ -19,14 +28,6 @@ import type {
   StepActivityRequest,
   StepActivityWaits,
 } from '../activities/step-activities.ts';
-import type { Failure } from '../contracts/primitives.ts';
-import { formatDuration } from '../core/duration.ts';
-import { isStepResult } from '../core/received/workflow-messages.ts';
-import type { DrivenRun, Unit, UnitEnd, UnitResult, UnitWaiting } from '../core/run/drive.ts';
-import type { Wait } from '../core/run/machine-state.ts';
-import type { PlannedStep } from '../core/run/plan.ts';
-import { describeAwaited, summarizeUnit } from '../core/workflow-names.ts';
-import { type LadderPosition, type RunPipelineInput, reportMs } from '../core/workflow-payloads.ts';
 import { createInlineBatches, type RunCourse, toAskedUnit } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { LocalTurns, RunControl } from './run-control.ts';

@@ -1,10 +1,11 @@
 /** The work of a run's units, from start to end: activity, ladder and waits. */
+
+import type { DrivenRun, RunPorts, Unit, UnitEnd } from '@capstan/core/run/drive';
+import type { Wait } from '@capstan/core/run/machine-state';
+import { hearsWake } from '@capstan/core/run/waits';
+import { describeAwaited } from '@capstan/core/workflow-names';
+import type { RunPipelineInput, RunPipelineResult } from '@capstan/core/workflow-payloads';
 import { CancellationScope } from '@temporalio/workflow';
-import type { DrivenRun, RunPorts, Unit, UnitEnd } from '../core/run/drive.ts';
-import type { Wait } from '../core/run/machine-state.ts';
-import { hearsWake } from '../core/run/waits.ts';
-import { describeAwaited } from '../core/workflow-names.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../core/workflow-payloads.ts';
 import type { RunCourse } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { LocalTurns, RunControl } from './run-control.ts';

@@ -3,12 +3,13 @@
  * Signals are repeated until they are accepted, and may arrive before the wait: each version of a review counts once,
  * and an early wake is kept. A ladder waits for its review in the same way.
  */
+
+import { readReviewed, readWoken } from '@capstan/core/received/workflow-messages';
+import type { Unit } from '@capstan/core/run/drive';
+import type { Wait } from '@capstan/core/run/machine-state';
+import { describeAwaited, summarizeWait } from '@capstan/core/workflow-names';
+import type { WorkflowSnapshot } from '@capstan/core/workflow-payloads';
 import { CancellationScope, sleep } from '@temporalio/workflow';
-import { readReviewed, readWoken } from '../core/received/workflow-messages.ts';
-import type { Unit } from '../core/run/drive.ts';
-import type { Wait } from '../core/run/machine-state.ts';
-import { describeAwaited, summarizeWait } from '../core/workflow-names.ts';
-import type { WorkflowSnapshot } from '../core/workflow-payloads.ts';
 import { handleSignal } from './run-control.ts';
 
 /** Signals about a review are repeated until they are accepted: each version counts once, in whatever order. */

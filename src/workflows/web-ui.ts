@@ -3,12 +3,12 @@
  * table of its steps while it is running, and whether it waits for a review.
  */
 
+import { labelOf } from '@capstan/core/ladder/levels';
+import type { DrivenRun, Unit } from '@capstan/core/run/drive';
+import type { MachineState, MachineStepState, RunOutcome } from '@capstan/core/run/machine';
+import type { LadderPosition, LadderStage, RunPipelineInput } from '@capstan/core/workflow-payloads';
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
-import { labelOf } from '../core/ladder/levels.ts';
-import type { DrivenRun, Unit } from '../core/run/drive.ts';
-import type { MachineState, MachineStepState, RunOutcome } from '../core/run/machine.ts';
-import type { LadderPosition, LadderStage, RunPipelineInput } from '../core/workflow-payloads.ts';
 
 /**
  * Lines of Markdown as details of a workflow. The Web UI draws them in a frame that is too short by the margins of the

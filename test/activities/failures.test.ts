@@ -1,3 +1,4 @@
+import { AppError } from '@capstan/core/errors/app-error';
 import { expect, it } from 'vitest';
 import {
   finalFailure,
@@ -5,7 +6,6 @@ import {
   laterFailure,
   toApplicationFailure,
 } from '../../src/activities/failures.ts';
-import { AppError } from '../../src/errors/app-error.ts';
 
 it('Temporal, which accepts only whole characters, receives nothing else', () => {
   const message = 'a\ud800b \udc00\ud83d\ude00\udc00 \ud800';

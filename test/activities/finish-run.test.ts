@@ -1,6 +1,6 @@
+import { AppError } from '@capstan/core/errors/app-error';
 import { expect, it } from 'vitest';
 import { asFinishActivity } from '../../src/activities/create-activities.ts';
-import { AppError } from '../../src/errors/app-error.ts';
 import type { RunClosing } from '../../src/use-cases/runs/closing.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 

@@ -1,9 +1,9 @@
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { InlineBatchEnd } from '../../src/activities/step-activities.ts';
 import { asInlineActivity } from '../../src/activities/step-activities.ts';
 import type { WorkerCtx } from '../../src/context.ts';
-import type { StepEnd } from '../../src/core/workflow-payloads.ts';
 import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
 import {
   executeInline,

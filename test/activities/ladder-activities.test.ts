@@ -1,7 +1,7 @@
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { expect, it } from 'vitest';
 import { asLadderActivity } from '../../src/activities/create-activities.ts';
-import type { Advanced } from '../../src/core/workflow-payloads.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 const place = { escalation_id: 'esc_1', transition: 3, command: { kind: 'end' } } as unknown as Advanced;

@@ -1,11 +1,11 @@
+import type { StepEnd } from '@capstan/core/workflow-payloads';
+import { reportMs } from '@capstan/core/workflow-payloads';
 import type { Info } from '@temporalio/activity';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import type { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, it } from 'vitest';
 import type { StepActivityResult } from '../../src/activities/step-activities.ts';
 import { asStepActivity } from '../../src/activities/step-activities.ts';
-import type { StepEnd } from '../../src/core/workflow-payloads.ts';
-import { reportMs } from '../../src/core/workflow-payloads.ts';
 import type { StepControl, StepRequest } from '../../src/use-cases/steps/call.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 

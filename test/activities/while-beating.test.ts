@@ -1,7 +1,7 @@
+import { AppError } from '@capstan/core/errors/app-error';
 import { CancelledFailure } from '@temporalio/activity';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { whileBeating } from '../../src/activities/failures.ts';
-import { AppError } from '../../src/errors/app-error.ts';
 import { aMockActivity } from '../support/mock-activity.ts';
 
 function beating<Result>(work: () => Promise<Result>, environment = aMockActivity()) {

@@ -1,7 +1,8 @@
 /** Direct calls, and calls in OpenAI's form, that take the answer of an equal call. */
+
+import type { DecisionDetail, ExecAnswer } from '@capstan/core/contracts/decision';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { DecisionDetail, ExecAnswer } from '../../src/contracts/decision.ts';
 import { purgeCachedAnswers } from '../../src/db/attempt/cached-answer.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';

@@ -1,6 +1,7 @@
 /** The audit log: as pages, as one stream, and as lines of the log. */
+
+import type { AuditEntry } from '@capstan/core/contracts/access';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AuditEntry } from '../../src/contracts/access.ts';
 import { insertAudits, listenToAudits } from '../../src/db/access/audit.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { waitFor } from '../support/wait.ts';

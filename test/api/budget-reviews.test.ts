@@ -1,7 +1,7 @@
+import type { ScopedBudget } from '@capstan/core/contracts/money';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { ScopedBudget } from '../../src/contracts/money.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance, aRun } from '../support/factories.ts';
 import { isWoken, stateOf, waitForBudget } from '../support/waiting.ts';

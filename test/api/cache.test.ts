@@ -1,5 +1,5 @@
+import type { CacheEntry } from '@capstan/core/contracts/cache';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { CacheEntry } from '../../src/contracts/cache.ts';
 import { storeResult } from '../../src/db/attempt/cached-result.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aClaim, anEnd, anInstance, aRun, claimAttempt, settleAttempt } from '../support/factories.ts';

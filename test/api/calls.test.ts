@@ -1,6 +1,6 @@
+import type { BudgetList } from '@capstan/core/contracts/money';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { z } from 'zod';
-import type { BudgetList } from '../../src/contracts/money.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, type ExecOptions, execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, type Handler, type Instance } from '../support/fleet.ts';

@@ -1,12 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type {
   CapabilitySummary,
   DeregisterAnswer,
   HeartbeatAnswer,
   Instance,
-} from '../../src/contracts/capability.ts';
-import type { Validation } from '../../src/contracts/pipeline-answers.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
+} from '@capstan/core/contracts/capability';
+import type { Validation } from '@capstan/core/contracts/pipeline-answers';
+import type { Problem } from '@capstan/core/contracts/problem';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

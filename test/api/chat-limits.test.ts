@@ -1,7 +1,8 @@
 /** The limits of requests in OpenAI's form, and their settings. */
+
+import type { Limits } from '@capstan/core/contracts/limits';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Limits } from '../../src/contracts/limits.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

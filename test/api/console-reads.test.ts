@@ -1,13 +1,14 @@
 /** What pages of the console read besides: pictures of runs, lists of decisions, sums in time, worth, checks. */
+
+import type { CallsSummary } from '@capstan/core/contracts/capability';
+import type { DecisionListed } from '@capstan/core/contracts/decision';
+import type { CostSeries } from '@capstan/core/contracts/money';
+import type { PipelineVersion } from '@capstan/core/contracts/pipeline-answers';
+import type { InputVerdict, ReviewSummary } from '@capstan/core/contracts/review';
+import type { Run, RunSummary } from '@capstan/core/contracts/run';
+import type { RunGraph, RunsSummary, RunTimeline } from '@capstan/core/contracts/run-picture';
+import type { SkillWorth } from '@capstan/core/contracts/skill';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CallsSummary } from '../../src/contracts/capability.ts';
-import type { DecisionListed } from '../../src/contracts/decision.ts';
-import type { CostSeries } from '../../src/contracts/money.ts';
-import type { PipelineVersion } from '../../src/contracts/pipeline-answers.ts';
-import type { InputVerdict, ReviewSummary } from '../../src/contracts/review.ts';
-import type { Run, RunSummary } from '../../src/contracts/run.ts';
-import type { RunGraph, RunsSummary, RunTimeline } from '../../src/contracts/run-picture.ts';
-import type { SkillWorth } from '../../src/contracts/skill.ts';
 import type { Claim } from '../../src/db/attempt/attempt.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';

@@ -1,5 +1,5 @@
+import type { Decision, DecisionDetail, DecisionListed } from '@capstan/core/contracts/decision';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Decision, DecisionDetail, DecisionListed } from '../../src/contracts/decision.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, execOn, registerInstance } from '../support/direct-calls.ts';
 import type { Instance } from '../support/fleet.ts';

@@ -1,9 +1,9 @@
+import type { DispatchChoice } from '@capstan/core/contracts/decision';
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { Run } from '@capstan/core/contracts/run';
+import type { BulkAnswer } from '@capstan/core/contracts/run-control';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { DispatchChoice } from '../../src/contracts/decision.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { BulkAnswer } from '../../src/contracts/run-control.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';

@@ -1,6 +1,6 @@
+import { errorCodes } from '@capstan/core/contracts/errors';
 import Ajv from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { errorCodes } from '../../src/contracts/errors.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 
 interface Operation {

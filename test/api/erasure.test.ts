@@ -1,7 +1,5 @@
 /** Who may erase a project, and the answers of the API about one that is being erased. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Erasure } from '../../src/contracts/access.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

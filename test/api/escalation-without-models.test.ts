@@ -1,6 +1,5 @@
 /** An outside caller without models: templates, and people. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AdviseAnswer, ExecuteAnswer } from '../../src/contracts/escalation.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

@@ -1,13 +1,14 @@
 /** `/execute`, `/advise` and `/v1/escalations` as an outside caller uses them. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+
 import type {
   AdviseAnswer,
   Escalation,
   EscalationAdvice,
   EscalationAttempt,
   ExecuteAnswer,
-} from '../../src/contracts/escalation.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
+} from '@capstan/core/contracts/escalation';
+import type { Problem } from '@capstan/core/contracts/problem';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { readJson } from '../support/api.ts';
 import { type LadderWorld, startLadderWorld } from '../support/ladders.ts';
 import { isLong } from '../support/long.ts';

@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers';
+import { type CancelSignal, onCancel } from '@capstan/core/cancellation';
+import type { RunEvent } from '@capstan/core/contracts/event';
 import { expect, test } from 'vitest';
 import { streamEvents } from '../../src/api/routes/events.ts';
-import type { RunEvent } from '../../src/contracts/event.ts';
-import { type CancelSignal, onCancel } from '../../src/core/cancellation.ts';
 import { waitFor } from '../support/wait.ts';
 
 function event(seq: number, data: RunEvent['data'] = {}): RunEvent {

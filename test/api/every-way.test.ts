@@ -2,11 +2,12 @@
  * Every way to a model × every guard of a key: budgets by key, label and user, the token rate, the list of names. A way
  * is a sender of requests to a model in the end, over the real API, and a worker where the work outlives the request.
  */
+
+import type { KeyCreated, KeyScope } from '@capstan/core/contracts/access';
+import type { CostSeries, ScopedBudget } from '@capstan/core/contracts/money';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createRoutes } from '../../src/api/routes.ts';
 import { ConfigSchema } from '../../src/config.ts';
-import type { KeyCreated, KeyScope } from '../../src/contracts/access.ts';
-import type { CostSeries, ScopedBudget } from '../../src/contracts/money.ts';
 import { readJson } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';
 import { answer, type Handler, type Instance } from '../support/fleet.ts';

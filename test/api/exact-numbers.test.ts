@@ -1,6 +1,7 @@
 /** Numbers that a double does not keep: refused in what users send, passed on as they are in what instances answer. */
+
+import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { registerInstance } from '../support/direct-calls.ts';
 import { answerText, type Instance } from '../support/fleet.ts';

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
+import { AppError } from '@capstan/core/errors/app-error';
 import { expect, test } from 'vitest';
 import { translateFault } from '../../src/api/answer.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
-import { AppError } from '../../src/errors/app-error.ts';
 import { useDatabase } from '../support/database.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 

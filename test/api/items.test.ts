@@ -1,7 +1,7 @@
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RunStep } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Json } from '../../src/contracts/primitives.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { RunStep } from '../../src/contracts/run-step.ts';
 import { listRunSteps } from '../../src/db/step/step.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

@@ -1,5 +1,5 @@
+import type { AuditEntry, Key } from '@capstan/core/contracts/access';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AuditEntry, Key } from '../../src/contracts/access.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import type { Run } from '@capstan/core/contracts/run';
 import { afterEach, describe, expect, test } from 'vitest';
 import { listen } from '../../src/api/listen.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 

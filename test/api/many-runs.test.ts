@@ -1,6 +1,6 @@
+import type { Run } from '@capstan/core/contracts/run';
+import type { BulkAnswer, RunActs, RunCount } from '@capstan/core/contracts/run-control';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
-import type { BulkAnswer, RunActs, RunCount } from '../../src/contracts/run-control.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

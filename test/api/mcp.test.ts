@@ -2,13 +2,13 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
+import type { KeyScope } from '@capstan/core/contracts/access';
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { Problem } from '@capstan/core/contracts/problem';
 import type { Client } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { ServerCtx } from '../../src/context.ts';
-import type { KeyScope } from '../../src/contracts/access.ts';
-import type { Decision } from '../../src/contracts/decision.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { findAgentTool } from '../../src/use-cases/agents/agent-tools.ts';
 import { openReview } from '../../src/use-cases/reviews/opening.ts';
 import { connectOverHttp, type Generation, useTool } from '../support/agents.ts';

@@ -1,10 +1,11 @@
 /** A model level behind the real router: what it reports is what is booked, and its errors go where they belong. */
+
+import type { RunningInstance } from '@capstan/capability';
+import type { Decision } from '@capstan/core/contracts/decision';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import type { Decision } from '../../src/contracts/decision.ts';
-import { serve } from '../capability/support/capabilities.ts';
+import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn } from '../support/direct-calls.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';

@@ -1,8 +1,9 @@
 /** The names that a key may call, and the other names that a project gives to models. */
+
+import type { AuditEntry, KeyScope } from '@capstan/core/contracts/access';
+import { mostAliases } from '@capstan/core/contracts/model-alias';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AuditEntry, KeyScope } from '../../src/contracts/access.ts';
-import { mostAliases } from '../../src/contracts/model-alias.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn } from '../support/direct-calls.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';

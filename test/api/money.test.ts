@@ -1,6 +1,6 @@
+import type { Budget, CostSummary, LedgerEntry } from '@capstan/core/contracts/money';
+import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Budget, CostSummary, LedgerEntry } from '../../src/contracts/money.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { passMidnight } from '../support/budgets.ts';

@@ -1,7 +1,7 @@
+import type { Limits } from '@capstan/core/contracts/limits';
+import type { Run } from '@capstan/core/contracts/run';
+import type { BulkAnswer } from '@capstan/core/contracts/run-control';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Limits } from '../../src/contracts/limits.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { BulkAnswer } from '../../src/contracts/run-control.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

@@ -1,7 +1,8 @@
 /** OpenAI's own library, changed in nothing but address and key, on models behind the real router. */
+
+import type { RunningInstance } from '@capstan/capability';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { aLimitedProject, registerInstance } from '../support/direct-calls.ts';
 import { answer } from '../support/fleet.ts';

@@ -2,9 +2,10 @@
  * The OpenAPI document against what is served: requests that are made from it, for every operation; of `SEED`, and more of
  * them by `RUNS`.
  */
+
+import type { Problem } from '@capstan/core/contracts/problem';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { isLong } from '../support/long.ts';
 import { runs, seed } from '../support/runs.ts';

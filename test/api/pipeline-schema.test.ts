@@ -1,8 +1,8 @@
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
 import Ajv from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { createPipelineSchema } from '../../src/api/documents/docs.ts';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { readDefinition } from '../../src/definitions/read-definition.ts';
 
 const schema = createPipelineSchema('http://capstan.test');
 const validate = new Ajv.Ajv2020({ strict: true, strictRequired: false, strictTypes: false }).compile(schema);

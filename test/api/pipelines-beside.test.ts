@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { PipelineVersion } from '@capstan/core/contracts/pipeline-answers';
+import type { Plan } from '@capstan/core/contracts/plan';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCapstan } from '../../src/cli/program.ts';
-import type { PipelineVersion } from '../../src/contracts/pipeline-answers.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
 import { aShell } from '../cli/support/shell.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type {
   PipelineSubmitted,
   PipelineSummary,
   PipelineVersion,
   Validation,
-} from '../../src/contracts/pipeline-answers.ts';
+} from '@capstan/core/contracts/pipeline-answers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
 let api: TestApi;

@@ -1,6 +1,6 @@
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { Plan } from '@capstan/core/contracts/plan';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Decision } from '../../src/contracts/decision.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import type { Instance } from '../support/fleet.ts';

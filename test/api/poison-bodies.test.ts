@@ -1,6 +1,5 @@
 /** Bodies made to exhaust their reader: each is refused or accepted within a second, whatever its values are. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { mostValues } from '../../src/contracts/bounds.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';
 import { isLong } from '../support/long.ts';

@@ -1,6 +1,5 @@
 /** Texts made to exhaust their checker: each is accepted or refused within a second, by the real route. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Validation } from '../../src/contracts/pipeline-answers.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { isLong } from '../support/long.ts';
 import { countProcessorMs } from '../support/processor-time.ts';

@@ -1,6 +1,5 @@
 /** A queued run shows the reason of its wait: its turn, Temporal, or a worker. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Run, RunQueue, RunSummary } from '../../src/contracts/run.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { admitRuns } from '../../src/db/run/run-admission.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

@@ -1,6 +1,6 @@
+import type { Key, KeyCreated } from '@capstan/core/contracts/access';
+import type { Limits } from '@capstan/core/contracts/limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Key, KeyCreated } from '../../src/contracts/access.ts';
-import type { Limits } from '../../src/contracts/limits.ts';
 import { findHolder } from '../../src/db/access/session.ts';
 import { toHolder } from '../../src/use-cases/access/caller.ts';
 import { generateKey } from '../../src/use-cases/access/key-text.ts';

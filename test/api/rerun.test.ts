@@ -1,7 +1,7 @@
+import type { RunEvent } from '@capstan/core/contracts/event';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RerunPreview } from '@capstan/core/contracts/run-control';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunEvent } from '../../src/contracts/event.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { RerunPreview } from '../../src/contracts/run-control.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Review, ReviewDecision, ReviewKind, ReviewPayload } from '@capstan/core/contracts/review';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Review, ReviewDecision, ReviewKind, ReviewPayload } from '../../src/contracts/review.ts';
 import { listAudit } from '../../src/db/access/audit.ts';
 import { openReview } from '../../src/use-cases/reviews/opening.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';

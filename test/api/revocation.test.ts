@@ -1,9 +1,9 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { LiveList } from '@capstan/core/live-list';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { watchRevocations } from '../../src/api/authentication.ts';
 import type { OpenRequest, RequestState } from '../../src/api/middleware.ts';
-import { LiveList } from '../../src/core/live-list.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

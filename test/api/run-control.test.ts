@@ -1,10 +1,10 @@
+import type { RunEvent } from '@capstan/core/contracts/event';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTemporal } from '../../src/clients/temporal/connection.ts';
-import type { RunEvent } from '../../src/contracts/event.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { finishRun, insertRuns, openRun } from '../../src/db/run/run.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { aClaim, anInstance, claimAttempt } from '../support/factories.ts';

@@ -1,6 +1,6 @@
+import type { RunEvent } from '@capstan/core/contracts/event';
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunEvent } from '../../src/contracts/event.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { insertStepLog } from '../../src/db/step/step-progress.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';

@@ -1,10 +1,10 @@
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Run, RunSummary } from '@capstan/core/contracts/run';
+import type { Schedule, ScheduleList } from '@capstan/core/contracts/schedule';
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import type { ScheduleHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { openTemporal } from '../../src/clients/temporal/connection.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Run, RunSummary } from '../../src/contracts/run.ts';
-import type { Schedule, ScheduleList } from '../../src/contracts/schedule.ts';
-import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
 import { readSchedule } from '../../src/db/schedule.ts';
 import { recordFruitlessStart } from '../../src/use-cases/schedules/scheduled-runs.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

@@ -1,7 +1,7 @@
+import type { ScopedBudget, UserErased } from '@capstan/core/contracts/money';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ScopedBudget, UserErased } from '../../src/contracts/money.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import type { Claim } from '../../src/db/attempt/attempt.ts';
 import { findDrift } from '../../src/db/money/budget-drift.ts';
 import { newId } from '../../src/parts/ids.ts';

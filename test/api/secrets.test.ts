@@ -1,10 +1,10 @@
 /** `/v1/secrets`: set, list, delete; a value is stored sealed and never shown. */
 import { randomBytes } from 'node:crypto';
+import type { AuditEntry } from '@capstan/core/contracts/access';
+import { type Secret, secretLimits } from '@capstan/core/contracts/secret';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createSecretCipher } from '../../src/clients/secret-cipher.ts';
-import type { AuditEntry } from '../../src/contracts/access.ts';
-import { type Secret, secretLimits } from '../../src/contracts/secret.ts';
 import { resealSecrets } from '../../src/use-cases/secrets/secrets.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 

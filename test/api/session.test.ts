@@ -1,7 +1,7 @@
 /** Signing in with a browser: what opens a session, what it may do, what it does not survive. */
 import { hash } from 'node:crypto';
+import type { BrowserSession } from '@capstan/core/contracts/sign-in';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { BrowserSession } from '../../src/contracts/sign-in.ts';
 import { purgeSessions } from '../../src/db/access/session.ts';
 import { type CallOptions, readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

@@ -1,6 +1,7 @@
 /** Signing in at a real OpenID provider: who gets in, as what, and how they get out. */
+
+import type { BrowserSession, SessionClosed, SessionList } from '@capstan/core/contracts/sign-in';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { BrowserSession, SessionClosed, SessionList } from '../../src/contracts/sign-in.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import {
   clientSecret,

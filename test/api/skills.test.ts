@@ -1,7 +1,7 @@
+import type { AuditEntry, Scope } from '@capstan/core/contracts/access';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Skill, SkillUse } from '@capstan/core/contracts/skill';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AuditEntry, Scope } from '../../src/contracts/access.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Skill, SkillUse } from '../../src/contracts/skill.ts';
 import { flagSkill } from '../../src/db/skill.ts';
 import { addSkillUses } from '../../src/db/skill-use.ts';
 import { newId } from '../../src/parts/ids.ts';

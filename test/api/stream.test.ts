@@ -1,6 +1,5 @@
 /** The stream of a project: its states, every event of the runs that are looked at, and nothing of others. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { RunFrame } from '../../src/contracts/event.ts';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';
 import { keepWaiting } from '../../src/db/step/step-progress.ts';

@@ -1,7 +1,8 @@
 /** The tokens of a key where a call does not end with the whole answer, and where an instance reports nonsense. */
+
+import type { KeyCreated } from '@capstan/core/contracts/access';
+import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { KeyCreated } from '../../src/contracts/access.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, type Handler, type Instance } from '../support/fleet.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { UploadTicket } from '@capstan/core/contracts/media';
+import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { UploadTicket } from '../../src/contracts/media.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { isLong } from '../support/long.ts';
 import { type S3Gateway, startS3Gateway } from '../support/s3-gateway.ts';

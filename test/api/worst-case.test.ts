@@ -1,9 +1,10 @@
 /** A price by the input on the real router: what is reserved, what is charged, and what an overrun costs its instance. */
+
+import type { CapabilityDetail } from '@capstan/core/contracts/capability';
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { LedgerEntry } from '@capstan/core/contracts/money';
+import type { Plan } from '@capstan/core/contracts/plan';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { CapabilityDetail } from '../../src/contracts/capability.ts';
-import type { Decision } from '../../src/contracts/decision.ts';
-import type { LedgerEntry } from '../../src/contracts/money.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
 import { loseExpiredAttempts } from '../../src/db/attempt/attempt.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { listBreaches, watchCommits } from '../support/commit-watch.ts';

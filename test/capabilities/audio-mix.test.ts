@@ -1,6 +1,6 @@
+import { checkCapability } from '@capstan/capability/conformance';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { capability } from '../../capabilities/audio-mix/index.ts';
-import { checkCapability } from '../../src/capability/conformance.ts';
 import { isLong } from '../support/long.ts';
 import { type Sample, startSample } from './media.ts';
 

@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
+import { checkCapability } from '@capstan/capability/conformance';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { capability } from '../../capabilities/concat/index.ts';
-import { checkCapability } from '../../src/capability/conformance.ts';
 import { type Sample, startSample } from './media.ts';
 
 let sample: Sample;

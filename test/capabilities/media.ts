@@ -2,13 +2,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Capability } from '@capstan/capability';
+import { readReference } from '@capstan/capability/media/call-media';
+import { createMediaTransfer } from '@capstan/capability/media/media-transfer';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
-import type { Capability } from '../../src/capability/index.ts';
-import { readReference } from '../../src/capability/media/call-media.ts';
-import { createMediaTransfer } from '../../src/capability/media/media-transfer.ts';
-import { exec, serve } from '../capability/support/capabilities.ts';
+import { exec, serve } from '../../packages/capability/test/support/capabilities.ts';
 
 const never = new AbortController().signal;
 

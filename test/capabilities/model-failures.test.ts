@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
 import { explainProviderError } from '../../capabilities/model/faults.ts';
-import { exec, post, serve } from '../capability/support/capabilities.ts';
+import { exec, post, serve } from '../../packages/capability/test/support/capabilities.ts';
 import type { ModelReply } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
 import { key, type ModelLevel, startModelLevel, user } from './model-level.ts';

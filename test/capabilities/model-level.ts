@@ -1,8 +1,9 @@
 /** A model level served over a scripted provider, and calls of it. */
+
+import type { RunningInstance } from '@capstan/capability';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import { exec, serve } from '../capability/support/capabilities.ts';
+import { exec, serve } from '../../packages/capability/test/support/capabilities.ts';
 import { type ModelReply, startModelServer } from '../support/model-server.ts';
 
 export const key = 'sk-very-secret-0123456789';

@@ -1,8 +1,8 @@
+import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { declareTerms } from '../../capabilities/model/terms.ts';
-import { createCostOfInput } from '../../src/core/routing/call-bound.ts';
 import { anyText } from '../support/any-text.ts';
 import { runs } from '../support/runs.ts';
 

@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { expect, it, vi } from 'vitest';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { runFfmpeg, runWatchedFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
-import { aFolder } from '../capability/support/folders.ts';
+import { aFolder } from '../../packages/capability/test/support/folders.ts';
 
 it('kills ffmpeg when the signal aborts', async () => {
   const tools = await locateMediaTools(await aFolder());

@@ -1,7 +1,7 @@
+import { RunState } from '@capstan/core/contracts/run';
+import { MissingPartError } from '@capstan/core/errors/start-errors';
 import { expect, it } from 'vitest';
 import { describeError, exitCodeOf, ProblemError } from '../../src/cli/errors.ts';
-import { RunState } from '../../src/contracts/run.ts';
-import { MissingPartError } from '../../src/errors/start-errors.ts';
 
 it('exits with the outcome of the run, and with 2 while there is none', () => {
   expect(Object.fromEntries(RunState.options.map((state) => [state, exitCodeOf(state)]))).toEqual({

@@ -1,12 +1,12 @@
 /** Calls of a process whose event loop is blocked while their instance, a process of its own, answers. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { CancelSource } from '@capstan/core/cancellation';
+import { createAddressPolicy } from '@capstan/guarded-dial/address-policy';
+import { createDialGuard } from '@capstan/guarded-dial/guarded-dial';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAddressPolicy } from '../../src/clients/address-policy.ts';
 import { createCapabilityClient } from '../../src/clients/capability-http.ts';
-import { createDialGuard } from '../../src/clients/guarded-dial.ts';
-import { CancelSource } from '../../src/core/cancellation.ts';
 import { createFreezeWatch } from '../../src/processes/freeze-watch.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,6 +1,6 @@
+import { mostValues } from '@capstan/core/contracts/bounds';
 import { describe, expect, it } from 'vitest';
 import { readAnswer } from '../../src/clients/read-answer.ts';
-import { mostValues } from '../../src/contracts/bounds.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 
 function read(text: string) {

@@ -1,9 +1,9 @@
+import { type CallLogLine, callLogBounds } from '@capstan/core/call/log-lines';
+import type { CallProgress } from '@capstan/core/call/outcome';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isProgressive, toOrdinaryAnswer } from '../../src/clients/read-answer.ts';
 import { createToldLines } from '../../src/clients/response-lines.ts';
-import { type CallLogLine, callLogBounds } from '../../src/core/call/log-lines.ts';
-import type { CallProgress } from '../../src/core/call/outcome.ts';
 import { anyText } from '../support/any-text.ts';
 import { countProcessorMs } from '../support/processor-time.ts';
 

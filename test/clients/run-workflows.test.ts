@@ -1,9 +1,9 @@
+import { aloneWorkflowId, runWorkflowId } from '@capstan/core/workflow-names';
+import type { EscalateInput, RunPipelineInput } from '@capstan/core/workflow-payloads';
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { openTemporal } from '../../src/clients/temporal/connection.ts';
 import { createRunWorkflows, type RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
-import { aloneWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
-import type { EscalateInput, RunPipelineInput } from '../../src/core/workflow-payloads.ts';
 import { newId } from '../../src/parts/ids.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,3 +1,4 @@
+import { nextStarts, planStarts } from '@capstan/core/calendar/starts';
 import type { Client } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
@@ -7,7 +8,6 @@ import {
   type ScheduleOrder,
   type TemporalSchedules,
 } from '../../src/clients/temporal/schedules.ts';
-import { nextStarts, planStarts } from '../../src/core/calendar/starts.ts';
 import { newId } from '../../src/parts/ids.ts';
 
 let client: Client;

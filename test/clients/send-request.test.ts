@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { CancelSource } from '@capstan/core/cancellation';
 import { Agent, Pool } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type InstanceAnswer, sendRequest } from '../../src/clients/send-request.ts';
-import { CancelSource } from '../../src/core/cancellation.ts';
 
 const answers: Record<string, (response: ServerResponse) => void> = {
   '/silent': () => undefined,

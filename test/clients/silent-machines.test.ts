@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import { createServer, type Server, Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { AddressRefused } from '@capstan/guarded-dial/guarded-dial';
+import { portPairOf } from '@capstan/guarded-dial/socket-tables';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { AddressRefused } from '../../src/clients/guarded-dial.ts';
 import { createSilenceWatch, MachineSilent, type Unacknowledged } from '../../src/clients/silent-machines.ts';
-import { portPairOf } from '../../src/clients/socket-tables.ts';
 
 const intervalMs = 10_000;
 

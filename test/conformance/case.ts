@@ -2,9 +2,9 @@
  * One list of cases for both drivers of a run: the one in this process and the one on Temporal. A case shows what a key
  * of a definition does, with scripted capabilities, and the required result wherever it runs.
  */
-import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { Expectation, Mocks } from '../../src/mock-run/mocks.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { Expectation, Mocks } from '@capstan/core/mock-run/mocks';
 
 /** Both drivers honour it: durations are short, for one of them waits in earnest. */
 export type Script = Pick<Mocks, 'capabilities' | 'reviews' | 'budget_reviews' | 'control'> & {

@@ -8,7 +8,7 @@ import {
   RetryPolicy,
   ReviewStep,
   StepDefinition,
-} from '../../src/contracts/pipeline.ts';
+} from '@capstan/core/contracts/pipeline';
 
 const contracts = {
   pipeline: PipelineDefinition,

@@ -1,8 +1,8 @@
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
+import { factsOfMocks } from '@capstan/core/mock-run/prepare-run';
+import { findDifferences, runLocally } from '@capstan/core/mock-run/run-locally';
 import { describe, expect, it, test } from 'vitest';
-import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import { readDefinition } from '../../src/definitions/read-definition.ts';
-import { factsOfMocks } from '../../src/mock-run/prepare-run.ts';
-import { findDifferences, runLocally } from '../../src/mock-run/run-locally.ts';
 import { type ConformanceCase, completeDefinition, isRefusal } from './case.ts';
 import { allCases } from './cases/all-cases.ts';
 import { listKeys } from './keys.ts';

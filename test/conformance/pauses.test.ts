@@ -2,11 +2,12 @@
  * The pauses between the calls of a step, and their order: the same from the queue, in a batch of short steps, and with
  * mocks. Jitter makes a pause up to a fifth shorter; no upper bound is asserted on a machine with other work.
  */
+
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { MockReply } from '@capstan/core/mock-run/mocks';
+import { runLocally } from '@capstan/core/mock-run/run-locally';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import type { MockReply } from '../../src/mock-run/mocks.ts';
-import { runLocally } from '../../src/mock-run/run-locally.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import type { ConformanceCase, Script } from './case.ts';
 import { playCase } from './temporal-case.ts';

@@ -1,11 +1,11 @@
 /** A case on the real stack: instances, people and the run, and what a caller of the API sees of it in the end. */
-import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import type { Validation } from '../../src/contracts/pipeline-answers.ts';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { RunStep, StepDetail } from '../../src/contracts/run-step.ts';
-import type { LocalResult } from '../../src/mock-run/run-locally.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Validation } from '@capstan/core/contracts/pipeline-answers';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RunStep, StepDetail } from '@capstan/core/contracts/run-step';
+import type { LocalResult } from '@capstan/core/mock-run/run-locally';
 import type { CapstanClient } from '../support/capstan.ts';
 import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';
 import { type CaseFleet, type CaseHost, startFleet } from './temporal-fleet.ts';

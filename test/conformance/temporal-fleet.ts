@@ -1,10 +1,10 @@
 /** The capabilities of a case as instances in earnest: HTTP servers that follow the script. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import { parseDuration } from '../../src/core/duration.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { parseDuration } from '@capstan/core/duration';
+import { createMockCapability, type MockAnswer } from '@capstan/core/mock-run/mock-fleet';
+import type { MockCapability } from '@capstan/core/mock-run/mocks';
 import type { Db } from '../../src/db/connect.ts';
-import { createMockCapability, type MockAnswer } from '../../src/mock-run/mock-fleet.ts';
-import type { MockCapability } from '../../src/mock-run/mocks.ts';
 import { readAttemptKeys } from '../support/attempt-keys.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
 import type { SharedCapstan } from '../support/shared-capstan.ts';

@@ -1,8 +1,8 @@
 /** What people do in a case, by the API: decisions about reviews, and control of the run. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Review, ReviewDecision, ReviewSummary } from '../../src/contracts/review.ts';
-import { parseDuration } from '../../src/core/duration.ts';
-import type { MockControl, MockDecision } from '../../src/mock-run/mocks.ts';
+import type { Review, ReviewDecision, ReviewSummary } from '@capstan/core/contracts/review';
+import { parseDuration } from '@capstan/core/duration';
+import type { MockControl, MockDecision } from '@capstan/core/mock-run/mocks';
 import type { CapstanClient } from '../support/capstan.ts';
 import { decide } from '../support/reviews.ts';
 import type { ConformanceCase } from './case.ts';

@@ -1,7 +1,7 @@
+import type { LocalResult } from '@capstan/core/mock-run/run-locally';
+import { findDifferences } from '@capstan/core/mock-run/run-locally';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
-import type { LocalResult } from '../../src/mock-run/run-locally.ts';
-import { findDifferences } from '../../src/mock-run/run-locally.ts';
 import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { type ConformanceCase, isRefusal } from './case.ts';

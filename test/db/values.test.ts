@@ -1,7 +1,7 @@
+import { LedgerKind } from '@capstan/core/contracts/money';
+import { Ambiguity, AttemptState, Awaiting, StepState } from '@capstan/core/contracts/run-step';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { LedgerKind } from '../../src/contracts/money.ts';
-import { Ambiguity, AttemptState, Awaiting, StepState } from '../../src/contracts/run-step.ts';
 import { instantText } from '../../src/db/statements.ts';
 import { useDatabase } from '../support/database.ts';
 

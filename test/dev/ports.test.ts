@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { findPortHolder } from '@capstan/core/errors/taken-port';
 import { expect, it, onTestFinished } from 'vitest';
 import {
   choosePort,
@@ -10,7 +11,6 @@ import {
   type StackPorts,
   startOnPorts,
 } from '../../src/dev/ports.ts';
-import { findPortHolder } from '../../src/errors/taken-port.ts';
 
 /** The lowest that systems give to connections: Linux. */
 const connectionsFrom = 32_768;

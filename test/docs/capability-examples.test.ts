@@ -3,10 +3,10 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { startCapability } from '@capstan/capability/bootstrap/start-capability';
+import { checkCapability } from '@capstan/capability/conformance';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { startCapability } from '../../src/capability/bootstrap/start-capability.ts';
-import { checkCapability } from '../../src/capability/conformance.ts';
 import { choosePort } from '../../src/dev/ports.ts';
 import { findCompiled } from '../support/compiled.ts';
 import { waitFor } from '../support/wait.ts';
@@ -58,8 +58,8 @@ test('the TypeScript example keeps the contract and counts words', async () => {
   await mkdir(join(media, 'job_1'), { recursive: true });
   await writeFile(join(media, 'job_1', 'poem.txt'), 'the sea\n  the sun\n');
   const source = join(folder, 'word-count');
-  const sdk = pathToFileURL(findCompiled(inject('packageFolder'), 'src/capability/index.ts')).href;
-  const text = readDocument(`${example}/index.ts`).replace("'capstan/capability'", JSON.stringify(sdk));
+  const sdk = pathToFileURL(findCompiled(inject('packageFolder'), 'packages/capability/src/index.ts')).href;
+  const text = readDocument(`${example}/index.ts`).replace("'@capstan/capability'", JSON.stringify(sdk));
   await mkdir(source);
   await symlink(`${root}node_modules`, join(source, 'node_modules')); // zod
   await writeFile(join(source, 'index.js'), (await transform(text, { loader: 'ts' })).code);

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
+import { readMocks } from '@capstan/core/mock-run/read-mocks';
 import { expect, test } from 'vitest';
 import { runCapstan } from '../../src/cli/program.ts';
-import { readMocks } from '../../src/mock-run/read-mocks.ts';
 import { aShell } from '../cli/support/shell.ts';
 import { listCodeBlocks, root } from './documents.ts';
 

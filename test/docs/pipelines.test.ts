@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
 import { expect, test } from 'vitest';
-import { readDefinition } from '../../src/definitions/read-definition.ts';
 import { listCodeBlocks, listDocuments, readDocument, root } from './documents.ts';
 
 interface Example {

@@ -1,9 +1,9 @@
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { confidenceRules, lowerBound } from '@capstan/core/skills/confidence';
+import { passGate } from '@capstan/core/skills/derive-template';
+import { matchPatterns, readPatterns } from '@capstan/core/skills/pattern';
+import { applyTemplate, parseTemplate } from '@capstan/core/skills/template';
 import { expect, test } from 'vitest';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { confidenceRules, lowerBound } from '../../src/core/skills/confidence.ts';
-import { passGate } from '../../src/core/skills/derive-template.ts';
-import { matchPatterns, readPatterns } from '../../src/core/skills/pattern.ts';
-import { applyTemplate, parseTemplate } from '../../src/core/skills/template.ts';
 import { listCodeBlocks, readDocument } from './documents.ts';
 
 interface Example {

@@ -1,16 +1,17 @@
 /** The pictures of docs/contributing/states.md against changed machines. */
+
+import { driveCall } from '@capstan/core/call/drive-call';
+import { judgeOutcome } from '@capstan/core/call/judge';
+import { InstanceState } from '@capstan/core/contracts/capability';
+import { RunState, terminalRunStates } from '@capstan/core/contracts/run';
+import { AttemptState, StepState } from '@capstan/core/contracts/run-step';
+import { nextState } from '@capstan/core/instance-states';
+import { applyEvent } from '@capstan/core/run/machine';
 import { describe, expect, test } from 'vitest';
 import { drawAttempt, drawCall } from '../../scripts/docs/states/call.ts';
 import { drawStates } from '../../scripts/docs/states/diagram.ts';
 import { drawInstance } from '../../scripts/docs/states/instance.ts';
 import { drawRun, drawStep, exploreRuns } from '../../scripts/docs/states/run.ts';
-import { InstanceState } from '../../src/contracts/capability.ts';
-import { RunState, terminalRunStates } from '../../src/contracts/run.ts';
-import { AttemptState, StepState } from '../../src/contracts/run-step.ts';
-import { driveCall } from '../../src/core/call/drive-call.ts';
-import { judgeOutcome } from '../../src/core/call/judge.ts';
-import { nextState } from '../../src/core/instance-states.ts';
-import { applyEvent } from '../../src/core/run/machine.ts';
 
 /** Lines that only the first, and lines that only the second picture has. */
 function compare(before: string, after: string): { gone: string[]; new: string[] } {

@@ -1,7 +1,7 @@
 /** The files of examples/wrap are valid, and docs/wrap.md names every kind and every key. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { findingsOf, linesOf } from '../wrap/support.ts';
+import { findingsOf, linesOf } from '../../packages/wrap/test/support.ts';
 
 const folder = 'examples/wrap';
 const examples = readdirSync(folder).filter((name) => name.endsWith('.yaml'));

@@ -1,8 +1,8 @@
 /** Runs by the tools of a key, over HTTP and over `capstan mcp`, on a real server and worker. */
 import { join } from 'node:path';
+import type { Run } from '@capstan/core/contracts/run';
 import type { CallToolResult, Client, Progress } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { connectOverHttp, connectOverStdio, useTool } from '../support/agents.ts';
 import { echo, type Instance, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';

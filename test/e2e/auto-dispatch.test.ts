@@ -1,8 +1,8 @@
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { Run } from '@capstan/core/contracts/run';
+import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Plan } from '../../src/contracts/plan.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

@@ -1,5 +1,5 @@
+import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Problem } from '../../src/contracts/problem.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 

@@ -1,9 +1,9 @@
+import type { CacheEntry } from '@capstan/core/contracts/cache';
+import type { CostSummary } from '@capstan/core/contracts/money';
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CacheEntry } from '../../src/contracts/cache.ts';
-import type { CostSummary } from '../../src/contracts/money.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

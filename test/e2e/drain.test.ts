@@ -1,6 +1,6 @@
+import type { CapabilityDetail, Instance as Listed } from '@capstan/core/contracts/capability';
+import type { Run } from '@capstan/core/contracts/run';
 import { beforeAll, expect, test } from 'vitest';
-import type { CapabilityDetail, Instance as Listed } from '../../src/contracts/capability.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { answer, echo, type Handler, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,9 +1,9 @@
+import type { Escalation } from '@capstan/core/contracts/escalation';
+import type { EventPage } from '@capstan/core/contracts/event';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Escalation } from '../../src/contracts/escalation.ts';
-import type { EventPage } from '../../src/contracts/event.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';
 import { decide, reviewOf } from '../support/reviews.ts';

@@ -1,6 +1,6 @@
+import type { CapabilityDetail } from '@capstan/core/contracts/capability';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { beforeAll, expect, test } from 'vitest';
-import type { CapabilityDetail } from '../../src/contracts/capability.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

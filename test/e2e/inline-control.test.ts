@@ -1,9 +1,10 @@
 /** What people, money and clocks say to a run in the middle of a batch of short steps, with two workers. */
+
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { watchCommits } from '../support/commit-watch.ts';

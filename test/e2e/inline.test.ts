@@ -1,7 +1,7 @@
+import type { Run } from '@capstan/core/contracts/run';
+import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

@@ -2,8 +2,9 @@
  * Runs of every kind of step while workers and the server are killed -9, one after the other, and one worker sleeps
  * for longer than anybody waits for it: in the end there is one result of each step, and one charge for it.
  */
+
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { readAttemptKeys } from '../support/attempt-keys.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';

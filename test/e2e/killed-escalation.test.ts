@@ -2,11 +2,12 @@
  * Ladders whose worker is killed -9, one for each place in a transition where that could hurt. All of them are brought
  * to their place first, then one kill hits them at once. A call that was made and lost is made again, under its key.
  */
+
+import type { Escalation } from '@capstan/core/contracts/escalation';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
+import type { Skill } from '@capstan/core/contracts/skill';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Escalation } from '../../src/contracts/escalation.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
-import type { Skill } from '../../src/contracts/skill.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { watchCommits } from '../support/commit-watch.ts';

@@ -3,8 +3,9 @@
  * the middle, while the worker is killed -9 once. Nothing fails, nothing is called twice but what the dead worker held,
  * and the small run does not wait for the large one.
  */
+
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';

@@ -2,9 +2,10 @@
  * Batches of short steps while their workers are killed -9, or stopped, again and again. How often is said by KILLS;
  * `npm run faults -- inline` does it 20 times and prints the figures.
  */
+
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Plan } from '../../src/contracts/plan.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { watchCommits } from '../support/commit-watch.ts';

@@ -4,8 +4,8 @@
  * the other one begins, and holds that against a bar of one second.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { expect, test } from 'vitest';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { useMortalCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -2,8 +2,9 @@
  * Keyed calls with a price while the server is killed, again and again, in the moment in which they end. How often is
  * said by KILLS; `npm run faults -- kills` does it 50 times and prints the figures.
  */
+
+import type { ExecAnswer } from '@capstan/core/contracts/decision';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ExecAnswer } from '../../src/contracts/decision.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { echo, type Instance, startInstance } from '../support/fleet.ts';
 import { askUntilAnswered, createGate } from '../support/keyed-load.ts';

@@ -1,6 +1,6 @@
+import type { Run } from '@capstan/core/contracts/run';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { connectDatabase } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { type Exec, echo, type Instance, startInstance } from '../support/fleet.ts';

@@ -2,11 +2,12 @@
  * Runs that wait for something while server and worker are killed -9, one for each thing there is to wait for. It comes
  * while no worker exists, or when all are back: either way the run continues.
  */
+
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Json } from '../../src/contracts/primitives.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { findLeftovers } from '../support/leftovers.ts';

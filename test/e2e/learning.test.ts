@@ -1,8 +1,9 @@
 /** What a ladder with models learns, on the whole stack: the models are scripted, nothing else is. */
+
+import type { Escalation } from '@capstan/core/contracts/escalation';
+import type { Run } from '@capstan/core/contracts/run';
+import type { Skill } from '@capstan/core/contracts/skill';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Escalation } from '../../src/contracts/escalation.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { Skill } from '../../src/contracts/skill.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';

@@ -2,14 +2,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type Capability, type RunningInstance, readSettings, startInstance } from '@capstan/capability';
+import { createMediaTransfer } from '@capstan/capability/media/media-transfer';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { capability as concat } from '../../capabilities/concat/index.ts';
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { probeMedia } from '../../capabilities/media-tools/probe.ts';
 import { capability as thumbnail } from '../../capabilities/thumbnail/index.ts';
-import { type Capability, type RunningInstance, startInstance } from '../../src/capability/index.ts';
-import { createMediaTransfer } from '../../src/capability/media/media-transfer.ts';
-import { readSettings } from '../../src/capability/settings.ts';
 import { makeDemoMedia } from '../../src/dev/demo-media.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { isLong } from '../support/long.ts';

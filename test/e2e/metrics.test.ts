@@ -2,8 +2,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { alerts, toExpression } from '../../scripts/docs/telemetry/alerts.ts';
 import { dashboardRows } from '../../scripts/docs/telemetry/dashboard.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import { metricTable } from '../../src/core/telemetry/metric-table.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { findPrometheus, startPrometheus } from '../support/prometheus.ts';

@@ -1,5 +1,5 @@
+import type { Plan } from '@capstan/core/contracts/plan';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Plan } from '../../src/contracts/plan.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,9 +1,10 @@
 /** What long calls tell, progress and lines of a log, from the instance into the log of its run. */
+
+import type { RunningInstance } from '@capstan/capability';
+import { defineCapability, type ExecContext } from '@capstan/capability';
+import type { EventPage } from '@capstan/core/contracts/event';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { defineCapability, type ExecContext } from '../../src/capability/index.ts';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import type { EventPage } from '../../src/contracts/event.ts';
-import { serve } from '../capability/support/capabilities.ts';
+import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -3,13 +3,13 @@
  * text and a literal. Wrong inputs are repaired by these schemas.
  */
 import { fileURLToPath } from 'node:url';
+import { checkCapability } from '@capstan/capability/conformance';
+import type { CapabilityDetail, CapabilitySpec } from '@capstan/core/contracts/capability';
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { InputVerdict } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkCapability } from '../../src/capability/conformance.ts';
-import type { CapabilityDetail, CapabilitySpec } from '../../src/contracts/capability.ts';
-import type { Plan } from '../../src/contracts/plan.ts';
-import type { InputVerdict } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { findPython, type RegisteredProgram, startPython } from '../support/foreign-programs.ts';
 import { isLong } from '../support/long.ts';
 import { decide, reviewOf } from '../support/reviews.ts';

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { CapabilityDetail } from '@capstan/core/contracts/capability';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { runCapstan } from '../../src/cli/program.ts';
-import type { CapabilityDetail } from '../../src/contracts/capability.ts';
 import { aShell } from '../cli/support/shell.ts';
 import { listCodeBlocks } from '../docs/documents.ts';
 import {

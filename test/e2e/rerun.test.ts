@@ -2,12 +2,13 @@
  * A rerun pays for what must happen again, and nothing else: its preview, the calls that instances get, the cost of the
  * run and the attempts behind it are the same number.
  */
+
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
+import type { RunStep } from '@capstan/core/contracts/run-step';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { StepDefinition } from '../../src/contracts/pipeline.ts';
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { RerunPreview, RerunRequest } from '../../src/contracts/run-control.ts';
-import type { RunStep } from '../../src/contracts/run-step.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -7,8 +7,8 @@ import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { findDrift } from '../../src/db/money/budget-drift.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';

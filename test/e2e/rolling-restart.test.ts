@@ -1,6 +1,5 @@
 /** A fleet that is replaced process by process while runs are open: nothing fails, nothing is done twice. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, type Instance, startInstance } from '../support/fleet.ts';

@@ -1,5 +1,5 @@
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, describe, expect, inject, it, test } from 'vitest';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
 import { answer, echo, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

@@ -1,7 +1,7 @@
+import type { Run, RunSummary } from '@capstan/core/contracts/run';
+import type { Schedule } from '@capstan/core/contracts/schedule';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { openTemporal } from '../../src/clients/temporal/connection.ts';
-import type { Run, RunSummary } from '../../src/contracts/run.ts';
-import type { Schedule } from '../../src/contracts/schedule.ts';
 import { answer, type Exec, type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

@@ -3,7 +3,6 @@ import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectionOf } from '../../src/clients/temporal/connection.ts';
 import { createPayloadCodec } from '../../src/clients/temporal/payload-codec.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { waitFor } from '../support/wait.ts';
 

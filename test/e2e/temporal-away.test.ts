@@ -1,11 +1,12 @@
 /** What is accepted while Temporal does not answer, and done when it is back: the way to it is cut for real. */
+
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import type { Schedule } from '@capstan/core/contracts/schedule';
+import { ladderWorkflowId, runWorkflowId } from '@capstan/core/workflow-names';
 import { tsToMs } from '@temporalio/common/lib/time.js';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { Schedule } from '../../src/contracts/schedule.ts';
-import { ladderWorkflowId, runWorkflowId } from '../../src/core/workflow-names.ts';
 import { type Capstan, startCapstan } from '../support/capstan.ts';
 import { answer, echo, type Instance, startInstance } from '../support/fleet.ts';
 import { isLong } from '../support/long.ts';

@@ -1,6 +1,5 @@
 /** Without a collector a trace goes through as it came, and none is begun. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';

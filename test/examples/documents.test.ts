@@ -1,5 +1,5 @@
+import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
-import type { Run } from '../../src/contracts/run.ts';
 import { isLong } from '../support/long.ts';
 import { keepExamplePicture } from './pictures.ts';
 import { findingsOfSwap, useExample } from './support.ts';

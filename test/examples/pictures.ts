@@ -26,9 +26,9 @@ export async function keepExamplePicture(
   { path, name, width = 1280, height = 640, prepare = fitGraph }: ExamplePicture,
 ): Promise<void> {
   if (process.env.PICTURES !== '1') return;
-  const { launchBrowser, openPage, signIn } = await import('../console/support/browser.ts');
-  const { provideConsole } = await import('../console/support/built-console.ts');
-  const { takePicture } = await import('../console/support/pictures.ts');
+  const { launchBrowser, openPage, signIn } = await import('../../packages/console/test/support/browser.ts');
+  const { provideConsole } = await import('../../packages/console/test/support/built-console.ts');
+  const { takePicture } = await import('../../packages/console/test/support/pictures.ts');
   await provideConsole();
   const browser = await launchBrowser();
   try {

@@ -5,9 +5,9 @@ import { measureLoudness, readMeasurement } from '../../capabilities/audio-mix/l
 import { locateMediaTools } from '../../capabilities/media-tools/locate.ts';
 import { runFfmpeg } from '../../capabilities/media-tools/run-tool.ts';
 import { readWav, secondsOf } from '../../examples/stand-ins/wav.ts';
-import { aFolder } from '../capability/support/folders.ts';
+import { aFolder } from '../../packages/capability/test/support/folders.ts';
+import { call, startWrapped } from '../../packages/wrap/test/support.ts';
 import { isLong } from '../support/long.ts';
-import { call, startWrapped } from '../wrap/support.ts';
 import { keepExamplePicture } from './pictures.ts';
 import { findingsOfSwap, useExample } from './support.ts';
 

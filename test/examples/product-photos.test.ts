@@ -1,9 +1,9 @@
 import { join } from 'node:path';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { readPng } from '../../examples/stand-ins/png.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
 import { isLong } from '../support/long.ts';
 import { decide } from '../support/reviews.ts';
 import { waitFor } from '../support/wait.ts';

@@ -1,20 +1,15 @@
 /** An example as its page starts it: its own files and stand-ins, with the common Capstan. */
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { type Capability, type RunningInstance, readSettings, startInstance } from '@capstan/capability';
+import type { CostSeries } from '@capstan/core/contracts/money';
+import type { Run } from '@capstan/core/contracts/run';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
+import { createInputForms } from '@capstan/core/definitions/input-forms';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
+import { readWrapFile } from '@capstan/wrap/wrap-file';
 import { afterAll, beforeAll } from 'vitest';
 import { parse } from 'yaml';
-import {
-  type Capability,
-  type RunningInstance,
-  readSettings,
-  startInstance,
-} from '../../src/capability/index.ts';
-import type { CostSeries } from '../../src/contracts/money.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { StepDetail } from '../../src/contracts/run-step.ts';
-import { createInputForms } from '../../src/definitions/input-forms.ts';
-import { readDefinition } from '../../src/definitions/read-definition.ts';
-import { readWrapFile } from '../../src/wrap/wrap-file.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 
 type Values = Readonly<Record<string, unknown>>;

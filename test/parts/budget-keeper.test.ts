@@ -1,6 +1,6 @@
+import { noMetrics } from '@capstan/core/telemetry/telemetry';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { noMetrics } from '../../src/core/telemetry/telemetry.ts';
 import { setProjectLimit } from '../../src/db/money/budget.ts';
 import { findDrift } from '../../src/db/money/budget-drift.ts';
 import { finishRun } from '../../src/db/run/run.ts';

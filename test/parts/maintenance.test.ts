@@ -1,6 +1,6 @@
+import { noMetrics } from '@capstan/core/telemetry/telemetry';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { noMetrics } from '../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { insertEscalation, readEscalation } from '../../src/db/escalation/escalation.ts';
 import { finishRun } from '../../src/db/run/run.ts';

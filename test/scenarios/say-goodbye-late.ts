@@ -2,7 +2,7 @@
  * The process of an instance is replaced on the same port, and its DELETE comes after its successor's registration, by
  * another router: the successor stays. One that means the successor takes it out, for all routers.
  */
-import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
+import type { DeregisterAnswer } from '@capstan/core/contracts/capability';
 import type { JournalInstance } from '../support/journal-fleet.ts';
 import { readAccount } from './account.ts';
 import { startLoad } from './load.ts';

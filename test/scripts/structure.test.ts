@@ -70,19 +70,41 @@ describe('files', () => {
 
 describe('layers', () => {
   test.each([
-    ['an arrow back up', 'src/core/a.ts', "import { x } from '../db/x.ts';", 'src/db/x.ts'],
-    ['a package that a layer may not use', 'src/core/a.ts', "import { z } from 'zod';", 'zod'],
-    ['a part of such a package', 'src/core/a.ts', "import fs from 'node:fs/promises';", 'node:'],
+    [
+      'an arrow back up',
+      'packages/core/src/a.ts',
+      "import { x } from './mock-run/x.ts';",
+      'packages/core/src/mock-run/x.ts',
+    ],
+    ['a package that a layer may not use', 'packages/core/src/a.ts', "import { z } from 'zod';", 'zod'],
+    ['a part of such a package', 'packages/core/src/a.ts', "import fs from 'node:fs/promises';", 'node:'],
     [
       'values where types are allowed',
       'src/use-cases/a.ts',
       "import { x } from '../config.ts';",
       'src/config.ts',
     ],
-    ['a type of a forbidden layer', 'src/db/a.ts', "import type { X } from '../core/x.ts';", 'src/core/x.ts'],
-    ['a type named in place', 'src/db/a.ts', "let x: import('../core/x.ts').X;", 'src/core/x.ts'],
-    ['an import at run time', 'src/db/a.ts', "await import('../core/x.ts');", 'src/core/x.ts'],
-    ['what is handed on', 'src/db/a.ts', "export * from '../core/x.ts';", 'src/core/x.ts'],
+    [
+      'a type of a forbidden layer',
+      'src/db/a.ts',
+      "import type { X } from '@capstan/core/x';",
+      'packages/core/src/x.ts',
+    ],
+    ['a type named in place', 'src/db/a.ts', "let x: import('@capstan/core/x').X;", 'packages/core/src/x.ts'],
+    ['an import at run time', 'src/db/a.ts', "await import('@capstan/core/x');", 'packages/core/src/x.ts'],
+    ['what is handed on', 'src/db/a.ts', "export * from '@capstan/core/x';", 'packages/core/src/x.ts'],
+    [
+      'a file of another package by its path',
+      'packages/wrap/src/a.ts',
+      "import '../../core/src/x.ts';",
+      'packages/core/src/x.ts',
+    ],
+    [
+      'a file of the engine in a package',
+      'packages/wrap/src/a.ts',
+      "import '../../../src/db/x.ts';",
+      'src/db/x.ts',
+    ],
     ['a folder that the table does not know', 'src/new/a.ts', "import { z } from 'zod';", 'zod'],
   ])('refuses %s', (_, file, text, module) => {
     expect(subjectsOf(checkLayers, { [file]: text })).toEqual([`${file} -> ${module}`]);
@@ -90,8 +112,14 @@ describe('layers', () => {
 
   test('takes what the row names', () => {
     const text =
-      "import type { X } from '../contracts/x.ts';\nimport { knex } from 'knex';\nimport './own.ts';";
+      "import type { X } from '@capstan/core/contracts/x';\nimport { knex } from 'knex';\nimport './own.ts';";
     expect(subjectsOf(checkLayers, { 'src/db/a.ts': text })).toEqual([]);
+  });
+
+  test('lets a package import others by their names', () => {
+    const text =
+      "import '@capstan/core/x';\nimport '@capstan/capability';\nimport './kinds/own.ts';\nimport 'undici';";
+    expect(subjectsOf(checkLayers, { 'packages/wrap/src/a.ts': text })).toEqual([]);
   });
 
   test('the table itself has no circle', () => {
@@ -267,45 +295,44 @@ describe('names of duties and of advisory locks', () => {
 
 describe('rooms and arrows', () => {
   const files = {
-    'src/config.ts': "import { x } from './core/x.ts';\n",
-    'src/core/x.ts': 'export const x = 1;\n',
-    'src/core/run/machine.ts':
-      "import { x } from '../x.ts';\nimport type { Port } from '../../db/port.ts';\n",
-    'src/db/port.ts': "import type { Plan } from '../core/run/plan.ts';\nimport 'knex';\n",
+    'src/config.ts': "import { x } from '@capstan/core/x';\n",
+    'packages/core/src/x.ts': 'export const x = 1;\n',
+    'packages/core/src/run/machine.ts':
+      "import { x } from '../x.ts';\nimport type { Port } from '../../../../src/db/port.ts';\n",
+    'src/db/port.ts': "import type { Plan } from '@capstan/core/run/plan';\nimport 'knex';\n",
     'src/db/sql/runs.sql': 'select 1;\n',
-    'src/core/run/plan.ts': "export type { Machine } from './machine.ts';\n",
-    'packages/wrap/src/index.ts': "import { own } from './kinds/own.ts';\nimport '@capstan/core';\n",
+    'packages/core/src/run/plan.ts': "export type { Machine } from './machine.ts';\n",
+    'packages/wrap/src/index.ts': "import { own } from './kinds/own.ts';\nimport '@capstan/core/x';\n",
     'packages/wrap/src/kinds/own.ts': '',
-    'packages/core/index.ts': '',
   };
   const sources = Object.entries(files).map(([file, text]) => parseSource(file, text));
-  const packages = new Map([['@capstan/core', 'packages/core']]);
-  const house = surveyHouse(sources, packages);
+  const house = surveyHouse(sources);
   const show = (rooms: House['rooms']) =>
     rooms.map(({ name, files, lines, arrows }) => [name, files, lines, Object.fromEntries(arrows)]);
 
   test('a room is a folder or a package, and a file beside them', () => {
     expect(show(house.rooms)).toEqual([
-      ['packages/core', 1, 0, {}],
+      ['packages/core', 3, 4, { 'src/db': 1 }],
       ['packages/wrap', 2, 2, { 'packages/core': 1 }],
-      ['src/config.ts', 1, 1, { 'src/core': 1 }],
-      ['src/core', 3, 4, { 'src/db': 1 }],
-      ['src/db', 2, 3, { 'src/core': 1 }],
+      ['src/config.ts', 1, 1, { 'packages/core': 1 }],
+      ['src/db', 2, 3, { 'packages/core': 1 }],
     ]);
   });
 
   test('folders in them are inner rooms', () => {
-    expect(show(house.innerRooms).slice(2, 5)).toEqual([
+    expect(show(house.innerRooms).slice(0, 4)).toEqual([
+      ['packages/core', 1, 1, {}],
+      ['packages/core/run', 2, 3, { 'packages/core': 1, 'src/db': 1 }],
+      ['packages/wrap', 1, 2, { 'packages/wrap/kinds': 1, 'packages/core': 1 }],
       ['packages/wrap/kinds', 1, 0, {}],
-      ['src/config.ts', 1, 1, { 'src/core': 1 }],
-      ['src/core', 1, 1, {}],
     ]);
-    expect(show(house.innerRooms).at(5)).toEqual(['src/core/run', 2, 3, { 'src/core': 1, 'src/db': 1 }]);
   });
 
   test('circles count imports of types', () => {
-    expect(house.circlesOfRooms).toEqual([['src/core', 'src/db']]);
-    expect(house.circles).toEqual([['src/core/run/machine.ts', 'src/core/run/plan.ts', 'src/db/port.ts']]);
+    expect(house.circlesOfRooms).toEqual([['packages/core', 'src/db']]);
+    expect(house.circles).toEqual([
+      ['packages/core/src/run/machine.ts', 'packages/core/src/run/plan.ts', 'src/db/port.ts'],
+    ]);
   });
 
   test.each([
@@ -313,18 +340,18 @@ describe('rooms and arrows', () => {
     ['export of types', "export type { B } from './b.ts';"],
     ['type by its file', "export type A = import('./b.ts').B;"],
   ])('refuses a circle by an %s', (_, text) => {
-    const circle = { 'src/core/a.ts': text, 'src/core/b.ts': "import './a.ts';" };
-    expect(subjectsOf(checkCircles, circle)).toEqual(['src/core/a.ts']);
-    expect(subjectsOf(checkCircles, { ...circle, 'src/core/b.ts': '' })).toEqual([]);
+    const circle = { 'packages/core/src/a.ts': text, 'packages/core/src/b.ts': "import './a.ts';" };
+    expect(subjectsOf(checkCircles, circle)).toEqual(['packages/core/src/a.ts']);
+    expect(subjectsOf(checkCircles, { ...circle, 'packages/core/src/b.ts': '' })).toEqual([]);
   });
 
   test('names rooms, arrows and circles', () => {
     expect(describeHouse(house).split('\n')).toEqual(
       expect.arrayContaining([
-        '5 rooms, 4 arrows, 9 files, 10 lines',
+        '4 rooms, 4 arrows, 8 files, 10 lines',
         'packages/wrap     2       2  → packages/core 1',
-        'circle of 2 rooms: src/core, src/db',
-        'circle of 3 files: src/core/run/machine.ts, src/core/run/plan.ts, src/db/port.ts',
+        'circle of 2 rooms: packages/core, src/db',
+        'circle of 3 files: packages/core/src/run/machine.ts, packages/core/src/run/plan.ts, src/db/port.ts',
       ]),
     );
   });

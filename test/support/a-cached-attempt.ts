@@ -1,4 +1,4 @@
-import type { Attempt } from '../../src/contracts/run-step.ts';
+import type { Attempt } from '@capstan/core/contracts/run-step';
 
 /** An attempt that has used a cached result. */
 export function aCachedAttempt(

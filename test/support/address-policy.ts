@@ -1,6 +1,6 @@
 /** Addresses as development mode allows them: private networks and loopback. */
-import { type AddressPolicyOptions, createAddressPolicy } from '../../src/clients/address-policy.ts';
-import { createDialGuard, type Resolve } from '../../src/clients/guarded-dial.ts';
+import { type AddressPolicyOptions, createAddressPolicy } from '@capstan/guarded-dial/address-policy';
+import { createDialGuard, type Resolve } from '@capstan/guarded-dial/guarded-dial';
 
 export function aPolicy(options: Partial<AddressPolicyOptions> = {}) {
   return createAddressPolicy({

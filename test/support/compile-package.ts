@@ -10,14 +10,18 @@ import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { dirname, extname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild';
+import { sourceOf } from '../../scripts/package/source-of.ts';
 import { findCompiled } from './compiled.ts';
 
 /** The programs that tests start, and their imports. */
 const sources = [
   'src/**/*.ts',
+  ...['capability', 'client', 'core', 'guarded-dial', 'media-store', 'wrap'].map(
+    (name) => `packages/${name}/src/**/*.ts`,
+  ),
   'capabilities/**/*.ts',
   'test/support/**/*.ts',
-  'test/capability/support/*.ts',
+  'packages/capability/test/support/*.ts',
   'test/dev/fixtures/*.ts',
 ];
 
@@ -25,13 +29,13 @@ const sources = [
 const programs = [
   'src/server.ts',
   'src/worker.ts',
-  'src/schemas/schema-thread.ts',
+  'packages/core/src/schemas/schema-thread.ts',
   'src/processes/freeze-thread.ts',
   'test/support/router-process.ts',
 ];
 
-/** Specifiers as esbuild prints them; replacements have the same length, so that maps stay correct. */
-const ownImports = /\b(from |import |import\()"(\.[^"\n]+)\.ts"/g;
+/** Specifiers as esbuild prints them, one a line: what follows on a line of code stays where its map says. */
+const ownImports = /\b(from |import |import\()"(\.[^"\n]+\.ts|@capstan\/[^"\n]+)"/g;
 
 /** @param root the checkout @param folder of the package; its compiled files are replaced */
 export async function compilePackage(root: string, folder: string): Promise<void> {
@@ -53,20 +57,43 @@ export async function compilePackage(root: string, folder: string): Promise<void
       entryPoints: programs,
       bundle: true,
       packages: 'external',
-      plugins: [keepPlaces(root, folder)],
+      plugins: [findPackages(root), keepPlaces(root, folder)],
     }),
   ]);
-  await writeAll(files.outputFiles);
-  await writeAll(bundles.outputFiles);
+  await writeAll(files.outputFiles, folder);
+  await writeAll(bundles.outputFiles, folder);
 }
 
-async function writeAll(files: readonly OutputFile[]): Promise<void> {
+async function writeAll(files: readonly OutputFile[], folder: string): Promise<void> {
   await Promise.all([...new Set(files.map(({ path }) => dirname(path)))].map(makeFolder));
+  const place = (file: string, specifier: string): string => {
+    const source = sourceOf(specifier);
+    if (source === null) return specifier.replace(/\.ts$/, '.js');
+    return `./${relative(dirname(file), findCompiled(folder, source))}`;
+  };
   await Promise.all(
     files.map(({ path, text }) =>
-      writeFile(path, path.endsWith('.js') ? text.replace(ownImports, '$1"$2.js"') : text),
+      writeFile(
+        path,
+        path.endsWith('.js')
+          ? text.replace(ownImports, (_, before, specifier) => `${before}"${place(path, specifier)}"`)
+          : text,
+      ),
     ),
   );
+}
+
+/** A bundle contains the packages of the workspace. */
+function findPackages(root: string): Plugin {
+  return {
+    name: 'find-packages',
+    setup: ({ onResolve }) => {
+      onResolve({ filter: /^@capstan\// }, ({ path }) => {
+        const source = sourceOf(path);
+        return source === null ? undefined : { path: join(root, source) };
+      });
+    },
+  };
 }
 
 /** As scripts/copy-files.mjs does. */

@@ -2,7 +2,6 @@
 import { pino } from 'pino';
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
-import { neverFrozen } from '../../src/core/call/freezes.ts';
 import type { Db } from '../../src/db/connect.ts';
 import type { DeliveryCtx } from '../../src/parts/delivery/deliveries.ts';
 import { createStartMarks } from '../../src/parts/delivery/start-marks.ts';

@@ -1,6 +1,6 @@
 /** Direct calls on the API of a test, and instances registered with it. */
-import type { ExecAnswer } from '../../src/contracts/decision.ts';
-import type { Problem } from '../../src/contracts/problem.ts';
+import type { ExecAnswer } from '@capstan/core/contracts/decision';
+import type { Problem } from '@capstan/core/contracts/problem';
 import type { TestApi } from './api.ts';
 import type { Capstan } from './capstan.ts';
 import { type Instance, type InstanceOptions, startInstance } from './fleet.ts';

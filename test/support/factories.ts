@@ -3,9 +3,9 @@
  * `aClaim` and `anEnd` are arguments only. Each takes overrides.
  */
 import { randomUUID } from 'node:crypto';
-import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
-import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
-import type { ProjectKey } from '../../src/core/call/caller.ts';
+import type { ProjectKey } from '@capstan/core/call/caller';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject, Priority } from '@capstan/core/contracts/primitives';
 import { insertProject, type ProjectRow } from '../../src/db/access/project.ts';
 import {
   type AttemptEnd,

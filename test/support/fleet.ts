@@ -1,7 +1,7 @@
 /** Instances made for tests: real HTTP servers with scripted answers that record every `/exec`. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { SharedWith } from '../../src/contracts/capability.ts';
+import type { SharedWith } from '@capstan/core/contracts/capability';
 import type { Capstan } from './capstan.ts';
 
 export interface Exec {

@@ -3,8 +3,8 @@
  * step had exactly the expected input; the expected output is computed here, without the engine.
  */
 import { createHash } from 'node:crypto';
-import type { Json, JsonObject } from '../../src/contracts/primitives.ts';
-import { canonicalJson } from '../../src/core/json/values.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { canonicalJson } from '@capstan/core/json/values';
 import { answer, type Handler } from './fleet.ts';
 
 export interface HashCall {

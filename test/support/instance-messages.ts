@@ -1,5 +1,5 @@
 /** Messages between a test and its process of instances, and the lines of their journal. */
-import type { CostModel, SharedWith } from '../../src/contracts/capability.ts';
+import type { CostModel, SharedWith } from '@capstan/core/contracts/capability';
 
 /** One instance of a process. */
 export interface FleetMember {

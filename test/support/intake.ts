@@ -1,15 +1,15 @@
 /** The context that checks definitions and accepts runs, without a process: a database, and no instances. */
 
-import type { Fleet } from '../../src/core/call/claim-search.ts';
-import { noTelemetry } from '../../src/core/telemetry/telemetry.ts';
+import type { Fleet } from '@capstan/core/call/claim-search';
+import { createSchemaCompiler, findRefusal } from '@capstan/core/schemas/schema-compiler';
+import type { SchemaVetter } from '@capstan/core/schemas/schema-vetter';
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import type { Db } from '../../src/db/connect.ts';
 import { type CheckCtx, createCheckedDefinitions } from '../../src/parts/definitions/definition-facts.ts';
 import { createKnownDefinitions } from '../../src/parts/definitions/known-definitions.ts';
 import type { FleetPoller } from '../../src/parts/fleet/fleet-poller.ts';
 import { createSchemaValidator } from '../../src/parts/fleet/specs.ts';
 import { createOwnMedia } from '../../src/parts/media/own-media.ts';
-import { createSchemaCompiler, findRefusal } from '../../src/schemas/schema-compiler.ts';
-import type { SchemaVetter } from '../../src/schemas/schema-vetter.ts';
 import type { IntakeCtx } from '../../src/use-cases/runs/preparation.ts';
 
 /** Compiles schemas in the same thread. */

@@ -2,8 +2,8 @@
  * Invariants that hold after every scenario (router.md §4), checked on the rows, on the instances' journals, and on the
  * decisions made again. commit-watch.ts checks those that hold at every commit.
  */
-import type { JsonObject } from '../../src/contracts/primitives.ts';
-import { replayChoice } from '../../src/core/routing/replay.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { replayChoice } from '@capstan/core/routing/replay';
 import type { Db } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { listBreaches } from './commit-watch.ts';

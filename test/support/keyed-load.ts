@@ -3,7 +3,7 @@
  * parallel.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ExecAnswer } from '../../src/contracts/decision.ts';
+import type { ExecAnswer } from '@capstan/core/contracts/decision';
 import type { CapstanClient } from './capstan.ts';
 import { echo, type Handler } from './fleet.ts';
 

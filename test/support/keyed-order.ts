@@ -4,10 +4,10 @@
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ExecAnswer } from '../../src/contracts/decision.ts';
-import type { Json } from '../../src/contracts/primitives.ts';
-import { CancelSource } from '../../src/core/cancellation.ts';
-import { type AppError, toAppError } from '../../src/errors/app-error.ts';
+import { CancelSource } from '@capstan/core/cancellation';
+import type { ExecAnswer } from '@capstan/core/contracts/decision';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { type AppError, toAppError } from '@capstan/core/errors/app-error';
 import { type CallCtx, makeDirectCall } from '../../src/use-cases/calls/direct-calls.ts';
 import { aCallingKey } from './factories.ts';
 import type { CallOrder, CallReport } from './router-messages.ts';

@@ -3,15 +3,15 @@
  * scripted provider, and the real services of a worker on the same database.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunningInstance } from '@capstan/capability';
+import { CancelSource } from '@capstan/core/cancellation';
+import type { Escalation } from '@capstan/core/contracts/escalation';
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject, Priority } from '@capstan/core/contracts/primitives';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import { pino } from 'pino';
 import { inject } from 'vitest';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
 import { ConfigSchema } from '../../src/config.ts';
-import type { Escalation } from '../../src/contracts/escalation.ts';
-import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
-import type { JsonObject, Priority } from '../../src/contracts/primitives.ts';
-import { CancelSource } from '../../src/core/cancellation.ts';
-import type { Advanced } from '../../src/core/workflow-payloads.ts';
 import { createWorkerRuntime } from '../../src/processes/worker-runtime.ts';
 import { applyDecision, stopLadder } from '../../src/use-cases/escalation/ladder/decision.ts';
 import { advanceLadder } from '../../src/use-cases/escalation/ladder/transition.ts';

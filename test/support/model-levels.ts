@@ -1,8 +1,9 @@
 /** Levels of the ladder for tests: the capability of every level, in front of one scripted provider. */
+
+import type { RunningInstance } from '@capstan/capability';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import { serve } from '../capability/support/capabilities.ts';
+import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import type { ModelRequest, ModelServer } from './model-server.ts';
 import type { SharedCapstan } from './shared-capstan.ts';
 

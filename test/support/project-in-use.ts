@@ -1,9 +1,10 @@
 /** A project with rows of every kind, some of them open, made by its own key. */
+
+import type { CacheEntry } from '@capstan/core/contracts/cache';
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run, RunSummary } from '@capstan/core/contracts/run';
+import type { Schedule } from '@capstan/core/contracts/schedule';
 import { expect } from 'vitest';
-import type { CacheEntry } from '../../src/contracts/cache.ts';
-import type { Review } from '../../src/contracts/review.ts';
-import type { Run, RunSummary } from '../../src/contracts/run.ts';
-import type { Schedule } from '../../src/contracts/schedule.ts';
 import { type Capstan, type CapstanClient, createClient } from './capstan.ts';
 import { type Instance, startInstance } from './fleet.ts';
 import { waitFor } from './wait.ts';

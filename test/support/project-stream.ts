@@ -1,6 +1,7 @@
 /** The stream of a project, read as it comes. */
+
+import type { StreamFrame } from '@capstan/core/contracts/event';
 import { readServerSentEvents } from '../../src/cli/watch/events.ts';
-import type { StreamFrame } from '../../src/contracts/event.ts';
 import type { TestApi } from './api.ts';
 import { waitFor } from './wait.ts';
 

@@ -1,5 +1,5 @@
 /** The registry as tests ask it: its functions with their context. */
-import type { DeregisterRequest, HeartbeatRequest, Registration } from '../../src/contracts/capability.ts';
+import type { DeregisterRequest, HeartbeatRequest, Registration } from '@capstan/core/contracts/capability';
 import { deregisterInstance, type RegistryActor } from '../../src/use-cases/registry/deregistration.ts';
 import { reportRefused } from '../../src/use-cases/registry/examination.ts';
 import { takeHeartbeat } from '../../src/use-cases/registry/heartbeat.ts';

@@ -1,9 +1,9 @@
 /** Waits for reviews of a run, and decides them through the API; and the context that checks decisions. */
 
-import type { Problem } from '../../src/contracts/problem.ts';
-import type { Review, ReviewDecision } from '../../src/contracts/review.ts';
-import type { Run } from '../../src/contracts/run.ts';
-import type { RunStep } from '../../src/contracts/run-step.ts';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Review, ReviewDecision } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RunStep } from '@capstan/core/contracts/run-step';
 import type { Db } from '../../src/db/connect.ts';
 import { createRunContexts } from '../../src/parts/definitions/run-context.ts';
 import { createSchemaValidator } from '../../src/parts/fleet/specs.ts';

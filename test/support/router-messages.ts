@@ -1,6 +1,6 @@
 /** Messages between a test and a router process. */
-import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
-import type { Json, JsonObject, Priority } from '../../src/contracts/primitives.ts';
+import type { DeregisterAnswer } from '@capstan/core/contracts/capability';
+import type { Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
 
 /** A call that a router process has to make. */
 export interface CallOrder {

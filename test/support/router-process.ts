@@ -1,7 +1,7 @@
 /** A router as a process: makes the calls of its parent, and ends with it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CallEnd } from '@capstan/core/call/types';
 import { readConfig } from '../../src/config.ts';
-import type { CallEnd } from '../../src/core/call/types.ts';
 import { createLogger } from '../../src/processes/shared-context.ts';
 import { aCallingKey } from './factories.ts';
 import { makeKeyedCall } from './keyed-order.ts';

@@ -1,6 +1,6 @@
 /** Routers as separate processes on one database. They end with the test, even when it fails or is killed. */
 import { fork } from 'node:child_process';
-import type { DeregisterAnswer } from '../../src/contracts/capability.ts';
+import type { DeregisterAnswer } from '@capstan/core/contracts/capability';
 import { findCompiled } from './compiled.ts';
 import type { CallOrder, CallReport, FromRouter, Goodbye, ToRouter } from './router-messages.ts';
 

@@ -1,5 +1,11 @@
 /** Runs of plans on the real Temporal, with a worker in this process whose activities follow a script. */
 import { randomBytes } from 'node:crypto';
+import type { Failure } from '@capstan/core/contracts/primitives';
+import type { StepVerdict } from '@capstan/core/run/machine';
+import type { RunPlan } from '@capstan/core/run/plan';
+import { runWorkflowId } from '@capstan/core/workflow-names';
+import type { RunPipelineInput, RunPipelineResult } from '@capstan/core/workflow-payloads';
+import { engineVersion } from '@capstan/core/workflow-payloads';
 import type { Client, WorkflowHandle } from '@temporalio/client';
 import type { Duration } from '@temporalio/common';
 import { Worker, type WorkflowBundleOption } from '@temporalio/worker';
@@ -11,12 +17,6 @@ import type {
   StepActivityResult,
 } from '../../src/activities/step-activities.ts';
 import { nameEnds } from '../../src/activities/step-activities.ts';
-import type { Failure } from '../../src/contracts/primitives.ts';
-import type { StepVerdict } from '../../src/core/run/machine.ts';
-import type { RunPlan } from '../../src/core/run/plan.ts';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
-import type { RunPipelineInput, RunPipelineResult } from '../../src/core/workflow-payloads.ts';
-import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
 import { replayHistories } from './replay-histories.ts';
 import { connectTestEnvironment } from './temporal.ts';

@@ -1,9 +1,10 @@
 /** Instances of the sample `model`, on the scripted provider of a test and the router of its API. */
+
+import type { RunningInstance } from '@capstan/capability';
 import { readModelSettings } from '../../capabilities/model/configuration.ts';
 import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
 import { defineModel } from '../../capabilities/model/define-model.ts';
-import type { RunningInstance } from '../../src/capability/lifecycle/start-instance.ts';
-import { serve } from '../capability/support/capabilities.ts';
+import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import type { TestApi } from './api.ts';
 import type { ModelServer } from './model-server.ts';
 

@@ -2,7 +2,7 @@
  * Runs of short steps that have a price, in sequence, in parallel and by item, with the expected result computed
  * without the engine; and the invariants of their calls afterwards.
  */
-import type { Json } from '../../src/contracts/primitives.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Db } from '../../src/db/connect.ts';
 import { toOpaqueKey } from '../../src/use-cases/routing/call.ts';
 import { answer, type Handler, type Instance } from './fleet.ts';

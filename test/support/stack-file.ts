@@ -1,7 +1,7 @@
 /** The file by which commands find a running stack, for a Capstan of a test. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StackFile } from '../../src/contracts/stack.ts';
+import type { StackFile } from '@capstan/core/contracts/stack';
 import type { SharedCapstan } from './shared-capstan.ts';
 
 /** @param folder of the commands */

@@ -1,5 +1,5 @@
+import { mostNames } from '@capstan/core/telemetry/metric-table';
 import { expect, test } from 'vitest';
-import { mostNames } from '../../src/core/telemetry/metric-table.ts';
 import { createPrometheus } from '../../src/telemetry/metrics.ts';
 
 function linesOf(text: string, name: string): string[] {

@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type MetricName, metricTable } from '@capstan/core/telemetry/metric-table';
 import { expect, type TestContext, test } from 'vitest';
 import { alerts } from '../../scripts/docs/telemetry/alerts.ts';
 import { dashboardFile, dashboardRows } from '../../scripts/docs/telemetry/dashboard.ts';
 import { rulesFile, rulesTestFile } from '../../scripts/docs/telemetry/rules-files.ts';
-import { type MetricName, metricTable } from '../../src/core/telemetry/metric-table.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -1,5 +1,5 @@
+import { readTrace, traceIdOf } from '@capstan/core/telemetry/trace-context';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { readTrace, traceIdOf } from '../../src/core/telemetry/trace-context.ts';
 import { newId } from '../../src/parts/ids.ts';
 import { readResource, startSpanExport } from '../../src/telemetry/span-export.ts';
 import { createSpanIds, createTracing, spanIdOf } from '../../src/telemetry/tracing.ts';

@@ -5,12 +5,11 @@
  * The long form: `RUNS=50`.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { runLocally } from '@capstan/core/mock-run/run-locally';
+import { planRun } from '@capstan/core/run/plan';
 import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { InlineEnd } from '../../src/activities/step-activities.ts';
-import { planRun } from '../../src/core/run/plan.ts';
-import { runLocally } from '../../src/mock-run/run-locally.ts';
 import {
   anySteps,
   job,
@@ -20,7 +19,8 @@ import {
   stumblesAtFirst,
   type Task,
   toPipeline,
-} from '../mock-run/any-pipeline.ts';
+} from '../../packages/core/test/mock-run/any-pipeline.ts';
+import type { InlineEnd } from '../../src/activities/step-activities.ts';
 import { isLong } from '../support/long.ts';
 import { seed as askedSeed, runs } from '../support/runs.ts';
 import {

@@ -1,10 +1,11 @@
 /** What a person may send to workflows by Temporal's own tools: nonsense changes nothing, or ends only what it started. */
+
+import { engineVersion } from '@capstan/core/workflow-payloads';
 import type { Payload } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { aPlan } from '../../packages/core/test/run/a-plan.ts';
 import { connectionOf } from '../../src/clients/temporal/connection.ts';
 import { createRunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
-import { engineVersion } from '../../src/core/workflow-payloads.ts';
-import { aPlan } from '../core/run/a-plan.ts';
 import {
   type ScriptedRun,
   type ScriptedRuns,

@@ -1,7 +1,6 @@
 /** Messages to a run between two of its histories: the next one receives them before it has begun. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { WorkflowSnapshot } from '../../src/core/workflow-payloads.ts';
-import { aPlan } from '../core/run/a-plan.ts';
+import { aPlan } from '../../packages/core/test/run/a-plan.ts';
 import { type Script, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -1,8 +1,8 @@
 /** A run of an engine version that a worker does not know waits for one that does, however long that takes. */
 import { readFileSync } from 'node:fs';
+import { engineVersion } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { engineVersion } from '../../src/core/workflow-payloads.ts';
-import { aPlan } from '../core/run/a-plan.ts';
+import { aPlan } from '../../packages/core/test/run/a-plan.ts';
 import {
   type ScriptedRun,
   type ScriptedRuns,

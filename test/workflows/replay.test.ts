@@ -4,9 +4,9 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { engineVersion } from '@capstan/core/workflow-payloads';
 import { beforeAll, expect, inject, test } from 'vitest';
 import { features } from '../../scripts/histories/features.ts';
-import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import { replayHistories } from '../support/replay-histories.ts';
 import { quietRuntime } from '../support/temporal.ts';
 

@@ -1,9 +1,9 @@
 /** A run that another worker takes over is replayed there: what it asked for must not depend on what was ready first. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { StepVerdict } from '@capstan/core/run/machine';
+import type { RunPlan } from '@capstan/core/run/plan';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { StepVerdict } from '../../src/core/run/machine.ts';
-import type { RunPlan } from '../../src/core/run/plan.ts';
-import { aPlan } from '../core/run/a-plan.ts';
+import { aPlan } from '../../packages/core/test/run/a-plan.ts';
 import {
   type ScriptedRun,
   type ScriptedRuns,

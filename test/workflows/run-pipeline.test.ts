@@ -1,13 +1,14 @@
 /** The workflow on a real Temporal, with scripted activities: what the machine promises holds across histories too. */
+
+import type { Awaiting } from '@capstan/core/contracts/run-step';
+import type { PlannedStep, RunPlan } from '@capstan/core/run/plan';
+import { runWorkflowId } from '@capstan/core/workflow-names';
+import { reportMs } from '@capstan/core/workflow-payloads';
 import { ApplicationFailure } from '@temporalio/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { anyPlan, aPlan, planOf } from '../../packages/core/test/run/a-plan.ts';
 import type { InlineEnd } from '../../src/activities/step-activities.ts';
-import type { Awaiting } from '../../src/contracts/run-step.ts';
-import type { PlannedStep, RunPlan } from '../../src/core/run/plan.ts';
-import { runWorkflowId } from '../../src/core/workflow-names.ts';
-import { reportMs } from '../../src/core/workflow-payloads.ts';
-import { anyPlan, aPlan, planOf } from '../core/run/a-plan.ts';
 import { isLong } from '../support/long.ts';
 import {
   historyLengths,

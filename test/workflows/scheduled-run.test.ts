@@ -1,17 +1,13 @@
 /** Starts of schedules on the real Temporal, with a worker in this process whose runs end when a test decides it. */
 import { randomBytes, randomUUID } from 'node:crypto';
+import type { OverlapPolicy } from '@capstan/core/contracts/schedule';
+import type { CancelRunRequest, ScheduledStart, ScheduledSubmission } from '@capstan/core/workflow-payloads';
 import type { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { createBoundedCalls, openTemporal } from '../../src/clients/temporal/connection.ts';
 import { createSchedules, type TemporalSchedules } from '../../src/clients/temporal/schedules.ts';
-import type { OverlapPolicy } from '../../src/contracts/schedule.ts';
-import type {
-  CancelRunRequest,
-  ScheduledStart,
-  ScheduledSubmission,
-} from '../../src/core/workflow-payloads.ts';
 import { newId } from '../../src/parts/ids.ts';
 import { connectTestEnvironment } from '../support/temporal.ts';
 import { waitFor } from '../support/wait.ts';

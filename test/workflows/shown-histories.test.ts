@@ -4,9 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { engineVersion } from '@capstan/core/workflow-payloads';
 import { expect, test } from 'vitest';
 import { features } from '../../scripts/histories/features.ts';
-import { engineVersion } from '../../src/core/workflow-payloads.ts';
 import { type ShownEvent, showRecorded } from '../support/shown-events.ts';
 
 /** What happens on behalf of a run, and takes time: each must say what it is. */

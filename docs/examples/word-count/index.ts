@@ -1,6 +1,6 @@
 /** Counts the words of a text file and writes the count as a JSON file. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { defineCapability, MediaReference } from 'capstan/capability';
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 
 export const capability = defineCapability({

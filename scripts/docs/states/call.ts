@@ -1,13 +1,13 @@
 /** The way of a call, and the states of its attempts: the driver of a call with every claim and every outcome. */
 
-import type { Decision } from '../../../src/contracts/decision.ts';
-import { AttemptState } from '../../../src/contracts/run-step.ts';
-import { type CallPorts, driveCall } from '../../../src/core/call/drive-call.ts';
-import { judgeOutcome } from '../../../src/core/call/judge.ts';
-import type { CallOutcome } from '../../../src/core/call/outcome.ts';
-import { defaultRetry, maxInstances } from '../../../src/core/call/retry.ts';
-import type { ClaimEnd, ClaimedCall, RoutedCall } from '../../../src/core/call/types.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
+import { type CallPorts, driveCall } from '@capstan/core/call/drive-call';
+import { judgeOutcome } from '@capstan/core/call/judge';
+import type { CallOutcome } from '@capstan/core/call/outcome';
+import { defaultRetry, maxInstances } from '@capstan/core/call/retry';
+import type { ClaimEnd, ClaimedCall, RoutedCall } from '@capstan/core/call/types';
+import { CancelSource } from '@capstan/core/cancellation';
+import type { Decision } from '@capstan/core/contracts/decision';
+import { AttemptState } from '@capstan/core/contracts/run-step';
 import { type Arrow, drawStates, groupBy, joinNames, outside } from './diagram.ts';
 
 const message = '';

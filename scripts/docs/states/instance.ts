@@ -5,7 +5,7 @@ import {
   type InstanceFacts,
   nextState,
   type ProbeFailure,
-} from '../../../src/core/instance-states.ts';
+} from '@capstan/core/instance-states';
 import { drawStates, outside } from './diagram.ts';
 import { explore } from './explore.ts';
 

@@ -1,9 +1,9 @@
 /** The states of a run and of a step, from the run machine: every event in every state of some small runs. */
-import type { RunCommand, RunMachineEvent } from '../../../src/core/run/machine.ts';
-import { applyEvent, startRun } from '../../../src/core/run/machine.ts';
-import type { MachineState, UnitKey, Wait } from '../../../src/core/run/machine-state.ts';
-import { unitState } from '../../../src/core/run/machine-state.ts';
-import type { PlannedStep, RunPlan } from '../../../src/core/run/plan.ts';
+import type { RunCommand, RunMachineEvent } from '@capstan/core/run/machine';
+import { applyEvent, startRun } from '@capstan/core/run/machine';
+import type { MachineState, UnitKey, Wait } from '@capstan/core/run/machine-state';
+import { unitState } from '@capstan/core/run/machine-state';
+import type { PlannedStep, RunPlan } from '@capstan/core/run/plan';
 import { type Arrow, drawStates, outside } from './diagram.ts';
 import { explore, type Transition } from './explore.ts';
 

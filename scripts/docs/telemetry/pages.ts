@@ -1,5 +1,5 @@
 /** The metrics and the alerts, from the tables that they are made from. */
-import { metricGroups, metricPrefix } from '../../../src/core/telemetry/metric-table.ts';
+import { metricGroups, metricPrefix } from '@capstan/core/telemetry/metric-table';
 import { code, createPage, formatTable, type Page } from '../page.ts';
 import { type Alert, alerts, toExpression } from './alerts.ts';
 
@@ -23,7 +23,7 @@ function formatGroup([title, rows]: [string, Readonly<Record<string, Row>>]): st
 export function createMetricsPage(): Page {
   return createPage('docs/reference/metrics.md', {
     title: 'Metrics',
-    source: 'src/core/telemetry/metric-table.ts',
+    source: 'packages/core/src/telemetry/metric-table.ts',
     sections: [
       '`GET /metrics` on `METRICS_PORT` returns these metrics. It also returns Node’s metrics of the process (`process_…`, `nodejs_…`). A worker adds those of Temporal’s Core (`temporal_…`). [Telemetry](../telemetry.md) explains how to read them.',
       '† counted in the database: only the server that runs maintenance reports it, so a sum over all processes is right.',

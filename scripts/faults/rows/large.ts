@@ -1,8 +1,9 @@
 /** Definitions of thousands of steps, and outputs of megabytes. */
+
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { Run } from '@capstan/core/contracts/run';
 import { Client, Connection } from '@temporalio/client';
 import { findRunWorkflow } from '../../../bench/shared/run-workflow-id.ts';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { Run } from '../../../src/contracts/run.ts';
 import { hashOf } from '../../../test/support/hash-chain.ts';
 import { waitFor } from '../../../test/support/wait.ts';
 import { chainOf, type Dag, type DagStep, definitionOf, fanOutOf, randomOf } from '../dag.ts';

@@ -1,4 +1,9 @@
 /** The OpenAPI 3.1 document, generated from the declarations of the routes. */
+
+import { type ErrorCode, errorTable } from '@capstan/core/contracts/errors';
+import { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { JsonObject } from '@capstan/core/contracts/primitives';
+import { Problem } from '@capstan/core/contracts/problem';
 import { z } from 'zod';
 import {
   createDocument,
@@ -6,10 +11,6 @@ import {
   type ZodOpenApiPathsObject,
   type ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import { type ErrorCode, errorTable } from '../../contracts/errors.ts';
-import { PipelineDefinition } from '../../contracts/pipeline.ts';
-import { JsonObject } from '../../contracts/primitives.ts';
-import { Problem } from '../../contracts/problem.ts';
 import type { BodyKind } from '../input.ts';
 import { httpLimits } from '../limits.ts';
 import { findErrorForm } from '../model-errors.ts';

@@ -1,7 +1,7 @@
 /** Projects, their erasure, their keys, and the audit log. */
 
 import { Readable } from 'node:stream';
-import { z } from 'zod';
+import { toAbortSignal } from '@capstan/core/cancellation';
 import {
   AuditList,
   AuditQuery,
@@ -14,9 +14,9 @@ import {
   ProjectList,
   ProjectRequest,
   RotationRequest,
-} from '../../contracts/access.ts';
-import { ListQuery } from '../../contracts/primitives.ts';
-import { toAbortSignal } from '../../core/cancellation.ts';
+} from '@capstan/core/contracts/access';
+import { ListQuery } from '@capstan/core/contracts/primitives';
+import { z } from 'zod';
 import { exportAudit, listAuditOf } from '../../use-cases/access/audit.ts';
 import { createKey, listKeysOf, revokeKey, rotateKey } from '../../use-cases/access/keys.ts';
 import { createProject, listProjectsOf } from '../../use-cases/access/projects.ts';

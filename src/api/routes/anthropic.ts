@@ -1,5 +1,5 @@
 /** Anthropic's protocol over the router: programs that speak it call models by changing their address and key. */
-import { MessagesRequest, ModelMessage } from '../../contracts/anthropic.ts';
+import { MessagesRequest, ModelMessage } from '@capstan/core/contracts/anthropic';
 import { createMessage, streamMessage } from '../../use-cases/calls/anthropic.ts';
 import { json } from '../input.ts';
 import { requireSmallChat } from '../limits.ts';

@@ -1,6 +1,6 @@
 /** Direct calls, decisions of the router, and cached results. */
-import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '../../contracts/cache.ts';
-import { CheckRequest } from '../../contracts/capability.ts';
+import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '@capstan/core/contracts/cache';
+import { CheckRequest } from '@capstan/core/contracts/capability';
 import {
   Decision,
   DecisionDetail,
@@ -9,9 +9,9 @@ import {
   ExecAnswer,
   ExecRequest,
   RouteRequestBody,
-} from '../../contracts/decision.ts';
-import { InputVerdict } from '../../contracts/review.ts';
-import { AppError } from '../../errors/app-error.ts';
+} from '@capstan/core/contracts/decision';
+import { InputVerdict } from '@capstan/core/contracts/review';
+import { AppError } from '@capstan/core/errors/app-error';
 import { listCachedResults, removeCachedResults } from '../../use-cases/calls/cache.ts';
 import { makeDirectCall } from '../../use-cases/calls/direct-calls.ts';
 import { checkInput } from '../../use-cases/reviews/input.ts';

@@ -1,5 +1,5 @@
 /** Instances and capabilities, and the publishers of a name. */
-import { z } from 'zod';
+
 import {
   CallsSummary,
   CallsSummaryQuery,
@@ -19,8 +19,9 @@ import {
   PublisherRequest,
   Registration,
   SharingRequest,
-} from '../../contracts/capability.ts';
-import { ListQuery, Tag } from '../../contracts/primitives.ts';
+} from '@capstan/core/contracts/capability';
+import { ListQuery, Tag } from '@capstan/core/contracts/primitives';
+import { z } from 'zod';
 import { requireName } from '../../use-cases/access/caller.ts';
 import { deregisterInstance } from '../../use-cases/registry/deregistration.ts';
 import { drainInstance, requestWarmUp, undrainInstance } from '../../use-cases/registry/drain.ts';

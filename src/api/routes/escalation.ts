@@ -5,7 +5,7 @@ import {
   EscalationRequest,
   ExecuteAnswer,
   ExecuteRequest,
-} from '../../contracts/escalation.ts';
+} from '@capstan/core/contracts/escalation';
 import {
   adviseCaller,
   createEscalation,

@@ -6,10 +6,10 @@
  */
 import { once } from 'node:events';
 import { PassThrough, type Readable } from 'node:stream';
+import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '@capstan/core/cancellation';
+import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '@capstan/core/contracts/event';
+import { writeJson } from '@capstan/core/json/text';
 import { z } from 'zod';
-import { EventPage, EventQuery, type RunEvent, Seq, StreamQuery } from '../../contracts/event.ts';
-import { type CancelSignal, CancelSource, onCancel, toAbortSignal } from '../../core/cancellation.ts';
-import { writeJson } from '../../core/json/text.ts';
 import { listRunEvents, requireRun, watchRun } from '../../use-cases/runs/run-reading.ts';
 import { openStream, type StreamBatch } from '../../use-cases/stream/stream.ts';
 import { eventStreamHeaders } from '../answer.ts';

@@ -3,7 +3,6 @@
  * if clients can reach one, else the API. The address grants access, so no key is sent with the upload.
  */
 
-import { z } from 'zod';
 import {
   formatMediaReference,
   Job,
@@ -12,7 +11,8 @@ import {
   MediaObject,
   UploadRequest,
   UploadTicket,
-} from '../../contracts/media.ts';
+} from '@capstan/core/contracts/media';
+import { z } from 'zod';
 import { createJob, showJob } from '../../use-cases/jobs/jobs.ts';
 import { byteStream, json } from '../input.ts';
 import { IdPath, MediaFilePath } from '../parameters.ts';

@@ -5,14 +5,14 @@
  */
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
+import { type CancelSignal, toAbortSignal } from '@capstan/core/cancellation';
+import { restoreNumbers } from '@capstan/core/contracts/exact-json';
+import { Json, type JsonObject, Usd } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { writeJson } from '@capstan/core/json/text';
 import type { Server, ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { ServerCtx } from '../../context.ts';
-import { restoreNumbers } from '../../contracts/exact-json.ts';
-import { Json, type JsonObject, Usd } from '../../contracts/primitives.ts';
-import { type CancelSignal, toAbortSignal } from '../../core/cancellation.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { Caller, CallMarks } from '../../use-cases/access/caller.ts';
 import type { ToolProgress, ToolRequest } from '../../use-cases/agents/agent-tool.ts';
 import { callAgentTool, findAgentTool, listAgentTools } from '../../use-cases/agents/agent-tools.ts';

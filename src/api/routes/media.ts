@@ -4,16 +4,16 @@
  */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { z } from 'zod';
-import type { ServerCtx } from '../../context.ts';
 import {
   explainMediaPath,
   formatMediaReference,
   MediaObject,
   type MediaPath,
   parseMediaPath,
-} from '../../contracts/media.ts';
-import { AppError } from '../../errors/app-error.ts';
+} from '@capstan/core/contracts/media';
+import { AppError } from '@capstan/core/errors/app-error';
+import { z } from 'zod';
+import type { ServerCtx } from '../../context.ts';
 import type { OpenMedia } from '../../parts/media/media-library.ts';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import { requireJob } from '../../use-cases/jobs/jobs.ts';

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { z } from 'zod';
+import { toAbortSignal } from '@capstan/core/cancellation';
 import {
   Budget,
   BudgetList,
@@ -16,9 +16,9 @@ import {
   ScopedBudgetList,
   ScopedBudgetRequest,
   UserErased,
-} from '../../contracts/money.ts';
-import { toAbortSignal } from '../../core/cancellation.ts';
-import { refuseField } from '../../errors/app-error.ts';
+} from '@capstan/core/contracts/money';
+import { refuseField } from '@capstan/core/errors/app-error';
+import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import { readBudgets, setBudget } from '../../use-cases/money/budgets.ts';
 import { exportLedger, readCostSeries, readCosts, readLedger } from '../../use-cases/money/money.ts';

@@ -1,7 +1,13 @@
 /** OpenAI's protocol over the router: programs that speak it call models by changing their address and key. */
-import { z } from 'zod';
-import type { ExecRequest } from '../../contracts/decision.ts';
-import { AliasName, ModelAlias, ModelAliasList, ModelAliasRequest } from '../../contracts/model-alias.ts';
+
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { ExecRequest } from '@capstan/core/contracts/decision';
+import {
+  AliasName,
+  ModelAlias,
+  ModelAliasList,
+  ModelAliasRequest,
+} from '@capstan/core/contracts/model-alias';
 import {
   ChatCompletion,
   ChatHeaders,
@@ -10,9 +16,9 @@ import {
   EmbeddingsRequest,
   Model,
   ModelList,
-} from '../../contracts/openai.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
-import { refuseField } from '../../errors/app-error.ts';
+} from '@capstan/core/contracts/openai';
+import { refuseField } from '@capstan/core/errors/app-error';
+import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import type { StreamedModel } from '../../use-cases/calls/model-calls.ts';
 import {

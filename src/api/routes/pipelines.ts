@@ -1,6 +1,6 @@
 /** Stored pipelines, their drawings, and plans of a run's steps and cost. */
-import { z } from 'zod';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import {
   Alias,
   AliasList,
@@ -11,12 +11,13 @@ import {
   PipelineVersionList,
   Validation,
   ValidationRequest,
-} from '../../contracts/pipeline-answers.ts';
-import { Plan, PlanDefinitionRequest, PlanRequest } from '../../contracts/plan.ts';
-import { ListQuery } from '../../contracts/primitives.ts';
-import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
-import { describeStep, type StepKind, stepKindOf } from '../../core/definition/step-settings.ts';
-import { drawGraph, type GraphNode } from '../../core/graph/svg.ts';
+} from '@capstan/core/contracts/pipeline-answers';
+import { Plan, PlanDefinitionRequest, PlanRequest } from '@capstan/core/contracts/plan';
+import { ListQuery } from '@capstan/core/contracts/primitives';
+import { analyseDefinition, showGraph } from '@capstan/core/definition/compile';
+import { describeStep, type StepKind, stepKindOf } from '@capstan/core/definition/step-settings';
+import { drawGraph, type GraphNode } from '@capstan/core/graph/svg';
+import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import {
   getPipeline,

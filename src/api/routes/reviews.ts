@@ -1,6 +1,6 @@
+import { Review, ReviewDecision, ReviewList, ReviewQuery } from '@capstan/core/contracts/review';
+import { AppError } from '@capstan/core/errors/app-error';
 import { z } from 'zod';
-import { Review, ReviewDecision, ReviewList, ReviewQuery } from '../../contracts/review.ts';
-import { AppError } from '../../errors/app-error.ts';
 import {
   claimReview,
   decideReview,

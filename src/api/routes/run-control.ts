@@ -1,5 +1,5 @@
 /** Control of a run: cancel, pause, change its budget, repeat. */
-import { Run } from '../../contracts/run.ts';
+import { Run } from '@capstan/core/contracts/run';
 import {
   BulkRerunRequest,
   CancelRequest,
@@ -8,7 +8,7 @@ import {
   RunActs,
   RunBudgetRequest,
   RunSelection,
-} from '../../contracts/run-control.ts';
+} from '@capstan/core/contracts/run-control';
 import {
   cancelRun,
   cancelRuns,

@@ -1,12 +1,12 @@
 /** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
 import { Readable } from 'node:stream';
+import { toAbortSignal } from '@capstan/core/cancellation';
+import { ListQuery } from '@capstan/core/contracts/primitives';
+import { Run, RunList, RunQuery, RunRequest, terminalRunStates } from '@capstan/core/contracts/run';
+import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '@capstan/core/contracts/run-control';
+import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '@capstan/core/contracts/run-picture';
+import { ItemQuery, RunStepList, StepDetail, StepQuery } from '@capstan/core/contracts/run-step';
 import { z } from 'zod';
-import { ListQuery } from '../../contracts/primitives.ts';
-import { Run, RunList, RunQuery, RunRequest, terminalRunStates } from '../../contracts/run.ts';
-import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '../../contracts/run-control.ts';
-import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '../../contracts/run-picture.ts';
-import { ItemQuery, RunStepList, StepDetail, StepQuery } from '../../contracts/run-step.ts';
-import { toAbortSignal } from '../../core/cancellation.ts';
 import { type Caller, findStartFault } from '../../use-cases/access/caller.ts';
 import { readRunGraph, readRunsSummary, readTimeline } from '../../use-cases/runs/run-graph.ts';
 import {

@@ -1,6 +1,6 @@
+import { ListQuery } from '@capstan/core/contracts/primitives';
+import { Schedule, ScheduleList, ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { z } from 'zod';
-import { ListQuery } from '../../contracts/primitives.ts';
-import { Schedule, ScheduleList, ScheduleRequest } from '../../contracts/schedule.ts';
 import {
   createSchedule,
   getSchedule,

@@ -1,6 +1,7 @@
 /** Secrets of a project. */
+
+import { Secret, SecretList, SecretName, SecretRequest } from '@capstan/core/contracts/secret';
 import { z } from 'zod';
-import { Secret, SecretList, SecretName, SecretRequest } from '../../contracts/secret.ts';
 import { deleteSecret, listSecretsOf, setSecret } from '../../use-cases/secrets/secrets.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';

@@ -1,6 +1,6 @@
+import { keptAnswerHours, mostSteps } from '@capstan/core/contracts/bounds';
+import { Limits } from '@capstan/core/contracts/limits';
 import { z } from 'zod';
-import { keptAnswerHours, mostSteps } from '../../contracts/bounds.ts';
-import { Limits } from '../../contracts/limits.ts';
 import { readReadiness } from '../../parts/health.ts';
 import {
   type ApiConfig,

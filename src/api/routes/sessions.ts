@@ -9,8 +9,8 @@ import {
   SessionRequest,
   SessionRevocation,
   SessionsRevoked,
-} from '../../contracts/sign-in.ts';
-import { AppError } from '../../errors/app-error.ts';
+} from '@capstan/core/contracts/sign-in';
+import { AppError } from '@capstan/core/errors/app-error';
 import {
   closeSession,
   createLoginLink,

@@ -3,10 +3,10 @@
  * own first request then sends the session's cookie, which is restricted to this site.
  */
 import { text } from 'node:stream/consumers';
+import { SignInOffer, type SignInRefusal } from '@capstan/core/contracts/sign-in';
+import { AppError } from '@capstan/core/errors/app-error';
 import { z } from 'zod';
 import type { ServerCtx } from '../../context.ts';
-import { SignInOffer, type SignInRefusal } from '../../contracts/sign-in.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { SignIn } from '../../parts/access/sign-in.ts';
 import { beginSignIn, finishSignIn, offerOf, takeLogout } from '../../use-cases/access/sign-in.ts';
 import { clearCookie, readCookie, sessionCookie, signInCookie, writeCookie } from '../authentication.ts';

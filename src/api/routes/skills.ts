@@ -1,5 +1,4 @@
-import { z } from 'zod';
-import { ListQuery } from '../../contracts/primitives.ts';
+import { ListQuery } from '@capstan/core/contracts/primitives';
 import {
   Skill,
   SkillCreated,
@@ -9,7 +8,8 @@ import {
   SkillState,
   SkillUseList,
   SkillWorth,
-} from '../../contracts/skill.ts';
+} from '@capstan/core/contracts/skill';
+import { z } from 'zod';
 import {
   createSkill,
   findSkills,

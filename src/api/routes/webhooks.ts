@@ -1,12 +1,12 @@
 /** Webhooks of a project. */
-import { ListQuery } from '../../contracts/primitives.ts';
+import { ListQuery } from '@capstan/core/contracts/primitives';
 import {
   WebhookCreated,
   WebhookDelivery,
   WebhookDeliveryList,
   WebhookList,
   WebhookRequest,
-} from '../../contracts/webhook.ts';
+} from '@capstan/core/contracts/webhook';
 import {
   createWebhook,
   listDeliveriesOf,

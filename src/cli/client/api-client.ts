@@ -5,9 +5,9 @@
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { Problem } from '@capstan/core/contracts/problem';
+import { parseJson, writeJson } from '@capstan/core/json/text';
 import type { z } from 'zod';
-import { Problem } from '../../contracts/problem.ts';
-import { parseJson, writeJson } from '../../core/json/text.ts';
 import { type ProblemAnswer, ProblemError, UnreachableError } from '../errors.ts';
 import type { Connection } from './connection.ts';
 

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { StackFile } from '../../contracts/stack.ts';
+import { StackFile } from '@capstan/core/contracts/stack';
 import { UnreachableError, UsageError } from '../errors.ts';
 
 export interface ConnectionFlags {

@@ -3,7 +3,7 @@
  */
 
 import { spawn } from 'node:child_process';
-import { LoginLink } from '../../contracts/sign-in.ts';
+import { LoginLink } from '@capstan/core/contracts/sign-in';
 import { ProblemError } from '../errors.ts';
 import { createPrinter, type Printer } from '../render/print.ts';
 import type { Shell } from '../shell.ts';

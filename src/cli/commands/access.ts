@@ -9,9 +9,9 @@ import {
   type Project,
   ProjectList,
   Scope,
-} from '../../contracts/access.ts';
-import { erasureCounted } from '../../contracts/bounds.ts';
-import { SessionList, SessionsRevoked } from '../../contracts/sign-in.ts';
+} from '@capstan/core/contracts/access';
+import { erasureCounted } from '@capstan/core/contracts/bounds';
+import { SessionList, SessionsRevoked } from '@capstan/core/contracts/sign-in';
 import { type ApiAnswer, type ApiClient, download, getAll, jsonBody, path } from '../client/api-client.ts';
 import { createLoginLink, type Session } from '../client/session.ts';
 import { command, group, listed, parsed, procedure, required } from '../command.ts';

@@ -1,5 +1,5 @@
 /** `aliases`: other names of the project for models, for programs that keep the names they know. */
-import { ModelAlias, ModelAliasList } from '../../contracts/model-alias.ts';
+import { ModelAlias, ModelAliasList } from '@capstan/core/contracts/model-alias';
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed } from '../command.ts';
 import { formatAge } from '../render/formats.ts';

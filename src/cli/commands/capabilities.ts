@@ -12,10 +12,10 @@ import {
   InstanceState,
   Publisher,
   PublisherList,
-} from '../../contracts/capability.ts';
-import { Decision, DecisionDetail, ExecAnswer } from '../../contracts/decision.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import { writeJson } from '../../core/json/text.ts';
+} from '@capstan/core/contracts/capability';
+import { Decision, DecisionDetail, ExecAnswer } from '@capstan/core/contracts/decision';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { writeJson } from '@capstan/core/json/text';
 import { getAll, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { asRow, command, group, listed, oneOf, procedure } from '../command.ts';

@@ -1,10 +1,10 @@
 /** Instances on this machine: `capability start`, `wrap` and `check`, for any capability in any language. */
-import { lendOwnImports, startCapability } from '../../capability/bootstrap/start-capability.ts';
-import { isKept } from '../../capability/bootstrap/start-program.ts';
-import { type CheckResult, checkCapability } from '../../capability/conformance.ts';
-import { defaultCacheDir } from '../../capability/lifecycle/start-instance.ts';
-import { runUntilSignal } from '../../capability/serve.ts';
-import { readWrapSource, startWrapped } from '../../wrap/start-wrapped.ts';
+import { lendOwnImports, startCapability } from '@capstan/capability/bootstrap/start-capability';
+import { isKept } from '@capstan/capability/bootstrap/start-program';
+import { type CheckResult, checkCapability } from '@capstan/capability/conformance';
+import { defaultCacheDir } from '@capstan/capability/lifecycle/start-instance';
+import { runUntilSignal } from '@capstan/capability/serve';
+import { readWrapSource, startWrapped } from '@capstan/wrap/start-wrapped';
 import { dataFolder, readStack } from '../client/connection.ts';
 import { group, local, usually } from '../command.ts';
 import { exitCodes } from '../errors.ts';

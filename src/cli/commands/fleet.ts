@@ -9,11 +9,11 @@ import {
   Instance,
   InstanceList,
   type SharedWith,
-} from '../../contracts/capability.ts';
-import { CostSeries } from '../../contracts/money.ts';
-import { readDuration } from '../../core/duration.ts';
-import { withoutEndSlashes } from '../../core/expression/language.ts';
-import { describeDrain } from '../../core/instance-states.ts';
+} from '@capstan/core/contracts/capability';
+import { CostSeries } from '@capstan/core/contracts/money';
+import { readDuration } from '@capstan/core/duration';
+import { withoutEndSlashes } from '@capstan/core/expression/language';
+import { describeDrain } from '@capstan/core/instance-states';
 import { type ApiAnswer, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { parsed, procedure, required } from '../command.ts';

@@ -12,7 +12,7 @@ import {
   LedgerPage,
   ScopedBudget,
   ScopedBudgetList,
-} from '../../contracts/money.ts';
+} from '@capstan/core/contracts/money';
 import { download, jsonBody, path } from '../client/api-client.ts';
 import { asRow, command, group, listed, oneOf, parsed, procedure, required } from '../command.ts';
 import { readLimit, readShare, readUsd } from '../input/arguments.ts';

@@ -8,9 +8,9 @@ import {
   type Finding,
   PipelineList,
   type PipelineSummary,
-} from '../../contracts/pipeline-answers.ts';
-import { Plan, type PlannedStepView } from '../../contracts/plan.ts';
-import { Priority } from '../../contracts/primitives.ts';
+} from '@capstan/core/contracts/pipeline-answers';
+import { Plan, type PlannedStepView } from '@capstan/core/contracts/plan';
+import { Priority } from '@capstan/core/contracts/primitives';
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, oneOf, procedure } from '../command.ts';
 import { exitCodes } from '../errors.ts';

@@ -1,7 +1,6 @@
 /** `review`: questions to a person, and decisions on them. */
 
-import { InvalidArgumentError } from 'commander';
-import type { Json } from '../../contracts/primitives.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
 import {
   Review,
   type ReviewAction,
@@ -10,8 +9,9 @@ import {
   ReviewList,
   ReviewState,
   type ReviewSummary,
-} from '../../contracts/review.ts';
-import { parseJson } from '../../core/json/text.ts';
+} from '@capstan/core/contracts/review';
+import { parseJson } from '@capstan/core/json/text';
+import { InvalidArgumentError } from 'commander';
 import { type ApiAnswer, type ApiClient, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { command, group, oneOf, parsed, type Register, required, usually } from '../command.ts';

@@ -1,8 +1,8 @@
 /** `schedules`: runs that start by the calendar. The text form shows the next start, the pipeline and the job. */
 
-import { Priority } from '../../contracts/primitives.ts';
-import { OverlapPolicy, Schedule, ScheduleList } from '../../contracts/schedule.ts';
-import { writeJson } from '../../core/json/text.ts';
+import { Priority } from '@capstan/core/contracts/primitives';
+import { OverlapPolicy, Schedule, ScheduleList } from '@capstan/core/contracts/schedule';
+import { writeJson } from '@capstan/core/json/text';
 import { type ApiClient, getAll, jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, oneOf, parsed, type Register, required } from '../command.ts';
 import { UsageError } from '../errors.ts';

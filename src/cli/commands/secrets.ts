@@ -1,5 +1,5 @@
 /** `secrets`: values that steps name and instances receive. A value comes from stdin or a file, never from an argument. */
-import { Secret, SecretList } from '../../contracts/secret.ts';
+import { Secret, SecretList } from '@capstan/core/contracts/secret';
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, parsed, required, usually } from '../command.ts';
 import { collectText, readSource } from '../input/arguments.ts';

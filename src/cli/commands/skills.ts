@@ -1,6 +1,6 @@
 /** `skills`: corrections learnt from failures. */
-import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '../../contracts/skill.ts';
-import { describeDecided } from '../../core/repair/describe-decided.ts';
+import { Skill, SkillList, SkillState, type SkillUse, SkillUseList } from '@capstan/core/contracts/skill';
+import { describeDecided } from '@capstan/core/repair/describe-decided';
 import { jsonBody, path } from '../client/api-client.ts';
 import { command, group, oneOf, procedure } from '../command.ts';
 import { formatAge } from '../render/formats.ts';

@@ -6,7 +6,7 @@ import {
   WebhookDeliveryList,
   WebhookEvent,
   WebhookList,
-} from '../../contracts/webhook.ts';
+} from '@capstan/core/contracts/webhook';
 import { emptyBody, jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, procedure } from '../command.ts';
 import { exitCodes } from '../errors.ts';

@@ -7,13 +7,13 @@
  */
 
 import { join } from 'node:path';
+import { Project } from '@capstan/core/contracts/access';
+import { Escalation } from '@capstan/core/contracts/escalation';
+import type { RunEvent } from '@capstan/core/contracts/event';
+import { Run } from '@capstan/core/contracts/run';
+import { Skill } from '@capstan/core/contracts/skill';
 import { Command } from 'commander';
 import { z } from 'zod';
-import { Project } from '../../contracts/access.ts';
-import { Escalation } from '../../contracts/escalation.ts';
-import type { RunEvent } from '../../contracts/event.ts';
-import { Run } from '../../contracts/run.ts';
-import { Skill } from '../../contracts/skill.ts';
 import { jsonBody } from '../client/api-client.ts';
 import { openSession, type Session } from '../client/session.ts';
 import { registerReviewCommand } from '../commands/review.ts';

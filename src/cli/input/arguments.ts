@@ -4,13 +4,13 @@
  */
 
 import { readFile, stat } from 'node:fs/promises';
+import { durationExamples } from '@capstan/core/contracts/duration-text';
+import { Priority } from '@capstan/core/contracts/primitives';
+import { Run, RunList } from '@capstan/core/contracts/run';
+import { createLineTable } from '@capstan/core/definitions/source/source-node';
+import { readDuration } from '@capstan/core/duration';
+import { findLostNumbers } from '@capstan/core/json/numbers';
 import { InvalidArgumentError } from 'commander';
-import { durationExamples } from '../../contracts/duration-text.ts';
-import { Priority } from '../../contracts/primitives.ts';
-import { Run, RunList } from '../../contracts/run.ts';
-import { readDuration } from '../../core/duration.ts';
-import { findLostNumbers } from '../../core/json/numbers.ts';
-import { createLineTable } from '../../definitions/source/source-node.ts';
 import { type ApiAnswer, type ApiClient, path } from '../client/api-client.ts';
 import { oneOf, parsed, type Term, usually } from '../command.ts';
 import { UsageError } from '../errors.ts';
@@ -229,7 +229,7 @@ function refuseAt(name: string, { line, column, message, suggestion }: PlacedFau
 }
 
 async function parseYaml(name: string, text: string): Promise<unknown> {
-  const { readYaml } = await import('../../definitions/source/read-yaml.ts');
+  const { readYaml } = await import('@capstan/core/definitions/source/read-yaml');
   const { root, problems } = readYaml(text);
   const [problem] = problems;
   if (problem === undefined) return root?.value;

@@ -5,8 +5,8 @@
  */
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import { PipelineSubmitted, PipelineVersion } from '../../contracts/pipeline-answers.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { PipelineSubmitted, PipelineVersion } from '@capstan/core/contracts/pipeline-answers';
 import { path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { ProblemError } from '../errors.ts';
@@ -29,7 +29,7 @@ async function isSmallFile(file: string): Promise<boolean> {
 /** Null when the file holds something else, or cannot be read. */
 async function readBeside(file: string, { stdin }: Shell): Promise<BesidePipeline | null> {
   if (!(await isSmallFile(file))) return null;
-  const { readSubPipeline } = await import('../../mock-run/prepare-run.ts');
+  const { readSubPipeline } = await import('@capstan/core/mock-run/prepare-run');
   const source = await readSource(file, stdin).catch(() => null);
   const definition = source === null ? null : readSubPipeline(source);
   return source === null || definition === null ? null : { source, definition };
@@ -66,7 +66,7 @@ async function follow(
     found,
   }: { readonly all: readonly BesidePipeline[]; readonly found: Map<string, BesidePipeline | null> },
 ): Promise<void> {
-  const { findPipeline, referencesOf } = await import('../../core/definition/checks/check-availability.ts');
+  const { findPipeline, referencesOf } = await import('@capstan/core/definition/checks/check-availability');
   for (const reference of references) {
     if (found.has(reference)) continue;
     found.set(reference, null);
@@ -90,7 +90,7 @@ export async function findNamedBeside(
   target: string,
   definition: Pick<PipelineDefinition, 'steps'>,
 ): Promise<BesidePipeline[]> {
-  const { referencesOf } = await import('../../core/definition/checks/check-availability.ts');
+  const { referencesOf } = await import('@capstan/core/definition/checks/check-availability');
   const references = referencesOf(definition);
   if (references.length === 0) return [];
   const found = new Map<string, BesidePipeline | null>();

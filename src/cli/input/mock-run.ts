@@ -4,19 +4,19 @@
  */
 
 import { dirname, join } from 'node:path';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { StepState } from '../../contracts/run-step.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { MockFault, type Mocks } from '../../mock-run/mocks.ts';
-import { preparePipeline, readSubPipeline } from '../../mock-run/prepare-run.ts';
-import { readMocks } from '../../mock-run/read-mocks.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { StepState } from '@capstan/core/contracts/run-step';
+import { writeJson } from '@capstan/core/json/text';
+import { MockFault, type Mocks } from '@capstan/core/mock-run/mocks';
+import { preparePipeline, readSubPipeline } from '@capstan/core/mock-run/prepare-run';
+import { readMocks } from '@capstan/core/mock-run/read-mocks';
 import {
   type Difference,
   findDifferences,
   type LocalResult,
   runLocally,
-} from '../../mock-run/run-locally.ts';
+} from '@capstan/core/mock-run/run-locally';
 import { exitCodes, UsageError } from '../errors.ts';
 import { countFindings, renderFindings } from '../render/findings.ts';
 import { type AnyState, formatDuration, formatState, formatUsd } from '../render/formats.ts';

@@ -1,7 +1,8 @@
 /** The filters that choose many runs on the command line; they are those of `GET /v1/runs`. */
+
+import { RunState } from '@capstan/core/contracts/run';
+import { readDuration } from '@capstan/core/duration';
 import { InvalidArgumentError } from 'commander';
-import { RunState } from '../../contracts/run.ts';
-import { readDuration } from '../../core/duration.ts';
 import { oneOf, parsed } from '../command.ts';
 import { UsageError } from '../errors.ts';
 

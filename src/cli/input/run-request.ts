@@ -5,11 +5,16 @@
  */
 
 import { access, constants } from 'node:fs/promises';
-import { explainMediaPath, formatMediaReference, JobCreated, parseMediaPath } from '../../contracts/media.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import { type Validation, Validation as ValidationAnswer } from '../../contracts/pipeline-answers.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { findMediaPlaces } from '../../core/cache.ts';
+import { findMediaPlaces } from '@capstan/core/cache';
+import {
+  explainMediaPath,
+  formatMediaReference,
+  JobCreated,
+  parseMediaPath,
+} from '@capstan/core/contracts/media';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { type Validation, Validation as ValidationAnswer } from '@capstan/core/contracts/pipeline-answers';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { type ApiAnswer, jsonBody, type RequestBody } from '../client/api-client.ts';
 import { uploadMedia } from '../client/media-transfer.ts';
 import type { Session } from '../client/session.ts';

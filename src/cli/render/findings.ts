@@ -1,6 +1,6 @@
 /** Findings of validation, shown at their place: the line of the author's file with a caret below. */
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import type { ProblemItem } from '../../contracts/problem.ts';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
 import type { SourceFile } from '../input/arguments.ts';
 import { type Colour, measureText, type Style } from './print.ts';
 

@@ -1,12 +1,12 @@
 /** Money, durations, sizes, ages, states and counts of rows for people. */
-import type { Instance, InstanceState } from '../../contracts/capability.ts';
-import type { ReviewState } from '../../contracts/review.ts';
-import type { RunState, RunSummary } from '../../contracts/run.ts';
-import type { AttemptState, StepState } from '../../contracts/run-step.ts';
-import { describeDrain } from '../../core/instance-states.ts';
-import { formatUsd } from '../../core/money/nano-usd.ts';
-import { countEnded, countSucceeded } from '../../core/run/ended-steps.ts';
-import { type ConditionKind, conditionOfRun, toSentence } from '../../core/run/run-status.ts';
+import type { Instance, InstanceState } from '@capstan/core/contracts/capability';
+import type { ReviewState } from '@capstan/core/contracts/review';
+import type { RunState, RunSummary } from '@capstan/core/contracts/run';
+import type { AttemptState, StepState } from '@capstan/core/contracts/run-step';
+import { describeDrain } from '@capstan/core/instance-states';
+import { formatUsd } from '@capstan/core/money/nano-usd';
+import { countEnded, countSucceeded } from '@capstan/core/run/ended-steps';
+import { type ConditionKind, conditionOfRun, toSentence } from '@capstan/core/run/run-status';
 import type { Colour, Style } from './print.ts';
 
 export { formatUsd };

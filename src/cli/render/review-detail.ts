@@ -1,10 +1,10 @@
 /** Everything for a decision: the failure and its cause, the proposals, the earlier attempts. */
 
-import type { Json } from '../../contracts/primitives.ts';
-import type { Review, ReviewProposal } from '../../contracts/review.ts';
-import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '../../core/json/patch.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { listFindings, shortenLines } from '../../core/json/values.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { Review, ReviewProposal } from '@capstan/core/contracts/review';
+import { applyPatch, findPointerFault, type PatchOperation, valueAt } from '@capstan/core/json/patch';
+import { writeJson } from '@capstan/core/json/text';
+import { listFindings, shortenLines } from '@capstan/core/json/values';
 import { UsageError } from '../errors.ts';
 import { formatDuration, formatState } from './formats.ts';
 import type { Style } from './print.ts';

@@ -2,7 +2,7 @@
  * The explanation of a routing decision: one sentence, and a table of candidates; and how the steps of a run are
  * dispatched.
  */
-import type { Candidate, Decision, RouteDispatch } from '../../contracts/decision.ts';
+import type { Candidate, Decision, RouteDispatch } from '@capstan/core/contracts/decision';
 import { formatDuration, formatUsd } from './formats.ts';
 import { type Columns, renderRows, type TableLayout } from './print.ts';
 

@@ -3,12 +3,12 @@
  * to look; and all details of one step.
  */
 
-import { parseMediaReference } from '../../contracts/media.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import { type Run, terminalRunStates } from '../../contracts/run.ts';
-import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '../../contracts/run-step.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { describeDecided } from '../../core/repair/describe-decided.ts';
+import { parseMediaReference } from '@capstan/core/contracts/media';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
+import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '@capstan/core/contracts/run-step';
+import { writeJson } from '@capstan/core/json/text';
+import { describeDecided } from '@capstan/core/repair/describe-decided';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
 import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';

@@ -4,10 +4,10 @@
  * An error before the first event is thrown at once; later errors only after about a minute of retries.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type LogLevel, RunEvent, type StepLogData, terminalEvents } from '../../contracts/event.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import { isAtLeast, readStepLog } from '../../core/call/log-lines.ts';
-import { describeDecided } from '../../core/repair/describe-decided.ts';
+import { isAtLeast, readStepLog } from '@capstan/core/call/log-lines';
+import { type LogLevel, RunEvent, type StepLogData, terminalEvents } from '@capstan/core/contracts/event';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { describeDecided } from '@capstan/core/repair/describe-decided';
 import { type ApiClient, path, toUnreachable } from '../client/api-client.ts';
 import { ProblemError, UnreachableError } from '../errors.ts';
 import { formatDuration, formatUsd } from '../render/formats.ts';

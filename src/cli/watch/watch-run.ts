@@ -7,8 +7,8 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RunEvent } from '../../contracts/event.ts';
-import { type Run, terminalRunStates } from '../../contracts/run.ts';
+import type { RunEvent } from '@capstan/core/contracts/event';
+import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
 import type { ApiAnswer } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { exitCodeOf, exitCodes, UnreachableError } from '../errors.ts';

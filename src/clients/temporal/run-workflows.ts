@@ -2,6 +2,16 @@
  * Starts, ends and signals the workflows of runs and of ladders of their own. All may be repeated: a second start meets
  * the first one, a cancel of a workflow that has ended is nothing, a signal names its subject.
  */
+
+import type { Priority } from '@capstan/core/contracts/primitives';
+import { aloneWorkflowId, type RunRef, runWorkflowId, toSummary } from '@capstan/core/workflow-names';
+import type {
+  ControlSignal,
+  EscalateInput,
+  ReviewedSignal,
+  RunPipelineInput,
+  WokenSignal,
+} from '@capstan/core/workflow-payloads';
 import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
@@ -12,15 +22,6 @@ import {
   type WorkflowStartOptions,
 } from '@temporalio/client';
 import { defineSearchAttributeKey, SearchAttributeType, TypedSearchAttributes } from '@temporalio/common';
-import type { Priority } from '../../contracts/primitives.ts';
-import { aloneWorkflowId, type RunRef, runWorkflowId, toSummary } from '../../core/workflow-names.ts';
-import type {
-  ControlSignal,
-  EscalateInput,
-  ReviewedSignal,
-  RunPipelineInput,
-  WokenSignal,
-} from '../../core/workflow-payloads.ts';
 import { type Bounded, connectionOf, createBoundedCalls, hasStatus } from './connection.ts';
 import {
   eraseHistories,

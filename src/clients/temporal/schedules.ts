@@ -3,6 +3,10 @@
  * start is a workflow `scheduledRun`. All may be repeated: an existing schedule is replaced, a deleted one stays
  * deleted.
  */
+
+import type { StartPlan, UtcCalendar } from '@capstan/core/calendar/starts';
+import type { OverlapPolicy } from '@capstan/core/contracts/schedule';
+import type { ScheduledRunInput } from '@capstan/core/workflow-payloads';
 import {
   type CalendarSpec,
   type Client,
@@ -15,9 +19,6 @@ import {
 } from '@temporalio/client';
 import { encodeScheduleOverlapPolicy } from '@temporalio/client/lib/schedule-types.js';
 import { type DataConverter, defaultPayloadConverter } from '@temporalio/common';
-import type { OverlapPolicy } from '../../contracts/schedule.ts';
-import type { StartPlan, UtcCalendar } from '../../core/calendar/starts.ts';
-import type { ScheduledRunInput } from '../../core/workflow-payloads.ts';
 import { type Bounded, hasStatus } from './connection.ts';
 
 export interface ScheduleOrder {

@@ -1,6 +1,7 @@
 /** A namespace gets its search attributes when it is made; those that a later version needs, or an emptied one, are added here. */
+
+import { searchAttributes } from '@capstan/core/workflow-names';
 import type { Connection } from '@temporalio/client';
-import { searchAttributes } from '../../core/workflow-names.ts';
 import { type Bounded, hasStatus } from './connection.ts';
 
 /** `IndexedValueType` of the Temporal API. */

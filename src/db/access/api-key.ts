@@ -1,5 +1,5 @@
 /** Keys. Some changes follow the chain of creators: upwards for a new project, downwards for a revocation. */
-import type { KeyScope } from '../../contracts/access.ts';
+import type { KeyScope } from '@capstan/core/contracts/access';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

@@ -1,6 +1,7 @@
 /** Administrative acts. Rows are only added: the database refuses changes. */
+
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Knex } from 'knex';
-import type { JsonObject } from '../../contracts/primitives.ts';
 import type { Db } from '../connect.ts';
 import { toJsonb } from '../statements.ts';
 

@@ -1,6 +1,6 @@
 /** People who sign in at the provider. The key with the same id holds their permissions. */
-import type { KeyScope } from '../../contracts/access.ts';
-import type { Grant } from '../../contracts/sign-in.ts';
+import type { KeyScope } from '@capstan/core/contracts/access';
+import type { Grant } from '@capstan/core/contracts/sign-in';
 import type { Db } from '../connect.ts';
 import { query, toJsonb } from '../statements.ts';
 

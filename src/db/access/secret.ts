@@ -1,5 +1,5 @@
 /** Secrets of projects: sealed values, with the capabilities and hosts that may receive them. */
-import { secretLimits } from '../../contracts/secret.ts';
+import { secretLimits } from '@capstan/core/contracts/secret';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

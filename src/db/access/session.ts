@@ -2,7 +2,7 @@
  * Browser sessions, and the codes that open them. Both end with their key, or if an administrator or the provider ends
  * them.
  */
-import type { Grant } from '../../contracts/sign-in.ts';
+import type { Grant } from '@capstan/core/contracts/sign-in';
 import type { Db } from '../connect.ts';
 import { purgeOld, query } from '../statements.ts';
 import { isLiveKey, type KeyRow, type RatesInForce, ratesInForce } from './api-key.ts';

@@ -1,9 +1,9 @@
 /** Queries on attempts. The statement of every call is a database function: sql/claims.sql. */
-import type { CostModel } from '../../contracts/capability.ts';
-import type { Decision } from '../../contracts/decision.ts';
-import type { BudgetPeriod, BudgetRefusal } from '../../contracts/money.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Ambiguity, AttemptState, CachedFrom, StepState } from '../../contracts/run-step.ts';
+import type { CostModel } from '@capstan/core/contracts/capability';
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { BudgetPeriod, BudgetRefusal } from '@capstan/core/contracts/money';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { Ambiguity, AttemptState, CachedFrom, StepState } from '@capstan/core/contracts/run-step';
 import type { Db } from '../connect.ts';
 import type { KeptPlace } from '../idempotency.ts';
 import { query, runPrepared, toJson, toJsonb } from '../statements.ts';

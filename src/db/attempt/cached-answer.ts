@@ -2,8 +2,8 @@
  * Cached answers of direct calls. Each holds its output, since a direct call has no step that keeps it. A call that
  * takes one gets an attempt in the state `cached`, like a step's.
  */
-import type { Decision } from '../../contracts/decision.ts';
-import type { Json } from '../../contracts/primitives.ts';
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Db } from '../connect.ts';
 import { query, runPrepared, toJson, toJsonb } from '../statements.ts';
 

@@ -4,8 +4,8 @@
  * without such proof.
  */
 
-import type { CacheRemoval } from '../../contracts/cache.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
+import type { CacheRemoval } from '@capstan/core/contracts/cache';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Db } from '../connect.ts';
 import { query, runPrepared } from '../statements.ts';
 import type { StepKey } from './attempt.ts';

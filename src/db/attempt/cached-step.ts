@@ -1,7 +1,7 @@
 /** Ends a step with the cached result of an equal call: its attempt has the state `cached` and costs nothing. */
-import type { Decision } from '../../contracts/decision.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { CachedFrom } from '../../contracts/run-step.ts';
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { CachedFrom } from '@capstan/core/contracts/run-step';
 import type { Db } from '../connect.ts';
 import { runPrepared, toJson, toJsonb } from '../statements.ts';
 import { openSteps, waitOver } from '../step/step.ts';

@@ -1,6 +1,6 @@
 /** The stored decision of an attempt, with its inputs. */
-import type { Decision } from '../../contracts/decision.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
+import type { Decision } from '@capstan/core/contracts/decision';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Db } from '../connect.ts';
 
 export interface DecisionRow {

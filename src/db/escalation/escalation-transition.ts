@@ -2,7 +2,7 @@
  * Queries for one transition of an escalation, and standalone ladders that Temporal has accepted and that have not
  * ended.
  */
-import type { StepState } from '../../contracts/run-step.ts';
+import type { StepState } from '@capstan/core/contracts/run-step';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { type DeliveredPage, query } from '../statements.ts';

@@ -7,8 +7,8 @@ import type {
   EscalationAttempt,
   EscalationState,
   ModelSpec,
-} from '../../contracts/escalation.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
+} from '@capstan/core/contracts/escalation';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { query, toJson, toJsonb } from '../statements.ts';

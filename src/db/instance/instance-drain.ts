@@ -1,5 +1,5 @@
 /** Drains and warm-ups of instances. Both are separate from the state: no event of the instance changes a drain. */
-import type { WarmUp } from '../../contracts/capability.ts';
+import type { WarmUp } from '@capstan/core/contracts/capability';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import { type InstanceKey, warmAgain } from './instance.ts';

@@ -5,7 +5,7 @@
  * then. That transaction and later ones write `changed_xid >= horizon`, so the next poll, which starts there, sees
  * every change at least once.
  */
-import type { InstanceState, RoutedState } from '../../contracts/capability.ts';
+import type { InstanceState, RoutedState } from '@capstan/core/contracts/capability';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import type { NameInProject } from './capability-name.ts';

@@ -4,8 +4,14 @@
  * for each other.
  */
 
-import { evictedAfterMs, silenceMs } from '../../contracts/bounds.ts';
-import type { CostModel, Registration, SharedWith, StoredState, WarmUp } from '../../contracts/capability.ts';
+import { evictedAfterMs, silenceMs } from '@capstan/core/contracts/bounds';
+import type {
+  CostModel,
+  Registration,
+  SharedWith,
+  StoredState,
+  WarmUp,
+} from '@capstan/core/contracts/capability';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query, toJsonb } from '../statements.ts';

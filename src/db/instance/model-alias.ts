@@ -1,5 +1,5 @@
 /** Other names of a project for capabilities. */
-import { mostAliases } from '../../contracts/model-alias.ts';
+import { mostAliases } from '@capstan/core/contracts/model-alias';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

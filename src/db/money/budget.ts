@@ -3,7 +3,7 @@
  * every process. It first changes the source of new days, waiting for a day that is being added, and then every
  * existing day from today on. Reservations change the rows by database functions: sql/money.sql.
  */
-import type { BudgetPeriod } from '../../contracts/money.ts';
+import type { BudgetPeriod } from '@capstan/core/contracts/money';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

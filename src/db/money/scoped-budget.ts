@@ -3,7 +3,7 @@
  * match when it is admitted (`draw_budgets`, sql/money.sql). A new limit reaches existing windows as those of days do
  * (budget.ts).
  */
-import type { BudgetPeriod, ScopeAndPeriod } from '../../contracts/money.ts';
+import type { BudgetPeriod, ScopeAndPeriod } from '@capstan/core/contracts/money';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import { limitWindows } from './budget.ts';

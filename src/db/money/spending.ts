@@ -6,7 +6,7 @@
  * Paid calls are read by bucket and name. The ledger is read from the newest day on, and within a day from the newest
  * entry on: new entries never shift its pages.
  */
-import type { CostPeriod, CostSeriesQuery, LedgerQuery } from '../../contracts/money.ts';
+import type { CostPeriod, CostSeriesQuery, LedgerQuery } from '@capstan/core/contracts/money';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

@@ -3,7 +3,7 @@
  * repairs are read together, under a lock, so that of two decisions at once the later one sees the earlier.
  */
 
-import type { RepairIdentity } from '../../contracts/review.ts';
+import type { RepairIdentity } from '@capstan/core/contracts/review';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 

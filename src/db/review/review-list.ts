@@ -2,7 +2,7 @@
  * Reads reviews: a page of a project's reviews, newest first (ids sort by time) or by due date; and marks of the open
  * ones for a live view of the project.
  */
-import type { ReviewKind, ReviewState } from '../../contracts/review.ts';
+import type { ReviewKind, ReviewState } from '@capstan/core/contracts/review';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import { hasLapsed, type ReviewRow, reviewColumns } from './review.ts';

@@ -4,7 +4,7 @@
  *
  * A new limit of a budget also resolves its review, even if the person has not seen the review.
  */
-import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '../../contracts/review.ts';
+import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '@capstan/core/contracts/review';
 import type { Db } from '../connect.ts';
 import { query, toJson } from '../statements.ts';
 

@@ -2,8 +2,8 @@
  * Reads the log of runs. A reader sees events of transactions that ended before the oldest one still open, in the order
  * (xid, id). A prefix of that order never changes, so a position in it is the event's number.
  */
-import { type EventType, terminalEvents } from '../../contracts/event.ts';
-import type { Json } from '../../contracts/primitives.ts';
+import { type EventType, terminalEvents } from '@capstan/core/contracts/event';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import type { LogSpan } from './run-list.ts';

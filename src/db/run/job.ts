@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { RunState } from '../../contracts/run.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { RunState } from '@capstan/core/contracts/run';
 import type { Db } from '../connect.ts';
 import { query, toJson } from '../statements.ts';
 

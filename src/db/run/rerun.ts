@@ -2,10 +2,10 @@
  * A run that is repeated: what it did, and the copies that the new run begins with. Ends of whole steps and of items
  * are copied by value; a child run that continues is only named (`continued_run`), until its step starts the next one.
  */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import type { RunState } from '../../contracts/run.ts';
-import type { StepState } from '../../contracts/run-step.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject, Priority } from '@capstan/core/contracts/primitives';
+import type { RunState } from '@capstan/core/contracts/run';
+import type { StepState } from '@capstan/core/contracts/run-step';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';

@@ -2,10 +2,10 @@
  * The columns of a run in one list each: those that a writer sets, and those that readers see. Columns about the runs
  * below it, and about its waits, are computed in run-list.ts.
  */
-import type { DecidedRoute } from '../../contracts/decision.ts';
-import type { Failure, Priority } from '../../contracts/primitives.ts';
-import type { RunFollows, RunQueue, RunState, StalledRun } from '../../contracts/run.ts';
-import type { Awaiting } from '../../contracts/run-step.ts';
+import type { DecidedRoute } from '@capstan/core/contracts/decision';
+import type { Failure, Priority } from '@capstan/core/contracts/primitives';
+import type { RunFollows, RunQueue, RunState, StalledRun } from '@capstan/core/contracts/run';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
 
 /**
  * The origin of a run that no request started: a step of another run, or a schedule. Each key starts one run at most.

@@ -3,9 +3,9 @@
  * in the run's log; afterwards Temporal is notified, which maintenance retries. `control_version` increases with each
  * of them but a cancel.
  */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { RunState } from '../../contracts/run.ts';
-import type { CancelRequest } from '../../contracts/run-control.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { RunState } from '@capstan/core/contracts/run';
+import type { CancelRequest } from '@capstan/core/contracts/run-control';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

@@ -2,11 +2,11 @@
  * Starts, cancels and controls that Temporal has not accepted yet. The row is the truth; delivery is retried. A run
  * that waits for its turn is not started. Also the open runs that Temporal has accepted.
  */
-import type { DecidedRoute } from '../../contracts/decision.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Priority } from '../../contracts/primitives.ts';
-import type { RunState, StalledRun } from '../../contracts/run.ts';
-import type { CancelRequest } from '../../contracts/run-control.ts';
+import type { DecidedRoute } from '@capstan/core/contracts/decision';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Priority } from '@capstan/core/contracts/primitives';
+import type { RunState, StalledRun } from '@capstan/core/contracts/run';
+import type { CancelRequest } from '@capstan/core/contracts/run-control';
 import { type Db, relaxed } from '../connect.ts';
 import { type DeliveredPage, query, runPrepared } from '../statements.ts';
 

@@ -5,14 +5,19 @@
  * Columns for any query over a run `r` show what it waits for, each by an index of its run alone.
  */
 
+import type { DecidedRoute } from '@capstan/core/contracts/decision';
+import type { EventType } from '@capstan/core/contracts/event';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import {
+  type RunQuery,
+  type RunState,
+  type StalledRun,
+  terminalRunStates,
+} from '@capstan/core/contracts/run';
+import type { CancelRequest } from '@capstan/core/contracts/run-control';
+import type { StepState } from '@capstan/core/contracts/run-step';
 import type { Knex } from 'knex';
-import type { DecidedRoute } from '../../contracts/decision.ts';
-import type { EventType } from '../../contracts/event.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { type RunQuery, type RunState, type StalledRun, terminalRunStates } from '../../contracts/run.ts';
-import type { CancelRequest } from '../../contracts/run-control.ts';
-import type { StepState } from '../../contracts/run-step.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import { versionsOf } from './rerun.ts';

@@ -3,9 +3,9 @@
  * their starts. For a project's runs in a time span: ids begin with the time of creation, so the list's index finds
  * them; their cost is read from paid calls only.
  */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { RunState } from '../../contracts/run.ts';
-import type { Ambiguity, Attempt, AttemptState } from '../../contracts/run-step.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { RunState } from '@capstan/core/contracts/run';
+import type { Ambiguity, Attempt, AttemptState } from '@capstan/core/contracts/run-step';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

@@ -1,9 +1,9 @@
 /**
  * Queries that change the state of a run, and that find a run by its origin. Requests of people are in run-control.ts.
  */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { RunState } from '../../contracts/run.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { RunState } from '@capstan/core/contracts/run';
 import type { StepKey } from '../attempt/attempt.ts';
 import { type Db, relaxed } from '../connect.ts';
 import { query, runPrepared, toJson, toJsonb } from '../statements.ts';

@@ -2,9 +2,9 @@
  * Changes of a step outside of its attempts: it waits for a correction or a person, a person decides it, or its run
  * decides about several steps in one statement.
  */
-import type { EventType, StepLogData } from '../../contracts/event.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { Awaiting } from '../../contracts/run-step.ts';
+import type { EventType, StepLogData } from '@capstan/core/contracts/event';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { instantText, query, toJson, toJsonb } from '../statements.ts';

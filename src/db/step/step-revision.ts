@@ -1,5 +1,5 @@
 /** Corrected inputs of steps. Revision 0, the author's own input, is in the definition. */
-import type { Failure, Json } from '../../contracts/primitives.ts';
+import type { Failure, Json } from '@capstan/core/contracts/primitives';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { query, toJson } from '../statements.ts';

@@ -2,9 +2,9 @@
  * Queries on steps and on the outputs of their items. A step has a row from its first claim on; before that it is
  * pending.
  */
-import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { Awaiting, StepState } from '../../contracts/run-step.ts';
-import type { AsDecided } from '../../contracts/skill.ts';
+import type { Failure, Json } from '@capstan/core/contracts/primitives';
+import type { Awaiting, StepState } from '@capstan/core/contracts/run-step';
+import type { AsDecided } from '@capstan/core/contracts/skill';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { asDecidedBy } from '../review/repair-decision.ts';

@@ -7,16 +7,16 @@ import { hash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { StackFile } from '@capstan/core/contracts/stack';
+import { MissingPartError } from '@capstan/core/errors/start-errors';
+import { createMediaStore } from '@capstan/media-store/create-media-store';
+import type { DirectAccess, MediaStore } from '@capstan/media-store/media-store';
 import { Connection } from '@temporalio/client';
 import pg from 'pg';
-import { createMediaStore } from '../../clients/media/create-media-store.ts';
-import type { DirectAccess, MediaStore } from '../../clients/media/media-store.ts';
 import {
   addMissingSearchAttributes,
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
-import { StackFile } from '../../contracts/stack.ts';
-import { MissingPartError } from '../../errors/start-errors.ts';
 import { findPrograms } from '../postgres/programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
 import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';

@@ -12,7 +12,7 @@ import { cp, mkdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { isNotInstalled, MissingPartError } from '../../errors/start-errors.ts';
+import { isNotInstalled, MissingPartError } from '@capstan/core/errors/start-errors';
 
 // Postgres refuses to run as root. Under root it runs as `nobody` (or `postgres` where that user does not exist). That
 // user must be able to reach its programs and its data, which a home folder of mode 0700 prevents.

@@ -8,7 +8,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findPortHolder } from '../../errors/taken-port.ts';
+import { findPortHolder } from '@capstan/core/errors/taken-port';
 
 const logLimitBytes = 10 * 1024 * 1024;
 

@@ -6,9 +6,9 @@
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { searchAttributes } from '@capstan/core/workflow-names';
 import { Connection } from '@temporalio/client';
 import { addMissingSearchAttributes } from '../../clients/temporal/search-attributes.ts';
-import { searchAttributes } from '../../core/workflow-names.ts';
 import { isPortAnswered } from '../ports.ts';
 import type { ChildSpec } from '../supervisor/child-process.ts';
 import type { Supervisor } from '../supervisor/supervisor.ts';

@@ -6,8 +6,9 @@
  * was used is charged even if a bucket becomes negative, down to five minutes of its rate: whatever was counted, the
  * key works again after that.
  */
+
+import type { KeyRate } from '@capstan/core/call/caller';
 import { LRUCache } from 'lru-cache';
-import type { KeyRate } from '../../core/call/caller.ts';
 import type { KeyRates, RatesInForce } from '../../db/access/api-key.ts';
 
 /** The rates of a key and of the keys above it; those without a limit are left out. */

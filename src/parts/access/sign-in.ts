@@ -4,11 +4,11 @@
  */
 
 import { readFile } from 'node:fs/promises';
+import { GroupRules } from '@capstan/core/contracts/sign-in';
 import { z } from 'zod';
 import { deriveCipherKey, seal, unseal } from '../../clients/cipher.ts';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider, SignInProof } from '../../clients/openid-provider.ts';
-import { GroupRules } from '../../contracts/sign-in.ts';
 
 /** The provider's tokens that are kept. */
 export type KeptTokens = Pick<Identity, 'idToken' | 'refreshToken'>;

@@ -1,8 +1,8 @@
 /** The holders of keys and sessions that this process has verified lately. */
 
 import { hash } from 'node:crypto';
+import type { KeyScope } from '@capstan/core/contracts/access';
 import { LRUCache } from 'lru-cache';
-import type { KeyScope } from '../../contracts/access.ts';
 import type { HolderRates } from './key-rates.ts';
 
 /** The sender of a request: a key or a person, with its rights and projects. */

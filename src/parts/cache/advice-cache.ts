@@ -6,10 +6,10 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AdviseAnswer } from '../../contracts/escalation.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { ProjectKey } from '../../core/call/caller.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import type { ProjectKey } from '@capstan/core/call/caller';
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
+import type { AdviseAnswer } from '@capstan/core/contracts/escalation';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Db } from '../../db/connect.ts';
 import {
   findAdviceAnswer,

@@ -6,9 +6,10 @@
  * reason.
  */
 
-import type { CancelSignal } from '../../core/cancellation.ts';
-import { capabilityOf, type ResolvedCache, resolveCache } from '../../core/definition/step-settings.ts';
-import { joinFlight } from '../../core/pacing.ts';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import { capabilityOf, type ResolvedCache, resolveCache } from '@capstan/core/definition/step-settings';
+import { isUnavailable } from '@capstan/core/errors/app-error';
+import { joinFlight } from '@capstan/core/pacing';
 import {
   type CachedResultRow,
   type CacheKey,
@@ -17,7 +18,6 @@ import {
   lookUpResult,
   releaseLead,
 } from '../../db/attempt/cached-result.ts';
-import { isUnavailable } from '../../errors/app-error.ts';
 import { type CacheParts, type CallKeys, keyCall } from './call-key.ts';
 import {
   type CachedCall,

@@ -1,9 +1,5 @@
 /** The keys of a call whose result may be cached: one for each spec that may answer it. */
 import { createHash } from 'node:crypto';
-import type { Logger } from 'pino';
-import { parseMediaReference } from '../../contracts/media.ts';
-import type { StepDefinition } from '../../contracts/pipeline.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
 import {
   type CacheScope,
   cacheKeyText,
@@ -11,8 +7,12 @@ import {
   type KeyedSpec,
   type MediaPlaces,
   scopeOf,
-} from '../../core/cache.ts';
-import type { ResolvedCache } from '../../core/definition/step-settings.ts';
+} from '@capstan/core/cache';
+import { parseMediaReference } from '@capstan/core/contracts/media';
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { ResolvedCache } from '@capstan/core/definition/step-settings';
+import type { Logger } from 'pino';
 import type { Db } from '../../db/connect.ts';
 import type { StepResults } from '../definitions/step-results.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';

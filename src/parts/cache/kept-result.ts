@@ -6,16 +6,17 @@
  * remaining time.
  */
 
-import type { Decision } from '../../contracts/decision.ts';
-import { type MediaPath, parseMediaReference } from '../../contracts/media.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CachedFrom } from '../../contracts/run-step.ts';
-import { type KeptResult, listOutputFiles, type MediaPlaces, relocate } from '../../core/cache.ts';
-import type { CallEnd } from '../../core/call/types.ts';
-import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import { type KeptResult, listOutputFiles, type MediaPlaces, relocate } from '@capstan/core/cache';
+import type { CallEnd } from '@capstan/core/call/types';
+import { type CancelSignal, onCancel } from '@capstan/core/cancellation';
+import type { Decision } from '@capstan/core/contracts/decision';
+import { type MediaPath, parseMediaReference } from '@capstan/core/contracts/media';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { CachedFrom } from '@capstan/core/contracts/run-step';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { isUnavailable } from '@capstan/core/errors/app-error';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import {
   type CachedResultRow,
@@ -24,7 +25,6 @@ import {
   storeResult,
 } from '../../db/attempt/cached-result.ts';
 import { endCachedStep } from '../../db/attempt/cached-step.ts';
-import { isUnavailable } from '../../errors/app-error.ts';
 import type { CallSecrets } from '../calls/routed-call.ts';
 import type { RunContext } from '../definitions/run-context.ts';
 import { attemptIdOf, decisionIdOf, newId } from '../ids.ts';

@@ -4,9 +4,10 @@
  * since it last looked, one statement for each purpose removes what is too much, the oldest first. So the sum is at most
  * the limit and a tenth of it for each process.
  */
+
+import type { Json } from '@capstan/core/contracts/primitives';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config.ts';
-import type { Json } from '../../contracts/primitives.ts';
 import { trimCachedAnswers } from '../../db/attempt/cached-answer.ts';
 import { trimKeptAnswers } from '../../db/idempotency.ts';
 import { toJson } from '../../db/statements.ts';

@@ -4,8 +4,9 @@
  * ends, then the claims. Calls on leased slots are written after them, by a writer of their own. Ends are retried until
  * they are written; each is reported once.
  */
+
+import { LiveList } from '@capstan/core/live-list';
 import type { Logger } from 'pino';
-import { LiveList } from '../../core/live-list.ts';
 import {
   type AttemptEnd,
   type Claim,

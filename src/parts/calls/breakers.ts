@@ -3,8 +3,8 @@
  * trial through per window, and the process that made the trial closes or reopens it.
  */
 
-import { type FaultWindow, noFaults, openMs, recordOutcome } from '../../core/routing/breaker.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
+import { type FaultWindow, noFaults, openMs, recordOutcome } from '@capstan/core/routing/breaker';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
 import type { VetVerdict } from '../fleet/probing.ts';
 import type { PartBase } from '../part.ts';

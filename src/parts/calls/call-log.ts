@@ -7,8 +7,8 @@
  * the lines of others.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { StepLogData } from '../../contracts/event.ts';
-import type { CallLog } from '../../core/call/log-lines.ts';
+import type { CallLog } from '@capstan/core/call/log-lines';
+import type { StepLogData } from '@capstan/core/contracts/event';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { insertStepLog, type StepLogLine } from '../../db/step/step-progress.ts';
 import type { PartBase } from '../part.ts';

@@ -4,8 +4,8 @@
  * the queue joins it. If another process makes the call, the execution waits for that process.
  */
 
-import type { CallProgress } from '../../core/call/outcome.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+import type { CallProgress } from '@capstan/core/call/outcome';
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
 import { callKeyOf, type StepKey } from '../../db/attempt/attempt.ts';
 
 /** Who waits for the end of a step. */

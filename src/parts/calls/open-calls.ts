@@ -2,8 +2,8 @@
  * The open calls of a process that have a waiting caller, which it settles before it stops, and their Idempotency-Keys.
  */
 
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { LiveList } from '../../core/live-list.ts';
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
+import { LiveList } from '@capstan/core/live-list';
 import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { PartBase } from '../part.ts';

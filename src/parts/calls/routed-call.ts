@@ -1,14 +1,14 @@
 /** A routed call of this process: its caller, its secrets, and its claim in the database. */
 
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CallCaller } from '../../core/call/caller.ts';
-import type { CallLog } from '../../core/call/log-lines.ts';
-import type { CallProgress } from '../../core/call/outcome.ts';
-import type { CallEnd, ClaimedCall, RoutedCall } from '../../core/call/types.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import type { Redactor } from '../../core/secrets/redaction.ts';
-import type { OpenSpan } from '../../core/telemetry/telemetry.ts';
+import type { CallCaller } from '@capstan/core/call/caller';
+import type { CallLog } from '@capstan/core/call/log-lines';
+import type { CallProgress } from '@capstan/core/call/outcome';
+import type { CallEnd, ClaimedCall, RoutedCall } from '@capstan/core/call/types';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
+import type { Redactor } from '@capstan/core/secrets/redaction';
+import type { OpenSpan } from '@capstan/core/telemetry/telemetry';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
 import type { SlotUse } from './slot-leases.ts';

@@ -5,8 +5,8 @@
  * docs/contributing/leased-slots.md, the rules of asking in core/routing/slot-leases.ts.
  */
 
-import type { FreezeClock } from '../../core/call/freezes.ts';
-import { LiveList } from '../../core/live-list.ts';
+import type { FreezeClock } from '@capstan/core/call/freezes';
+import { LiveList } from '@capstan/core/live-list';
 import {
   beginAsking,
   countCall,
@@ -23,8 +23,8 @@ import {
   noTraffic,
   openMs,
   slotsToAsk,
-} from '../../core/routing/slot-leases.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
+} from '@capstan/core/routing/slot-leases';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { AttemptEnd, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import { type LeasedCall, leaseSlots, wantSlots } from '../../db/attempt/slot-lease.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';

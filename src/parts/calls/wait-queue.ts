@@ -1,6 +1,6 @@
 /** The calls of this process that wait for the same slots. */
-import type { Priority } from '../../contracts/primitives.ts';
-import { createTally } from '../../core/tally.ts';
+import type { Priority } from '@capstan/core/contracts/primitives';
+import { createTally } from '@capstan/core/tally';
 
 export interface QueuedCall {
   readonly queue: string;

@@ -3,18 +3,18 @@
  * never changes and is checked once; its surroundings are checked every time, from memory where they are known.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
-import { checkInPieces } from '../../core/definition/checks/check-definition.ts';
-import { listReadSteps } from '../../core/definition/checks/check-lists.ts';
-import type { DefinitionFacts, DefinitionFinding } from '../../core/definition/checks/finding.ts';
-import { analyseInPieces } from '../../core/definition/compile.ts';
-import { createTurns } from '../../core/pacing.ts';
-import { finishInTurns } from '../../core/pieces.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import { checkRunnable } from '@capstan/core/definition/checks/check-availability';
+import { checkInPieces } from '@capstan/core/definition/checks/check-definition';
+import { listReadSteps } from '@capstan/core/definition/checks/check-lists';
+import type { DefinitionFacts, DefinitionFinding } from '@capstan/core/definition/checks/finding';
+import { analyseInPieces } from '@capstan/core/definition/compile';
+import { vetOwnSchemas } from '@capstan/core/definitions/input-forms';
+import { refuseFindings } from '@capstan/core/definitions/submission';
+import { createTurns } from '@capstan/core/pacing';
+import { finishInTurns } from '@capstan/core/pieces';
 import { listFormerItemBytes } from '../../db/step/step.ts';
-import { vetOwnSchemas } from '../../definitions/input-forms.ts';
-import { refuseFindings } from '../../definitions/submission.ts';
 import { type CheckCtx, type CheckedDefinition, gatherFacts } from './definition-facts.ts';
 
 /** Large definitions are checked one after the other, and others are served between their pieces. */

@@ -5,17 +5,22 @@
  * The specs that count for a definition's calls are those of instances that are up, otherwise all known ones, any of
  * which may come back. The specs of instances that are up come from memory; the rest is queried for all steps together.
  */
-import semver from 'semver';
-import { deepestSubRun } from '../../contracts/bounds.ts';
-import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import type { Finding } from '../../contracts/pipeline-answers.ts';
+
+import { deepestSubRun } from '@capstan/core/contracts/bounds';
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import {
   createReferenceJudge,
   findPipeline,
   referencesOf,
-} from '../../core/definition/checks/check-availability.ts';
-import type { CapabilityForm, DefinitionFacts, PipelineForm } from '../../core/definition/checks/finding.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
+} from '@capstan/core/definition/checks/check-availability';
+import type { CapabilityForm, DefinitionFacts, PipelineForm } from '@capstan/core/definition/checks/finding';
+import { createInputForms, type InputForms, vetOwnSchemas } from '@capstan/core/definitions/input-forms';
+import { digestDefinition } from '@capstan/core/definitions/submission';
+import { createTextCache, type TextCache } from '@capstan/core/definitions/text-cache';
+import { createNameSuggester } from '@capstan/core/nearest-name';
+import type { SchemaVetter } from '@capstan/core/schemas/schema-vetter';
+import semver from 'semver';
 import { listSecrets } from '../../db/access/secret.ts';
 import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
@@ -26,10 +31,6 @@ import {
   listVersionNames,
   type ReferencedRow,
 } from '../../db/pipeline.ts';
-import { createInputForms, type InputForms, vetOwnSchemas } from '../../definitions/input-forms.ts';
-import { digestDefinition } from '../../definitions/submission.ts';
-import { createTextCache, type TextCache } from '../../definitions/text-cache.ts';
-import type { SchemaVetter } from '../../schemas/schema-vetter.ts';
 import { endTurn, turnFor } from '../expression-work.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import { isWanted, pickPresentSpecs, type SpecTarget } from '../fleet/specs.ts';

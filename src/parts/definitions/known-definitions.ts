@@ -6,27 +6,27 @@
  * A run that Temporal could not carry is refused, because its plan is part of one payload: an error at submission is
  * better than a run that can never start.
  */
-import { mostSteps } from '../../contracts/bounds.ts';
-import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { RunRequest } from '../../contracts/run.ts';
-import { compileDefinition } from '../../core/definition/compile.ts';
-import { evaluateTemplate } from '../../core/expression/evaluate.ts';
-import type { ExpressionScope } from '../../core/expression/evaluation.ts';
-import { ExpressionError } from '../../core/expression/language.ts';
-import { Meter, workLimits } from '../../core/expression/meter.ts';
-import { summarizeFindings } from '../../core/json/values.ts';
-import { findWrittenMediaJobs, type MediaMention } from '../../core/media.ts';
-import { listOpenRoutes } from '../../core/run/dispatch.ts';
-import { planRun, type RunPlan } from '../../core/run/plan.ts';
+import { mostSteps } from '@capstan/core/contracts/bounds';
+import type { DecidedRoute, DispatchRoute } from '@capstan/core/contracts/decision';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { RunRequest } from '@capstan/core/contracts/run';
+import { compileDefinition } from '@capstan/core/definition/compile';
+import { findUnstorableText } from '@capstan/core/definitions/read-definition';
+import { digestDefinition } from '@capstan/core/definitions/submission';
+import { createTextCache } from '@capstan/core/definitions/text-cache';
+import { AppError } from '@capstan/core/errors/app-error';
+import { evaluateTemplate } from '@capstan/core/expression/evaluate';
+import type { ExpressionScope } from '@capstan/core/expression/evaluation';
+import { ExpressionError } from '@capstan/core/expression/language';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
+import { summarizeFindings } from '@capstan/core/json/values';
+import { findWrittenMediaJobs, type MediaMention } from '@capstan/core/media';
+import { listOpenRoutes } from '@capstan/core/run/dispatch';
+import { planRun, type RunPlan } from '@capstan/core/run/plan';
+import { SchemaRefused } from '@capstan/core/schemas/schema-compiler';
+import type { SchemaError } from '@capstan/core/schemas/schema-errors';
 import { findDigest, readDefinition, type VersionChoice } from '../../db/pipeline.ts';
-import { findUnstorableText } from '../../definitions/read-definition.ts';
-import { digestDefinition } from '../../definitions/submission.ts';
-import { createTextCache } from '../../definitions/text-cache.ts';
-import { AppError } from '../../errors/app-error.ts';
-import { SchemaRefused } from '../../schemas/schema-compiler.ts';
-import type { SchemaError } from '../../schemas/schema-errors.ts';
 import { evaluateNow, refuseWork } from '../expression-work.ts';
 import type { SchemaValidator } from '../fleet/specs.ts';
 import { requireSound } from './definition-checks.ts';

@@ -3,17 +3,18 @@
  * the lists of `for_each` once they are evaluated. Only the ceiling changes, with a version: a caller that knows of a
  * newer version has the run read again.
  */
+
+import type { Json } from '@capstan/core/contracts/primitives';
+import { type CompiledDefinition, compileDefinition } from '@capstan/core/definition/compile';
+import { createTextCache } from '@capstan/core/definitions/text-cache';
+import { AppError } from '@capstan/core/errors/app-error';
+import type { ExpressionScope } from '@capstan/core/expression/evaluation';
+import { references } from '@capstan/core/expression/template';
+import { joinFlight } from '@capstan/core/pacing';
+import type { Evaluated } from '@capstan/core/run/step-rules';
 import { LRUCache } from 'lru-cache';
-import type { Json } from '../../contracts/primitives.ts';
-import { type CompiledDefinition, compileDefinition } from '../../core/definition/compile.ts';
-import type { ExpressionScope } from '../../core/expression/evaluation.ts';
-import { references } from '../../core/expression/template.ts';
-import { joinFlight } from '../../core/pacing.ts';
-import type { Evaluated } from '../../core/run/step-rules.ts';
 import type { Db } from '../../db/connect.ts';
 import { countReruns, openRun, type RunContextRow } from '../../db/run/run.ts';
-import { createTextCache } from '../../definitions/text-cache.ts';
-import { AppError } from '../../errors/app-error.ts';
 
 type List = Evaluated<readonly Json[]>;
 

@@ -4,19 +4,20 @@
  * items is the list of their outputs, put together when it is read and cached only when the step has ended. withAnswers
  * overlays results that are being stored.
  */
-import { LRUCache } from 'lru-cache';
-import type { Failure, Json } from '../../contracts/primitives.ts';
-import type { StepState } from '../../contracts/run-step.ts';
-import type { StepScope } from '../../core/expression/evaluation.ts';
+
+import type { Failure, Json } from '@capstan/core/contracts/primitives';
+import type { StepState } from '@capstan/core/contracts/run-step';
+import type { StepScope } from '@capstan/core/expression/evaluation';
 import {
   keepFields,
   type ListNeeds,
   largestOutput,
   largestScan,
   type StepMention,
-} from '../../core/expression/large-outputs.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+} from '@capstan/core/expression/large-outputs';
+import { writeJson } from '@capstan/core/json/text';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { LRUCache } from 'lru-cache';
 import type { Db } from '../../db/connect.ts';
 import {
   listItemOutputs,

@@ -5,11 +5,12 @@
  *
  * Each kind of row is one declaration, beside the service that writes it; this engine serves them all.
  */
+
+import type { FreezeClock } from '@capstan/core/call/freezes';
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { Config } from '../../config.ts';
-import type { FreezeClock } from '../../core/call/freezes.ts';
 import type { Db } from '../../db/connect.ts';
 import type { DeliveredPage } from '../../db/statements.ts';
 import type { PartBase } from '../part.ts';

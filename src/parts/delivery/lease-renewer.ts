@@ -2,9 +2,10 @@
  * Renews the leases of this process (of attempts and Idempotency-Keys), all by one statement per interval, and notifies
  * owners that have lost theirs. A renewal that hangs does not delay others.
  */
+
+import { LiveList } from '@capstan/core/live-list';
+import { within } from '@capstan/core/pacing';
 import type { Logger } from 'pino';
-import { LiveList } from '../../core/live-list.ts';
-import { within } from '../../core/pacing.ts';
 
 export interface LeaseRenewer<Hold> {
   /** @param onLost called once when another process has taken the lease @returns ends the renewal */

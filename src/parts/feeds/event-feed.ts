@@ -3,10 +3,11 @@
  * a horizon, then receives the result of each later poll; horizons meet without gap or overlap. A watcher that reads
  * too slowly is no longer fed: its queue is dropped, and it reads the log again from its position.
  */
+
+import type { CancelSignal } from '@capstan/core/cancellation';
+import { RunEvent } from '@capstan/core/contracts/event';
+import { toWire } from '@capstan/core/contracts/to-wire';
 import type { Logger } from 'pino';
-import { RunEvent } from '../../contracts/event.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   findPosition,

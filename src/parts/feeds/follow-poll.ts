@@ -2,7 +2,7 @@
  * Polls for followers: often while there is news, rarely while there is none, and not at all without a follower. Polls
  * never overlap.
  */
-import { pauseAfter, shortestPauseMs } from '../../core/pacing.ts';
+import { pauseAfter, shortestPauseMs } from '@capstan/core/pacing';
 
 export interface Timing {
   /** Milliseconds of a monotonic clock. */

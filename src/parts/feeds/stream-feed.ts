@@ -4,7 +4,7 @@
  * poll, and every event of the runs that it watches. Without a watcher there is no poll.
  */
 
-import type { StreamFrame, StreamTopic } from '../../contracts/event.ts';
+import type { StreamFrame, StreamTopic } from '@capstan/core/contracts/event';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { type listNewEvents, readHorizon } from '../../db/run/event.ts';

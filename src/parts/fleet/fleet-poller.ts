@@ -4,11 +4,12 @@
  * for a slot of a capability, and knows which capabilities exist (requireCapability).
  */
 
+import type { CancelSignal } from '@capstan/core/cancellation';
+import { AppError } from '@capstan/core/errors/app-error';
+import { isRoutable } from '@capstan/core/instance-states';
+import { createNameSuggester } from '@capstan/core/nearest-name';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Logger } from 'pino';
-import type { CancelSignal } from '../../core/cancellation.ts';
-import { isRoutable } from '../../core/instance-states.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   isCapabilityName,
@@ -16,7 +17,6 @@ import {
   type NameInProject,
 } from '../../db/instance/capability-name.ts';
 import { pollInstances } from '../../db/instance/instance-list.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newToken } from '../ids.ts';
 import { createFleetView, type FleetView, type ProjectFleet } from './fleet-view.ts';
 

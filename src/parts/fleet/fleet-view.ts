@@ -3,14 +3,15 @@
  * counts until a poll that began after it has been accepted, because that poll has counted it. Snapshots are kept and
  * changed in place, so that a choice reads them and copies nothing.
  */
+
+import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
+import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/bounds';
+import { isDeclaring } from '@capstan/core/routing/call-bound';
+import { priorDuration } from '@capstan/core/routing/estimate';
+import { isLocal } from '@capstan/core/routing/ranking';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
+import { NamedFleet } from '@capstan/core/routing/visible-to';
 import { LRUCache } from 'lru-cache';
-import { evictedAfterMs, queueDepthMs } from '../../contracts/bounds.ts';
-import type { Fleet, FleetNow } from '../../core/call/claim-search.ts';
-import { isDeclaring } from '../../core/routing/call-bound.ts';
-import { priorDuration } from '../../core/routing/estimate.ts';
-import { isLocal } from '../../core/routing/ranking.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import { NamedFleet } from '../../core/routing/visible-to.ts';
 import type { FeedPoll, FeedRow } from '../../db/instance/instance-list.ts';
 
 /** The instances that serve one project: no other exists for its calls. */

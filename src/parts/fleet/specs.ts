@@ -4,22 +4,22 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { capabilityOf } from '@capstan/core/definition/step-settings';
+import { createTextCache } from '@capstan/core/definitions/text-cache';
+import { AppError } from '@capstan/core/errors/app-error';
+import { isRoutable } from '@capstan/core/instance-states';
+import { canonicalJson } from '@capstan/core/json/values';
+import type { InputSpec } from '@capstan/core/ladder/correction';
+import { isInRange, readRange } from '@capstan/core/routing/filter';
+import { typeOfSchema } from '@capstan/core/schema-types/schema-type';
+import { createForeignChecks, type ForeignCheck } from '@capstan/core/schemas/foreign-check';
+import type { SchemaError } from '@capstan/core/schemas/schema-errors';
 import { LRUCache } from 'lru-cache';
-import type { CapabilitySpec } from '../../contracts/capability.ts';
-import type { StepDefinition } from '../../contracts/pipeline.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { capabilityOf } from '../../core/definition/step-settings.ts';
-import { isRoutable } from '../../core/instance-states.ts';
-import { canonicalJson } from '../../core/json/values.ts';
-import type { InputSpec } from '../../core/ladder/correction.ts';
-import { isInRange, readRange } from '../../core/routing/filter.ts';
-import { typeOfSchema } from '../../core/schema-types/schema-type.ts';
 import type { Db } from '../../db/connect.ts';
 import { findSpec, listSpecs } from '../../db/instance/capability-spec.ts';
-import { createTextCache } from '../../definitions/text-cache.ts';
-import { AppError } from '../../errors/app-error.ts';
-import { createForeignChecks, type ForeignCheck } from '../../schemas/foreign-check.ts';
-import type { SchemaError } from '../../schemas/schema-errors.ts';
 import type { FleetPoller } from './fleet-poller.ts';
 import type { ProjectFleet } from './fleet-view.ts';
 

@@ -9,7 +9,7 @@ import {
   type ObservedCall,
   type ObservedCalls,
   observeCall,
-} from '../../core/routing/observed-calls.ts';
+} from '@capstan/core/routing/observed-calls';
 import { foldSpeedReports } from '../../db/instance/instance-calls.ts';
 import type { PartBase } from '../part.ts';
 

@@ -5,13 +5,14 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { type DescribedObject, digestMismatch, type MediaStore } from '../../clients/media/media-store.ts';
 import {
   formatMediaReference,
   type MediaPath,
   type UploadRequest,
   type UploadTicket,
-} from '../../contracts/media.ts';
+} from '@capstan/core/contracts/media';
+import { AppError } from '@capstan/core/errors/app-error';
+import { type DescribedObject, digestMismatch, type MediaStore } from '@capstan/media-store/media-store';
 import {
   announceUpload,
   dropUploads,
@@ -20,7 +21,6 @@ import {
   findUpload,
   noteMade,
 } from '../../db/media.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { MediaLibrary } from './media-library.ts';
 import { announcedHours, type Quota, requireRoom } from './quota.ts';
 

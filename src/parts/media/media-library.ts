@@ -4,18 +4,18 @@
  */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { LRUCache } from 'lru-cache';
+import { formatMediaReference, type MediaPath } from '@capstan/core/contracts/media';
+import { AppError } from '@capstan/core/errors/app-error';
+import { joinFlight } from '@capstan/core/pacing';
 import type {
   DescribedObject,
   MediaStore,
   OpenObject,
   PutOptions,
   StoredObject,
-} from '../../clients/media/media-store.ts';
-import { formatMediaReference, type MediaPath } from '../../contracts/media.ts';
-import { joinFlight } from '../../core/pacing.ts';
+} from '@capstan/media-store/media-store';
+import { LRUCache } from 'lru-cache';
 import { findFacts, forgetFacts, forgetJob, isAwaited, keepFacts, listFacts } from '../../db/media.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { type Quota, requireRoom, settleUploads } from './quota.ts';
 
 export interface OpenMedia extends OpenObject {

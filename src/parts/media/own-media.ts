@@ -3,13 +3,14 @@
  * `media://job/<file>` is the job's own namespace, whose id the author cannot know yet. It is replaced once, when the
  * job is created; everything later sees `media://<job_id>/<file>`.
  */
+
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { isPlainObject } from '@capstan/core/json/values';
+import { findMediaJobs, type MediaMention } from '@capstan/core/media';
 import { LRUCache } from 'lru-cache';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { isPlainObject } from '../../core/json/values.ts';
-import { findMediaJobs, type MediaMention } from '../../core/media.ts';
 import type { Db } from '../../db/connect.ts';
 import { listOwnedJobs } from '../../db/run/job.ts';
-import { AppError } from '../../errors/app-error.ts';
 
 // Files belong to jobs, and jobs to projects. A submission, and the input of any call, may name files of the project's
 // own jobs only. An instance may have one key for all files, or the folder itself, so no later check can tell whose

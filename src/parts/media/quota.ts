@@ -4,10 +4,10 @@
  * An announcement ends when its upload can no longer happen. An upload that went straight to a bucket may be unknown:
  * its path is checked first, so that a file there gets its row and counts.
  */
-import type { MediaPath } from '../../contracts/media.ts';
+import type { MediaPath } from '@capstan/core/contracts/media';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Db } from '../../db/connect.ts';
 import { dropUploads, listOverdueUploads, type OverdueUpload, sumBytes } from '../../db/media.ts';
-import { AppError } from '../../errors/app-error.ts';
 
 export interface Quota {
   readonly db: Db;

@@ -1,7 +1,7 @@
+import { AuditEntry, type AuditQuery } from '@capstan/core/contracts/access';
+import { toWire } from '@capstan/core/contracts/to-wire';
 import type { Logger } from 'pino';
 import type { ServerCtx } from '../../context.ts';
-import { AuditEntry, type AuditQuery } from '../../contracts/access.ts';
-import { toWire } from '../../contracts/to-wire.ts';
 import { type AuditRow, listAudit, listenToAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { decodeNumberCursor, toPage } from '../cursor.ts';

@@ -5,21 +5,21 @@
  */
 
 import { hash } from 'node:crypto';
-import type { Identity } from '../../clients/openid-claims.ts';
-import type { KeyScope, NamedScope, Scope } from '../../contracts/access.ts';
-import { scopesByProject } from '../../core/access/group-grants.ts';
+import { scopesByProject } from '@capstan/core/access/group-grants';
 import {
   type CallingKey,
   coversName,
   describeBeyond,
   mayCallName,
   type ProjectKey,
-} from '../../core/call/caller.ts';
-import { type CallSource, scopesOfCall } from '../../core/money/scoped-budget.ts';
+} from '@capstan/core/call/caller';
+import type { KeyScope, NamedScope, Scope } from '@capstan/core/contracts/access';
+import { AppError } from '@capstan/core/errors/app-error';
+import { type CallSource, scopesOfCall } from '@capstan/core/money/scoped-budget';
+import type { Identity } from '../../clients/openid-claims.ts';
 import { findTakenIds } from '../../db/access/person.ts';
 import type { SessionHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { toRates } from '../../parts/access/key-rates.ts';
 import type { KeyHolder } from '../../parts/access/verified-keys.ts';
 

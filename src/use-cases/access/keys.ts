@@ -7,11 +7,12 @@
  * secret. K5: it draws on the rates of the keys above it as well (key-rates.ts).
  */
 
+import { Key, type KeyCreated, type KeyRequest, type KeyRevoked } from '@capstan/core/contracts/access';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import type { Config } from '../../config.ts';
 import type { Ctx } from '../../context.ts';
-import { Key, type KeyCreated, type KeyRequest, type KeyRevoked } from '../../contracts/access.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { toWire } from '../../contracts/to-wire.ts';
 import {
   findKeyOf,
   findLiveKey,
@@ -29,7 +30,6 @@ import { endSessionsOf, findHolder } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import { listErasing } from '../../db/deletion/erasure.ts';
 import { takeLock } from '../../db/locks.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import { forgetKeys } from '../../parts/access/verified-keys.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import {

@@ -4,14 +4,15 @@
  * groups give nothing has no session, and the keys that they made are revoked. P3: a person whose key is revoked cannot
  * sign in again.
  */
-import type { Identity } from '../../clients/openid-claims.ts';
-import type { Grant, GroupRules } from '../../contracts/sign-in.ts';
+
 import {
   everyProject,
   grantsOf,
   holdsEveryProject,
   scopesByProject,
-} from '../../core/access/group-grants.ts';
+} from '@capstan/core/access/group-grants';
+import type { Grant, GroupRules } from '@capstan/core/contracts/sign-in';
+import type { Identity } from '../../clients/openid-claims.ts';
 import { revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import {

@@ -4,11 +4,11 @@
  * read or make them.
  */
 
+import { sessionHours } from '@capstan/core/contracts/bounds';
+import type { Grant, GroupRules, SignInRefused } from '@capstan/core/contracts/sign-in';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../clients/openid-provider.ts';
 import type { Ctx } from '../../context.ts';
-import { sessionHours } from '../../contracts/bounds.ts';
-import type { Grant, GroupRules, SignInRefused } from '../../contracts/sign-in.ts';
 import { findPerson, type PersonRow } from '../../db/access/person.ts';
 import {
   type DueSession,

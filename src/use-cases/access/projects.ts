@@ -1,14 +1,14 @@
 /** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
 
+import type { Project, ProjectRequest } from '@capstan/core/contracts/access';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Ctx } from '../../context.ts';
-import type { Project, ProjectRequest } from '../../contracts/access.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import { addProjectUpwards } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { holdsEvery } from '../../db/access/person.ts';
 import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/access/project.ts';
 import { takeLock } from '../../db/locks.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import { forgetKeys } from '../../parts/access/verified-keys.ts';
 import { newId } from '../../parts/ids.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';

@@ -6,10 +6,11 @@
  * or person shares a project with them, as with keys (K3).
  */
 
+import { loginCodeMinutes, sessionHours } from '@capstan/core/contracts/bounds';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { LoginLink, SessionQuery, SessionRequest } from '@capstan/core/contracts/sign-in';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import { loginCodeMinutes, sessionHours } from '../../contracts/bounds.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { LoginLink, SessionQuery, SessionRequest } from '../../contracts/sign-in.ts';
 import { findLiveKey } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import { findEmail } from '../../db/access/person.ts';
@@ -26,7 +27,6 @@ import {
   useLoginCode,
 } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { forgetKeys, forgetText, type KeyHolder } from '../../parts/access/verified-keys.ts';
 import { newId } from '../../parts/ids.ts';
 import { decodeCursor, toPage } from '../cursor.ts';

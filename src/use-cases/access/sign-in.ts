@@ -7,10 +7,10 @@
  * The provider is configured by all of its settings or none.
  */
 import { hash } from 'node:crypto';
+import { signInMinutes } from '@capstan/core/contracts/bounds';
+import type { SignInOffer, SignInRefused } from '@capstan/core/contracts/sign-in';
 import type { LogoutNotice } from '../../clients/openid-claims.ts';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import { signInMinutes } from '../../contracts/bounds.ts';
-import type { SignInOffer, SignInRefused } from '../../contracts/sign-in.ts';
 import { endSessionsAtProvider } from '../../db/access/session.ts';
 import type { Db } from '../../db/connect.ts';
 import type { Begun, SignIn } from '../../parts/access/sign-in.ts';

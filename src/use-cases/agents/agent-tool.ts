@@ -2,13 +2,14 @@
  * A tool for agents: what a client shows, and the request that reaches it. The key is the whole authority: each tool
  * requires the scope that the same act requires in the API, and reads and pays in the key's project.
  */
+
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { Scope } from '@capstan/core/contracts/access';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { refuseRequest } from '@capstan/core/errors/app-error';
+import { extendPointer } from '@capstan/core/json/values';
 import type { z } from 'zod';
 import type { ServerCtx } from '../../context.ts';
-import type { Scope } from '../../contracts/access.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
-import { extendPointer } from '../../core/json/values.ts';
-import { refuseRequest } from '../../errors/app-error.ts';
 import type { Caller, CallMarks } from '../access/caller.ts';
 
 export interface ToolProgress {

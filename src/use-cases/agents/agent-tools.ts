@@ -4,11 +4,7 @@
  * capabilities are foreign (core/agents/foreign-text.ts).
  */
 import { hash } from 'node:crypto';
-import type { ServerCtx } from '../../context.ts';
-import type { CapabilitySpec } from '../../contracts/capability.ts';
-import { ExecRequest } from '../../contracts/decision.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { quoteForeignText, toToolSchema } from '../../core/agents/foreign-text.ts';
+import { quoteForeignText, toToolSchema } from '@capstan/core/agents/foreign-text';
 import {
   type DigestedName,
   readDigestedName,
@@ -16,8 +12,13 @@ import {
   type ToolKind,
   toolKindOf,
   toToolName,
-} from '../../core/agents/tool-names.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
+} from '@capstan/core/agents/tool-names';
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
+import { ExecRequest } from '@capstan/core/contracts/decision';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { createNameSuggester } from '@capstan/core/nearest-name';
+import type { ServerCtx } from '../../context.ts';
 import { isCapabilityName, listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { findSpecs, listKnownSpecs } from '../../db/instance/capability-spec.ts';
 import {
@@ -27,7 +28,6 @@ import {
   listJobSchemas,
   listPipelineNames,
 } from '../../db/pipeline.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
 import { pickPresentSpecs } from '../../parts/fleet/specs.ts';
 import {

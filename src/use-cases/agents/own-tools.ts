@@ -1,10 +1,11 @@
 /** The tools that are the same for every project: plans, runs, costs, reviews. */
+
+import type { Scope } from '@capstan/core/contracts/access';
+import { CostPeriod } from '@capstan/core/contracts/money';
+import type { PlanRequest } from '@capstan/core/contracts/plan';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { ReviewDecision, ReviewState } from '@capstan/core/contracts/review';
 import { z } from 'zod';
-import type { Scope } from '../../contracts/access.ts';
-import { CostPeriod } from '../../contracts/money.ts';
-import type { PlanRequest } from '../../contracts/plan.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { ReviewDecision, ReviewState } from '../../contracts/review.ts';
 import { readCosts } from '../money/money.ts';
 import { planPipeline } from '../plans/plan.ts';
 import { decideReview, listReviews, showReview } from '../reviews/reviews.ts';

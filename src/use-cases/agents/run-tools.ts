@@ -3,15 +3,15 @@
  * `get_run` takes. A run that waits for a review answers at once: it continues only by a decision.
  */
 import { createHash } from 'node:crypto';
+import { CancelSource, onCancel } from '@capstan/core/cancellation';
+import { type RunEvent, terminalEvents } from '@capstan/core/contracts/event';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { PipelineName, StepId, Usd, VersionText } from '@capstan/core/contracts/primitives';
+import { type Run, type RunRequest, terminalRunStates } from '@capstan/core/contracts/run';
+import { CancelRequest } from '@capstan/core/contracts/run-control';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { z } from 'zod';
 import type { ServerCtx } from '../../context.ts';
-import { type RunEvent, terminalEvents } from '../../contracts/event.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { PipelineName, StepId, Usd, VersionText } from '../../contracts/primitives.ts';
-import { type Run, type RunRequest, terminalRunStates } from '../../contracts/run.ts';
-import { CancelRequest } from '../../contracts/run-control.ts';
-import { CancelSource, onCancel } from '../../core/cancellation.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
 import { listReasons } from '../../db/attempt/decision.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import { decisionIdOf } from '../../parts/ids.ts';

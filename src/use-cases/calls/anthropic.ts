@@ -1,14 +1,14 @@
 /** Requests in Anthropic's form: each is an ordinary direct call of a capability `model.…`. */
 import { randomUUID } from 'node:crypto';
-import type { MessagesRequest, ModelMessage } from '../../contracts/anthropic.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
+import type { MessagesRequest, ModelMessage } from '@capstan/core/contracts/anthropic';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { AppError } from '@capstan/core/errors/app-error';
 import {
   createMessageWriter,
   type MessageHead,
   toMessage,
   toMessagesInput,
-} from '../../core/model-protocols/anthropic.ts';
-import type { AppError } from '../../errors/app-error.ts';
+} from '@capstan/core/model-protocols/anthropic';
 import { askModel, type StreamedModel, streamModel } from './model-calls.ts';
 import { findModel } from './model-names.ts';
 import type { ModelCtx, OpenAiAnswer, OpenAiOrder } from './openai.ts';

@@ -1,10 +1,10 @@
 /**
  * Shows and removes cached results, and predicts cache hits for plans. Files belong to jobs and stay.
  */
-import type { CacheEntry, CacheQuery, CacheRemoval } from '../../contracts/cache.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import { resolveCache } from '../../core/definition/step-settings.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import type { CacheEntry, CacheQuery, CacheRemoval } from '@capstan/core/contracts/cache';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { resolveCache } from '@capstan/core/definition/step-settings';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { removeCachedAnswers } from '../../db/attempt/cached-answer.ts';
 import {
   type CachedResultRow,

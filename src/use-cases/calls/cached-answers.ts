@@ -5,17 +5,17 @@
  * unless the database is away.
  */
 
+import { listOutputFiles } from '@capstan/core/cache';
+import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
+import { isUnavailable } from '@capstan/core/errors/app-error';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
-import { listOutputFiles } from '../../core/cache.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
 import {
   type CachedAnswerRow,
   findCachedAnswer,
   recordTakenAnswer,
   storeCachedAnswer,
 } from '../../db/attempt/cached-answer.ts';
-import { isUnavailable } from '../../errors/app-error.ts';
 import { keyInput } from '../../parts/cache/call-key.ts';
 import { attemptIdOf, decisionIdOf, newId } from '../../parts/ids.ts';
 

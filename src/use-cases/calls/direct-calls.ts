@@ -2,21 +2,21 @@
  * Direct calls as the API offers them: one routed call without a pipeline, or the error with which it fails.
  */
 
+import type { ProjectKey } from '@capstan/core/call/caller';
+import type { SchemaError } from '@capstan/core/call/claim-search';
+import { describeMismatch } from '@capstan/core/call/no-claim';
+import { longestWaitMs, type RetrySettings } from '@capstan/core/call/retry';
+import type { CallEnd } from '@capstan/core/call/types';
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
+import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { BudgetRefusal } from '@capstan/core/contracts/money';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import { AppError, type AppErrorOptions } from '@capstan/core/errors/app-error';
+import { isPlainObject, summarizeFindings } from '@capstan/core/json/values';
 import type { ServerCtx } from '../../context.ts';
-import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { BudgetRefusal } from '../../contracts/money.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { ProblemItem } from '../../contracts/problem.ts';
-import type { ProjectKey } from '../../core/call/caller.ts';
-import type { SchemaError } from '../../core/call/claim-search.ts';
-import { describeMismatch } from '../../core/call/no-claim.ts';
-import { longestWaitMs, type RetrySettings } from '../../core/call/retry.ts';
-import type { CallEnd } from '../../core/call/types.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
 import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
-import { AppError, type AppErrorOptions } from '../../errors/app-error.ts';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import { newId } from '../../parts/ids.ts';

@@ -3,10 +3,10 @@
  * pieces, each in a turn of the event loop of its own, so that other requests are served in between.
  */
 import { setImmediate } from 'node:timers/promises';
-import { mostEmbeddingNumbers, showCount } from '../../contracts/bounds.ts';
-import type { EmbeddingResult, EmbeddingsAnswer, EmbeddingsRequest } from '../../contracts/openai.ts';
-import { type JsonText, toJsonText } from '../../core/json/text.ts';
-import { AppError } from '../../errors/app-error.ts';
+import { mostEmbeddingNumbers, showCount } from '@capstan/core/contracts/bounds';
+import type { EmbeddingResult, EmbeddingsAnswer, EmbeddingsRequest } from '@capstan/core/contracts/openai';
+import { AppError } from '@capstan/core/errors/app-error';
+import { type JsonText, toJsonText } from '@capstan/core/json/text';
 
 /** A piece of the answer's text, and how many numbers it took. Null: a vector is no base64. */
 type VectorPiece = readonly [text: string, numbers: number] | null;

@@ -6,12 +6,13 @@
  * answer again with the same key.
  */
 
+import { type CancelSignal, CancelSource } from '@capstan/core/cancellation';
+import type { ExecAnswer } from '@capstan/core/contracts/decision';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { ServerCtx } from '../../context.ts';
-import type { ExecAnswer } from '../../contracts/decision.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { ProblemItem } from '../../contracts/problem.ts';
-import { type CancelSignal, CancelSource } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   answerKey,
@@ -24,7 +25,6 @@ import {
   releaseKey,
   takeOverKey,
 } from '../../db/idempotency.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newToken } from '../../parts/ids.ts';
 import { refuseInProgress, refuseReuse } from '../idempotency.ts';
 

@@ -4,13 +4,13 @@
  * and its error has a status of its own.
  */
 import { Readable } from 'node:stream';
-import type { ExecAnswer, ExecRequest } from '../../contracts/decision.ts';
-import { type ModelChoice, ModelResult } from '../../contracts/openai.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { ProjectKey } from '../../core/call/caller.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
-import { type AnswerWriter, choicesOf, wholeDeltas } from '../../core/model-protocols/model-answer.ts';
-import { AppError, toAppError } from '../../errors/app-error.ts';
+import type { ProjectKey } from '@capstan/core/call/caller';
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
+import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
+import { type ModelChoice, ModelResult } from '@capstan/core/contracts/openai';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError, toAppError } from '@capstan/core/errors/app-error';
+import { type AnswerWriter, choicesOf, wholeDeltas } from '@capstan/core/model-protocols/model-answer';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { decisionIdOf } from '../../parts/ids.ts';
 import type { Idempotency } from '../idempotency.ts';

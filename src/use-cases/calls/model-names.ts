@@ -1,14 +1,15 @@
-import type { ServerCtx } from '../../context.ts';
+import { mayCallName, type ProjectKey } from '@capstan/core/call/caller';
 import {
   isModelName,
   type ModelAlias,
   type ModelKind,
   modelPrefixes,
   mostAliases,
-} from '../../contracts/model-alias.ts';
-import type { Model } from '../../contracts/openai.ts';
-import { mayCallName, type ProjectKey } from '../../core/call/caller.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
+} from '@capstan/core/contracts/model-alias';
+import type { Model } from '@capstan/core/contracts/openai';
+import { AppError } from '@capstan/core/errors/app-error';
+import { createNameSuggester } from '@capstan/core/nearest-name';
+import type { ServerCtx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import {
@@ -17,7 +18,6 @@ import {
   type ModelAliasRow,
   setModelAlias,
 } from '../../db/instance/model-alias.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
 import { type Caller, isBeyondCalls, toCallingKey } from '../access/caller.ts';

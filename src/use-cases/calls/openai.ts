@@ -3,24 +3,24 @@
  * `embed.…` for embeddings.
  */
 import { randomUUID } from 'node:crypto';
-import type { ExecAnswer } from '../../contracts/decision.ts';
+import type { ExecAnswer } from '@capstan/core/contracts/decision';
 import {
   type ChatCompletion,
   type ChatRequest,
   EmbeddingResult,
   type EmbeddingsAnswer,
   type EmbeddingsRequest,
-} from '../../contracts/openai.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { JsonText } from '../../core/json/text.ts';
+} from '@capstan/core/contracts/openai';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import type { JsonText } from '@capstan/core/json/text';
 import {
   type ChatHead,
   createChatWriter,
   toCompletion,
   toEmbeddingInput,
   toModelInput,
-} from '../../core/model-protocols/openai.ts';
-import { AppError } from '../../errors/app-error.ts';
+} from '@capstan/core/model-protocols/openai';
 import type { CallCtx } from './direct-calls.ts';
 import { writeEmbeddings } from './embeddings.ts';
 import { askModel, type CallTerms, callModel, type StreamedModel, streamModel } from './model-calls.ts';

@@ -14,10 +14,11 @@
  *    capability.
  */
 
+import { Erasure } from '@capstan/core/contracts/access';
+import { erasureCounted } from '@capstan/core/contracts/bounds';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import { Erasure } from '../../contracts/access.ts';
-import { erasureCounted } from '../../contracts/bounds.ts';
-import { toWire } from '../../contracts/to-wire.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { findOldestProject, projectExists } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -30,7 +31,6 @@ import {
   untieKeys,
 } from '../../db/deletion/erasure.ts';
 import { takeLock } from '../../db/locks.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
 

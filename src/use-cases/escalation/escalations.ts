@@ -2,7 +2,8 @@
  * Ladders as callers of the API use them: one attempt, one advice, or the whole loop; and the view of an escalation.
  */
 
-import type { ServerCtx } from '../../context.ts';
+import type { ProjectKey } from '@capstan/core/call/caller';
+import type { CancelSignal } from '@capstan/core/cancellation';
 import type {
   AdviseAnswer,
   AdviseRequest,
@@ -10,15 +11,14 @@ import type {
   EscalationRequest,
   ExecuteAnswer,
   ExecuteRequest,
-} from '../../contracts/escalation.ts';
-import type { ProjectKey } from '../../core/call/caller.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
-import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { aloneWorkflowId, ladderWorkflowId } from '../../core/workflow-names.ts';
+} from '@capstan/core/contracts/escalation';
+import { refuseField } from '@capstan/core/errors/app-error';
+import { toWireAdvice, toWireAttempt } from '@capstan/core/ladder/ladder';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { aloneWorkflowId, ladderWorkflowId } from '@capstan/core/workflow-names';
+import type { ServerCtx } from '../../context.ts';
 import { type EscalationRow, findEscalation } from '../../db/escalation/escalation.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
-import { refuseField } from '../../errors/app-error.ts';
 import { deliverSoon } from '../../parts/delivery/deliveries.ts';
 import { newId } from '../../parts/ids.ts';
 import { linksToEscalation, type WebLink } from '../../parts/web-links.ts';

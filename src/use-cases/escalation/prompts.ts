@@ -6,12 +6,12 @@
  * the block; the system message declares everything inside to be data.
  */
 import { randomBytes } from 'node:crypto';
-import type { EscalationAdvice, EscalationAttempt } from '../../contracts/escalation.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { endsOf } from '../../core/ladder/error-text.ts';
-import { formatConfidence, presentationOf } from '../../core/skills/confidence.ts';
-import type { RankedSkill } from '../../core/skills/match.ts';
+import type { EscalationAdvice, EscalationAttempt } from '@capstan/core/contracts/escalation';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { writeJson } from '@capstan/core/json/text';
+import { endsOf } from '@capstan/core/ladder/error-text';
+import { formatConfidence, presentationOf } from '@capstan/core/skills/confidence';
+import type { RankedSkill } from '@capstan/core/skills/match';
 
 interface DataBlock {
   /** For the system message. */

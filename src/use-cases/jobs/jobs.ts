@@ -1,10 +1,10 @@
 /** Jobs as users see them: stored, and shown with their runs and files. */
 
+import { formatMediaReference, type Job } from '@capstan/core/contracts/media';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import { formatMediaReference, type Job } from '../../contracts/media.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
 import { findJob, insertJob, jobExists, listRunsOfJob } from '../../db/run/job.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import { bindJobMedia, refuseForeign } from '../../parts/media/own-media.ts';
 

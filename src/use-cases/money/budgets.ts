@@ -4,10 +4,11 @@
  * is missed.
  */
 
-import { Budget, type BudgetRequest } from '../../contracts/money.ts';
-import type { ReviewDecision } from '../../contracts/review.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import { fromNanoUsd, limitOf, toNanoUsd } from '../../core/money/nano-usd.ts';
+import { Budget, type BudgetRequest } from '@capstan/core/contracts/money';
+import type { ReviewDecision } from '@capstan/core/contracts/review';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { AppError } from '@capstan/core/errors/app-error';
+import { fromNanoUsd, limitOf, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -20,7 +21,6 @@ import {
 import { resolveBudgetReviews } from '../../db/review/review.ts';
 import { type RunKey, setRunCeiling } from '../../db/run/run-control.ts';
 import { wakeScope } from '../../db/step/step-wait.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator, requireScope } from '../access/caller.ts';
 
 interface GivenLimit {

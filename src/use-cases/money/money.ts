@@ -4,8 +4,6 @@
  * The ledger is read in pages, or as CSV, of which one page at a time is in memory.
  */
 
-import { z } from 'zod';
-import type { Ctx, ServerCtx } from '../../context.ts';
 import {
   type CostPeriod,
   type CostSeries,
@@ -13,9 +11,12 @@ import {
   type CostSummary,
   LedgerEntry,
   type LedgerQuery,
-} from '../../contracts/money.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import { formatNanoUsd, fromNanoUsd } from '../../core/money/nano-usd.ts';
+} from '@capstan/core/contracts/money';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { AppError } from '@capstan/core/errors/app-error';
+import { formatNanoUsd, fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { z } from 'zod';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import {
   type CostPointRow,
   type LedgerPlace,
@@ -25,7 +26,6 @@ import {
   readCostSpan,
   readSpending,
 } from '../../db/money/spending.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
 

@@ -3,16 +3,17 @@
  * open review about the budget and wakes the waiting steps, as that of a day does (budgets.ts).
  */
 
-import type { Ctx } from '../../context.ts';
 import {
   type ScopeAndPeriod,
   ScopedBudget,
   type ScopedBudgetRequest,
   type UserErased,
-} from '../../contracts/money.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import { findExcess } from '../../core/money/scoped-budget.ts';
+} from '@capstan/core/contracts/money';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import { findExcess } from '@capstan/core/money/scoped-budget';
+import type { Ctx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -25,7 +26,6 @@ import {
   setScopedBudget,
 } from '../../db/money/scoped-budget.ts';
 import { wakeScope } from '../../db/step/step-wait.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
 import { answerQuestions } from './budgets.ts';

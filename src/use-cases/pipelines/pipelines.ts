@@ -2,17 +2,25 @@
  * Stored pipelines. A version is immutable: an equal definition returns the stored one; a different one is a conflict
  * that names the differences.
  */
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type {
   Alias,
   PipelineSubmitted,
   PipelineSummary,
   PipelineVersion,
   Validation,
-} from '../../contracts/pipeline-answers.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import { showGraph } from '../../core/definition/compile.ts';
-import { finishInTurns } from '../../core/pieces.ts';
+} from '@capstan/core/contracts/pipeline-answers';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { showGraph } from '@capstan/core/definition/compile';
+import {
+  type DefinitionReading,
+  type DefinitionText,
+  openDefinition,
+} from '@capstan/core/definitions/read-definition';
+import { detectFormat } from '@capstan/core/definitions/source/source-node';
+import { describeDifferences, digestDefinition, refuseFindings } from '@capstan/core/definitions/submission';
+import { AppError } from '@capstan/core/errors/app-error';
+import { finishInTurns } from '@capstan/core/pieces';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -30,14 +38,6 @@ import {
   type VersionRow,
   type VersionSource,
 } from '../../db/pipeline.ts';
-import {
-  type DefinitionReading,
-  type DefinitionText,
-  openDefinition,
-} from '../../definitions/read-definition.ts';
-import { detectFormat } from '../../definitions/source/source-node.ts';
-import { describeDifferences, digestDefinition, refuseFindings } from '../../definitions/submission.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { requireSoundBeside, takeTurn } from '../../parts/definitions/definition-checks.ts';
 import { type CheckCtx, gatherFacts } from '../../parts/definitions/definition-facts.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';

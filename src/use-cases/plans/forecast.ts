@@ -6,22 +6,23 @@
  * a claim. Equal calls that the same instances refuse are examined once, so that a thousand steps are cheap.
  */
 
+import { explainMiss, type NoClaim } from '@capstan/core/call/no-claim';
+import type { Candidate } from '@capstan/core/contracts/decision';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { PlannedCost, PlannedStepView } from '@capstan/core/contracts/plan';
+import type { JsonObject, Priority } from '@capstan/core/contracts/primitives';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import type { Meter } from '@capstan/core/expression/meter';
+import type { CriticalPath } from '@capstan/core/graph/dag';
+import type { CallPlace, UnitGroup, Workload } from '@capstan/core/graph/foreseen-time';
+import { createCostOfInput } from '@capstan/core/money/cost-expressions';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import { boundsOf } from '@capstan/core/routing/call-bound';
+import { likelyCost, lowestCeiling } from '@capstan/core/routing/estimate';
+import { findPriceRange, type Headroom } from '@capstan/core/routing/price-range';
+import type { Choice, RouteConstraints } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
-import type { Candidate } from '../../contracts/decision.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import type { PlannedCost, PlannedStepView } from '../../contracts/plan.ts';
-import type { JsonObject, Priority } from '../../contracts/primitives.ts';
-import { explainMiss, type NoClaim } from '../../core/call/no-claim.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import type { Meter } from '../../core/expression/meter.ts';
-import type { CriticalPath } from '../../core/graph/dag.ts';
-import type { CallPlace, UnitGroup, Workload } from '../../core/graph/foreseen-time.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
-import { likelyCost, lowestCeiling } from '../../core/routing/estimate.ts';
-import { findPriceRange, type Headroom } from '../../core/routing/price-range.ts';
-import type { Choice, RouteConstraints } from '../../core/routing/types.ts';
 import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
 import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';

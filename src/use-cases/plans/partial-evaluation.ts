@@ -3,14 +3,14 @@
  * value; an expression that reads anything else is unknown. It is the run's own evaluator over a scope that refuses to
  * answer, so `job.fast && steps.a.output.ok` is false when `job.fast` is, whatever `a` returns.
  */
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import { evaluateCondition } from '../../core/expression/condition.ts';
-import { evaluateTemplate } from '../../core/expression/evaluate.ts';
-import type { ExpressionScope, StepScope } from '../../core/expression/evaluation.ts';
-import { ExpressionError } from '../../core/expression/language.ts';
-import { Meter, workLimits } from '../../core/expression/meter.ts';
-import type { CompiledTemplate } from '../../core/expression/template.ts';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { evaluateCondition } from '@capstan/core/expression/condition';
+import { evaluateTemplate } from '@capstan/core/expression/evaluate';
+import type { ExpressionScope, StepScope } from '@capstan/core/expression/evaluation';
+import { ExpressionError } from '@capstan/core/expression/language';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
+import type { CompiledTemplate } from '@capstan/core/expression/template';
 import { evaluateNow, turnFor } from '../../parts/expression-work.ts';
 
 /** It is certain to fail. */

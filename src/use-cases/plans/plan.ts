@@ -4,18 +4,18 @@
  */
 
 import { setImmediate } from 'node:timers/promises';
-import type { DecidedRoute, DispatchChoice } from '../../contracts/decision.ts';
-import type { StepDefinition } from '../../contracts/pipeline.ts';
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '../../contracts/plan.ts';
-import { checkRunnable } from '../../core/definition/checks/check-availability.ts';
-import { kindFieldsOf } from '../../core/definition/step-settings.ts';
-import { Meter, workLimits } from '../../core/expression/meter.ts';
-import { fromNanoUsd, toNanoUsd } from '../../core/money/nano-usd.ts';
-import { createTurns } from '../../core/pacing.ts';
-import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
-import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
-import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
+import type { DecidedRoute, DispatchChoice } from '@capstan/core/contracts/decision';
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { Plan, PlanDefinitionRequest, PlannedStepView, PlanRequest } from '@capstan/core/contracts/plan';
+import { checkRunnable } from '@capstan/core/definition/checks/check-availability';
+import { kindFieldsOf } from '@capstan/core/definition/step-settings';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import { createTurns } from '@capstan/core/pacing';
+import { type Headroom, toHeadroom } from '@capstan/core/routing/price-range';
+import { createDispatchOf, explainDispatch } from '@capstan/core/run/dispatch';
+import { ceilingOfRun, priorityOfRun } from '@capstan/core/run/step-rules';
 import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { readHeadroom } from '../../db/money/budget.ts';

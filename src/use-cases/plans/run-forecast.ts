@@ -7,21 +7,21 @@
  * second the usual one, the third the certain one; each is part of the one before.
  */
 
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import type { PlannedStepView } from '../../contracts/plan.ts';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { PlannedStepView } from '@capstan/core/contracts/plan';
 import {
   type CompiledDefinition,
   type CompiledStep,
   compileDefinition,
-} from '../../core/definition/compile.ts';
-import { capabilityOf } from '../../core/definition/step-settings.ts';
-import { formatDuration, parseDuration } from '../../core/duration.ts';
-import type { StepScope } from '../../core/expression/evaluation.ts';
-import { ExpressionError } from '../../core/expression/language.ts';
-import { findCriticalPath } from '../../core/graph/dag.ts';
-import { type ForeseenStep, foreseeTime } from '../../core/graph/foreseen-time.ts';
-import { applyEvent, type StepVerdict, startRun } from '../../core/run/machine.ts';
-import { type PlannedStep, planRun, type RunPlan } from '../../core/run/plan.ts';
+} from '@capstan/core/definition/compile';
+import { capabilityOf } from '@capstan/core/definition/step-settings';
+import { formatDuration, parseDuration } from '@capstan/core/duration';
+import type { StepScope } from '@capstan/core/expression/evaluation';
+import { ExpressionError } from '@capstan/core/expression/language';
+import { findCriticalPath } from '@capstan/core/graph/dag';
+import { type ForeseenStep, foreseeTime } from '@capstan/core/graph/foreseen-time';
+import { applyEvent, type StepVerdict, startRun } from '@capstan/core/run/machine';
+import { type PlannedStep, planRun, type RunPlan } from '@capstan/core/run/plan';
 import { refuseWork } from '../../parts/expression-work.ts';
 import { newId } from '../../parts/ids.ts';
 import {

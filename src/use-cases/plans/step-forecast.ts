@@ -1,14 +1,14 @@
 /**
  * Forecasts a step with all its items. Known inputs are checked, so that the plan shows an input that would be refused.
  */
-import { mostItems } from '../../contracts/bounds.ts';
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import type { Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import { resolveCache } from '../../core/definition/step-settings.ts';
-import { references } from '../../core/expression/template.ts';
-import { foreseeTime, type UnitGroup } from '../../core/graph/foreseen-time.ts';
-import { toItems } from '../../core/run/step-rules.ts';
+import { mostItems } from '@capstan/core/contracts/bounds';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { resolveCache } from '@capstan/core/definition/step-settings';
+import { references } from '@capstan/core/expression/template';
+import { foreseeTime, type UnitGroup } from '@capstan/core/graph/foreseen-time';
+import { toItems } from '@capstan/core/run/step-rules';
 import {
   addCosts,
   multiplyCost,

@@ -2,14 +2,14 @@
  * Forecasts one execution of a step of any kind: a call, a child run, a wait, a review or values that are set.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Finding } from '../../contracts/pipeline-answers.ts';
-import { findPipeline } from '../../core/definition/checks/check-availability.ts';
-import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
-import { parseDuration } from '../../core/duration.ts';
-import { lowestCeiling } from '../../core/routing/estimate.ts';
-import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '../../core/run/step-rules.ts';
-import { AppError } from '../../errors/app-error.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
+import { findPipeline } from '@capstan/core/definition/checks/check-availability';
+import { capabilityOf, resolveStepSettings, routeOfStep } from '@capstan/core/definition/step-settings';
+import { parseDuration } from '@capstan/core/duration';
+import { AppError } from '@capstan/core/errors/app-error';
+import { lowestCeiling } from '@capstan/core/routing/estimate';
+import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '@capstan/core/run/step-rules';
 import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { newId } from '../../parts/ids.ts';
 import {

@@ -4,14 +4,14 @@
  * log of servers, which has a line for each entry.
  */
 
+import { AppError } from '@capstan/core/errors/app-error';
+import { parseJson } from '@capstan/core/json/text';
 import { z } from 'zod';
-import { parseJson } from '../../core/json/text.ts';
 import { revokeWithKeysBelow } from '../../db/access/api-key.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { takeLock } from '../../db/locks.ts';
 import type { KeyAct } from '../../db/recovery.ts';
-import { AppError } from '../../errors/app-error.ts';
 
 const Entry = z.object({
   entry_id: z.string(),

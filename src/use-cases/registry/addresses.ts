@@ -5,12 +5,12 @@
  */
 
 import { isIP } from 'node:net';
-import type { AddressPolicy } from '../../clients/address-policy.ts';
+import type { Registration } from '@capstan/core/contracts/capability';
+import { AppError } from '@capstan/core/errors/app-error';
+import { withoutEndSlashes } from '@capstan/core/expression/language';
+import type { AddressPolicy } from '@capstan/guarded-dial/address-policy';
 import type { Ctx } from '../../context.ts';
-import type { Registration } from '../../contracts/capability.ts';
-import { withoutEndSlashes } from '../../core/expression/language.ts';
 import type { InstanceKey } from '../../db/instance/instance.ts';
-import { AppError } from '../../errors/app-error.ts';
 
 type AddressField = 'endpoint' | 'spec_url' | 'health_url';
 

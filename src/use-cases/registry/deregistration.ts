@@ -5,12 +5,12 @@
  * again.
  */
 
+import type { DeregisterAnswer, DeregisterRequest } from '@capstan/core/contracts/capability';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import type { DeregisterAnswer, DeregisterRequest } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { type InstanceKey, type InstanceRow, probeSoon } from '../../db/instance/instance.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { applyEvent, examineInstance } from './examination.ts';

@@ -5,13 +5,13 @@
  * call after the answer to the request.
  */
 
+import type { DrainRequest, EndpointRequest, Instance } from '@capstan/core/contracts/capability';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import type { DrainRequest, EndpointRequest, Instance } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findInstance, type InstanceRow } from '../../db/instance/instance.ts';
 import { endDrain, endDueDrains, setDrain, warmInstance } from '../../db/instance/instance-drain.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { toInstance } from './instance-view.ts';

@@ -4,17 +4,17 @@
  * the registration.
  */
 import { createHash } from 'node:crypto';
-import type { ProbeFault } from '../../clients/capability-probe.ts';
-import type { Ctx } from '../../context.ts';
-import type { CapabilitySpec, Health } from '../../contracts/capability.ts';
+import type { CapabilitySpec, Health } from '@capstan/core/contracts/capability';
 import {
   type InstanceEvent,
   type InstanceFacts,
   isNewProcess,
   nextState,
   type ProbeFailure,
-} from '../../core/instance-states.ts';
-import { canonicalJson } from '../../core/json/values.ts';
+} from '@capstan/core/instance-states';
+import { canonicalJson } from '@capstan/core/json/values';
+import type { ProbeFault } from '../../clients/capability-probe.ts';
+import type { Ctx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type CapabilitySpecRow,

@@ -6,10 +6,15 @@
  * one per instance at a time; beyond the limit, the next heartbeat tries again.
  */
 
+import { heartbeatSeconds } from '@capstan/core/contracts/bounds';
+import {
+  type HeartbeatAnswer,
+  type HeartbeatRequest,
+  Registration,
+} from '@capstan/core/contracts/capability';
+import { AppError } from '@capstan/core/errors/app-error';
+import { joinFlight } from '@capstan/core/pacing';
 import type { Ctx } from '../../context.ts';
-import { heartbeatSeconds } from '../../contracts/bounds.ts';
-import { type HeartbeatAnswer, type HeartbeatRequest, Registration } from '../../contracts/capability.ts';
-import { joinFlight } from '../../core/pacing.ts';
 import {
   type InstanceKey,
   type InstanceRow,
@@ -17,7 +22,6 @@ import {
   recordHeartbeat,
   recordQueueDepth,
 } from '../../db/instance/instance.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { type InstanceRequest, keyOf, normaliseAddresses } from './addresses.ts';
 import { applyEvent, examineInstance } from './examination.ts';
 import { shownState } from './instance-view.ts';

@@ -1,10 +1,10 @@
 /** An instance as the registry and the stream of a project show it. */
-import { type Breaker, Instance, type InstanceState } from '../../contracts/capability.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import { routedState } from '../../core/instance-states.ts';
-import { lastOverrunMs } from '../../core/money/overruns.ts';
-import { expectedSuccess } from '../../core/routing/estimate.ts';
-import { shownShares } from '../../core/routing/visible-to.ts';
+import { type Breaker, Instance, type InstanceState } from '@capstan/core/contracts/capability';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { routedState } from '@capstan/core/instance-states';
+import { lastOverrunMs } from '@capstan/core/money/overruns';
+import { expectedSuccess } from '@capstan/core/routing/estimate';
+import { shownShares } from '@capstan/core/routing/visible-to';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 
 export function shownState({

@@ -6,9 +6,10 @@
  * instance is deleted.
  */
 
+import { Publisher } from '@capstan/core/contracts/capability';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { refuseField } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import { Publisher } from '../../contracts/capability.ts';
-import { toWire } from '../../contracts/to-wire.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { listProjects } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
@@ -18,7 +19,6 @@ import {
   setPublishers,
   unshareForeignInstances,
 } from '../../db/instance/capability-name.ts';
-import { refuseField } from '../../errors/app-error.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { RegistryActor } from './deregistration.ts';
 

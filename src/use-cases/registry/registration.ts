@@ -9,11 +9,12 @@
  * registering it again.
  */
 
+import type { Instance, Registration } from '@capstan/core/contracts/capability';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
+import { afterRegistration } from '@capstan/core/instance-states';
+import { findCostFaults } from '@capstan/core/money/cost-expressions';
+import { serves } from '@capstan/core/routing/visible-to';
 import type { Ctx } from '../../context.ts';
-import type { Instance, Registration } from '../../contracts/capability.ts';
-import { afterRegistration } from '../../core/instance-states.ts';
-import { findCostFaults } from '../../core/routing/call-bound.ts';
-import { serves } from '../../core/routing/visible-to.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName, type PublishedName } from '../../db/instance/capability-name.ts';
 import {
@@ -29,7 +30,6 @@ import {
   recordQueueDepth,
   updateRegistration,
 } from '../../db/instance/instance.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import { type Caller, isOperator } from '../access/caller.ts';
 import { normaliseAddresses } from './addresses.ts';

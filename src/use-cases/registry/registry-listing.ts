@@ -1,6 +1,5 @@
 /** Lists capabilities, their instances and their calls, and shows one capability. */
-import { LRUCache } from 'lru-cache';
-import type { Ctx, ServerCtx } from '../../context.ts';
+
 import type {
   CallsSummary,
   CallsSummaryQuery,
@@ -8,8 +7,11 @@ import type {
   CapabilitySummary,
   InstanceState,
   NotEnforced,
-} from '../../contracts/capability.ts';
-import { listNotEnforced } from '../../core/schema-types/not-enforced.ts';
+} from '@capstan/core/contracts/capability';
+import { AppError } from '@capstan/core/errors/app-error';
+import { listNotEnforced } from '@capstan/core/schema-types/not-enforced';
+import { LRUCache } from 'lru-cache';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { summariseCalls } from '../../db/attempt/call-summary.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
 import { type CapabilitySpecRow, listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
@@ -19,7 +21,6 @@ import {
   listInstancePage,
   listInstancesByName,
 } from '../../db/instance/instance-list.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { KeyHolder } from '../../parts/access/verified-keys.ts';
 import { boundsOfIds } from '../../parts/ids.ts';
 import { type Caller, requireScope } from '../access/caller.ts';

@@ -4,13 +4,13 @@
  * are charged to the project that made them. H3: a registration that does not name `shared_with` changes nothing.
  */
 
+import type { Instance, SharedWith, SharingRequest } from '@capstan/core/contracts/capability';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import type { Instance, SharedWith, SharingRequest } from '../../contracts/capability.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { claimName } from '../../db/instance/capability-name.ts';
 import { findInstance, type InstanceRow, lockInstancesOf, setSharing } from '../../db/instance/instance.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { type Caller, isOperator } from '../access/caller.ts';
 import { type InstanceRequest, keyOf } from './addresses.ts';
 import { toInstance } from './instance-view.ts';

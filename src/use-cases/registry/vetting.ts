@@ -5,16 +5,16 @@
  * instances stay silent, neither answering nor refusing, the fault is ours and their silence changes nothing.
  */
 
+import { AppError } from '@capstan/core/errors/app-error';
+import { afterSilence } from '@capstan/core/instance-states';
+import { joinFlight } from '@capstan/core/pacing';
 import type { Ctx } from '../../context.ts';
-import { afterSilence } from '../../core/instance-states.ts';
-import { joinFlight } from '../../core/pacing.ts';
 import {
   changeSilentInstances,
   claimDueProbes,
   findInstance,
   type InstanceRow,
 } from '../../db/instance/instance.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { VetVerdict } from '../../parts/fleet/probing.ts';
 import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
 

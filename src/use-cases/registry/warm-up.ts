@@ -4,10 +4,10 @@
  * repeated after a pause. The instance is `warming` until one succeeds; meanwhile it takes a call that no other can.
  */
 
+import { judgeOutcome } from '@capstan/core/call/judge';
+import { type CallOutcome, unwrapAnswer } from '@capstan/core/call/outcome';
+import { formatDuration } from '@capstan/core/duration';
 import type { Ctx } from '../../context.ts';
-import { judgeOutcome } from '../../core/call/judge.ts';
-import { type CallOutcome, unwrapAnswer } from '../../core/call/outcome.ts';
-import { formatDuration } from '../../core/duration.ts';
 import { claimWarmUps, type DueWarmUp, endWarmUp } from '../../db/instance/instance-drain.ts';
 
 export type WarmUpCtx = Pick<Ctx, 'db' | 'logger' | 'client' | 'probing' | 'validator'>;

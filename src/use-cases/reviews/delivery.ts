@@ -5,6 +5,7 @@
  * start: the decision is delivered later.
  */
 
+import { AppError } from '@capstan/core/errors/app-error';
 import type { WaitingWorkflow } from '../../clients/temporal/run-workflows.ts';
 import type { Ctx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
@@ -18,7 +19,6 @@ import {
   markReviewDelivered,
 } from '../../db/review/review-delivery.ts';
 import { readRunRef } from '../../db/run/run-delivery.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { type DeliveryKind, deliveryBatch, overdueMs } from '../../parts/delivery/deliveries.ts';
 
 interface Expiring {

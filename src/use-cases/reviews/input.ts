@@ -5,21 +5,21 @@
  * and similar valid inputs are suggested.
  */
 
+import type { CheckRequest } from '@capstan/core/contracts/capability';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { InputVerdict, ReviewDecision } from '@capstan/core/contracts/review';
+import { AppError } from '@capstan/core/errors/app-error';
+import { isPlainObject, summarizeFindings } from '@capstan/core/json/values';
+import { proposeCorrections, withAnswers } from '@capstan/core/ladder/correction';
+import { decidedInput } from '@capstan/core/review-actions';
+import { SchemaRefused } from '@capstan/core/schemas/schema-compiler';
+import type { SchemaError } from '@capstan/core/schemas/schema-errors';
 import type { Ctx } from '../../context.ts';
-import type { CheckRequest } from '../../contracts/capability.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { InputVerdict, ReviewDecision } from '../../contracts/review.ts';
-import { isPlainObject, summarizeFindings } from '../../core/json/values.ts';
-import { proposeCorrections, withAnswers } from '../../core/ladder/correction.ts';
-import { decidedInput } from '../../core/review-actions.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
 import type { ReviewRow } from '../../db/review/review.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import { type KnownSpec, listPresentSpecs, specTargetOf } from '../../parts/fleet/specs.ts';
-import { SchemaRefused } from '../../schemas/schema-compiler.ts';
-import type { SchemaError } from '../../schemas/schema-errors.ts';
 
 export type InputCtx = Pick<Ctx, 'db' | 'contexts'> & {
   readonly fleet: Pick<Ctx['fleet'], 'seenBy'>;

@@ -3,9 +3,10 @@
  * review; a second request returns the same one.
  */
 
-import type { BudgetRefusal } from '../../contracts/money.ts';
-import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
-import { mayAskAgain } from '../../core/ladder/levels.ts';
+import type { BudgetRefusal } from '@capstan/core/contracts/money';
+import type { ReviewKind, ReviewPayload } from '@capstan/core/contracts/review';
+import { AppError } from '@capstan/core/errors/app-error';
+import { mayAskAgain } from '@capstan/core/ladder/levels';
 import type { Db } from '../../db/connect.ts';
 import { rowOfScoped } from '../../db/money/scoped-budget.ts';
 import {
@@ -16,7 +17,6 @@ import {
   readReview,
   reopenReview as reopenRow,
 } from '../../db/review/review.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 
 export interface ReviewOpening {

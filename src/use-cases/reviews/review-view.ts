@@ -3,13 +3,13 @@
  * decision.
  */
 
-import type { Json } from '../../contracts/primitives.ts';
-import { Review, ReviewStanding, type ReviewSummary } from '../../contracts/review.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import { actionsOf } from '../../core/review-actions.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { Review, ReviewStanding, type ReviewSummary } from '@capstan/core/contracts/review';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { AppError } from '@capstan/core/errors/app-error';
+import { actionsOf } from '@capstan/core/review-actions';
 import type { ReviewRow } from '../../db/review/review.ts';
 import type { ListedReview } from '../../db/review/review-list.ts';
-import { AppError } from '../../errors/app-error.ts';
 
 /** The field, unless the value is null. */
 export function given<Value, Name extends string>(name: Name, value: Value | null): { [N in Name]?: Value } {

@@ -5,10 +5,11 @@
  * sent when the decision is stored; the waiting workflow is notified afterwards, even if Temporal is away now.
  */
 
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '@capstan/core/contracts/review';
+import { AppError } from '@capstan/core/errors/app-error';
+import { actionsOf } from '@capstan/core/review-actions';
 import type { Ctx } from '../../context.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { Review, ReviewDecision, ReviewQuery, ReviewSummary } from '../../contracts/review.ts';
-import { actionsOf } from '../../core/review-actions.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -20,7 +21,6 @@ import {
 } from '../../db/review/review.ts';
 import { listReviews as listReviewRows } from '../../db/review/review-list.ts';
 import { lockSkill } from '../../db/skill.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, toPage } from '../cursor.ts';

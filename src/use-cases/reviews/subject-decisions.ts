@@ -5,10 +5,11 @@
  * ladder's review about money only the raise happens here; the ladder does the rest.
  */
 
-import type { BudgetRefusal } from '../../contracts/money.ts';
-import type { SkillPatch } from '../../contracts/skill.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { limitFor } from '../../core/money/reservation.ts';
+import type { BudgetRefusal } from '@capstan/core/contracts/money';
+import type { SkillPatch } from '@capstan/core/contracts/skill';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { limitFor } from '@capstan/core/money/reservation';
 import type { Db } from '../../db/connect.ts';
 import { listBudgets } from '../../db/money/budget.ts';
 import { listScopedBudgets, readScopedRow, type ScopedRow } from '../../db/money/scoped-budget.ts';
@@ -17,7 +18,6 @@ import type { ReviewRow } from '../../db/review/review.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import type { SkillRow } from '../../db/skill.ts';
 import { listWaitingForBudget, skipUnits, type WaitingRow, wakeUnits } from '../../db/step/step-wait.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import { type Caller, requireScope } from '../access/caller.ts';
 import { raiseRun, setDayLimit } from '../money/budgets.ts';
 import { removeScopedLimit, setScopedLimit } from '../money/scoped-budgets.ts';

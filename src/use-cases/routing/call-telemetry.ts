@@ -3,21 +3,21 @@
  * recording, the request carries the caller's position, so that the trace continues around us.
  */
 
-import type { Ctx } from '../../context.ts';
-import { runOf } from '../../core/call/caller.ts';
-import type { AttemptEnding } from '../../core/call/drive-call.ts';
-import type { CallOutcome } from '../../core/call/outcome.ts';
-import type { ClaimEnd } from '../../core/call/types.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+import { runOf } from '@capstan/core/call/caller';
+import type { AttemptEnding } from '@capstan/core/call/drive-call';
+import type { CallOutcome } from '@capstan/core/call/outcome';
+import type { ClaimEnd } from '@capstan/core/call/types';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import {
   describeModelRequest,
   describeModelUse,
   isModel,
   type ModelUse,
   readModelUse,
-} from '../../core/telemetry/gen-ai.ts';
-import type { Metrics, SpanAttributes, SpanEnd } from '../../core/telemetry/telemetry.ts';
-import { type TraceHeaders, toTraceHeaders } from '../../core/telemetry/trace-context.ts';
+} from '@capstan/core/telemetry/gen-ai';
+import type { Metrics, SpanAttributes, SpanEnd } from '@capstan/core/telemetry/telemetry';
+import { type TraceHeaders, toTraceHeaders } from '@capstan/core/telemetry/trace-context';
+import type { Ctx } from '../../context.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 
 type ObserverCtx = Pick<Ctx, 'telemetry' | 'attemptSpans'>;

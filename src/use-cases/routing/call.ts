@@ -7,17 +7,17 @@
  */
 
 import { hash } from 'node:crypto';
+import { type CallPorts, driveCall } from '@capstan/core/call/drive-call';
+import { readTransientTexts } from '@capstan/core/call/judge';
+import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/call/outcome';
+import type { CallEnd } from '@capstan/core/call/types';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { MediaMention } from '@capstan/core/media';
+import type { InstanceSnapshot } from '@capstan/core/routing/types';
+import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
 import type { TimedOutcome } from '../../clients/capability-http.ts';
 import type { RoutingCtx } from '../../context.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import { type CallPorts, driveCall } from '../../core/call/drive-call.ts';
-import { readTransientTexts } from '../../core/call/judge.ts';
-import { type CallOutcome, outputInvalid, unwrapAnswer } from '../../core/call/outcome.ts';
-import type { CallEnd } from '../../core/call/types.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
-import type { MediaMention } from '../../core/media.ts';
-import type { InstanceSnapshot } from '../../core/routing/types.ts';
-import type { TraceHeaders } from '../../core/telemetry/trace-context.ts';
 import type { CallCapability, CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import { isCallId } from '../../parts/ids.ts';
 import { describeForeign } from '../../parts/media/own-media.ts';
@@ -96,7 +96,7 @@ async function checkOutput(
     : outputInvalid(errors);
 }
 
-/** The driver's ports over the database and HTTP; those of a mock run are in `src/mock-run`. */
+/** The driver's ports over the database and HTTP; those of a mock run are in `packages/core/src/mock-run`. */
 function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   return {
     claim: (target, tried) => observeClaim(ctx, target, () => claimInstance(ctx, target, tried)),

@@ -7,21 +7,21 @@
  * no slot before earlier ones in the line (N4).
  */
 
-import type { RoutingCtx } from '../../context.ts';
-import type { Json } from '../../contracts/primitives.ts';
 import {
   type Chosen,
   ClaimSearch,
   type NothingFound,
   searchInstance,
   seedOf,
-} from '../../core/call/claim-search.ts';
-import { explainMiss, isWorthWaiting, timeInLine } from '../../core/call/no-claim.ts';
-import type { ClaimEnd } from '../../core/call/types.ts';
-import { createCostOfInput } from '../../core/routing/call-bound.ts';
-import { lineOf, rankOf } from '../../core/routing/call-line.ts';
-import { halfOpenTier } from '../../core/routing/ranking.ts';
-import type { RankedInstance } from '../../core/routing/types.ts';
+} from '@capstan/core/call/claim-search';
+import { explainMiss, isWorthWaiting, timeInLine } from '@capstan/core/call/no-claim';
+import type { ClaimEnd } from '@capstan/core/call/types';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { createCostOfInput } from '@capstan/core/money/cost-expressions';
+import { lineOf, rankOf } from '@capstan/core/routing/call-line';
+import { halfOpenTier } from '@capstan/core/routing/ranking';
+import type { RankedInstance } from '@capstan/core/routing/types';
+import type { RoutingCtx } from '../../context.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';
 import { findInputErrors } from '../../parts/fleet/specs.ts';

@@ -2,7 +2,7 @@
  * Routing decisions: the one that would be made now, without a claim, and stored ones, made again from their inputs.
  */
 
-import type { Ctx, ServerCtx } from '../../context.ts';
+import type { FleetNow, SchemaError } from '@capstan/core/call/claim-search';
 import type {
   Decision,
   DecisionDetail,
@@ -10,23 +10,25 @@ import type {
   DecisionQuery,
   ExecRequest,
   RouteRequestBody,
-} from '../../contracts/decision.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { FleetNow, SchemaError } from '../../core/call/claim-search.ts';
-import { type JsonText, toJsonText, withMember } from '../../core/json/text.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { boundsOf, createCostOfInput } from '../../core/routing/call-bound.ts';
-import { choose } from '../../core/routing/choose.ts';
-import { explainChoice } from '../../core/routing/explain.ts';
-import { type Headroom, toHeadroom } from '../../core/routing/price-range.ts';
-import { replayChoice, showInputs, showInputsText } from '../../core/routing/replay.ts';
+} from '@capstan/core/contracts/decision';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { type JsonText, toJsonText, withMember } from '@capstan/core/json/text';
+import { createCostOfInput } from '@capstan/core/money/cost-expressions';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { boundsOf } from '@capstan/core/routing/call-bound';
+import { choose } from '@capstan/core/routing/choose';
+import { explainChoice } from '@capstan/core/routing/explain';
+import { type Headroom, toHeadroom } from '@capstan/core/routing/price-range';
+import { replayChoice, showInputs, showInputsText } from '@capstan/core/routing/replay';
 import type {
   Choice,
   InstanceSnapshot,
   RouteConstraints,
   RouteRequest,
   RuledOut,
-} from '../../core/routing/types.ts';
+} from '@capstan/core/routing/types';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import {
   type DecisionRow,
   findDecision,
@@ -34,7 +36,6 @@ import {
   listDecisions,
 } from '../../db/attempt/decision.ts';
 import { readHeadroom } from '../../db/money/budget.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import type { SchemaValidator } from '../../parts/fleet/specs.ts';

@@ -1,11 +1,11 @@
 /** The names and the tokens of the key that makes a call: asked before it is routed, counted when an attempt ends (O3). */
 
+import { type CallingKey, describeBeyond, isRun, mayCallName } from '@capstan/core/call/caller';
+import type { AttemptEnding } from '@capstan/core/call/drive-call';
+import type { CallEnd } from '@capstan/core/call/types';
+import { countUsedTokens } from '@capstan/core/call/used-tokens';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Ctx } from '../../context.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
-import { type CallingKey, describeBeyond, isRun, mayCallName } from '../../core/call/caller.ts';
-import type { AttemptEnding } from '../../core/call/drive-call.ts';
-import type { CallEnd } from '../../core/call/types.ts';
-import { countUsedTokens } from '../../core/call/used-tokens.ts';
 import { describeEmpty } from '../../parts/access/key-rates.ts';
 import type { CallRequest } from '../../parts/calls/routed-call.ts';
 

@@ -4,10 +4,10 @@
  * about the instance here (reportInstance).
  */
 import { createHash } from 'node:crypto';
+import type { Delivery } from '@capstan/core/call/types';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { weightOfTimeout } from '@capstan/core/routing/observed-calls';
 import type { RoutingCtx } from '../../context.ts';
-import type { Delivery } from '../../core/call/types.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { weightOfTimeout } from '../../core/routing/observed-calls.ts';
 import { recordOverrun } from '../../db/instance/instance-calls.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { reportRefused } from '../registry/examination.ts';

@@ -3,19 +3,19 @@
  * delivery, or withdrawn if the database did not answer it.
  */
 
+import { runOf, scopesOf } from '@capstan/core/call/caller';
+import type { Chosen, ClaimRefusal } from '@capstan/core/call/claim-search';
+import type { AttemptEnding } from '@capstan/core/call/drive-call';
+import { hasFailedCall, type Verdict } from '@capstan/core/call/judge';
+import type { ClaimEnd, ClaimedCall } from '@capstan/core/call/types';
+import type { StepState } from '@capstan/core/contracts/run-step';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import type { Shortage } from '@capstan/core/money/reservation';
+import { enforcedTimeout, reservationOf } from '@capstan/core/routing/estimate';
+import { explainChoice } from '@capstan/core/routing/explain';
+import { halfOpenTier } from '@capstan/core/routing/ranking';
+import type { RouteRequest } from '@capstan/core/routing/types';
 import type { Ctx, RoutingCtx } from '../../context.ts';
-import type { StepState } from '../../contracts/run-step.ts';
-import { runOf, scopesOf } from '../../core/call/caller.ts';
-import type { Chosen, ClaimRefusal } from '../../core/call/claim-search.ts';
-import type { AttemptEnding } from '../../core/call/drive-call.ts';
-import { hasFailedCall, type Verdict } from '../../core/call/judge.ts';
-import type { ClaimEnd, ClaimedCall } from '../../core/call/types.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import type { Shortage } from '../../core/money/reservation.ts';
-import { enforcedTimeout, reservationOf } from '../../core/routing/estimate.ts';
-import { explainChoice } from '../../core/routing/explain.ts';
-import { halfOpenTier } from '../../core/routing/ranking.ts';
-import type { RouteRequest } from '../../core/routing/types.ts';
 import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import { hasDurableEnd } from '../../parts/calls/attempt-writer.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';

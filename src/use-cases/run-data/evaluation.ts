@@ -2,18 +2,18 @@
  * Values of a run's expressions, including the inputs of its steps: from the job, the stored results and, for an item,
  * its list. An expression that cannot be evaluated is a failure of the step, never of the process.
  */
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import { evaluateTemplate } from '../../core/expression/evaluate.ts';
-import type { ExpressionScope } from '../../core/expression/evaluation.ts';
-import { findListedStep, mentionItem, mentionsOf } from '../../core/expression/large-outputs.ts';
-import { Meter, workLimits } from '../../core/expression/meter.ts';
-import type { CompiledTemplate } from '../../core/expression/template.ts';
-import { type Evaluated, evaluateSafely, readList, toItems } from '../../core/run/step-rules.ts';
-import { findSecretPlaces, type SecretPlace } from '../../core/secrets/secret-places.ts';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { AppError } from '@capstan/core/errors/app-error';
+import { evaluateTemplate } from '@capstan/core/expression/evaluate';
+import type { ExpressionScope } from '@capstan/core/expression/evaluation';
+import { findListedStep, mentionItem, mentionsOf } from '@capstan/core/expression/large-outputs';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
+import type { CompiledTemplate } from '@capstan/core/expression/template';
+import { type Evaluated, evaluateSafely, readList, toItems } from '@capstan/core/run/step-rules';
+import { findSecretPlaces, type SecretPlace } from '@capstan/core/secrets/secret-places';
 import type { StepKey } from '../../db/attempt/attempt.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import type { StepResults } from '../../parts/definitions/step-results.ts';
 import { evaluateNow, turnFor } from '../../parts/expression-work.ts';

@@ -5,13 +5,13 @@
  * the last ones first. A child run is never refused for that, because a run that has begun may continue.
  */
 
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Db } from '../../db/connect.ts';
 import { takeLock } from '../../db/locks.ts';
 import { holdJobs } from '../../db/run/job.ts';
 import { type InsertedRuns, insertRuns } from '../../db/run/run.ts';
 import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import type { NewRun } from '../../db/run/run-columns.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { storeDefinition } from '../pipelines/pipelines.ts';
 import type { PreparedRun } from './preparation.ts';
 

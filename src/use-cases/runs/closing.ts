@@ -3,10 +3,9 @@
  * it (closeRun); a run whose workflow will not is closed for it (closeLostRun).
  */
 
-import type { Ctx } from '../../context.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import type { CancelRequest } from '../../contracts/run-control.ts';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { CancelRequest } from '@capstan/core/contracts/run-control';
 import {
   chooseReferences,
   evaluatePart,
@@ -16,14 +15,15 @@ import {
   partsOfOutput,
   referTo,
   tooLargeValue,
-} from '../../core/expression/large-outputs.ts';
-import { Meter, workLimits } from '../../core/expression/meter.ts';
-import type { CompiledTemplate } from '../../core/expression/template.ts';
-import { writeJson } from '../../core/json/text.ts';
-import type { RunOutcome } from '../../core/run/machine.ts';
-import { listLastSteps } from '../../core/run/step-rules.ts';
-import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { madeAtMs } from '../../core/telemetry/trace-context.ts';
+} from '@capstan/core/expression/large-outputs';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
+import type { CompiledTemplate } from '@capstan/core/expression/template';
+import { writeJson } from '@capstan/core/json/text';
+import type { RunOutcome } from '@capstan/core/run/machine';
+import { listLastSteps } from '@capstan/core/run/step-rules';
+import type { Telemetry } from '@capstan/core/telemetry/telemetry';
+import { madeAtMs } from '@capstan/core/telemetry/trace-context';
+import type { Ctx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelRunEscalations } from '../../db/escalation/escalation.ts';
 import { cancelRunReviews } from '../../db/review/review-delivery.ts';

@@ -2,10 +2,9 @@
  * Controls an open run: pause, resume, cancel, another ceiling; cancels, repeats or raises many. The row decides, even while Temporal is away; the
  * change is delivered afterwards.
  */
-import pLimit from 'p-limit';
-import type { ServerCtx } from '../../context.ts';
-import type { Problem } from '../../contracts/problem.ts';
-import { type Run, type RunState, type RunSummary, terminalRunStates } from '../../contracts/run.ts';
+
+import type { Problem } from '@capstan/core/contracts/problem';
+import { type Run, type RunState, type RunSummary, terminalRunStates } from '@capstan/core/contracts/run';
 import type {
   BulkRerunRequest,
   CancelRequest,
@@ -13,15 +12,17 @@ import type {
   RunActs,
   RunBudgetRequest,
   RunSelection,
-} from '../../contracts/run-control.ts';
-import { isPlainObject } from '../../core/json/values.ts';
+} from '@capstan/core/contracts/run-control';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
+import { isPlainObject } from '@capstan/core/json/values';
+import pLimit from 'p-limit';
+import type { ServerCtx } from '../../context.ts';
 import {
   type RunKey,
   requestCancel,
   pauseRun as writePause,
   resumeRun as writeResume,
 } from '../../db/run/run-control.ts';
-import { AppError, refuseField } from '../../errors/app-error.ts';
 import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { raiseRun, refuseRaise } from '../money/budgets.ts';

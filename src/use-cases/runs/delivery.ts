@@ -4,12 +4,12 @@
  * Temporal's absence, prevented.
  */
 
+import { parseDuration } from '@capstan/core/duration';
+import { listDispatchReasons } from '@capstan/core/run/dispatch';
+import { planRun } from '@capstan/core/run/plan';
+import type { RunRef } from '@capstan/core/workflow-names';
+import type { ControlSignal, RunPipelineInput } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../context.ts';
-import { parseDuration } from '../../core/duration.ts';
-import { listDispatchReasons } from '../../core/run/dispatch.ts';
-import { planRun } from '../../core/run/plan.ts';
-import type { RunRef } from '../../core/workflow-names.ts';
-import type { ControlSignal, RunPipelineInput } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
 import { lockRun, type RunKey } from '../../db/run/run-control.ts';
 import {

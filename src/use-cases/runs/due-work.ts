@@ -6,9 +6,9 @@
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
 
+import { countCallable, routeOfLine } from '@capstan/core/routing/call-line';
+import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import { countCallable, routeOfLine } from '../../core/routing/call-line.ts';
-import { runWorkflowId } from '../../core/workflow-names.ts';
 import {
   admitRuns,
   type ConcurrencyKey,

@@ -5,20 +5,20 @@
  * instance or a query.
  */
 
+import type { DecidedRoute, DispatchRoute } from '@capstan/core/contracts/decision';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { RunRequest } from '@capstan/core/contracts/run';
+import { AppError } from '@capstan/core/errors/app-error';
+import type { Meter } from '@capstan/core/expression/meter';
+import { findMediaJobs, type MediaMention } from '@capstan/core/media';
+import { chooseDispatch } from '@capstan/core/run/dispatch';
+import { ceilingOfRun, priorityOfRun } from '@capstan/core/run/step-rules';
+import type { Telemetry } from '@capstan/core/telemetry/telemetry';
+import { formatPlace } from '@capstan/core/telemetry/trace-context';
 import type { Config } from '../../config.ts';
-import type { DecidedRoute, DispatchRoute } from '../../contracts/decision.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { RunRequest } from '../../contracts/run.ts';
-import type { Meter } from '../../core/expression/meter.ts';
-import { findMediaJobs, type MediaMention } from '../../core/media.ts';
-import { chooseDispatch } from '../../core/run/dispatch.ts';
-import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
-import type { Telemetry } from '../../core/telemetry/telemetry.ts';
-import { formatPlace } from '../../core/telemetry/trace-context.ts';
 import type { Db } from '../../db/connect.ts';
 import { findJob } from '../../db/run/job.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { checkForRun } from '../../parts/definitions/definition-checks.ts';
 import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
 import {

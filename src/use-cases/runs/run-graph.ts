@@ -1,6 +1,5 @@
 /** A run as a graph and as a timeline, and a project's runs in time. */
 
-import type { ServerCtx } from '../../context.ts';
 import {
   type RunGraph,
   type RunsSummary,
@@ -8,10 +7,12 @@ import {
   type RunTimeline,
   TimelineColumn,
   timelinePage,
-} from '../../contracts/run-picture.ts';
-import { analyseDefinition, showGraph } from '../../core/definition/compile.ts';
-import { type LevelModels, levelOfModel, readLevelModels } from '../../core/ladder/level-models.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
+} from '@capstan/core/contracts/run-picture';
+import { analyseDefinition, showGraph } from '@capstan/core/definition/compile';
+import { type AppError, refuseField } from '@capstan/core/errors/app-error';
+import { type LevelModels, levelOfModel, readLevelModels } from '@capstan/core/ladder/level-models';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import type { ServerCtx } from '../../context.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import {
   listStepTimes,
@@ -22,7 +23,6 @@ import {
   summariseRuns,
   type TimelineRow,
 } from '../../db/run/run-pictures.ts';
-import { type AppError, refuseField } from '../../errors/app-error.ts';
 import { boundsOfIds, decisionIdOf } from '../../parts/ids.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
 import { noSuchRun } from './run-view.ts';

@@ -1,7 +1,12 @@
 /** Reads runs: one, a page of a project's, their number, all as lines, the events of one as pages or as a stream, and the wait for its end. */
-import pLimit from 'p-limit';
-import type { ServerCtx } from '../../context.ts';
-import { type EventPage, type EventQuery, type RunEvent, terminalEvents } from '../../contracts/event.ts';
+
+import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
+import {
+  type EventPage,
+  type EventQuery,
+  type RunEvent,
+  terminalEvents,
+} from '@capstan/core/contracts/event';
 import {
   type Run,
   type RunPause,
@@ -9,16 +14,17 @@ import {
   type RunState,
   type RunSummary,
   terminalRunStates,
-} from '../../contracts/run.ts';
-import type { RunCount, RunCountQuery } from '../../contracts/run-control.ts';
-import type { StepState } from '../../contracts/run-step.ts';
-import { type CancelSignal, CancelSource, onCancel } from '../../core/cancellation.ts';
+} from '@capstan/core/contracts/run';
+import type { RunCount, RunCountQuery } from '@capstan/core/contracts/run-control';
+import type { StepState } from '@capstan/core/contracts/run-step';
+import { AppError } from '@capstan/core/errors/app-error';
+import pLimit from 'p-limit';
+import type { ServerCtx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
 import { confirmPosition, hasEndBehind, type LogPosition, listEvents } from '../../db/run/event.ts';
 import { listOpenCalls, listOpenChildRuns, type RunKey } from '../../db/run/run-control.ts';
 import { countRuns, findEndOfSearch, listRuns, type RunDetailRow, readRun } from '../../db/run/run-list.ts';
 import { listRunSteps } from '../../db/step/step.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { toRunEvent } from '../../parts/feeds/event-feed.ts';
 import { boundsOfIds } from '../../parts/ids.ts';
 import { decodeCursor, encodeCursor, refuseCursor, toPage } from '../cursor.ts';

@@ -3,22 +3,23 @@
  * run.
  */
 
-import type { DecidedRoute } from '../../contracts/decision.ts';
-import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
-import { type Run, RunSummary } from '../../contracts/run.ts';
+import type { DecidedRoute } from '@capstan/core/contracts/decision';
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
+import { type Run, RunSummary } from '@capstan/core/contracts/run';
 import {
   Attempt,
   type RunStep,
   type StepDetail,
   StepRevision,
   type StepState,
-} from '../../contracts/run-step.ts';
-import { toWire } from '../../contracts/to-wire.ts';
-import { kindFieldsOf } from '../../core/definition/step-settings.ts';
-import { toWireAdvice, toWireAttempt } from '../../core/ladder/ladder.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { nameScoped } from '../../core/money/scoped-budget.ts';
-import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
+} from '@capstan/core/contracts/run-step';
+import { toWire } from '@capstan/core/contracts/to-wire';
+import { kindFieldsOf } from '@capstan/core/definition/step-settings';
+import { AppError } from '@capstan/core/errors/app-error';
+import { toWireAdvice, toWireAttempt } from '@capstan/core/ladder/ladder';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { nameScoped } from '@capstan/core/money/scoped-budget';
+import { createDispatchOf, explainDispatch } from '@capstan/core/run/dispatch';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
@@ -32,7 +33,6 @@ import {
 } from '../../db/run/run-list.ts';
 import type { RunStepRow } from '../../db/step/step.ts';
 import type { StepRevisionRow } from '../../db/step/step-revision.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { madeAt } from '../../parts/ids.ts';
 import type { StepSizes } from '../../parts/step-sizes.ts';
 import { linksToRun, type WebPlaces } from '../../parts/web-links.ts';

@@ -1,10 +1,11 @@
 /** The page of a step, or of one of its items, and the list of its items. */
 
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { ItemQuery, RunStepItem, StepDetail, StepQuery } from '@capstan/core/contracts/run-step';
+import { AppError } from '@capstan/core/errors/app-error';
+import { createDispatchOf, explainDispatch } from '@capstan/core/run/dispatch';
 import type { Ctx } from '../../context.ts';
-import type { StepDefinition } from '../../contracts/pipeline.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { ItemQuery, RunStepItem, StepDetail, StepQuery } from '../../contracts/run-step.ts';
-import { createDispatchOf, explainDispatch } from '../../core/run/dispatch.ts';
 import { listStepAttempts, type StepItemKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
@@ -19,7 +20,6 @@ import {
   readStepOutput,
 } from '../../db/step/step.ts';
 import { listStepRevisions } from '../../db/step/step-revision.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import { resolveInput } from '../run-data/evaluation.ts';
 import { requireRun } from './run-reading.ts';

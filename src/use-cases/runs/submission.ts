@@ -5,14 +5,14 @@
  *
  * A run that a schedule starts is prepared by the same checks; `schedules/` writes it, at most once for each start.
  */
-import type { Problem } from '../../contracts/problem.ts';
-import type { Run, RunRequest } from '../../contracts/run.ts';
-import type { BulkAnswer } from '../../contracts/run-control.ts';
-import { Meter, workLimits } from '../../core/expression/meter.ts';
+import type { Problem } from '@capstan/core/contracts/problem';
+import type { Run, RunRequest } from '@capstan/core/contracts/run';
+import type { BulkAnswer } from '@capstan/core/contracts/run-control';
+import { digestDefinition } from '@capstan/core/definitions/submission';
+import { AppError, toAppError } from '@capstan/core/errors/app-error';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
 import type { Db } from '../../db/connect.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
-import { digestDefinition } from '../../definitions/submission.ts';
-import { AppError, toAppError } from '../../errors/app-error.ts';
 import { checkForRun } from '../../parts/definitions/definition-checks.ts';
 import type { KnownDefinition, KnownDefinitions } from '../../parts/definitions/known-definitions.ts';
 import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';

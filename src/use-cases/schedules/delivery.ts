@@ -4,10 +4,11 @@
  * payload key is delivered again, so that no schedule needs that key for ever. So are a schedule that Temporal has
  * forgotten, and one with planned starts that are a month old: they reach 400 days ahead, and zones change their rules.
  */
+
+import { planStarts } from '@capstan/core/calendar/starts';
+import { parseDuration } from '@capstan/core/duration';
+import { within } from '@capstan/core/pacing';
 import type { ScheduleOrder } from '../../clients/temporal/schedules.ts';
-import { planStarts } from '../../core/calendar/starts.ts';
-import { parseDuration } from '../../core/duration.ts';
-import { within } from '../../core/pacing.ts';
 import {
   listDeliveredSchedules,
   listOldPlans,

@@ -1,6 +1,6 @@
+import { nextStarts } from '@capstan/core/calendar/starts';
+import type { Schedule } from '@capstan/core/contracts/schedule';
 import type { TemporalStanding } from '../../clients/temporal/schedules.ts';
-import type { Schedule } from '../../contracts/schedule.ts';
-import { nextStarts } from '../../core/calendar/starts.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type LastStartRow,

@@ -7,14 +7,15 @@
  * is counted on the schedule.
  */
 
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Failure } from '@capstan/core/contracts/primitives';
+import type { RunRequest } from '@capstan/core/contracts/run';
+import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
+import { AppError } from '@capstan/core/errors/app-error';
+import { ceilingOfRun, priorityOfRun } from '@capstan/core/run/step-rules';
+import type { Metrics } from '@capstan/core/telemetry/telemetry';
+import type { CancelRunRequest, ScheduledStart, ScheduledSubmission } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../context.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Failure } from '../../contracts/primitives.ts';
-import type { RunRequest } from '../../contracts/run.ts';
-import type { ScheduleRequest } from '../../contracts/schedule.ts';
-import { ceilingOfRun, priorityOfRun } from '../../core/run/step-rules.ts';
-import type { Metrics } from '../../core/telemetry/telemetry.ts';
-import type { CancelRunRequest, ScheduledStart, ScheduledSubmission } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
 import { findDigest, readDefinition } from '../../db/pipeline.ts';
 import { finishRun, insertRuns } from '../../db/run/run.ts';
@@ -28,7 +29,6 @@ import {
   type ScheduleKey,
   type ScheduleRow,
 } from '../../db/schedule.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { choiceOf } from '../../parts/definitions/known-definitions.ts';
 import { newId } from '../../parts/ids.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';

@@ -1,9 +1,10 @@
 /** Schedules as users see them. A change is a change of the row, which is delivered to Temporal at once or later. */
 
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { Schedule, ScheduleRequest } from '@capstan/core/contracts/schedule';
+import { AppError } from '@capstan/core/errors/app-error';
+import { scheduleWorkflowId } from '@capstan/core/workflow-names';
 import type { ServerCtx } from '../../context.ts';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { Schedule, ScheduleRequest } from '../../contracts/schedule.ts';
-import { scheduleWorkflowId } from '../../core/workflow-names.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -17,7 +18,6 @@ import {
   updateSchedule,
 } from '../../db/schedule.ts';
 import { hasSqlState } from '../../db/statements.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';

@@ -5,15 +5,15 @@
  */
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Schedule } from '@capstan/core/contracts/schedule';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { ServerCtx } from '../../context.ts';
-import type { Schedule } from '../../contracts/schedule.ts';
 import {
   lockSchedule,
   markScheduleForgotten,
   type ScheduleKey,
   type ScheduleRow,
 } from '../../db/schedule.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { deliverSoon } from '../../parts/delivery/deliveries.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';

@@ -1,15 +1,15 @@
 /** Checks a schedule when it is written, so that a fault does not first show at a start at night. */
 
+import { readCron } from '@capstan/core/calendar/cron';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
+import { parseDuration } from '@capstan/core/duration';
+import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
+import { createNameSuggester } from '@capstan/core/nearest-name';
 import type { Ctx } from '../../context.ts';
-import type { ProblemItem } from '../../contracts/problem.ts';
-import type { ScheduleRequest } from '../../contracts/schedule.ts';
-import { readCron } from '../../core/calendar/cron.ts';
-import { parseDuration } from '../../core/duration.ts';
-import { createNameSuggester } from '../../core/nearest-name.ts';
 import { isKnownTimezone } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
 import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
-import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import { choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { ownNamespace } from '../../parts/media/own-media.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';

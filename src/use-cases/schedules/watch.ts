@@ -5,10 +5,10 @@
  * the others.
  */
 
+import { nextStarts } from '@capstan/core/calendar/starts';
+import type { Schedule } from '@capstan/core/contracts/schedule';
+import { parseDuration } from '@capstan/core/duration';
 import type { ServerCtx } from '../../context.ts';
-import type { Schedule } from '../../contracts/schedule.ts';
-import { nextStarts } from '../../core/calendar/starts.ts';
-import { parseDuration } from '../../core/duration.ts';
 import {
   findOpenRun,
   listSchedulesToWatch,

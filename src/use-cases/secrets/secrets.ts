@@ -3,8 +3,9 @@
  * in `PAYLOAD_KEYS` none is set. S3: after a new key has become the first, every secret is sealed again by it.
  */
 
+import { type Secret, type SecretRequest, secretLimits } from '@capstan/core/contracts/secret';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
-import { type Secret, type SecretRequest, secretLimits } from '../../contracts/secret.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import {
   countUnderOtherKeys,
@@ -15,7 +16,6 @@ import {
   type SecretRow,
   upsertSecret,
 } from '../../db/access/secret.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 
 function toSecret({ set_at, last_used_at, bytes: _, ...row }: SecretRow): Secret {

@@ -4,12 +4,12 @@
  * request, and each use is recorded before it. S6: what the instance answers passes a redactor first.
  */
 import { setImmediate } from 'node:timers/promises';
-import type { Ctx } from '../../context.ts';
-import type { Failure, JsonObject } from '../../contracts/primitives.ts';
-import { capabilityOf } from '../../core/definition/step-settings.ts';
-import { createTurns } from '../../core/pacing.ts';
-import { describeExcess, isForCapability, mayReceive } from '../../core/secrets/receivers.ts';
-import { createRedactor } from '../../core/secrets/redaction.ts';
+import type { Failure, JsonObject } from '@capstan/core/contracts/primitives';
+import { capabilityOf } from '@capstan/core/definition/step-settings';
+import { AppError } from '@capstan/core/errors/app-error';
+import { createTurns } from '@capstan/core/pacing';
+import { describeExcess, isForCapability, mayReceive } from '@capstan/core/secrets/receivers';
+import { createRedactor } from '@capstan/core/secrets/redaction';
 import {
   describePlaces,
   fillSecrets,
@@ -18,11 +18,11 @@ import {
   namesOf,
   pointerOf,
   type SecretPlace,
-} from '../../core/secrets/secret-places.ts';
+} from '@capstan/core/secrets/secret-places';
+import type { Ctx } from '../../context.ts';
 import { insertAudits } from '../../db/access/audit.ts';
 import { findSecrets, markSecretsUsed, type SealedSecretRow } from '../../db/access/secret.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { CallSecrets, SecretUse } from '../../parts/calls/routed-call.ts';
 import { type RunValues, resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 

@@ -5,14 +5,14 @@
  *
  * A skill that was retired stays retired: further decisions about the same repair change nothing.
  */
-import type { RepairIdentity } from '../../contracts/review.ts';
-import { decidedSource } from '../../contracts/skill.ts';
+import type { RepairIdentity } from '@capstan/core/contracts/review';
+import { decidedSource } from '@capstan/core/contracts/skill';
 import {
   type DecidedProposals,
   isSure,
   weighProposals,
   writeRepairTemplate,
-} from '../../core/repair/decided-repairs.ts';
+} from '@capstan/core/repair/decided-repairs';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {

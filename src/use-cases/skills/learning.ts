@@ -6,19 +6,19 @@
  *
  * The template of a correction is the most general one that passes the gate.
  */
-import type { Json } from '../../contracts/primitives.ts';
-import type { SkillTrust } from '../../contracts/skill.ts';
-import { humanLevel } from '../../core/ladder/levels.ts';
-import { deriveTemplate, passGate } from '../../core/skills/derive-template.ts';
-import { generalizeError } from '../../core/skills/generalize-error.ts';
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { SkillTrust } from '@capstan/core/contracts/skill';
+import { humanLevel } from '@capstan/core/ladder/levels';
+import { deriveTemplate, passGate } from '@capstan/core/skills/derive-template';
+import { generalizeError } from '@capstan/core/skills/generalize-error';
 import {
   type ErrorGroups,
   findTextFault,
   longestText,
   matchPatterns,
   readPatterns,
-} from '../../core/skills/pattern.ts';
-import { writeTemplate } from '../../core/skills/write-template.ts';
+} from '@capstan/core/skills/pattern';
+import { writeTemplate } from '@capstan/core/skills/write-template';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { listRecentErrors } from '../../db/escalation/escalation.ts';

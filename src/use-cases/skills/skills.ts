@@ -4,7 +4,6 @@
  * the origin of a skill, not its trust.
  */
 
-import type { Ctx } from '../../context.ts';
 import type {
   Skill,
   SkillPatch,
@@ -12,9 +11,11 @@ import type {
   SkillState,
   SkillUse,
   SkillWorth,
-} from '../../contracts/skill.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { listSkills as orderSkills } from '../../core/skills/confidence.ts';
+} from '@capstan/core/contracts/skill';
+import { AppError } from '@capstan/core/errors/app-error';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { listSkills as orderSkills } from '@capstan/core/skills/confidence';
+import type { Ctx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { cancelSkillReviews } from '../../db/review/review-delivery.ts';
@@ -26,7 +27,6 @@ import {
   storeSkill,
 } from '../../db/skill.ts';
 import { listSkillUses, type SkillUseRow } from '../../db/skill-use.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import { toSkill } from '../../parts/skill-matcher.ts';
 import type { Caller } from '../access/caller.ts';

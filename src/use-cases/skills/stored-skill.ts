@@ -6,12 +6,13 @@
  * small and match something, and templates that parse and change nothing without a check of it.
  */
 import { createHash } from 'node:crypto';
-import type { JsonObject } from '../../contracts/primitives.ts';
-import type { ProblemItem } from '../../contracts/problem.ts';
-import type { SkillPatch, SkillTrust } from '../../contracts/skill.ts';
-import { canonicalJson } from '../../core/json/values.ts';
-import { findTextFault, readPatterns } from '../../core/skills/pattern.ts';
-import { findUnguardedChange, parseTemplate } from '../../core/skills/template.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import type { SkillPatch, SkillTrust } from '@capstan/core/contracts/skill';
+import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
+import { canonicalJson } from '@capstan/core/json/values';
+import { findTextFault, readPatterns } from '@capstan/core/skills/pattern';
+import { findUnguardedChange, parseTemplate } from '@capstan/core/skills/template';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -23,7 +24,6 @@ import {
   type SkillText,
 } from '../../db/skill.ts';
 import { hasSqlState } from '../../db/statements.ts';
-import { AppError, refuseRequest } from '../../errors/app-error.ts';
 import type { Caller } from '../access/caller.ts';
 
 // The identity of a skill within its job type: everything that a version holds. Signals are a set; patterns are tried

@@ -1,6 +1,6 @@
-import type { ReviewPayload } from '../../contracts/review.ts';
-import { decidedSource } from '../../contracts/skill.ts';
-import { confidenceOf, formatConfidence, shouldFlag } from '../../core/skills/confidence.ts';
+import type { ReviewPayload } from '@capstan/core/contracts/review';
+import { decidedSource } from '@capstan/core/contracts/skill';
+import { confidenceOf, formatConfidence, shouldFlag } from '@capstan/core/skills/confidence';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import { findSkill, flagSkill, type SkillRow } from '../../db/skill.ts';

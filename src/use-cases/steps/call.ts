@@ -6,18 +6,18 @@
  * text of an answer that comes in parts.
  */
 
+import { type CallLog, callLogBounds, toDeltaLine } from '@capstan/core/call/log-lines';
+import type { CallProgress } from '@capstan/core/call/outcome';
+import { hasTimeFor, longestWaitMs, outOfTime } from '@capstan/core/call/retry';
+import type { CallEnd, CallInBatch } from '@capstan/core/call/types';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { resolveStepSettings, routeOfStep, type StepSettings } from '@capstan/core/definition/step-settings';
+import { readDelta } from '@capstan/core/model-protocols/model-answer';
+import type { StepExecution } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../context.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Failure, Json, JsonObject } from '../../contracts/primitives.ts';
-import { type CallLog, callLogBounds, toDeltaLine } from '../../core/call/log-lines.ts';
-import type { CallProgress } from '../../core/call/outcome.ts';
-import { hasTimeFor, longestWaitMs, outOfTime } from '../../core/call/retry.ts';
-import type { CallEnd, CallInBatch } from '../../core/call/types.ts';
-import type { CancelSignal } from '../../core/cancellation.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import { resolveStepSettings, routeOfStep, type StepSettings } from '../../core/definition/step-settings.ts';
-import { readDelta } from '../../core/model-protocols/model-answer.ts';
-import type { StepExecution } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';

@@ -4,12 +4,12 @@
  * its condition is written here; a repeated request gets the same answer and writes nothing twice.
  */
 
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { evaluateCondition } from '@capstan/core/expression/condition';
+import type { StepVerdict } from '@capstan/core/run/machine';
+import { type MachineStepState, packStates } from '@capstan/core/run/machine-state';
+import { judgeCondition, judgeItems } from '@capstan/core/run/step-rules';
 import type { Ctx } from '../../context.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import { evaluateCondition } from '../../core/expression/condition.ts';
-import type { StepVerdict } from '../../core/run/machine.ts';
-import { type MachineStepState, packStates } from '../../core/run/machine-state.ts';
-import { judgeCondition, judgeItems } from '../../core/run/step-rules.ts';
 import { listKeptItems } from '../../db/run/rerun.ts';
 import { recordDecisions, type StepDecision } from '../../db/step/step-progress.ts';
 import { evaluateInRun, type RunValues, readItems, stepOf } from '../run-data/evaluation.ts';

@@ -7,14 +7,15 @@
  * retried or escalates.
  */
 
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Failure, JsonObject } from '@capstan/core/contracts/primitives';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { capabilityOf, resolveCache, resolveEscalation } from '@capstan/core/definition/step-settings';
+import { AppError } from '@capstan/core/errors/app-error';
+import { isCorrectable } from '@capstan/core/ladder/classify-failure';
+import type { FailedStep } from '@capstan/core/ladder/types';
+import type { StepEnd, StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
 import type { Ctx, WorkerCtx } from '../../context.ts';
-import type { ErrorCode } from '../../contracts/errors.ts';
-import type { Failure, JsonObject } from '../../contracts/primitives.ts';
-import type { CompiledStep } from '../../core/definition/compile.ts';
-import { capabilityOf, resolveCache, resolveEscalation } from '../../core/definition/step-settings.ts';
-import { isCorrectable } from '../../core/ladder/classify-failure.ts';
-import type { FailedStep } from '../../core/ladder/types.ts';
-import type { StepEnd, StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
@@ -22,7 +23,6 @@ import { readBudgetVersion } from '../../db/run/run.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { readStep, type StoredStep, storeValues } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
-import { AppError } from '../../errors/app-error.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import { withAnswers } from '../../parts/definitions/step-results.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';

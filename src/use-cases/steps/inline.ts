@@ -5,10 +5,10 @@
  * stops.
  */
 
+import type { CallSuccess } from '@capstan/core/call/types';
+import type { StepScope } from '@capstan/core/expression/evaluation';
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import type { WorkerCtx } from '../../context.ts';
-import type { CallSuccess } from '../../core/call/types.ts';
-import type { StepScope } from '../../core/expression/evaluation.ts';
-import type { StepEnd } from '../../core/workflow-payloads.ts';
 import { toAnswer } from '../../parts/definitions/step-results.ts';
 import { type ClosedRun, closeRun, type RunClosing } from '../runs/closing.ts';
 import type { UnitInBatch } from './call.ts';

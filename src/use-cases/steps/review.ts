@@ -1,12 +1,12 @@
 /** A step that opens a review: the person's answer is its output. */
 
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { ReviewDecision, ReviewPayload } from '@capstan/core/contracts/review';
+import { parseDuration } from '@capstan/core/duration';
+import { endOfQuestion } from '@capstan/core/ladder/human-review';
+import { reviewTimeoutOf } from '@capstan/core/run/step-rules';
+import type { StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../context.ts';
-import type { Json } from '../../contracts/primitives.ts';
-import type { ReviewDecision, ReviewPayload } from '../../contracts/review.ts';
-import { parseDuration } from '../../core/duration.ts';
-import { endOfQuestion } from '../../core/ladder/human-review.ts';
-import { reviewTimeoutOf } from '../../core/run/step-rules.ts';
-import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import type { Db } from '../../db/connect.ts';
 import { findLastReview, type ReviewRow } from '../../db/review/review.ts';
 import { endStep, type StoredStep } from '../../db/step/step.ts';

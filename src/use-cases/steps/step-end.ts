@@ -3,11 +3,11 @@
  * decided, and the failure of an input that names a missing file.
  */
 
+import { findMediaPlaces } from '@capstan/core/cache';
+import { parseMediaReference } from '@capstan/core/contracts/media';
+import type { Failure, JsonObject } from '@capstan/core/contracts/primitives';
+import type { StepExecution } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../context.ts';
-import { parseMediaReference } from '../../contracts/media.ts';
-import type { Failure, JsonObject } from '../../contracts/primitives.ts';
-import { findMediaPlaces } from '../../core/cache.ts';
-import type { StepExecution } from '../../core/workflow-payloads.ts';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readRunEnd } from '../../db/run/run.ts';

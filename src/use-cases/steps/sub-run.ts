@@ -4,7 +4,8 @@
  * a signal when it has ended.
  */
 
-import type { Failure, JsonObject } from '../../contracts/primitives.ts';
+import type { Failure, JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
 import {
   ceilingOfSubRun,
   findDepthFault,
@@ -13,16 +14,15 @@ import {
   termsOfSubRun,
   toStartFailure,
   toSubRunFailure,
-} from '../../core/run/step-rules.ts';
-import { runWorkflowId } from '../../core/workflow-names.ts';
-import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
+} from '@capstan/core/run/step-rules';
+import { runWorkflowId } from '@capstan/core/workflow-names';
+import type { StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
 import type { Db } from '../../db/connect.ts';
 import { findContinued, keepVersion, readVersion } from '../../db/run/rerun.ts';
 import { type EndedRun, findSubRun, readRunEnd } from '../../db/run/run.ts';
 import { requestCancel } from '../../db/run/run-control.ts';
 import type { StoredStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting } from '../../db/step/step-progress.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
 import { insertAdmittedRun } from '../runs/admission.ts';
 import { newJob, prepareRun } from '../runs/preparation.ts';

@@ -11,20 +11,20 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { backoffMs, hasTimeFor, longerPause, uncountedDelay } from '@capstan/core/call/retry';
+import { toAbortSignal } from '@capstan/core/cancellation';
+import type { BudgetRefusal } from '@capstan/core/contracts/money';
+import type { Failure } from '@capstan/core/contracts/primitives';
+import { capabilityOf, resolveStepSettings, routeOfStep } from '@capstan/core/definition/step-settings';
+import { parseDuration } from '@capstan/core/duration';
+import { toNanoUsd } from '@capstan/core/money/nano-usd';
+import { describeFigures } from '@capstan/core/money/reservation';
+import { nameRefusing } from '@capstan/core/money/scoped-budget';
+import { lineOf, rankOf, routeOfLine, standAsideMs } from '@capstan/core/routing/call-line';
+import { createRouteFilter, excludeByRoute } from '@capstan/core/routing/filter';
+import { toQueueTimeout, waitForCapabilityOf } from '@capstan/core/run/step-rules';
+import type { StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
 import type { WorkerCtx } from '../../context.ts';
-import type { BudgetRefusal } from '../../contracts/money.ts';
-import type { Failure } from '../../contracts/primitives.ts';
-import { backoffMs, hasTimeFor, longerPause, uncountedDelay } from '../../core/call/retry.ts';
-import { toAbortSignal } from '../../core/cancellation.ts';
-import { capabilityOf, resolveStepSettings, routeOfStep } from '../../core/definition/step-settings.ts';
-import { parseDuration } from '../../core/duration.ts';
-import { toNanoUsd } from '../../core/money/nano-usd.ts';
-import { describeFigures } from '../../core/money/reservation.ts';
-import { nameRefusing } from '../../core/money/scoped-budget.ts';
-import { lineOf, rankOf, routeOfLine, standAsideMs } from '../../core/routing/call-line.ts';
-import { createRouteFilter, excludeByRoute } from '../../core/routing/filter.ts';
-import { toQueueTimeout, waitForCapabilityOf } from '../../core/run/step-rules.ts';
-import type { StepExecution, WaitingStep } from '../../core/workflow-payloads.ts';
 import {
   callKeyOf,
   isHeld,

@@ -3,11 +3,11 @@
  * Reviews and budgets are compared with their last states, because their rows have no transaction id.
  */
 
+import type { RunFrame, StreamFrame, StreamTopic } from '@capstan/core/contracts/event';
+import type { Budget } from '@capstan/core/contracts/money';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { serves } from '@capstan/core/routing/visible-to';
 import type { ServerCtx } from '../../context.ts';
-import type { RunFrame, StreamFrame, StreamTopic } from '../../contracts/event.ts';
-import type { Budget } from '../../contracts/money.ts';
-import { fromNanoUsd } from '../../core/money/nano-usd.ts';
-import { serves } from '../../core/routing/visible-to.ts';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { countHeldCalls, listChangedInstances } from '../../db/instance/instance-list.ts';

@@ -3,8 +3,8 @@
  * events of the watched runs. States are read at the idle rate, however fast the rounds are; states without a
  * transaction id once a second.
  */
-import type { StreamFrame } from '../../contracts/event.ts';
-import { longestPauseMs } from '../../core/pacing.ts';
+import type { StreamFrame } from '@capstan/core/contracts/event';
+import { longestPauseMs } from '@capstan/core/pacing';
 import type { Db } from '../../db/connect.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';

@@ -3,13 +3,13 @@
  * may read.
  */
 
+import { type CancelSignal, onCancel } from '@capstan/core/cancellation';
+import type { StreamFrame, StreamQuery, StreamTopic } from '@capstan/core/contracts/event';
+import { AppError } from '@capstan/core/errors/app-error';
 import type { ServerCtx } from '../../context.ts';
-import type { StreamFrame, StreamQuery, StreamTopic } from '../../contracts/event.ts';
-import { type CancelSignal, onCancel } from '../../core/cancellation.ts';
 import type { Db } from '../../db/connect.ts';
 import { listNewEvents, readHorizon } from '../../db/run/event.ts';
 import { countEventsBefore, listOwnRuns } from '../../db/run/run-list.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { toRunEvent } from '../../parts/feeds/event-feed.ts';
 import {
   earlierOf,

@@ -9,8 +9,8 @@ import {
   type Telemetry,
   type Tracing,
   type WorkScope,
-} from '../../core/telemetry/telemetry.ts';
-import { madeAtMs, readPlace, traceIdOf } from '../../core/telemetry/trace-context.ts';
+} from '@capstan/core/telemetry/telemetry';
+import { madeAtMs, readPlace, traceIdOf } from '@capstan/core/telemetry/trace-context';
 import type { StepItemKey } from '../../db/attempt/attempt.ts';
 import type { RunContextRow } from '../../db/run/run.ts';
 

@@ -4,12 +4,12 @@
  * away. A count that another process reports by now is omitted too.
  */
 
+import { ReviewKind } from '@capstan/core/contracts/review';
+import { RunState, terminalRunStates } from '@capstan/core/contracts/run';
+import { within } from '@capstan/core/pacing';
+import { type GaugeName, metricTable } from '@capstan/core/telemetry/metric-table';
+import type { Metrics } from '@capstan/core/telemetry/telemetry';
 import type { Ctx } from '../../context.ts';
-import { ReviewKind } from '../../contracts/review.ts';
-import { RunState, terminalRunStates } from '../../contracts/run.ts';
-import { within } from '../../core/pacing.ts';
-import { type GaugeName, metricTable } from '../../core/telemetry/metric-table.ts';
-import type { Metrics } from '../../core/telemetry/telemetry.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   countHeldSlots,

@@ -3,11 +3,11 @@
  * it is accepted.
  */
 import { createHmac, randomBytes } from 'node:crypto';
+import { writeJson } from '@capstan/core/json/text';
+import { createTally } from '@capstan/core/tally';
 import { LRUCache } from 'lru-cache';
 import type { WebhookSender } from '../../clients/webhook-sender.ts';
 import type { ServerCtx } from '../../context.ts';
-import { writeJson } from '../../core/json/text.ts';
-import { createTally } from '../../core/tally.ts';
 import {
   type DeliveryEnd,
   type DeliveryRoom,

@@ -2,15 +2,16 @@
  * The webhooks of a project, for its administrators: addresses, subscribed events, and the results of deliveries.
  */
 import { isIP } from 'node:net';
-import type { AddressPolicy } from '../../clients/address-policy.ts';
-import type { Ctx, ServerCtx } from '../../context.ts';
-import { toWire } from '../../contracts/to-wire.ts';
+import { toWire } from '@capstan/core/contracts/to-wire';
 import {
   Webhook,
   type WebhookCreated,
   WebhookDelivery,
   type WebhookRequest,
-} from '../../contracts/webhook.ts';
+} from '@capstan/core/contracts/webhook';
+import { AppError } from '@capstan/core/errors/app-error';
+import type { AddressPolicy } from '@capstan/guarded-dial/address-policy';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -25,7 +26,6 @@ import {
   type WebhookDeliveryRow,
   type WebhookRow,
 } from '../../db/webhook.ts';
-import { AppError } from '../../errors/app-error.ts';
 import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';

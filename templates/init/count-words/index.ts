@@ -1,5 +1,5 @@
 /** Counts the words of a text. */
-import { defineCapability } from 'capstan/capability';
+import { defineCapability } from '@capstan/capability';
 import { z } from 'zod';
 
 export const capability = defineCapability({

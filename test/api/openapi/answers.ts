@@ -1,6 +1,5 @@
 /** Holds an answer to its description in the document. */
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js';
-import type { Problem } from '../../../src/contracts/problem.ts';
 import type { JsonSchema, OpenApiDocument, Operation } from './document.ts';
 
 export interface Answer {

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { CostSummary } from '@capstan/core/contracts/money';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createApiClient } from '../../../src/cli/client/api-client.ts';
 import { UnreachableError } from '../../../src/cli/errors.ts';
-import { CostSummary } from '../../../src/contracts/money.ts';
 
 async function aSilentServer(): Promise<string> {
   const server = createServer(() => undefined);

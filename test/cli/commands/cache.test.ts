@@ -1,5 +1,5 @@
+import type { CacheEntry } from '@capstan/core/contracts/cache';
 import { expect, it } from 'vitest';
-import type { CacheEntry } from '../../../src/contracts/cache.ts';
 import { capstan } from '../support/capstan.ts';
 
 const entry: CacheEntry = {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, expect, inject, it, vi } from 'vitest';
+import { type FakeRouter, startFakeRouter } from '../../../packages/capability/test/support/fake-router.ts';
+import { aFolder } from '../../../packages/capability/test/support/folders.ts';
+import { aShoutModule, writePackage } from '../../../packages/capability/test/support/packages.ts';
 import { runCapstan } from '../../../src/cli/program.ts';
-import { type FakeRouter, startFakeRouter } from '../../capability/support/fake-router.ts';
-import { aFolder } from '../../capability/support/folders.ts';
-import { aShoutModule, writePackage } from '../../capability/support/packages.ts';
 import { findCompiled } from '../../support/compiled.ts';
 import { aShell } from '../support/shell.ts';
 
@@ -44,7 +44,7 @@ it('starts an npm package from the cache, which `check` approves, until SIGTERM'
   router = await startFakeRouter();
   const { said, url } = router;
   const manifest = { name: 'shout', version: '2.0.0', type: 'module', main: 'shout.js' };
-  const sdk = pathToFileURL(findCompiled(inject('packageFolder'), 'src/capability/index.ts'));
+  const sdk = pathToFileURL(findCompiled(inject('packageFolder'), 'packages/capability/src/index.ts'));
   const folder = await writePackage(manifest, { 'shout.js': aShoutModule(sdk.href) });
   const packed = await promisify(execFile)('npm', ['pack', '--silent'], { cwd: folder });
   const cacheDir = await aFolder();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeEach, expect, inject, test } from 'vitest';
-import { aFolder } from '../../capability/support/folders.ts';
+import { aFolder } from '../../../packages/capability/test/support/folders.ts';
 
 const limitMs = 60_000;
 let folder: string;

@@ -4,8 +4,8 @@ import { mkdir, readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeEach, describe, expect, inject, it } from 'vitest';
+import { aFolder } from '../../../packages/capability/test/support/folders.ts';
 import { runCapstan } from '../../../src/cli/program.ts';
-import { aFolder } from '../../capability/support/folders.ts';
 import { aShell } from '../support/shell.ts';
 
 let folder: string;

@@ -1,6 +1,6 @@
+import type { Instance } from '@capstan/core/contracts/capability';
 import { expect, test } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Instance } from '../../../src/contracts/capability.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

@@ -1,5 +1,5 @@
+import type { Budget, CostSummary, LedgerEntry, ScopedBudget } from '@capstan/core/contracts/money';
 import { expect, it } from 'vitest';
-import type { Budget, CostSummary, LedgerEntry, ScopedBudget } from '../../../src/contracts/money.ts';
 import { capstan } from '../support/capstan.ts';
 
 const costs: CostSummary = {

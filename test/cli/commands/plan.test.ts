@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Plan } from '@capstan/core/contracts/plan';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Plan } from '../../../src/contracts/plan.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

@@ -1,6 +1,6 @@
+import type { Review, ReviewSummary } from '@capstan/core/contracts/review';
 import { expect, it } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Review, ReviewSummary } from '../../../src/contracts/review.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

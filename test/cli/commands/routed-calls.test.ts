@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
+import type { Decision, DecisionDetail } from '@capstan/core/contracts/decision';
 import { expect, onTestFinished, test } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Decision, DecisionDetail } from '../../../src/contracts/decision.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

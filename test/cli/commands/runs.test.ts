@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Alias } from '@capstan/core/contracts/pipeline-answers';
+import type { Run } from '@capstan/core/contracts/run';
+import type { BulkAnswer, RerunPreview } from '@capstan/core/contracts/run-control';
+import type { RunStep, StepDetail } from '@capstan/core/contracts/run-step';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Alias } from '../../../src/contracts/pipeline-answers.ts';
-import type { Run } from '../../../src/contracts/run.ts';
-import type { BulkAnswer, RerunPreview } from '../../../src/contracts/run-control.ts';
-import type { RunStep, StepDetail } from '../../../src/contracts/run-step.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

@@ -1,7 +1,7 @@
+import type { Schedule } from '@capstan/core/contracts/schedule';
 import { expect, it } from 'vitest';
 import { formatTime } from '../../../src/cli/commands/schedules.ts';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Schedule } from '../../../src/contracts/schedule.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

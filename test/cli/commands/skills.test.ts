@@ -1,6 +1,6 @@
+import type { Skill, SkillUse } from '@capstan/core/contracts/skill';
 import { expect, it } from 'vitest';
 import { runCapstan } from '../../../src/cli/program.ts';
-import type { Skill, SkillUse } from '../../../src/contracts/skill.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';
 

@@ -1,9 +1,9 @@
+import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { SourceFile } from '../../../src/cli/input/arguments.ts';
 import { countFindings, renderFindings } from '../../../src/cli/render/findings.ts';
 import { createStyle } from '../../../src/cli/render/print.ts';
-import type { Finding } from '../../../src/contracts/pipeline-answers.ts';
 
 const plain = { width: Infinity, style: createStyle(false) };
 

@@ -1,7 +1,7 @@
+import type { RunStep, StepState } from '@capstan/core/contracts/run-step';
 import { expect, it } from 'vitest';
 import { createStyle } from '../../../src/cli/render/print.ts';
 import { renderSteps } from '../../../src/cli/render/run.ts';
-import type { RunStep, StepState } from '../../../src/contracts/run-step.ts';
 
 function aStep(id: string, state: StepState): RunStep {
   return {

@@ -1,8 +1,8 @@
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { expect, it } from 'vitest';
 import { createStyle } from '../../../src/cli/render/print.ts';
 import { renderStepDetail } from '../../../src/cli/render/run.ts';
 import { formatEvent } from '../../../src/cli/watch/events.ts';
-import type { StepDetail } from '../../../src/contracts/run-step.ts';
 import { aCachedAttempt } from '../../support/a-cached-attempt.ts';
 
 const step: StepDetail = {

@@ -1,6 +1,6 @@
+import type { RunEvent } from '@capstan/core/contracts/event';
 import { expect, test } from 'vitest';
 import { createProgressBoard } from '../../../src/cli/watch/watch-run.ts';
-import type { RunEvent } from '../../../src/contracts/event.ts';
 
 function anEvent(type: RunEvent['type'], data: object = {}): RunEvent {
   return { seq: 1, at: '2026-01-01T00:00:00Z', run_id: 'run_1', type, step_id: 'a', data } as RunEvent;

@@ -1,8 +1,8 @@
+import type { EventType, RunEvent } from '@capstan/core/contracts/event';
 import { expect, it } from 'vitest';
 import { createApiClient } from '../../../src/cli/client/api-client.ts';
 import { ProblemError } from '../../../src/cli/errors.ts';
 import { followEvents } from '../../../src/cli/watch/events.ts';
-import type { EventType, RunEvent } from '../../../src/contracts/event.ts';
 import { serve } from '../support/http-server.ts';
 
 const types: readonly EventType[] = [

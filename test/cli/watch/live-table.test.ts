@@ -1,8 +1,8 @@
+import type { Run } from '@capstan/core/contracts/run';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
 import { expect, it } from 'vitest';
 import { openSession } from '../../../src/cli/client/session.ts';
 import { showLiveTable } from '../../../src/cli/watch/watch-run.ts';
-import type { Run } from '../../../src/contracts/run.ts';
-import type { Awaiting } from '../../../src/contracts/run-step.ts';
 import { waitFor } from '../../support/wait.ts';
 import { serve } from '../support/http-server.ts';
 import { aShell } from '../support/shell.ts';

@@ -1,6 +1,7 @@
 /** A claim checks whom its instance serves, because that may have changed since the choice. */
+
+import type { SharedWith } from '@capstan/core/contracts/capability';
 import { expect, test } from 'vitest';
-import type { SharedWith } from '../../../src/contracts/capability.ts';
 import { settleAndClaim } from '../../../src/db/attempt/attempt.ts';
 import { setSharing } from '../../../src/db/instance/instance.ts';
 import { newId } from '../../../src/parts/ids.ts';

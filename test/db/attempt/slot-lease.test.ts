@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
+import { slotsToGrant } from '@capstan/core/routing/slot-leases';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { slotsToGrant } from '../../../src/core/routing/slot-leases.ts';
 import { loseExpiredAttempts } from '../../../src/db/attempt/attempt.ts';
 import {
   deleteDeadLeases,

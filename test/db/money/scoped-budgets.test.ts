@@ -1,6 +1,6 @@
+import type { BudgetPeriod, ScopeAndPeriod } from '@capstan/core/contracts/money';
+import { scopesOfCall } from '@capstan/core/money/scoped-budget';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { BudgetPeriod, ScopeAndPeriod } from '../../../src/contracts/money.ts';
-import { scopesOfCall } from '../../../src/core/money/scoped-budget.ts';
 import { type Claim, loseExpiredAttempts } from '../../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { type CancelSignal, CancelSource } from '@capstan/core/cancellation';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type CancelSignal, CancelSource } from '../../../src/core/cancellation.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { type AdviceCache, createAdviceCache } from '../../../src/parts/cache/advice-cache.ts';
 import { createKeyRenewer, type KeyRenewer } from '../../../src/parts/calls/open-calls.ts';

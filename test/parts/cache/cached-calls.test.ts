@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
+import { CancelSource } from '@capstan/core/cancellation';
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
-import type { StepEnd } from '../../../src/core/workflow-payloads.ts';
 import { aProject, aRun, type RunOverrides } from '../../support/factories.ts';
 import { answer, echo, type Instance } from '../../support/fleet.ts';
 import { isLong } from '../../support/long.ts';

@@ -1,5 +1,5 @@
+import type { CancelSignal } from '@capstan/core/cancellation';
 import { expect, test } from 'vitest';
-import type { CancelSignal } from '../../../src/core/cancellation.ts';
 import { createOpenCalls } from '../../../src/parts/calls/open-calls.ts';
 
 function untilStopped(signal: CancelSignal): Promise<unknown> {

@@ -1,9 +1,9 @@
+import { CancelSource } from '@capstan/core/cancellation';
+import { Registration } from '@capstan/core/contracts/capability';
+import { marginMs, leaseMs as slotLeaseMs } from '@capstan/core/routing/slot-leases';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
-import { Registration } from '../../../src/contracts/capability.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
-import { marginMs, leaseMs as slotLeaseMs } from '../../../src/core/routing/slot-leases.ts';
 import type { CallRequest } from '../../../src/parts/calls/routed-call.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';

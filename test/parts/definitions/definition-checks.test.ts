@@ -1,9 +1,9 @@
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { digestDefinition } from '@capstan/core/definitions/submission';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
 import { setAlias } from '../../../src/db/pipeline.ts';
-import { digestDefinition } from '../../../src/definitions/submission.ts';
 import { checkForRun } from '../../../src/parts/definitions/definition-checks.ts';
 import type { CheckCtx } from '../../../src/parts/definitions/definition-facts.ts';
 import { submitPipeline, validatePipeline } from '../../../src/use-cases/pipelines/pipelines.ts';

@@ -1,6 +1,6 @@
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { Meter } from '@capstan/core/expression/meter';
 import { expect, it } from 'vitest';
-import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
-import { Meter } from '../../../src/core/expression/meter.ts';
 import { createKnownDefinitions } from '../../../src/parts/definitions/known-definitions.ts';
 import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
 import { useDatabase } from '../../support/database.ts';

@@ -1,6 +1,6 @@
+import { CancelSource } from '@capstan/core/cancellation';
+import { longestPauseMs, shortestPauseMs } from '@capstan/core/pacing';
 import { expect, test } from 'vitest';
-import { CancelSource } from '../../../src/core/cancellation.ts';
-import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
 import { createEventFeed } from '../../../src/parts/feeds/event-feed.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';

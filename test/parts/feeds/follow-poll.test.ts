@@ -1,5 +1,5 @@
+import { longestPauseMs, shortestPauseMs } from '@capstan/core/pacing';
 import { expect, test } from 'vitest';
-import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
 import { createFollowPoll, type FollowPollOptions } from '../../../src/parts/feeds/follow-poll.ts';
 import { createHandTiming } from '../../support/hand-timing.ts';
 

@@ -1,5 +1,5 @@
+import { longestPauseMs, shortestPauseMs } from '@capstan/core/pacing';
 import { expect, test } from 'vitest';
-import { longestPauseMs, shortestPauseMs } from '../../../src/core/pacing.ts';
 import type { StreamRound, StreamWatcher } from '../../../src/parts/feeds/stream-feed.ts';
 import { createStreamFeed } from '../../../src/parts/feeds/stream-feed.ts';
 import { createStepSizes } from '../../../src/parts/step-sizes.ts';

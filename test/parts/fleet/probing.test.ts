@@ -1,5 +1,5 @@
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from '../../use-cases/registry/fake-instance.ts';
 import {

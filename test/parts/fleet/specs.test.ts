@@ -1,12 +1,12 @@
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { type AnsweredTask, proposeCorrections } from '@capstan/core/ladder/correction';
+import { createSchemaCompiler, SchemaRefused } from '@capstan/core/schemas/schema-compiler';
 import { describe, expect, it } from 'vitest';
+import { anInstance } from '../../../packages/core/test/routing/a-snapshot.ts';
 import type { Ctx } from '../../../src/context.ts';
-import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { type AnsweredTask, proposeCorrections } from '../../../src/core/ladder/correction.ts';
 import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
 import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
-import { createSchemaCompiler, SchemaRefused } from '../../../src/schemas/schema-compiler.ts';
 import { checkInput } from '../../../src/use-cases/reviews/input.ts';
-import { anInstance } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aFleet } from '../../support/intake.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';

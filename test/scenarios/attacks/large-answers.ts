@@ -1,5 +1,5 @@
 /** Attacks by work that is long and in one piece: answers and checks whose size a tenant chooses. */
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { answerText, type InstanceOptions, startInstance } from '../../support/fleet.ts';
 import type { Answers, Attack, Target } from './attacks.ts';
 

@@ -1,10 +1,10 @@
 /** What people hold when their groups change: by a sign-in, and by a look at a provider that the test speaks for. */
 import { hash, randomUUID } from 'node:crypto';
+import { GroupRules } from '@capstan/core/contracts/sign-in';
 import { pino } from 'pino';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Identity } from '../../../src/clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../../src/clients/openid-provider.ts';
-import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
 import { createSealed, type KeptTokens } from '../../../src/parts/access/sign-in.ts';
 import { createVerifiedKeys } from '../../../src/parts/access/verified-keys.ts';

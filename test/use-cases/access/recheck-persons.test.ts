@@ -1,9 +1,9 @@
 /** Looks at a provider that rotates refresh tokens, fails half-way, or refuses in its own words. */
 import { hash, randomUUID } from 'node:crypto';
+import { GroupRules } from '@capstan/core/contracts/sign-in';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
-import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
 import { createSealed, type KeptTokens } from '../../../src/parts/access/sign-in.ts';
 import { newId } from '../../../src/parts/ids.ts';

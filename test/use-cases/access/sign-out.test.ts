@@ -1,9 +1,9 @@
 /** Logout tokens of a provider, while the database or the provider's keys are away. */
 import { hash, randomUUID } from 'node:crypto';
+import { GroupRules } from '@capstan/core/contracts/sign-in';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
-import { GroupRules } from '../../../src/contracts/sign-in.ts';
 import { insertProject } from '../../../src/db/access/project.ts';
 import { createSignIn, type SignIn } from '../../../src/parts/access/sign-in.ts';
 import { newId } from '../../../src/parts/ids.ts';

@@ -1,8 +1,8 @@
+import { mostEmbeddingNumbers } from '@capstan/core/contracts/bounds';
+import type { EmbeddingsAnswer } from '@capstan/core/contracts/openai';
+import { writeJson } from '@capstan/core/json/text';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { mostEmbeddingNumbers } from '../../../src/contracts/bounds.ts';
-import type { EmbeddingsAnswer } from '../../../src/contracts/openai.ts';
-import { writeJson } from '../../../src/core/json/text.ts';
 import { writeEmbeddings } from '../../../src/use-cases/calls/embeddings.ts';
 
 type Format = 'float' | 'base64' | null;

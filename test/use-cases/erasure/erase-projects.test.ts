@@ -1,15 +1,15 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { toAppError } from '@capstan/core/errors/app-error';
+import { createMediaStore } from '@capstan/media-store/create-media-store';
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMediaStore } from '../../../src/clients/media/create-media-store.ts';
 import { insertKey } from '../../../src/db/access/api-key.ts';
 import { findDrift } from '../../../src/db/money/budget-drift.ts';
 import { insertDefinition } from '../../../src/db/pipeline.ts';
 import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule.ts';
-import { toAppError } from '../../../src/errors/app-error.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { createMediaLibrary, type MediaLibrary } from '../../../src/parts/media/media-library.ts';
 import type { Caller } from '../../../src/use-cases/access/caller.ts';

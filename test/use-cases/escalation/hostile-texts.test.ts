@@ -1,5 +1,5 @@
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import {
   writeAdvisePrompt,
   writeCorrectPrompt,

@@ -1,7 +1,8 @@
 /** Levels whose models have names of their own (`LADDER_LEVELS`). */
+
+import type { ExecuteAnswer } from '@capstan/core/contracts/escalation';
+import type { RunTimeline } from '@capstan/core/contracts/run-picture';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ExecuteAnswer } from '../../../src/contracts/escalation.ts';
-import type { RunTimeline } from '../../../src/contracts/run-picture.ts';
 import { readJson } from '../../support/api.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 

@@ -1,7 +1,5 @@
 /** The ladder of a step without a model: rules, and people. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { ReviewDecision } from '../../../src/contracts/review.ts';
-import type { Advanced } from '../../../src/core/workflow-payloads.ts';
 import { expireReviews } from '../../../src/db/review/review-delivery.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';
 import { untilLocked } from '../../support/locks.ts';

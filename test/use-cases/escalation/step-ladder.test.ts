@@ -1,8 +1,5 @@
 /** The ladder of a step, by the real router, with models that answer as the test decides. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import type { SkillCreated } from '../../../src/contracts/skill.ts';
-import type { Advanced } from '../../../src/core/workflow-payloads.ts';
 import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
 import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';
 import { createSkillMatcher, type SkillMatcher } from '../../../src/parts/skill-matcher.ts';

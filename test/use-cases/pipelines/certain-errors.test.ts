@@ -1,13 +1,14 @@
 /** An error is certain: a definition that has one fails with every value that its schemas allow. */
+
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { checkDefinition } from '@capstan/core/definition/checks/check-definition';
+import { compileDefinition } from '@capstan/core/definition/compile';
+import { createInputForms } from '@capstan/core/definitions/input-forms';
+import { evaluateTemplate } from '@capstan/core/expression/evaluate';
+import { ExpressionError } from '@capstan/core/expression/language';
+import { createSchemaCompiler } from '@capstan/core/schemas/schema-compiler';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
-import { checkDefinition } from '../../../src/core/definition/checks/check-definition.ts';
-import { compileDefinition } from '../../../src/core/definition/compile.ts';
-import { evaluateTemplate } from '../../../src/core/expression/evaluate.ts';
-import { ExpressionError } from '../../../src/core/expression/language.ts';
-import { createInputForms } from '../../../src/definitions/input-forms.ts';
-import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { runs } from '../../support/runs.ts';
 import { names, type Schema, someObjectSchema, someSchema } from './some-schemas.ts';
 

@@ -1,17 +1,5 @@
 /** Each way in which a definition is wrong has a code of its own, and names its place. */
 import { expect, it, test } from 'vitest';
-import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import {
-  createReferenceJudge,
-  type PipelineNode,
-} from '../../../src/core/definition/checks/check-availability.ts';
-import type { DefinitionFacts, PipelineForm } from '../../../src/core/definition/checks/finding.ts';
-import { findingCodes } from '../../../src/core/definition/checks/finding.ts';
-import { shapeCodes } from '../../../src/definitions/findings.ts';
-import { createInputForms } from '../../../src/definitions/input-forms.ts';
-import { readDefinition } from '../../../src/definitions/read-definition.ts';
-import { sourceCodes } from '../../../src/definitions/source/source-node.ts';
 
 function aSpec(input: JsonObject, output: JsonObject): CapabilitySpec {
   return {

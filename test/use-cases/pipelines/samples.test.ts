@@ -1,11 +1,11 @@
 /** The examples against the specs of the capabilities that come with Capstan. */
 import { readFileSync } from 'node:fs';
+import { createInputForms } from '@capstan/core/definitions/input-forms';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
 import { expect, test } from 'vitest';
 import { capability as audioMix } from '../../../capabilities/audio-mix/index.ts';
 import { capability as concat } from '../../../capabilities/concat/index.ts';
 import { capability as thumbnail } from '../../../capabilities/thumbnail/index.ts';
-import { createInputForms } from '../../../src/definitions/input-forms.ts';
-import { readDefinition } from '../../../src/definitions/read-definition.ts';
 
 const forms = createInputForms();
 const samples = new Map(

@@ -1,6 +1,7 @@
 /** Random JSON Schemas, each with the values that it accepts. Lists have items wherever the schema allows any. */
+
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import fc from 'fast-check';
-import type { Json, JsonObject } from '../../../src/contracts/primitives.ts';
 
 export interface Schema {
   readonly schema: JsonObject;

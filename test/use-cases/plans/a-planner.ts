@@ -1,11 +1,6 @@
 /** A planner on a database of the test, whose instances are rows: they could not be called. */
 import { pino } from 'pino';
 import { beforeAll } from 'vitest';
-import { createFileMediaStore } from '../../../src/clients/media/file-store.ts';
-import type { Decision, RouteRequestBody } from '../../../src/contracts/decision.ts';
-import type { PipelineDefinition, StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { Plan, PlanDefinitionRequest, PlannedStepView } from '../../../src/contracts/plan.ts';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
 import type { Db } from '../../../src/db/connect.ts';
 import { insertSpec } from '../../../src/db/instance/capability-spec.ts';
 import type { InstanceColumns } from '../../../src/db/instance/instance.ts';

@@ -1,6 +1,6 @@
+import { compileCondition } from '@capstan/core/expression/condition';
+import { compileTemplate } from '@capstan/core/expression/template';
 import { describe, expect, it } from 'vitest';
-import { compileCondition } from '../../../src/core/expression/condition.ts';
-import { compileTemplate } from '../../../src/core/expression/template.ts';
 import {
   foreseeCondition,
   foreseeSteps,

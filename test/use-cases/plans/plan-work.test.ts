@@ -1,7 +1,7 @@
 /** What the expressions of a plan may do: all of them together, and between two pieces of the event loop. */
 import { setImmediate } from 'node:timers/promises';
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { expect, it, test } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { useDatabase } from '../../support/database.ts';
 import { stepOf, usePlanner } from './a-planner.ts';
 

@@ -1,6 +1,6 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Plan } from '@capstan/core/contracts/plan';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { Plan } from '../../../src/contracts/plan.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
 import { countProcessorMs } from '../../support/processor-time.ts';

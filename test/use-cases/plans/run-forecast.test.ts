@@ -1,7 +1,7 @@
+import type { RunIf } from '@capstan/core/contracts/pipeline';
+import type { PlannedStep } from '@capstan/core/run/plan';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RunIf } from '../../../src/contracts/pipeline.ts';
-import type { PlannedStep } from '../../../src/core/run/plan.ts';
 import { type Condition, rehearseRun } from '../../../src/use-cases/plans/run-forecast.ts';
 
 interface Draft {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';

@@ -1,6 +1,6 @@
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { createSchemaCompiler } from '@capstan/core/schemas/schema-compiler';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { createSchemaCompiler } from '../../../src/schemas/schema-compiler.ts';
 import { countThreadMs } from '../../support/processor-time.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aSpec } from './fake-instance.ts';

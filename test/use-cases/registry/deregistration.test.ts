@@ -1,5 +1,5 @@
+import type { DeregisterAnswer, Registration } from '@capstan/core/contracts/capability';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DeregisterAnswer, Registration } from '../../../src/contracts/capability.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';
 import { openRegistryBench, owner, project, type RegistryBench } from './registry-bench.ts';

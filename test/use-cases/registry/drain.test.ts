@@ -1,6 +1,6 @@
+import type { KeyScope } from '@capstan/core/contracts/access';
+import type { Registration } from '@capstan/core/contracts/capability';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KeyScope } from '../../../src/contracts/access.ts';
-import type { Registration } from '../../../src/contracts/capability.ts';
 import { pollInstances } from '../../../src/db/instance/instance-list.ts';
 import {
   drainInstance,

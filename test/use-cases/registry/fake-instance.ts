@@ -1,7 +1,7 @@
 /** A real HTTP server that plays an instance, well or badly. */
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { CapabilitySpec, Registration } from '../../../src/contracts/capability.ts';
+import type { CapabilitySpec, Registration } from '@capstan/core/contracts/capability';
 
 export function aSpec(changes: Partial<CapabilitySpec> = {}): CapabilitySpec {
   return {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 
 /**
  * Inside all limits, and takes ajv most of a second and 50 MB: the branches of each name are merged.

@@ -1,5 +1,5 @@
+import { findOwnListeners } from '@capstan/guarded-dial/address-policy';
 import { describe, expect, it } from 'vitest';
-import { findOwnListeners } from '../../../src/clients/address-policy.ts';
 import { normaliseEndpoint } from '../../../src/use-cases/registry/addresses.ts';
 import { aPolicy } from '../../support/address-policy.ts';
 

@@ -1,5 +1,5 @@
+import type { Health } from '@capstan/core/contracts/capability';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Health } from '../../../src/contracts/capability.ts';
 import { purgeInstances } from '../../../src/db/instance/instance.ts';
 import { waitFor } from '../../support/wait.ts';
 import { answerJson, aSpec, type FakeInstance } from './fake-instance.ts';

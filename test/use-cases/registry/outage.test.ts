@@ -1,8 +1,8 @@
 /** Five hundred instances; the clock is moved by shifting their times into the past. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { noMetrics } from '@capstan/core/telemetry/telemetry';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
-import { noMetrics } from '../../../src/core/telemetry/telemetry.ts';
 import { choosePort } from '../../../src/dev/ports.ts';
 import { createBudgetKeeper } from '../../../src/parts/budget-keeper.ts';
 import { createMaintenance } from '../../../src/parts/maintenance.ts';

@@ -1,5 +1,5 @@
+import { AppError } from '@capstan/core/errors/app-error';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AppError } from '../../../src/errors/app-error.ts';
 import { waitFor } from '../../support/wait.ts';
 import { aSpec } from './fake-instance.ts';
 import { openRegistryBench, otherProject, owner, project, type RegistryBench } from './registry-bench.ts';

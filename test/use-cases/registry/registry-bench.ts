@@ -1,15 +1,15 @@
 /** A registry on a database of its own, with fake instances; and the rows that tests need around it. */
 import { randomUUID } from 'node:crypto';
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
+import { createSchemaVetter } from '@capstan/core/schemas/schema-vetter';
 import { pino } from 'pino';
 import { createCapabilityClient } from '../../../src/clients/capability-http.ts';
 import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts';
 import { ConfigSchema } from '../../../src/config.ts';
-import type { CapabilitySpec } from '../../../src/contracts/capability.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { type InstanceRow, instanceColumns } from '../../../src/db/instance/instance.ts';
 import { createProbing } from '../../../src/parts/fleet/probing.ts';
 import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
-import { createSchemaVetter } from '../../../src/schemas/schema-vetter.ts';
 import type { RegistryCtx } from '../../../src/use-cases/registry/registration.ts';
 import type { WarmUpCtx } from '../../../src/use-cases/registry/warm-up.ts';
 import { aGuard, aPolicy } from '../../support/address-policy.ts';

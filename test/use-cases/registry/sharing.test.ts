@@ -1,6 +1,6 @@
+import type { SharedWith } from '@capstan/core/contracts/capability';
+import { serves } from '@capstan/core/routing/visible-to';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SharedWith } from '../../../src/contracts/capability.ts';
-import { serves } from '../../../src/core/routing/visible-to.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { listCapabilityNames } from '../../../src/db/instance/capability-name.ts';
 import { drainInstance } from '../../../src/use-cases/registry/drain.ts';

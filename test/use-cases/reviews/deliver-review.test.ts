@@ -1,8 +1,6 @@
 /** Temporal is a port here that is away when a test decides it; everything else is real. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
-import { reviewDueMs } from '../../../src/core/ladder/levels.ts';
-import type { ReviewedSignal } from '../../../src/core/workflow-payloads.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { insertEscalation, markEscalationDelivered } from '../../../src/db/escalation/escalation.ts';

@@ -1,6 +1,6 @@
+import type { Scope } from '@capstan/core/contracts/access';
+import type { ReviewDecision } from '@capstan/core/contracts/review';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Scope } from '../../../src/contracts/access.ts';
-import type { ReviewDecision } from '../../../src/contracts/review.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { findSkill, flagSkill } from '../../../src/db/skill.ts';

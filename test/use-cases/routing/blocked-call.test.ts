@@ -1,11 +1,11 @@
 /** A process does not turn at one stage of a call, for longer than its lease: one call, for its own time. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { CancelSource } from '@capstan/core/cancellation';
+import { Registration } from '@capstan/core/contracts/capability';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
-import { Registration } from '../../../src/contracts/capability.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import type { FreezeWatch } from '../../../src/processes/freeze-watch.ts';
 import { useDatabase } from '../../support/database.ts';

@@ -1,11 +1,11 @@
+import { judgeOutcome } from '@capstan/core/call/judge';
+import type { CallOutcome } from '@capstan/core/call/outcome';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { judgeOutcome } from '../../../src/core/call/judge.ts';
-import type { CallOutcome } from '../../../src/core/call/outcome.ts';
+import { anInstance } from '../../../packages/core/test/routing/a-snapshot.ts';
 import type { CallRequest, Claimed } from '../../../src/parts/calls/routed-call.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { reportInstance } from '../../../src/use-cases/routing/report-instance.ts';
-import { anInstance } from '../../core/routing/a-snapshot.ts';
 
 interface Called extends Partial<Pick<CallRequest, 'projectId' | 'input'>> {
   readonly duration_ms?: number | null;

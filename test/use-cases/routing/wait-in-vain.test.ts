@@ -1,6 +1,5 @@
 /** A caller whose wait had no result learns the present state, not the earlier one. */
 import { expect, test } from 'vitest';
-import type { StepEnd } from '../../../src/core/workflow-payloads.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

@@ -1,6 +1,6 @@
+import type { Json } from '@capstan/core/contracts/primitives';
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Json } from '../../../src/contracts/primitives.ts';
-import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { readReview } from '../../../src/db/review/review.ts';
 import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';

@@ -1,5 +1,5 @@
+import type { RunPipelineInput } from '@capstan/core/workflow-payloads';
 import { expect, test } from 'vitest';
-import type { RunPipelineInput } from '../../../src/core/workflow-payloads.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';
 import { deliverDue, deliverSoon } from '../../../src/parts/delivery/deliveries.ts';
 import { closeUnstarted, runStarts, unmarkedStarts } from '../../../src/use-cases/runs/delivery.ts';

@@ -1,7 +1,6 @@
 /** Temporal is a port here that is away, or slow, when a test decides it; everything else is real. */
 import { expect, it } from 'vitest';
 import type { ScheduleOrder, TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
-import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
 import {
   deleteSchedule,
   insertSchedule,

@@ -1,5 +1,5 @@
+import { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { expect, test } from 'vitest';
-import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
 import { insertSchedule } from '../../../src/db/schedule.ts';
 import { restartForgotten, settleDeliveries } from '../../../src/parts/delivery/deliveries.ts';
 import { newId } from '../../../src/parts/ids.ts';

@@ -1,8 +1,8 @@
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { ScheduleRequest } from '@capstan/core/contracts/schedule';
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
+import type { ScheduledStart } from '@capstan/core/workflow-payloads';
 import { beforeAll, expect, it } from 'vitest';
-import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
-import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
-import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
-import type { ScheduledStart } from '../../../src/core/workflow-payloads.ts';
 import { insertVersion, setAlias } from '../../../src/db/pipeline.ts';
 import {
   deleteSchedule,

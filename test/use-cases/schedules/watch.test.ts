@@ -1,8 +1,6 @@
 /** Temporal is a port here, which reports the state of schedules and their starts; everything else is real. */
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import type { TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
-import { ScheduleRequest } from '../../../src/contracts/schedule.ts';
-import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { insertVersion } from '../../../src/db/pipeline.ts';
 import { insertSchedule, noteSkip, updateSchedule } from '../../../src/db/schedule.ts';
 import { newId } from '../../../src/parts/ids.ts';

@@ -1,9 +1,9 @@
 /** Secrets in the calls of steps: an instance receives the value, and everything that is stored holds the reference. */
 import { randomBytes } from 'node:crypto';
+import { CancelSource } from '@capstan/core/cancellation';
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
 import type { Caller } from '../../../src/use-cases/access/caller.ts';
 import { deleteSecret, setSecret } from '../../../src/use-cases/secrets/secrets.ts';
 import { executeRevision, executeStep } from '../../../src/use-cases/steps/execution.ts';

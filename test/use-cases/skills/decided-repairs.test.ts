@@ -1,9 +1,10 @@
 /** What people decide about repairs is learnt: steps that fail in the real router, reviews decided by HTTP. */
+
+import type { RunEvent } from '@capstan/core/contracts/event';
+import type { RepairIdentity, Review, ReviewDecision, ReviewSummary } from '@capstan/core/contracts/review';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
+import type { Skill, SkillWorth } from '@capstan/core/contracts/skill';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { RunEvent } from '../../../src/contracts/event.ts';
-import type { RepairIdentity, Review, ReviewDecision, ReviewSummary } from '../../../src/contracts/review.ts';
-import type { StepDetail } from '../../../src/contracts/run-step.ts';
-import type { Skill, SkillWorth } from '../../../src/contracts/skill.ts';
 import { deletedTables, deleteOfProject, deleteOld } from '../../../src/db/deletion/deleted-tables.ts';
 import { deleteKeys } from '../../../src/db/deletion/erasure.ts';
 import { addRepairDecision } from '../../../src/db/review/repair-decision.ts';

@@ -1,5 +1,5 @@
+import type { SkillOutcome } from '@capstan/core/contracts/skill';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { SkillOutcome } from '../../../src/contracts/skill.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { listReviews } from '../../../src/db/review/review-list.ts';

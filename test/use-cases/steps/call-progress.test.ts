@@ -3,10 +3,10 @@
  */
 
 import type { ServerResponse } from 'node:http';
+import { type CallLogLine, callLogBounds } from '@capstan/core/call/log-lines';
+import type { CallProgress } from '@capstan/core/call/outcome';
+import type { StepLogData } from '@capstan/core/contracts/event';
 import { expect, test } from 'vitest';
-import type { StepLogData } from '../../../src/contracts/event.ts';
-import { type CallLogLine, callLogBounds } from '../../../src/core/call/log-lines.ts';
-import type { CallProgress } from '../../../src/core/call/outcome.ts';
 import { insertProgressNote } from '../../../src/db/step/step-progress.ts';
 import { createCallProgressLog, createCallTextLog } from '../../../src/use-cases/steps/call.ts';
 import { aRun } from '../../support/factories.ts';

@@ -1,5 +1,5 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { aRun } from '../../support/factories.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
 

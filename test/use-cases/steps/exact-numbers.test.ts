@@ -1,12 +1,13 @@
 /** A number that no double keeps, on its way through a run. */
+
+import { CancelSource } from '@capstan/core/cancellation';
+import { Registration } from '@capstan/core/contracts/capability';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigSchema } from '../../../src/config.ts';
 import type { WorkerCtx } from '../../../src/context.ts';
-import { Registration } from '../../../src/contracts/capability.ts';
-import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
-import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { createInFlightSteps } from '../../../src/parts/calls/in-flight-steps.ts';
 import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';

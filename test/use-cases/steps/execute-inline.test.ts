@@ -1,7 +1,7 @@
+import { CancelSource } from '@capstan/core/cancellation';
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { WorkerCtx } from '../../../src/context.ts';
-import { CancelSource } from '../../../src/core/cancellation.ts';
-import type { StepEnd } from '../../../src/core/workflow-payloads.ts';
 import { createInFlightSteps } from '../../../src/parts/calls/in-flight-steps.ts';
 import type { RunClosing } from '../../../src/use-cases/runs/closing.ts';
 import type { StepControl, StepRequest } from '../../../src/use-cases/steps/call.ts';

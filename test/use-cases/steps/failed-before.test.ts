@@ -1,7 +1,8 @@
 /** R6: what failed, timed out or was lost for a step comes behind every other instance in all its later attempts. */
+
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import { expect, test } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { StepEnd } from '../../../src/core/workflow-payloads.ts';
 import { listStepAttempts } from '../../../src/db/attempt/attempt.ts';
 import { aClaim, aRun, claimAttempt, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance } from '../../support/fleet.ts';

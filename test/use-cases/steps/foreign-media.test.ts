@@ -1,7 +1,7 @@
 /** No step reads or writes a file of another project, wherever its input comes from. */
 import { Readable } from 'node:stream';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { beforeAll, expect, test } from 'vitest';
-import type { PipelineDefinition } from '../../../src/contracts/pipeline.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance } from '../../support/fleet.ts';
 import { useSteps } from '../../support/steps.ts';

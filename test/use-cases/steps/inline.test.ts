@@ -1,5 +1,5 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import type { InlineBatchResult } from '../../../src/use-cases/steps/inline.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer, echo, type Handler } from '../../support/fleet.ts';

@@ -1,7 +1,7 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { mentionWhole } from '@capstan/core/expression/large-outputs';
 import { describe, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { Json } from '../../../src/contracts/primitives.ts';
-import { mentionWhole } from '../../../src/core/expression/large-outputs.ts';
 import { listEvents } from '../../../src/db/run/event.ts';
 import { listItemResults, listRunSteps, listStepItems } from '../../../src/db/step/step.ts';
 import { recordChanges } from '../../../src/db/step/step-progress.ts';

@@ -1,8 +1,8 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { ReviewDecision } from '@capstan/core/contracts/review';
+import { actionsOf } from '@capstan/core/review-actions';
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
-import type { ReviewDecision } from '../../../src/contracts/review.ts';
-import { actionsOf } from '../../../src/core/review-actions.ts';
-import type { StepEnd } from '../../../src/core/workflow-payloads.ts';
 import { decideReview, readReview } from '../../../src/db/review/review.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { endStep, listRunSteps, readStepOutput } from '../../../src/db/step/step.ts';

@@ -1,5 +1,5 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { afterAll, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';
 import { callNext, queueCall, readLines } from '../../../src/db/step/call-line.ts';
 import { aRun, type RunOverrides } from '../../support/factories.ts';

@@ -1,6 +1,7 @@
 /** M9 at the height of a step: in a pause no attempt begins, and no time of the step passes. */
+
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { describe, expect, test } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { pauseRun, readPause, resumeRun } from '../../../src/db/run/run-control.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Handler } from '../../support/fleet.ts';

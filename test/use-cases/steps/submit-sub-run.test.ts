@@ -1,10 +1,10 @@
+import { parseExactJson } from '@capstan/core/contracts/exact-json';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { parseExactJson } from '../../../src/contracts/exact-json.ts';
-import type { JsonObject } from '../../../src/contracts/primitives.ts';
+import { anInstance as aSnapshot } from '../../../packages/core/test/routing/a-snapshot.ts';
 import { createStepResults } from '../../../src/parts/definitions/step-results.ts';
 import { submitPipeline } from '../../../src/use-cases/pipelines/pipelines.ts';
 import { type SubRunOrder, submitSubRun } from '../../../src/use-cases/steps/sub-run.ts';
-import { anInstance as aSnapshot } from '../../core/routing/a-snapshot.ts';
 import { useDatabase } from '../../support/database.ts';
 import { anInstance, aRun, type StoredRun } from '../../support/factories.ts';
 import { aCheckCtx, aFleet, anIntakeCtx } from '../../support/intake.ts';

@@ -1,5 +1,5 @@
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { describe, expect, it } from 'vitest';
-import type { StepDefinition } from '../../../src/contracts/pipeline.ts';
 import { setScopedBudget } from '../../../src/db/money/scoped-budget.ts';
 import { listRunSteps } from '../../../src/db/step/step.ts';
 import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';

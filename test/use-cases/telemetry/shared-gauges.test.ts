@@ -1,5 +1,5 @@
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { noTelemetry } from '../../../src/core/telemetry/telemetry.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { createPrometheus } from '../../../src/telemetry/metrics.ts';
 import { exportSharedGauges } from '../../../src/use-cases/telemetry/shared-gauges.ts';

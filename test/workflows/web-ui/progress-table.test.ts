@@ -1,5 +1,5 @@
+import { driveRun } from '@capstan/core/run/drive';
 import { expect, test } from 'vitest';
-import { driveRun } from '../../../src/core/run/drive.ts';
 import { createProgressTable } from '../../../src/workflows/web-ui.ts';
 
 const input = {

@@ -1,5 +1,5 @@
 /** Cuts a part out of a WAV file, to the sample. */
-import { CallFailure, defineCapability, MediaReference } from 'capstan/capability';
+import { CallFailure, defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 import { readWav, secondsOf, writeWav } from '../../../stand-ins/wav.ts';
 

@@ -2,7 +2,7 @@
  * Brings a WAV file to a loudness, measured by ITU-R BS.1770: two filters that model the ear, blocks of 400 ms, and
  * gates that leave out pauses. The work is real; only ffmpeg reads more formats, and limits peaks.
  */
-import { defineCapability, MediaReference } from 'capstan/capability';
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 import { readWav, type Sound, secondsOf, writeWav } from '../../../stand-ins/wav.ts';
 

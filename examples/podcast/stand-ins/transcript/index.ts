@@ -2,7 +2,7 @@
  * Answers with a transcript that we wrote, spread over the length of the file. It has the schemas of a wrapped Whisper
  * server, and the price of a hosted one.
  */
-import { CallFailure, defineCapability, MediaReference } from 'capstan/capability';
+import { CallFailure, defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 import { readWav, secondsOf } from '../../../stand-ins/wav.ts';
 

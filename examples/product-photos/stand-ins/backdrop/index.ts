@@ -1,5 +1,5 @@
 /** Lays a picture with transparent parts on a plain colour. */
-import { defineCapability, MediaReference } from 'capstan/capability';
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 import { type Picture, readPng, writePng } from '../../../stand-ins/png.ts';
 

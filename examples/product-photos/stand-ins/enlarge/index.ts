@@ -1,5 +1,5 @@
 /** Enlarges a picture by the mean of its nearest pixels. A model would also sharpen it. */
-import { defineCapability, MediaReference } from 'capstan/capability';
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 import { type Picture, readPng, writePng } from '../../../stand-ins/png.ts';
 

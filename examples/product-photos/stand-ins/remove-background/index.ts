@@ -1,5 +1,5 @@
 /** Makes a plain background transparent: every pixel that is joined to the border and has its colour. */
-import { defineCapability, MediaReference } from 'capstan/capability';
+import { defineCapability, MediaReference } from '@capstan/capability';
 import { z } from 'zod';
 import { type Picture, readPng, writePng } from '../../../stand-ins/png.ts';
 

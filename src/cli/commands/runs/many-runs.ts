@@ -2,8 +2,8 @@
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type RunState, terminalRunStates } from '../../../contracts/run.ts';
-import { RunActs, RunCount } from '../../../contracts/run-control.ts';
+import { type RunState, terminalRunStates } from '@capstan/core/contracts/run';
+import { RunActs, RunCount } from '@capstan/core/contracts/run-control';
 import { type ApiAnswer, download, jsonBody, withQuery } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
 import { command, parsed, procedure, required } from '../../command.ts';

@@ -1,8 +1,8 @@
 /** Data of runs: the files of their jobs (`media`), and cached results of steps with `cache`. */
 import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
-import { type CacheEntry, CacheList, CacheRemoved } from '../../../contracts/cache.ts';
-import { Job, type MediaPath, parseMediaReference } from '../../../contracts/media.ts';
+import { type CacheEntry, CacheList, CacheRemoved } from '@capstan/core/contracts/cache';
+import { Job, type MediaPath, parseMediaReference } from '@capstan/core/contracts/media';
 import { path } from '../../client/api-client.ts';
 import { downloadMedia, uploadMedia } from '../../client/media-transfer.ts';
 import { command, group, listed, parsed, procedure } from '../../command.ts';

@@ -2,11 +2,11 @@
  * Existing runs: `ls`, `show`, `open` and `events` read them, `pause`, `resume`, `budget` and `cancel` control them.
  */
 
+import { EventPage, LogLevel } from '@capstan/core/contracts/event';
+import { Run, RunList, type RunSummary } from '@capstan/core/contracts/run';
+import { StepDetail } from '@capstan/core/contracts/run-step';
+import { writeJson } from '@capstan/core/json/text';
 import { z } from 'zod';
-import { EventPage, LogLevel } from '../../../contracts/event.ts';
-import { Run, RunList, type RunSummary } from '../../../contracts/run.ts';
-import { StepDetail } from '../../../contracts/run-step.ts';
-import { writeJson } from '../../../core/json/text.ts';
 import { getAll, jsonBody, path } from '../../client/api-client.ts';
 import { linkToConsole, openBrowser, type Session } from '../../client/session.ts';
 import { command, listed, oneOf, parsed, procedure, type Register } from '../../command.ts';

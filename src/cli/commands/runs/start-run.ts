@@ -1,8 +1,8 @@
 /** `run` and `rerun`: a new run of a file or a stored pipeline, or a repetition of an earlier run. */
 import { randomUUID } from 'node:crypto';
-import { Priority } from '../../../contracts/primitives.ts';
-import { Run } from '../../../contracts/run.ts';
-import { BulkAnswer, RerunPreview } from '../../../contracts/run-control.ts';
+import { Priority } from '@capstan/core/contracts/primitives';
+import { Run } from '@capstan/core/contracts/run';
+import { BulkAnswer, RerunPreview } from '@capstan/core/contracts/run-control';
 import { jsonBody, path } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
 import { oneOf, parsed, procedure, type Term } from '../../command.ts';

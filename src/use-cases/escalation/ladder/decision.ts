@@ -4,25 +4,25 @@
  * transition; advice is appended to the list; any other decision ends the ladder.
  */
 
-import type { Ctx } from '../../../context.ts';
-import type { Failure, Json } from '../../../contracts/primitives.ts';
-import type { ReviewDecision } from '../../../contracts/review.ts';
-import { interruptLadder } from '../../../core/ladder/drive.ts';
+import type { Failure, Json } from '@capstan/core/contracts/primitives';
+import type { ReviewDecision } from '@capstan/core/contracts/review';
+import { AppError } from '@capstan/core/errors/app-error';
+import { interruptLadder } from '@capstan/core/ladder/drive';
 import {
   type DecisionOutcome,
   followDecision,
   stopFailure,
   undecidedFailure,
-} from '../../../core/ladder/human-review.ts';
-import { humanLevel } from '../../../core/ladder/levels.ts';
-import { decidedInput } from '../../../core/review-actions.ts';
-import type { Advanced } from '../../../core/workflow-payloads.ts';
+} from '@capstan/core/ladder/human-review';
+import { humanLevel } from '@capstan/core/ladder/levels';
+import { decidedInput } from '@capstan/core/review-actions';
+import type { Advanced } from '@capstan/core/workflow-payloads';
+import type { Ctx } from '../../../context.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { raiseEscalationLimit } from '../../../db/escalation/escalation-transition.ts';
 import { type ReviewRow, readReview } from '../../../db/review/review.ts';
 import { answerStep } from '../../../db/step/step-progress.ts';
-import { AppError } from '../../../errors/app-error.ts';
 import { expireOverdueReviews } from '../../reviews/delivery.ts';
 import { openReview } from '../../reviews/opening.ts';
 import { learnFromDecision } from '../../skills/decided-repairs.ts';

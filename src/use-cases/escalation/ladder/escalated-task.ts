@@ -4,22 +4,22 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { BudgetRefusal } from '@capstan/core/contracts/money';
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
+import type { ReviewPayload } from '@capstan/core/contracts/review';
+import { capabilityOf } from '@capstan/core/definition/step-settings';
+import { AppError } from '@capstan/core/errors/app-error';
+import { type CorrectionTask, proposeCorrections, withAnswers } from '@capstan/core/ladder/correction';
+import { reviewKindOf } from '@capstan/core/ladder/human-review';
+import { type Ladder, toWireAdvice, toWireAttempt } from '@capstan/core/ladder/ladder';
+import { reviewDueMs } from '@capstan/core/ladder/levels';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { signalsOfStep } from '@capstan/core/skills/match';
 import type { Ctx } from '../../../context.ts';
-import type { BudgetRefusal } from '../../../contracts/money.ts';
-import type { PipelineDefinition, StepDefinition } from '../../../contracts/pipeline.ts';
-import type { Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
-import type { ReviewPayload } from '../../../contracts/review.ts';
-import { capabilityOf } from '../../../core/definition/step-settings.ts';
-import { type CorrectionTask, proposeCorrections, withAnswers } from '../../../core/ladder/correction.ts';
-import { reviewKindOf } from '../../../core/ladder/human-review.ts';
-import { type Ladder, toWireAdvice, toWireAttempt } from '../../../core/ladder/ladder.ts';
-import { reviewDueMs } from '../../../core/ladder/levels.ts';
-import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
-import { signalsOfStep } from '../../../core/skills/match.ts';
 import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';
 import { type ListedRevision, listStepRevisions } from '../../../db/step/step-revision.ts';
-import { AppError } from '../../../errors/app-error.ts';
 import { type CurrentSpec, specTargetOf } from '../../../parts/fleet/specs.ts';
 import { budgetScopeOf } from '../../reviews/opening.ts';
 import { readLadder, stepOf } from './stored-ladder.ts';

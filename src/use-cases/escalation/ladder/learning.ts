@@ -8,16 +8,16 @@
  * A success becomes a skill, and each execution credits or blames the skills that took part.
  */
 
+import type { Json } from '@capstan/core/contracts/primitives';
+import type { SkillOutcome } from '@capstan/core/contracts/skill';
+import { historyTextOf } from '@capstan/core/ladder/error-text';
+import type { LevelExecution } from '@capstan/core/ladder/execute-correction';
+import type { Ladder } from '@capstan/core/ladder/ladder';
+import { humanLevel } from '@capstan/core/ladder/levels';
+import type { Lesson } from '@capstan/core/ladder/types';
+import { mayApplyAtLevel0 } from '@capstan/core/skills/confidence';
+import { matchSkill, type RankedSkill, type SkillJob } from '@capstan/core/skills/match';
 import type { Ctx } from '../../../context.ts';
-import type { Json } from '../../../contracts/primitives.ts';
-import type { SkillOutcome } from '../../../contracts/skill.ts';
-import { historyTextOf } from '../../../core/ladder/error-text.ts';
-import type { LevelExecution } from '../../../core/ladder/execute-correction.ts';
-import type { Ladder } from '../../../core/ladder/ladder.ts';
-import { humanLevel } from '../../../core/ladder/levels.ts';
-import type { Lesson } from '../../../core/ladder/types.ts';
-import { mayApplyAtLevel0 } from '../../../core/skills/confidence.ts';
-import { matchSkill, type RankedSkill, type SkillJob } from '../../../core/skills/match.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, findLeader } from '../../../db/escalation/escalation.ts';
 import { noteLeader } from '../../../db/escalation/escalation-transition.ts';

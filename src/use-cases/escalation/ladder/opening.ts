@@ -3,18 +3,19 @@
  * level opens a review at once.
  */
 
+import type { ProjectKey } from '@capstan/core/call/caller';
+import { EscalationRequest } from '@capstan/core/contracts/escalation';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { isPlainObject } from '@capstan/core/json/values';
+import { standStill } from '@capstan/core/ladder/drive';
+import { carryLists, type Ladder, newLadder, openStepLadder } from '@capstan/core/ladder/ladder';
+import { humanLevel } from '@capstan/core/ladder/levels';
+import { startLadder } from '@capstan/core/ladder/machine';
+import type { FailedStep } from '@capstan/core/ladder/types';
+import { signalsOfStep } from '@capstan/core/skills/match';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../../context.ts';
-import { EscalationRequest } from '../../../contracts/escalation.ts';
-import type { Json, JsonObject } from '../../../contracts/primitives.ts';
-import type { ProjectKey } from '../../../core/call/caller.ts';
-import { isPlainObject } from '../../../core/json/values.ts';
-import { standStill } from '../../../core/ladder/drive.ts';
-import { carryLists, type Ladder, newLadder, openStepLadder } from '../../../core/ladder/ladder.ts';
-import { humanLevel } from '../../../core/ladder/levels.ts';
-import { startLadder } from '../../../core/ladder/machine.ts';
-import type { FailedStep } from '../../../core/ladder/types.ts';
-import { signalsOfStep } from '../../../core/skills/match.ts';
-import type { Advanced } from '../../../core/workflow-payloads.ts';
 import type { Db } from '../../../db/connect.ts';
 import {
   type EscalationRow,
@@ -24,7 +25,6 @@ import {
 } from '../../../db/escalation/escalation.ts';
 import { readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findRepeated } from '../../../db/run/run.ts';
-import { AppError } from '../../../errors/app-error.ts';
 import { newId } from '../../../parts/ids.ts';
 import { storeProgress } from './progress.ts';
 import {

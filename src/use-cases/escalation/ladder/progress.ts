@@ -6,20 +6,20 @@
  * It counts the transitions; a ladder's work is part of the span of its step, which ends with it.
  */
 
-import type { Ctx } from '../../../context.ts';
-import type { EscalationState } from '../../../contracts/escalation.ts';
-import type { Failure, Json, JsonObject } from '../../../contracts/primitives.ts';
-import { capabilityOf } from '../../../core/definition/step-settings.ts';
-import type { LadderTransition } from '../../../core/ladder/drive.ts';
+import type { EscalationState } from '@capstan/core/contracts/escalation';
+import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { capabilityOf } from '@capstan/core/definition/step-settings';
+import type { LadderTransition } from '@capstan/core/ladder/drive';
 import {
   type AskedReview,
   followStop,
   mayAsk,
   type StopConsequence,
   type StoppedLadder,
-} from '../../../core/ladder/human-review.ts';
-import { toNanoUsd } from '../../../core/money/nano-usd.ts';
-import { madeAtMs } from '../../../core/telemetry/trace-context.ts';
+} from '@capstan/core/ladder/human-review';
+import { toNanoUsd } from '@capstan/core/money/nano-usd';
+import { madeAtMs } from '@capstan/core/telemetry/trace-context';
+import type { Ctx } from '../../../context.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, storeTransition } from '../../../db/escalation/escalation.ts';
 import { lockTransition } from '../../../db/escalation/escalation-transition.ts';

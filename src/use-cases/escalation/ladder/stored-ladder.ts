@@ -4,21 +4,21 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { CallCaller, CallingKey } from '@capstan/core/call/caller';
+import type { ModelSpec } from '@capstan/core/contracts/escalation';
+import type { Failure } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { maskError } from '@capstan/core/ladder/error-text';
+import type { Ladder } from '@capstan/core/ladder/ladder';
+import { modelOf, readLevelModels } from '@capstan/core/ladder/level-models';
+import { humanLevel, labelOf } from '@capstan/core/ladder/levels';
+import type { Advanced, LadderStage } from '@capstan/core/workflow-payloads';
 import type { Ctx } from '../../../context.ts';
-import type { ModelSpec } from '../../../contracts/escalation.ts';
-import type { Failure } from '../../../contracts/primitives.ts';
-import type { CallCaller, CallingKey } from '../../../core/call/caller.ts';
-import { maskError } from '../../../core/ladder/error-text.ts';
-import type { Ladder } from '../../../core/ladder/ladder.ts';
-import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
-import { humanLevel, labelOf } from '../../../core/ladder/levels.ts';
-import type { Advanced, LadderStage } from '../../../core/workflow-payloads.ts';
 import type { StepItemKey } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
 import { type EscalationRow, type NewEscalation, readEscalation } from '../../../db/escalation/escalation.ts';
 import { readStepState } from '../../../db/escalation/escalation-transition.ts';
 import { readReview } from '../../../db/review/review.ts';
-import { AppError } from '../../../errors/app-error.ts';
 
 type StoredColumns = Pick<NewEscalation, 'ladder' | 'escalation_history' | 'escalation_advice'>;
 

@@ -5,15 +5,15 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { type CancelSignal, toAbortSignal } from '@capstan/core/cancellation';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { type LadderPorts, makeTransition, transientDelayMs } from '@capstan/core/ladder/drive';
+import type { Ladder } from '@capstan/core/ladder/ladder';
+import type { AdviseCommand } from '@capstan/core/ladder/types';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import { joinFlight } from '@capstan/core/pacing';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import type { WorkerCtx } from '../../../context.ts';
-import type { JsonObject } from '../../../contracts/primitives.ts';
-import { type CancelSignal, toAbortSignal } from '../../../core/cancellation.ts';
-import { type LadderPorts, makeTransition, transientDelayMs } from '../../../core/ladder/drive.ts';
-import type { Ladder } from '../../../core/ladder/ladder.ts';
-import type { AdviseCommand } from '../../../core/ladder/types.ts';
-import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
-import { joinFlight } from '../../../core/pacing.ts';
-import type { Advanced } from '../../../core/workflow-payloads.ts';
 import { callKeyOf, isHeld } from '../../../db/attempt/attempt.ts';
 import type { Db } from '../../../db/connect.ts';
 import type { EscalationRow } from '../../../db/escalation/escalation.ts';

@@ -5,11 +5,10 @@
  * or gives up. `result_schema` decides whether a result is a success; for a corrected input the capability decides.
  */
 
-import type { Ctx, WorkerCtx } from '../../../context.ts';
-import type { EscalationAdvice, EscalationAttempt } from '../../../contracts/escalation.ts';
-import type { Json, JsonObject } from '../../../contracts/primitives.ts';
-import type { CancelSignal } from '../../../core/cancellation.ts';
-import { Meter, workLimits } from '../../../core/expression/meter.ts';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { EscalationAdvice, EscalationAttempt } from '@capstan/core/contracts/escalation';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { Meter, workLimits } from '@capstan/core/expression/meter';
 import {
   type AskedCorrection,
   type CorrectionAnswer,
@@ -21,11 +20,12 @@ import {
   type LevelExecution,
   type NumberedCorrection,
   type RanCorrection,
-} from '../../../core/ladder/execute-correction.ts';
-import { ladderMs } from '../../../core/ladder/levels.ts';
-import type { RankedSkill } from '../../../core/skills/match.ts';
-import { applyTemplate, parseTemplate } from '../../../core/skills/template.ts';
-import type { StepExecution, WaitingStep } from '../../../core/workflow-payloads.ts';
+} from '@capstan/core/ladder/execute-correction';
+import { ladderMs } from '@capstan/core/ladder/levels';
+import type { RankedSkill } from '@capstan/core/skills/match';
+import { applyTemplate, parseTemplate } from '@capstan/core/skills/template';
+import type { StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
+import type { Ctx, WorkerCtx } from '../../../context.ts';
 import type { NewEscalation } from '../../../db/escalation/escalation.ts';
 import { listTransitionRevisions, storeStepRevision } from '../../../db/step/step-revision.ts';
 import { evaluateNow, turnFor } from '../../../parts/expression-work.ts';

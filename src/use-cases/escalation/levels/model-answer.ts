@@ -2,10 +2,10 @@
  * Reads the answers of the ladder's models: their schemas, and the answer in our terms. Any capability may serve a
  * model, and may ignore the schema, so its answer is always checked here.
  */
-import type { Json, JsonObject } from '../../../contracts/primitives.ts';
-import { applyPatch, readPatch } from '../../../core/json/patch.ts';
-import { isPlainObject } from '../../../core/json/values.ts';
-import { createSchemaCompiler, type SchemaCheck } from '../../../schemas/schema-compiler.ts';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { applyPatch, readPatch } from '@capstan/core/json/patch';
+import { isPlainObject } from '@capstan/core/json/values';
+import { createSchemaCompiler, type SchemaCheck } from '@capstan/core/schemas/schema-compiler';
 
 const usedSkills = { type: 'array', items: { type: 'string', maxLength: 128 }, maxItems: 20 };
 const giveUp = {

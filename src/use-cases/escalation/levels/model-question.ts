@@ -3,21 +3,21 @@
  * remaining money. A failure is reported in the ladder's terms; a level without an instance is not a failure.
  */
 
+import type { CallCaller, ProjectKey } from '@capstan/core/call/caller';
+import { longestWaitMs, type RetrySettings } from '@capstan/core/call/retry';
+import type { CallEnd } from '@capstan/core/call/types';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { Failure, Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
+import { isRoutable } from '@capstan/core/instance-states';
+import { parseJson } from '@capstan/core/json/text';
+import { isPlainObject } from '@capstan/core/json/values';
+import { classOfModelCall, type FailureClass } from '@capstan/core/ladder/classify-failure';
+import type { AdviceEnd } from '@capstan/core/ladder/drive';
+import type { Interruption } from '@capstan/core/ladder/execute-correction';
+import { modelOf, readLevelModels } from '@capstan/core/ladder/level-models';
+import { humanLevel, topLevel } from '@capstan/core/ladder/levels';
 import type { Ctx } from '../../../context.ts';
-import type { ErrorCode } from '../../../contracts/errors.ts';
-import type { Failure, Json, JsonObject, Priority } from '../../../contracts/primitives.ts';
-import type { CallCaller, ProjectKey } from '../../../core/call/caller.ts';
-import { longestWaitMs, type RetrySettings } from '../../../core/call/retry.ts';
-import type { CallEnd } from '../../../core/call/types.ts';
-import type { CancelSignal } from '../../../core/cancellation.ts';
-import { isRoutable } from '../../../core/instance-states.ts';
-import { parseJson } from '../../../core/json/text.ts';
-import { isPlainObject } from '../../../core/json/values.ts';
-import { classOfModelCall, type FailureClass } from '../../../core/ladder/classify-failure.ts';
-import type { AdviceEnd } from '../../../core/ladder/drive.ts';
-import type { Interruption } from '../../../core/ladder/execute-correction.ts';
-import { modelOf, readLevelModels } from '../../../core/ladder/level-models.ts';
-import { humanLevel, topLevel } from '../../../core/ladder/levels.ts';
 import { requireCallable } from '../../access/caller.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';

@@ -4,18 +4,18 @@
  * same advice and is paid for once.
  */
 import { createHash } from 'node:crypto';
+import type { ProjectKey } from '@capstan/core/call/caller';
+import type { CancelSignal } from '@capstan/core/cancellation';
+import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { AdviseRequest } from '@capstan/core/contracts/escalation';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { AppError } from '@capstan/core/errors/app-error';
+import { canonicalJson } from '@capstan/core/json/values';
+import type { AdviceEnd } from '@capstan/core/ladder/drive';
+import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '@capstan/core/ladder/levels';
+import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Ctx, ServerCtx } from '../../../context.ts';
-import type { ErrorCode } from '../../../contracts/errors.ts';
-import type { AdviseRequest } from '../../../contracts/escalation.ts';
-import type { Json } from '../../../contracts/primitives.ts';
-import type { ProjectKey } from '../../../core/call/caller.ts';
-import type { CancelSignal } from '../../../core/cancellation.ts';
-import { canonicalJson } from '../../../core/json/values.ts';
-import type { AdviceEnd } from '../../../core/ladder/drive.ts';
-import { effectiveLevel, exhaustedText, humanLevel, topLevel } from '../../../core/ladder/levels.ts';
-import { fromNanoUsd, toNanoUsd } from '../../../core/money/nano-usd.ts';
 import { readCallCost } from '../../../db/escalation/escalation-transition.ts';
-import { AppError } from '../../../errors/app-error.ts';
 import type { FoundAdvice, LevelAdvice } from '../../../parts/cache/advice-cache.ts';
 import { fingerprintOf } from '../ladder/stored-ladder.ts';
 import { askAdvisor, type ModelEnd, requireLevel } from '../levels/model-question.ts';

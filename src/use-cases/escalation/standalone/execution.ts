@@ -6,18 +6,18 @@
  * `/execute` returns a result, a failure with advice and the next level, or a review.
  */
 
+import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '@capstan/core/contracts/escalation';
+import type { Failure, Json } from '@capstan/core/contracts/primitives';
+import type { ReviewKind } from '@capstan/core/contracts/review';
+import type { Skill } from '@capstan/core/contracts/skill';
+import { AppError } from '@capstan/core/errors/app-error';
+import { historyTextOf } from '@capstan/core/ladder/error-text';
+import type { LevelExecution } from '@capstan/core/ladder/execute-correction';
+import { exhaustedText, humanLevel, labelOf, reviewDueMs, topLevel } from '@capstan/core/ladder/levels';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Ctx } from '../../../context.ts';
-import type { EscalationAttempt, ExecuteAnswer, ExecuteRequest } from '../../../contracts/escalation.ts';
-import type { Failure, Json } from '../../../contracts/primitives.ts';
-import type { ReviewKind } from '../../../contracts/review.ts';
-import type { Skill } from '../../../contracts/skill.ts';
-import { historyTextOf } from '../../../core/ladder/error-text.ts';
-import type { LevelExecution } from '../../../core/ladder/execute-correction.ts';
-import { exhaustedText, humanLevel, labelOf, reviewDueMs, topLevel } from '../../../core/ladder/levels.ts';
-import { fromNanoUsd } from '../../../core/money/nano-usd.ts';
 import { readCallCost, readUnixTime } from '../../../db/escalation/escalation-transition.ts';
 import { findSkill } from '../../../db/skill.ts';
-import { AppError } from '../../../errors/app-error.ts';
 import type { LevelAdvice } from '../../../parts/cache/advice-cache.ts';
 import { toSkill } from '../../../parts/skill-matcher.ts';
 import { openReview } from '../../reviews/opening.ts';

@@ -4,28 +4,28 @@
  * change, so they agree. Values that `when`, items and inputs read are those of kept results, thus of the old run.
  */
 import { createHash } from 'node:crypto';
-import type { Ctx } from '../../../context.ts';
-import { parseMediaReference } from '../../../contracts/media.ts';
-import type { Json, JsonObject } from '../../../contracts/primitives.ts';
+import { parseMediaReference } from '@capstan/core/contracts/media';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import {
   type CompiledDefinition,
   type CompiledStep,
   compileDefinition,
-} from '../../../core/definition/compile.ts';
-import { evaluateCondition } from '../../../core/expression/condition.ts';
-import { findListedStep, mentionsOf } from '../../../core/expression/large-outputs.ts';
-import { references } from '../../../core/expression/template.ts';
-import { canonicalJson } from '../../../core/json/values.ts';
-import { findMediaJobs, type MediaMention } from '../../../core/media.ts';
+} from '@capstan/core/definition/compile';
+import { evaluateCondition } from '@capstan/core/expression/condition';
+import { findListedStep, mentionsOf } from '@capstan/core/expression/large-outputs';
+import { references } from '@capstan/core/expression/template';
+import { canonicalJson } from '@capstan/core/json/values';
+import { findMediaJobs, type MediaMention } from '@capstan/core/media';
 import {
   chooseReused,
   type ExecutedStep,
   inOrder,
   type Repetition,
   type ReuseChoice,
-} from '../../../core/run/choose-reused.ts';
-import { type ItemPair, isKeptItem, pairItems, placeListed } from '../../../core/run/kept-items.ts';
-import { splitReference } from '../../../core/run/step-rules.ts';
+} from '@capstan/core/run/choose-reused';
+import { type ItemPair, isKeptItem, pairItems, placeListed } from '@capstan/core/run/kept-items';
+import { splitReference } from '@capstan/core/run/step-rules';
+import type { Ctx } from '../../../context.ts';
 import {
   countFailedItems,
   type FormerStepRow,

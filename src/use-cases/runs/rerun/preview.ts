@@ -1,8 +1,8 @@
 /** A planned rerun as the wire shows it, with the child runs that continue and the number of calls. */
-import type { RunIf } from '../../../contracts/pipeline.ts';
-import type { RerunPreview } from '../../../contracts/run-control.ts';
-import type { CompiledStep } from '../../../core/definition/compile.ts';
-import { inOrder } from '../../../core/run/choose-reused.ts';
+import type { RunIf } from '@capstan/core/contracts/pipeline';
+import type { RerunPreview } from '@capstan/core/contracts/run-control';
+import type { CompiledStep } from '@capstan/core/definition/compile';
+import { inOrder } from '@capstan/core/run/choose-reused';
 import { resolveInput } from '../../run-data/evaluation.ts';
 import { planContinued, type RepeatedWork, type RerunPlan, type RerunPlanCtx } from './plan.ts';
 

@@ -3,12 +3,13 @@
  * same rule, and a preview writes nothing.
  */
 
+import type { ProblemItem } from '@capstan/core/contracts/problem';
+import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
+import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
+import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
+import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
+import { createNameSuggester } from '@capstan/core/nearest-name';
 import type { Ctx } from '../../../context.ts';
-import type { ProblemItem } from '../../../contracts/problem.ts';
-import { type Run, terminalRunStates } from '../../../contracts/run.ts';
-import type { RerunPreview, RerunRequest } from '../../../contracts/run-control.ts';
-import type { ScheduleRequest } from '../../../contracts/schedule.ts';
-import { createNameSuggester } from '../../../core/nearest-name.ts';
 import type { Db } from '../../../db/connect.ts';
 import {
   keepRepeated,
@@ -18,7 +19,6 @@ import {
   takeOver,
 } from '../../../db/run/rerun.ts';
 import { readSchedule } from '../../../db/schedule.ts';
-import { AppError, refuseRequest } from '../../../errors/app-error.ts';
 import {
   choiceOf,
   type KnownDefinition,

@@ -1,10 +1,10 @@
 /** Temporal is a port here that is away when a test decides it; everything else is real. */
 
+import { newLadder } from '@capstan/core/ladder/ladder';
+import { startLadder } from '@capstan/core/ladder/machine';
+import type { EscalateInput } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunWorkflows } from '../../../../src/clients/temporal/run-workflows.ts';
-import { newLadder } from '../../../../src/core/ladder/ladder.ts';
-import { startLadder } from '../../../../src/core/ladder/machine.ts';
-import type { EscalateInput } from '../../../../src/core/workflow-payloads.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import { insertEscalation } from '../../../../src/db/escalation/escalation.ts';
 import {

@@ -1,6 +1,6 @@
+import { newLadder } from '@capstan/core/ladder/ladder';
+import { createAttempt, startLadder } from '@capstan/core/ladder/machine';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newLadder } from '../../../../src/core/ladder/ladder.ts';
-import { createAttempt, startLadder } from '../../../../src/core/ladder/machine.ts';
 import type { StepItemKey } from '../../../../src/db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../../../../src/db/connect.ts';
 import {

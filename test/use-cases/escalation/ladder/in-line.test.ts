@@ -1,7 +1,8 @@
 /** The call of a corrected input, when no slot is free: it waits as the step's own call does. */
+
+import type { StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { StepDefinition } from '../../../../src/contracts/pipeline.ts';
-import type { Advanced } from '../../../../src/core/workflow-payloads.ts';
 import { pauseRun, resumeRun } from '../../../../src/db/run/run-control.ts';
 import { callNext } from '../../../../src/db/step/call-line.ts';
 import { execOn, registerInstance } from '../../../support/direct-calls.ts';

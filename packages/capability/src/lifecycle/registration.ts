@@ -1,0 +1,198 @@
+/**
+ * Steps 6 to 8 of the bootstrap lifecycle: the instance registers at the router, sends a heartbeat every 60 seconds,
+ * and deregisters. Nothing is retried: the next heartbeat is the next chance.
+ */
+import { heartbeatSeconds } from '@capstan/core/contracts/bounds';
+import { withoutEndSlashes } from '@capstan/core/expression/language';
+import type { Capability } from '../define-capability.ts';
+import { readSharedWith, type Settings } from '../settings.ts';
+
+/** Step 7 of the bootstrap: a heartbeat every 60 seconds. A failed one is ignored, as the specification requires. */
+
+const heartbeatIntervalMs = heartbeatSeconds * 1_000;
+
+interface Heartbeat {
+  stop(): void;
+}
+
+/** @param log reports the first failure after a success, and the recovery */
+function startHeartbeat(
+  beat: () => Promise<void>,
+  intervalMs: number,
+  log: (line: string) => void,
+): Heartbeat {
+  let isFailing = false;
+  const run = async (): Promise<void> => {
+    try {
+      await beat();
+      if (isFailing) log('the router takes heartbeats again');
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) log(`heartbeat failed, ignored: ${error instanceof Error ? error.message : error}`);
+      isFailing = true;
+    }
+  };
+  const timer = setInterval(() => void run(), intervalMs);
+  return { stop: () => clearInterval(timer) };
+}
+
+// The instance's requests to the router.
+
+export type Registrable = Pick<
+  Capability,
+  'spec' | 'cost_model' | 'tags' | 'max_concurrency' | 'settle' | 'warm_up' | 'shared_with'
+>;
+
+interface RouterClient {
+  /** @throws Error unless the router answered 2xx, like the other methods */
+  register(facts: Registrable, endpoint: string, queueDepth: number | undefined): Promise<void>;
+  heartbeat(name: string, endpoint: string, queueDepth: number | undefined): Promise<void>;
+  deregister(name: string, endpoint: string): Promise<void>;
+}
+
+const timeoutMs = { register: 30_000, heartbeat: 10_000, deregister: 5_000 };
+
+/** The reason in a problem+json answer, else the start of the text. */
+function reasonOf(text: string): string {
+  try {
+    const problem: unknown = JSON.parse(text);
+    const detail = typeof problem === 'object' ? Reflect.get(problem ?? {}, 'detail') : undefined;
+    if (typeof detail === 'string') return detail;
+  } catch {
+    // Not JSON: the text itself is the reason.
+  }
+  return text.slice(0, 200);
+}
+
+/** The message with its cause, which holds the reason of a failed fetch. */
+export function describeFault(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+}
+
+interface RouterMessage {
+  readonly body: object;
+  /** After which the router has not answered. */
+  readonly limitMs: number;
+}
+
+function createRouterClient(routerUrl: string, token: string): RouterClient {
+  const base = `${withoutEndSlashes(routerUrl)}/v1/capabilities`;
+
+  const call = async (method: string, url: string, { body, limitMs }: RouterMessage): Promise<void> => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const signal = AbortSignal.timeout(limitMs);
+    const request = { method, headers, body: JSON.stringify(body), redirect: 'error', signal } as const;
+    const response = await fetch(url, request).catch((error: unknown) => {
+      throw new Error(`${method} ${url}: ${describeFault(error)}`, { cause: error });
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${url} was answered ${response.status}: ${reasonOf(text)}`);
+  };
+
+  return {
+    register: ({ spec, cost_model, tags, max_concurrency, settle, ...optional }, endpoint, queue_depth) => {
+      const { warm_up, shared_with } = optional;
+      const { name, version } = spec;
+      const urls = { endpoint, spec_url: `${endpoint}/spec`, health_url: `${endpoint}/health` };
+      const always = { name, version, ...urls, cost_model, tags, max_concurrency, queue_depth };
+      const body = { ...always, warm_up, shared_with };
+      const sent = settle === 'reported' ? { ...body, settle } : body;
+      return call('POST', base, { body: sent, limitMs: timeoutMs.register });
+    },
+    heartbeat: (name, endpoint, queue_depth) =>
+      call('POST', `${base}/${name}/heartbeat`, {
+        body: { endpoint, queue_depth },
+        limitMs: timeoutMs.heartbeat,
+      }),
+    deregister: (name, endpoint) =>
+      call('DELETE', `${base}/${name}`, { body: { endpoint }, limitMs: timeoutMs.deregister }),
+  };
+}
+
+/** A running instance: in this process, or a child of it. */
+interface Serving {
+  readonly facts: Registrable;
+  readonly endpoint: string;
+  /** Calls that run or wait; undefined when only the instance knows. */
+  queueDepth(): number | undefined;
+  /** False while it is down, so that no heartbeats are sent; absent: always true. */
+  isServing?(): boolean;
+  /** Lets calls in flight end within a grace period, then stops. */
+  close(): Promise<void>;
+}
+
+interface AnnounceOptions {
+  readonly settings: Settings;
+  print(line: string): void;
+  readonly heartbeatIntervalMs?: number;
+}
+
+async function registered(
+  router: RouterClient,
+  { facts, endpoint, queueDepth, isServing = () => true }: Serving,
+  options: AnnounceOptions,
+): Promise<Heartbeat> {
+  const { name, version } = facts.spec;
+  const shared = readSharedWith(options.settings.SHARED_WITH);
+  await router.register(
+    shared === undefined ? facts : { ...facts, shared_with: shared },
+    endpoint,
+    queueDepth(),
+  );
+  options.print(`6/8 register: ${name} ${version} at ${options.settings.ROUTER_URL} as ${endpoint}`);
+  const intervalMs = options.heartbeatIntervalMs ?? heartbeatIntervalMs;
+  const beat = async (): Promise<void> => {
+    if (isServing()) await router.heartbeat(name, endpoint, queueDepth());
+  };
+  const heartbeat = startHeartbeat(beat, intervalMs, options.print);
+  options.print(`7/8 heartbeat: every ${intervalMs / 1_000} s`);
+  return heartbeat;
+}
+
+function createStop(
+  { facts, endpoint, close }: Serving,
+  { router, heartbeat }: { readonly router: RouterClient | null; readonly heartbeat: Heartbeat | null },
+  { print }: AnnounceOptions,
+): () => Promise<void> {
+  const stop = async (): Promise<void> => {
+    heartbeat?.stop();
+    const deregistered = router?.deregister(facts.spec.name, endpoint) ?? Promise.resolve();
+    const outcome = await deregistered.then(
+      () => (router === null ? '' : 'deregistered, '),
+      (error: Error) => `deregistration failed, ignored (${error.message}), `,
+    );
+    await close();
+    print(`8/8 stop: ${outcome}stopped`);
+  };
+  let stopping: Promise<void> | undefined;
+  return () => {
+    stopping ??= stop();
+    return stopping;
+  };
+}
+
+interface Announced {
+  /** Step 8; never throws and may be called repeatedly. */
+  readonly stop: () => Promise<void>;
+  /** Registers a restarted instance again; a failure is printed and ignored. */
+  readonly again: () => Promise<void>;
+}
+
+/** @throws Error when the router refuses the registration */
+export async function announce(serving: Serving, options: AnnounceOptions): Promise<Announced> {
+  const { ROUTER_URL, ROUTER_TOKEN = '' } = options.settings;
+  const router = ROUTER_URL === undefined ? null : createRouterClient(ROUTER_URL, ROUTER_TOKEN);
+  const heartbeat = router === null ? null : await registered(router, serving, options);
+  if (router === null) {
+    options.print('6/8 register: not registered, ROUTER_URL is not set; serving only');
+    options.print('7/8 heartbeat: none, not registered');
+  }
+  const again = async (): Promise<void> => {
+    const { facts, endpoint, queueDepth } = serving;
+    await router?.register(facts, endpoint, queueDepth()).catch((error: Error) => {
+      options.print(`registration failed, the next heartbeat is the next chance: ${error.message}`);
+    });
+  };
+  return { stop: createStop(serving, { router, heartbeat }, options), again };
+}

@@ -1,0 +1,42 @@
+import type { AuditEntry, Key, KeyCreated, Project } from '@capstan/core/contracts/access';
+import type { Limits } from '@capstan/core/contracts/limits';
+import { queryOptions } from '@tanstack/react-query';
+import { askPlainly } from './client.ts';
+
+interface ListOf<Item> {
+  readonly items: readonly Item[];
+}
+
+export function keysQuery() {
+  return queryOptions({ queryKey: ['keys'], queryFn: () => askPlainly<ListOf<Key>>('/v1/keys?limit=200') });
+}
+
+export function projectsQuery() {
+  return queryOptions({
+    queryKey: ['projects'],
+    queryFn: () => askPlainly<ListOf<Project>>('/v1/projects?limit=200'),
+  });
+}
+
+export function auditQuery() {
+  return queryOptions({
+    queryKey: ['audit'],
+    queryFn: () => askPlainly<ListOf<AuditEntry>>('/v1/audit?limit=100'),
+  });
+}
+
+export function limitsQuery() {
+  return queryOptions({
+    queryKey: ['limits'],
+    queryFn: () => askPlainly<Limits>('/v1/limits'),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function createKey(body: object): Promise<KeyCreated> {
+  return askPlainly('/v1/keys', { method: 'POST', body });
+}
+
+export function revokeKey(keyId: string): Promise<unknown> {
+  return askPlainly(`/v1/keys/${encodeURIComponent(keyId)}`, { method: 'DELETE' });
+}

@@ -1,0 +1,95 @@
+import type { Instance } from '@capstan/core/contracts/capability';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, type ReactElement, useId, useState } from 'react';
+import { changeDrain, type DrainChange } from '../api/capabilities.ts';
+import { Dialog } from '../shared/dialog.tsx';
+import { Button, fieldClass } from '../shared/parts.tsx';
+import { ProblemView } from '../shared/problem-view.tsx';
+
+/** Drains an instance, with a reason, or ends its drain. */
+export function DrainControls({ instance }: { readonly instance: Instance }): ReactElement | null {
+  const queries = useQueryClient();
+  const [isOpen, setOpen] = useState(false);
+  const change = useMutation({
+    mutationFn: (wanted: DrainChange) => changeDrain(instance, wanted),
+    onSuccess: () => {
+      setOpen(false);
+      return Promise.all([
+        queries.invalidateQueries({ queryKey: ['capability', instance.name] }),
+        queries.invalidateQueries({ queryKey: ['capabilities'] }),
+      ]);
+    },
+  });
+  if (instance.drain !== undefined) {
+    return (
+      <>
+        <Button disabled={change.isPending} onClick={() => change.mutate({ act: 'undrain' })}>
+          Undrain
+        </Button>
+        {change.error === null ? null : <ProblemView error={change.error} />}
+      </>
+    );
+  }
+  if (instance.state === 'deregistered' || instance.state === 'evicted') return null;
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>Drain …</Button>
+      {isOpen ? (
+        <DrainDialog
+          instance={instance}
+          isPending={change.isPending}
+          error={change.error}
+          onDrain={(reason) => change.mutate({ act: 'drain', reason })}
+          onClose={() => setOpen(false)}
+        />
+      ) : null}
+    </>
+  );
+}
+
+interface DrainDialogProps {
+  readonly instance: Instance;
+  readonly isPending: boolean;
+  readonly error: Error | null;
+  readonly onDrain: (reason: string) => void;
+  readonly onClose: () => void;
+}
+
+function DrainDialog({ instance, isPending, error, onDrain, onClose }: DrainDialogProps): ReactElement {
+  const form = useId();
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    onDrain(String(new FormData(event.currentTarget).get('reason') ?? '').trim());
+  };
+  return (
+    <Dialog
+      title="Drain this instance?"
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Keep its calls</Button>
+          <Button look="primary" type="submit" form={form} disabled={isPending}>
+            Drain the instance
+          </Button>
+        </>
+      }
+    >
+      <form id={form} onSubmit={submit} className="flex flex-col gap-3 text-sm">
+        <p>
+          {instance.name} at <code className="break-words">{instance.endpoint}</code> gets no new calls. Its{' '}
+          {instance.in_flight} open calls continue. A restart does not end the drain; Undrain does.
+        </p>
+        <label className="flex flex-col gap-1 font-medium">
+          Reason (optional)
+          <input
+            name="reason"
+            maxLength={1_000}
+            placeholder="Shown in the fleet"
+            className={`${fieldClass} h-9`}
+          />
+        </label>
+        {error === null ? null : <ProblemView error={error} />}
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,86 @@
+/** The content of a graph's node: of a run, of a plan, or of a definition. */
+
+import type { Awaiting, RunStep } from '@capstan/core/contracts/run-step';
+import { conditionOfStep, type RunCondition } from '@capstan/core/run/run-status';
+import { formatDuration, formatUsd } from '../shared/format.ts';
+import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';
+import type { DrawnStep } from './drawn-step.ts';
+
+export interface NodeFacts {
+  readonly id: string;
+  /** The action: a capability, `reel@1.0`, `wait 30s`, `review`, `sets clips`. */
+  readonly does: string;
+  /** Null outside of a run. */
+  readonly state: ShownState | null;
+  /** The condition of a run's step, which is more than its state. */
+  readonly condition?: RunCondition;
+  /** Beside the state: the reason for waiting, the number of items. */
+  readonly note: string;
+  readonly time: string;
+  readonly money: string;
+  readonly attempts: number;
+}
+
+export function describeKind({ capability, pipeline, wait, review, set }: Omit<DrawnStep, 'id'>): string {
+  if (capability !== undefined) return capability;
+  if (pipeline !== undefined) return `run ${pipeline}`;
+  if (wait !== undefined) return `wait ${wait}`;
+  if (review !== undefined) return 'asks a person';
+  return set === undefined ? '' : `sets ${set}`;
+}
+
+/** `38 of 120`, failures first: `2 failed, 38 of 120 done`. */
+export function describeItems(items: Readonly<Record<string, number>>): string {
+  const all = Object.values(items).reduce((sum, count) => sum + count, 0);
+  const done = (items.succeeded ?? 0) + (items.skipped ?? 0) + (items.reused ?? 0);
+  const failed = (items.failed ?? 0) + (items.unknown ?? 0);
+  return `${failed === 0 ? '' : `${failed} failed, `}${done} of ${all} done`;
+}
+
+export function passedMs(step: Pick<RunStep, 'started_at' | 'finished_at'>, now: number): number | null {
+  if (step.started_at === null) return null;
+  return (step.finished_at === null ? now : Date.parse(step.finished_at)) - Date.parse(step.started_at);
+}
+
+/** For a step that succeeded or has not begun, the state is more exact: reused, skipped, ready. */
+export function lookOfNode({ state, condition }: Pick<NodeFacts, 'state' | 'condition'>): StateLook | null {
+  if (state === null) return null;
+  if (condition === undefined || condition.kind === 'succeeded' || condition.kind === 'queued') {
+    const look = stateLooks[state];
+    // Capitalised like the titles of conditions beside it.
+    return { ...look, word: look.word.charAt(0).toUpperCase() + look.word.slice(1) };
+  }
+  return { ...conditionLooks[condition.kind], word: condition.title };
+}
+
+/** The word for its condition, and the reason: `Waiting for budget: 2 of 6 done`. */
+export function statusOfNode(facts: NodeFacts): string {
+  return [lookOfNode(facts)?.word ?? '', facts.note].filter((text) => text !== '').join(': ');
+}
+
+/** `200 calls · $0.0955`: the sum of all calls. A single call is not counted. */
+export function effortOfNode({ attempts, money }: Pick<NodeFacts, 'attempts' | 'money'>): string {
+  return [attempts > 1 ? `${attempts} calls` : '', money].filter((text) => text !== '').join(' · ');
+}
+
+/** @param awaiting the reasons for which the run waits; items appear only there */
+export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiting[] = []): NodeFacts {
+  const passed = passedMs(step, now);
+  const condition = conditionOfStep(step, awaiting);
+  return {
+    id: step.id,
+    does: describeKind(step),
+    state: step.state,
+    condition,
+    note:
+      step.items === undefined || condition.kind === 'partly' ? noteOf(condition) : describeItems(step.items),
+    time: passed === null || step.state === 'reused' ? '' : formatDuration(passed),
+    money: step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
+    attempts: step.attempts,
+  };
+}
+
+/** The title is the node's word already; an error is too long for a node. */
+function noteOf({ kind, detail }: RunCondition): string {
+  return kind === 'failed' || kind === 'retrying' ? '' : detail;
+}

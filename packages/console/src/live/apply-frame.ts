@@ -1,0 +1,94 @@
+/** Applies frames to the cached data: small parts in place; the rest is fetched again. */
+
+import type { CapabilityDetail, CapabilitySummary, Instance } from '@capstan/core/contracts/capability';
+import type { RunFrame, StreamFrame } from '@capstan/core/contracts/event';
+import type { Budget } from '@capstan/core/contracts/money';
+import type { Run, RunSummary } from '@capstan/core/contracts/run';
+import type { QueryClient } from '@tanstack/react-query';
+import { applyRunFrame, standingOf } from '../api/apply-event.ts';
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+}
+
+function isSameInstance(one: Instance, other: Instance): boolean {
+  return one.name === other.name && one.endpoint === other.endpoint;
+}
+
+/** A new instance is added, a known one replaced. */
+function putInstance(instances: readonly Instance[], changed: Instance): Instance[] {
+  const isKnown = instances.some((one) => isSameInstance(one, changed));
+  return isKnown
+    ? instances.map((one) => (isSameInstance(one, changed) ? changed : one))
+    : [...instances, changed];
+}
+
+const once = { cancelRefetch: false };
+
+function asksForState({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
+  return (queryKey[2] as { readonly state?: string } | undefined)?.state !== undefined;
+}
+
+function applyRun(queries: QueryClient, frame: RunFrame): void {
+  let isListed = false;
+  let hasTurned = false;
+  queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
+    if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
+    isListed = true;
+    hasTurned ||= page.items.some(({ run_id, state }) => run_id === frame.run_id && state !== frame.state);
+    return { ...page, items: page.items.map((run) => applyRunFrame(run, frame)) };
+  });
+  queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
+  // The run leaves the lists for its old state, and enters those for its new one.
+  if (hasTurned)
+    void queries.invalidateQueries({ queryKey: ['runs', 'list'], predicate: asksForState }, once);
+  // One request at a time, however many other runs change.
+  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] }, once);
+}
+
+function applyInstance(queries: QueryClient, instance: Instance): void {
+  const patch = <Shown extends { readonly instances: readonly Instance[] }>(shown: Shown): Shown => ({
+    ...shown,
+    instances: putInstance(shown.instances, instance),
+  });
+  queries.setQueryData<Page<CapabilitySummary>>(['capabilities'], (page) => {
+    if (page?.items.some(({ name }) => name === instance.name) !== true) {
+      void queries.invalidateQueries({ queryKey: ['capabilities'] });
+      void queries.invalidateQueries({ queryKey: ['validation'] });
+      return page;
+    }
+    return { ...page, items: page.items.map((one) => (one.name === instance.name ? patch(one) : one)) };
+  });
+  queries.setQueryData<CapabilityDetail>(['capability', instance.name], (known) => known && patch(known));
+}
+
+function applyBudget(queries: QueryClient, budget: Budget): void {
+  queries.setQueryData<Page<Budget>>(['budgets'], (page) => {
+    if (page === undefined) return page;
+    return { items: page.items.map((one) => (one.scope === budget.scope ? budget : one)) };
+  });
+}
+
+/** The run page handles `step` frames itself. */
+export function applyFrame(queries: QueryClient, frame: StreamFrame): void {
+  switch (frame.kind) {
+    case 'run':
+      applyRun(queries, frame.data);
+      return;
+    case 'review':
+      void queries.invalidateQueries({ queryKey: ['reviews'] });
+      void queries.invalidateQueries({ queryKey: ['review', frame.data.review_id] });
+      return;
+    case 'instance':
+      applyInstance(queries, frame.data);
+      return;
+    case 'budget':
+      applyBudget(queries, frame.data);
+      return;
+    case 'reset':
+      void queries.invalidateQueries();
+      return;
+    case 'step':
+      return;
+  }
+}

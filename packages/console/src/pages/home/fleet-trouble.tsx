@@ -1,0 +1,71 @@
+import { describeDrain } from '@capstan/core/instance-states';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { ReactElement } from 'react';
+import { capabilitiesQuery } from '../../api/capabilities.ts';
+import { shortEndpoint } from '../../decision/lanes-model.ts';
+import { usePolling } from '../../live/live.tsx';
+import { linkClass, Panel } from '../../shared/parts.tsx';
+import { QueryView } from '../../shared/query-view.tsx';
+import { StateMark } from '../../shared/state-mark.tsx';
+
+/** Instances that cannot be called, each with the reason. */
+export function FleetTrouble(): ReactElement {
+  const query = useQuery({ ...capabilitiesQuery(), refetchInterval: usePolling() });
+  return (
+    <Panel
+      title="Instances"
+      isTight
+      actions={
+        <Link to="/capabilities" className={`${linkClass} text-sm`}>
+          Fleet
+        </Link>
+      }
+    >
+      <QueryView query={query}>
+        {({ items }) => {
+          const all = items
+            .flatMap(({ instances }) => instances)
+            .filter(({ state }) => state !== 'deregistered');
+          const ill = all.filter(({ state, breaker }) => state !== 'up' || breaker.state !== 'closed');
+          return (
+            <>
+              <p className="px-4 py-3 text-sm">
+                <span className="figure font-semibold">
+                  {all.length - ill.length} of {all.length}
+                </span>{' '}
+                <span className="text-muted">up, of {items.length} capabilities</span>
+              </p>
+              {ill.length === 0 ? null : (
+                <ul className="divide-y divide-line border-t border-line">
+                  {ill.slice(0, 8).map(({ name, endpoint, state, reason, drain, breaker }) => (
+                    <li key={`${name} ${endpoint}`} className="px-4 py-2 text-sm">
+                      <Link
+                        to="/capabilities/$name"
+                        params={{ name }}
+                        search={{ instance: endpoint }}
+                        className="flex justify-between gap-2 hover:underline"
+                      >
+                        <span className="min-w-0 truncate font-medium">
+                          {name}{' '}
+                          <span className="font-mono text-xs font-normal text-muted">
+                            {shortEndpoint(endpoint)}
+                          </span>
+                        </span>
+                        <StateMark state={state} />
+                      </Link>
+                      <p className="text-xs text-muted">
+                        {(drain === undefined ? reason : describeDrain(drain)) ??
+                          (breaker.state === 'closed' ? '' : 'failed too often; its breaker is open')}
+                      </p>
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </>
+          );
+        }}
+      </QueryView>
+    </Panel>
+  );
+}

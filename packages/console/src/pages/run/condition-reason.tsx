@@ -1,0 +1,138 @@
+/** The sentence under the condition of a run: the cause that other data shows, or the end of the wait. */
+
+import type { Run } from '@capstan/core/contracts/run';
+import type { RunStep } from '@capstan/core/contracts/run-step';
+import { resolveStepSettings } from '@capstan/core/definition/step-settings';
+import { conditionOfRun, type RunCondition, toSentence } from '@capstan/core/run/run-status';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactElement, ReactNode } from 'react';
+import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
+import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
+import { failedItemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
+import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
+import { actionWords } from '../../review/review-words.ts';
+import { formatClock, formatDuration } from '../../shared/format.ts';
+import { useNow } from '../../shared/use-now.ts';
+import { offeredActions } from '../review/model.ts';
+import { describeItemFailures, describeRetry, wakeOf } from './model.ts';
+import { describeNeed, needOfRun } from './rerun-model.ts';
+import { useOutlook } from './use-outlook.ts';
+
+interface ConditionReasonProps {
+  readonly run: Run;
+  readonly condition: RunCondition;
+}
+
+export function ConditionReason({ run, condition }: ConditionReasonProps): ReactNode {
+  const steps = run.steps.filter(({ id }) => condition.steps.includes(id));
+  const [step] = steps;
+  if (step === undefined) return null;
+  switch (condition.kind) {
+    case 'review':
+      return <AskedOfPerson run={run} step={step} />;
+    case 'partly':
+      return step.items === undefined ? step.error?.message : <FailedItems run={run} step={step} />;
+    case 'budget':
+      return <BudgetNeeded run={run} />;
+    case 'capability':
+      return <NoInstance run={run} step={step} />;
+    case 'run':
+      return step.sub_run_id === undefined ? null : <ChildRun runId={step.sub_run_id} />;
+    case 'time':
+      return <Wake steps={steps} />;
+    case 'retrying':
+      return <NextAttempt run={run} step={step} />;
+    default:
+      return null;
+  }
+}
+
+interface StepReasonProps {
+  readonly run: Run;
+  readonly step: RunStep;
+}
+
+/** The question of the review, its error, and the possible answers. */
+function AskedOfPerson({ run, step }: StepReasonProps): ReactElement | null {
+  // An item's review is known only to the list of reviews.
+  const isOfItem = step.review_id === undefined;
+  const first = useQuery({ ...openReviewsQuery({ run_id: run.run_id }), enabled: isOfItem }).data?.[0];
+  const reviewId = step.review_id ?? first?.review_id;
+  const review = useQuery({ ...reviewQuery(reviewId ?? ''), enabled: reviewId !== undefined }).data;
+  if (review === undefined) return null;
+  const { details, error: said } = review.payload;
+  const error = details?.last_error ?? said;
+  return (
+    <>
+      {step.review === undefined ? `The review asks: ${review.reason}. ` : ''}
+      {typeof error === 'string' && !review.reason.includes(error) ? `Last error: ${error}. ` : ''}
+      You can answer:{' '}
+      {offeredActions(review)
+        .map((action) => actionWords[action])
+        .join(', ')}
+      .
+    </>
+  );
+}
+
+function FailedItems({ run, step }: StepReasonProps): string | null {
+  const { data } = useQuery(failedItemsQuery(run.run_id, step.id));
+  return data === undefined ? null : describeItemFailures(data);
+}
+
+function NextAttempt({ run, step }: StepReasonProps): ReactElement {
+  const now = useNow();
+  const { data: graph } = useQuery(runGraphQuery(run.run_id));
+  const options = stepQuery(run.run_id, step.id);
+  const { data: detail } = useQuery({
+    ...options,
+    queryKey: [...options.queryKey, `${step.state} ${step.attempts}`],
+  });
+  const own = graph?.definition.steps.find(({ id }) => id === step.id);
+  if (graph === undefined || own === undefined || detail?.attempts.length !== step.attempts) {
+    return <>Attempt {step.attempts} failed. The next one starts automatically.</>;
+  }
+  return <>{describeRetry(detail, resolveStepSettings(graph.definition, own).retry, now)}</>;
+}
+
+function BudgetNeeded({ run }: { readonly run: Run }): string | null {
+  const { outlook } = useOutlook(run, true);
+  const need = outlook === null ? null : needOfRun(run, outlook.planned);
+  return need === null ? null : describeNeed(need);
+}
+
+function NoInstance({ run, step }: StepReasonProps): ReactElement | null {
+  const { data: graph } = useQuery(runGraphQuery(run.run_id));
+  const { data: known } = useQuery(capabilitiesQuery());
+  const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, step);
+  if (question === null || known === undefined) return null;
+  if (known.items.some(({ name }) => name === question.capability)) return <RouterSays question={question} />;
+  return <>No instance has registered {question.capability}. The run continues when one does.</>;
+}
+
+function RouterSays({ question }: { readonly question: RouteQuestion }): string | null {
+  const { data } = useQuery(routeQuery(question));
+  return data?.reason ?? null;
+}
+
+function ChildRun({ runId }: { readonly runId: string }): ReactElement | null {
+  const { data: child } = useQuery(runQuery(runId));
+  if (child === undefined) return null;
+  const condition = conditionOfRun(child);
+  return (
+    <>
+      The child run shows “{toSentence(condition)}”. <ConditionReason run={child} condition={condition} />
+    </>
+  );
+}
+
+function Wake({ steps }: { readonly steps: readonly RunStep[] }): ReactElement | null {
+  const now = useNow();
+  const at = wakeOf(steps);
+  if (at === null) return null;
+  return (
+    <>
+      The run continues automatically at {formatClock(at, now)}, in {formatDuration(Date.parse(at) - now)}.
+    </>
+  );
+}

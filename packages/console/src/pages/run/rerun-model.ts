@@ -1,0 +1,135 @@
+/** The request of a rerun, its price, and the budget that a run needs to end. */
+import type { PlannedStepView } from '@capstan/core/contracts/plan';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
+import type { RunStep } from '@capstan/core/contracts/run-step';
+import { formatUsd, fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import { endedStepStates } from '@capstan/core/run/ended-steps';
+
+export type RerunChoice = 'failed' | 'all' | 'from';
+
+export interface RerunWish {
+  readonly choice: RerunChoice;
+  readonly from: string;
+  readonly version: string;
+  /** Null: the job of the original run. */
+  readonly job: Json | null;
+}
+
+/** Unchanged fields are omitted. */
+export function toRerunRequest(run: Pick<Run, 'version'>, wish: RerunWish): RerunRequest {
+  const { choice, from, version, job } = wish;
+  const request: { -readonly [Key in keyof RerunRequest]: RerunRequest[Key] } = {};
+  if (choice === 'failed') request.only_failed = true;
+  if (choice === 'from' && from !== '') request.from = [from];
+  if (version !== run.version) request.version = version;
+  if (job !== null) request.job = job as JsonObject;
+  return request;
+}
+
+interface RerunPrice {
+  readonly expected: number;
+  /** A step has an unknown number of items: the price of one is counted. */
+  readonly isOpen: boolean;
+}
+
+/** The share of a step's items that are repeated. */
+function shareOf(items: RerunPreview['executed'][number]['items']): number {
+  return items === undefined || items.all === 0 ? 1 : (items.all - items.kept) / items.all;
+}
+
+/** Child runs that continue are counted as if they began again. */
+export function priceOfRerun(
+  planned: readonly PlannedStepView[],
+  executed: RerunPreview['executed'],
+): RerunPrice {
+  const again = new Set(executed.map(({ id }) => id));
+  const steps = planned.filter(({ id, happens }) => again.has(id) && happens !== 'no');
+  const shares = new Map(executed.map(({ id, items }) => [id, shareOf(items)]));
+  const nano = steps.reduce(
+    (sum, { id, cost_usd }) => sum + toNanoUsd(cost_usd.expected * (shares.get(id) ?? 1)),
+    0n,
+  );
+  return { expected: fromNanoUsd(nano), isOpen: steps.some(({ items }) => items === null) };
+}
+
+interface RepeatedPart {
+  /** `clips/3 › send`: step send of the child run of the third item of clips */
+  readonly place: string;
+  readonly text: string;
+}
+
+/** The steps that run again, with their items, then those of child runs that continue. */
+export function listRepeated(preview: RerunPreview): RepeatedPart[] {
+  const list = (executed: RerunPreview['executed'], above: string): RepeatedPart[] =>
+    executed.map(({ id, reason, items }) => {
+      const some = items === undefined ? '' : `${items.all - items.kept} of ${items.all} items, `;
+      return { place: `${above}${id}`, text: `${some}${reason}` };
+    });
+  return [
+    ...list(preview.executed, ''),
+    ...preview.runs.flatMap(({ place, executed }) => list(executed, `${place} › `)),
+  ];
+}
+
+export interface BudgetNeed {
+  /** The sum for the remaining work, by today's prices. */
+  readonly usd: number;
+  readonly spentUsd: number;
+  readonly left: readonly { readonly id: string; readonly calls: number; readonly eachUsd: number }[];
+}
+
+/** Number of calls that a step still needs. */
+function callsLeft({ state, items }: RunStep): number {
+  if (endedStepStates.has(state)) return 0;
+  if (items === undefined) return 1;
+  return Object.entries(items).reduce(
+    (sum, [of, count]) => sum + (endedStepStates.has(of as RunStep['state']) ? 0 : count),
+    0,
+  );
+}
+
+/** The price of one call: the plan's, or the average of the calls that have ended, whichever is higher. */
+function priceOfCall({ items, cost_usd }: PlannedStepView, step: RunStep): number {
+  const planned = cost_usd.expected / Math.max(1, items ?? 1);
+  const done = step.items === undefined ? 0 : (step.items.succeeded ?? 0);
+  return Math.max(planned, done === 0 ? 0 : step.cost_usd / done);
+}
+
+/** The spent money, plus the remaining calls of each open step by their price; null when no call costs anything. */
+export function needOfRun(
+  run: Pick<Run, 'cost_usd' | 'steps'>,
+  planned: readonly PlannedStepView[],
+): BudgetNeed | null {
+  const plans = new Map(planned.map((one) => [one.id, one]));
+  const left = run.steps.flatMap((step) => {
+    const plan = plans.get(step.id);
+    const calls = callsLeft(step);
+    if (plan === undefined || plan.happens === 'no' || calls === 0) return [];
+    const eachUsd = priceOfCall(plan, step);
+    return eachUsd === 0 ? [] : [{ id: step.id, calls, eachUsd }];
+  });
+  if (left.length === 0) return null;
+  const nano = left.reduce(
+    (sum, { calls, eachUsd }) => sum + BigInt(calls) * toNanoUsd(eachUsd),
+    toNanoUsd(run.cost_usd),
+  );
+  return { usd: fromNanoUsd(nano), spentUsd: run.cost_usd, left };
+}
+
+const mostNamed = 5;
+
+/** `To finish, the run needs about $0.024 in all: $0.008 spent, 4 calls of chapter at $0.004 each.` */
+export function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
+  const parts = left
+    .slice(0, mostNamed)
+    .map(({ id, calls, eachUsd }) =>
+      calls === 1
+        ? `${id} at ${formatUsd(eachUsd)}`
+        : `${calls} calls of ${id} at ${formatUsd(eachUsd)} each`,
+    );
+  const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
+  const sum = [`${formatUsd(spentUsd)} spent`, ...parts, ...more].join(', ');
+  return `To finish, the run needs about ${formatUsd(usd)} in all: ${sum}.`;
+}

@@ -1,0 +1,106 @@
+/** The search parameters of every page. */
+import type { CostPeriod } from '@capstan/core/contracts/money';
+import type { ReviewKind } from '@capstan/core/contracts/review';
+import type { RunState } from '@capstan/core/contracts/run';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
+import { flagIn, numberIn, oneIn, type RawSearch, textIn } from './shared/search.ts';
+
+export const runStates: readonly RunState[] = [
+  'queued',
+  'running',
+  'paused',
+  'cancelling',
+  'succeeded',
+  'failed',
+  'cancelled',
+];
+export const awaitings: readonly Awaiting[] = [
+  'review',
+  'budget',
+  'capability',
+  'time',
+  'run',
+  'slot',
+  'retry',
+];
+export const reviewKinds: readonly ReviewKind[] = ['escalation', 'skill', 'budget', 'ops', 'step'];
+export const costPeriods: readonly CostPeriod[] = ['day', 'week', 'month', 'all'];
+export const runViews = ['graph', 'timeline', 'log', 'input', 'output'] as const;
+export const stepTabs = ['result', 'attempts', 'decision', 'money', 'ladder', 'log'] as const;
+export const capabilityTabs = ['fleet', 'why', 'try', 'decisions', 'spec'] as const;
+export const settingsTabs = [
+  'access',
+  'sessions',
+  'projects',
+  'webhooks',
+  'secrets',
+  'audit',
+  'limits',
+  'theme',
+] as const;
+export const groupings = ['capability', 'pipeline', 'endpoint', 'key', 'user', 'label'] as const;
+
+/** All of them are optional. */
+function loose<Search extends object>(search: Search): Partial<Search> {
+  return search;
+}
+
+export function runsSearch(raw: RawSearch) {
+  return loose({
+    state: oneIn(raw, 'state', runStates),
+    awaiting: oneIn(raw, 'awaiting', awaitings),
+    pipeline: textIn(raw, 'pipeline'),
+    label: textIn(raw, 'label'),
+    since: textIn(raw, 'since'),
+    until: textIn(raw, 'until'),
+    q: textIn(raw, 'q'),
+  });
+}
+export type RunsSearch = ReturnType<typeof runsSearch>;
+
+export function runSearch(raw: RawSearch) {
+  return loose({
+    view: oneIn(raw, 'view', runViews),
+    step: textIn(raw, 'step'),
+    item: numberIn(raw, 'item'),
+    tab: oneIn(raw, 'tab', stepTabs),
+    at: textIn(raw, 'at'),
+  });
+}
+
+export function reviewsSearch(raw: RawSearch) {
+  return loose({ kind: oneIn(raw, 'kind', reviewKinds), mine: flagIn(raw, 'mine') });
+}
+
+export function pipelineSearch(raw: RawSearch) {
+  return loose({ version: textIn(raw, 'version') });
+}
+
+export function editSearch(raw: RawSearch) {
+  return loose({ example: flagIn(raw, 'example'), version: textIn(raw, 'version') });
+}
+
+export function capabilitySearch(raw: RawSearch) {
+  return loose({ instance: textIn(raw, 'instance'), tab: oneIn(raw, 'tab', capabilityTabs) });
+}
+
+export function costsSearch(raw: RawSearch) {
+  return loose({
+    period: oneIn(raw, 'period', costPeriods),
+    by: oneIn(raw, 'by', groupings),
+    label: textIn(raw, 'label'),
+  });
+}
+
+export function ledgerSearch(raw: RawSearch) {
+  return loose({
+    capability: textIn(raw, 'capability'),
+    run_id: textIn(raw, 'run_id'),
+    since: textIn(raw, 'since'),
+    until: textIn(raw, 'until'),
+  });
+}
+
+export function settingsSearch(raw: RawSearch) {
+  return loose({ tab: oneIn(raw, 'tab', settingsTabs) });
+}

@@ -1,0 +1,237 @@
+/** That lists tell the truth about runs, and that what is looked for is found in them. */
+import { readFile } from 'node:fs/promises';
+import type { Key } from '@capstan/core/contracts/access';
+import type { Run } from '@capstan/core/contracts/run';
+import type { BulkAnswer } from '@capstan/core/contracts/run-control';
+import type { Schedule } from '@capstan/core/contracts/schedule';
+import { expect, test } from 'vitest';
+import { isLong } from '../../../../test/support/long.ts';
+import { useStudio } from '../support/studio.ts';
+
+const visitors = useStudio();
+
+const job = { clips: ['a'], title: 'Labelled', rate: 44_100 };
+
+/** @returns its id */
+async function startWith(ticket: string): Promise<string> {
+  const { capstan } = visitors.studio;
+  const request = { pipeline: 'reel', job, labels: { ticket } };
+  const { body } = await capstan.request<Run>('POST', '/v1/runs', request);
+  return body.run_id;
+}
+
+/** Two of four items are refused, which the step tolerates. */
+async function startPartly(): Promise<string> {
+  const { capstan } = visitors.studio;
+  const { run_id } = await capstan.submit([
+    {
+      id: 'rates',
+      capability: 'resample',
+      for_each: { items: [1, 'x', 2, 'y'], tolerate: 2 },
+      input: { rate: '{{ item }}' },
+      escalate: { enabled: false },
+    },
+  ]);
+  await capstan.ended(run_id);
+  return run_id;
+}
+
+test('a run whose items failed and one that was cancelled do not look as if all had succeeded', async () => {
+  const { capstan } = visitors.studio;
+  const partly = await startPartly();
+  const { run_id: stopped } = await capstan.submit([{ id: 'night', wait: '1d' }]);
+  await capstan.request('POST', `/v1/runs/${stopped}/cancel`, {});
+  await capstan.ended(stopped);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/runs');
+  const row = (id: string) => page.getByRole('row').filter({ has: page.getByTitle(id) });
+  await row(partly).getByText('Succeeded with failures').waitFor();
+  await row(partly).getByText('2 of 4 items failed').waitFor();
+  await row(stopped).getByText('Cancelled').first().waitFor();
+  await row(stopped).getByTitle('0 of 1 steps succeeded').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('runs are found while a label is typed as it is shown, by a pipeline, and again by a saved view', async () => {
+  const { capstan, done, failed } = visitors.studio;
+  const id = await startWith('OPS-4711');
+  await capstan.ended(id);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/runs');
+  await page.getByTitle(failed).waitFor();
+  await page.getByRole('group').filter({ hasText: 'Columns' }).click();
+  await page.getByLabel('Labels', { exact: true }).check();
+  await page.getByLabel('Trigger').check();
+  await page.getByRole('columnheader', { name: 'Trigger' }).waitFor();
+  await page.getByLabel('Search runs by pipeline, id, label or error').pressSequentially('ticket=OPS-4711');
+  await page.getByTitle(done).waitFor({ state: 'detached' });
+  await page.getByTitle(id).waitFor();
+  await page.getByRole('group').filter({ hasText: 'Views' }).click();
+  await page.getByLabel('Name of the view').fill('my ticket');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await opened.go('/runs');
+  await page.getByRole('columnheader', { name: 'Labels' }).waitFor();
+  await page.getByLabel('Pipeline', { exact: true }).selectOption('reel');
+  await page.getByTitle(failed).waitFor({ state: 'detached' });
+  await page.getByTitle(done).waitFor();
+  await page.getByRole('group').filter({ hasText: 'Views' }).click();
+  await page.getByRole('link', { name: 'my ticket' }).click();
+  await page.getByTitle(done).waitFor({ state: 'detached' });
+  await page.getByTitle(id).waitFor();
+  expect(new URL(page.url()).searchParams.get('q')).toBe('ticket=OPS-4711');
+  await page.getByRole('row').getByRole('link', { name: 'ticket=OPS-4711' }).click();
+  await page.waitForURL((at) => at.searchParams.get('label') === 'ticket=OPS-4711');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('all runs that match are counted, exported and cancelled together, over every page', async () => {
+  const { capstan } = visitors.studio;
+  const definition = { pipeline: 'night', version: '1', steps: [{ id: 'night', wait: '1d' }] };
+  const runs = Array.from({ length: 3 }, () => ({ definition, job: {}, labels: { batch: 'all-of-them' } }));
+  const { body } = await capstan.request<BulkAnswer>('POST', '/v1/runs/bulk', { runs });
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/runs?label=batch%3Dall-of-them');
+  await page.getByRole('button', { name: 'All that match …' }).click();
+  const bar = page.getByRole('status').filter({ hasText: 'that match' });
+  await bar.getByText('3 runs that match').waitFor();
+  const [saved] = await Promise.all([
+    page.waitForEvent('download'),
+    bar.getByRole('button', { name: 'Export' }).click(),
+  ]);
+  const lines = (await readFile(await saved.path(), 'utf8')).trim().split('\n');
+  expect(lines.map((line) => (JSON.parse(line) as Run).steps.length)).toEqual([1, 1, 1]);
+  await bar.getByRole('button', { name: 'Cancel …' }).click();
+  await page.getByRole('button', { name: 'Cancel 3 runs' }).click();
+  await page.getByText('3 done').waitFor();
+  for (const { run_id } of body.items) expect((await capstan.ended(run_id ?? '')).state).toBe('cancelled');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test.runIf(isLong)(
+  'Ctrl-K finds a run by its label, cancels it after its dialog, and starts a pipeline',
+  async () => {
+    const { capstan } = visitors.studio;
+    const definition = { pipeline: 'night', version: '1', steps: [{ id: 'night', wait: '1d' }] };
+    const request = { definition, job: {}, labels: { ticket: 'OPS-4712' } };
+    const { run_id: id } = (await capstan.request<Run>('POST', '/v1/runs', request)).body;
+    const opened = await visitors.visit();
+    const { page } = opened;
+    await opened.go('/');
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Search pages, ids and actions' });
+    await field.fill('OPS-4712');
+    await page.getByRole('option', { name: id }).waitFor();
+    await page.getByRole('option', { name: /^Cancel …/ }).click();
+    await page.getByLabel('Reason (optional)').fill('not needed');
+    await page.getByRole('button', { name: 'Cancel the run' }).click();
+    expect((await capstan.ended(id)).state).toBe('cancelled');
+    await page.keyboard.press('Control+k');
+    await field.fill('Run reel');
+    await page.getByRole('option', { name: 'Run reel …' }).click();
+    await page.getByRole('button', { name: 'Start run' }).waitFor();
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
+
+test('Home shows failed runs and those that are open the longest, and its runs fit', async () => {
+  const { capstan } = visitors.studio;
+  const pipeline = 'a-pipeline-with-a-name-that-is-much-too-long-for-a-table';
+  const input = { rate: `x${' and on and on'.repeat(40)}` };
+  const steps = [{ id: 'one', capability: 'resample', input, escalate: { enabled: false } }];
+  const { run_id: failed } = await capstan.submit(steps, {}, { pipeline });
+  await capstan.ended(failed);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/');
+  const lately = page.getByRole('list', { name: 'Failed in the last 24 h' });
+  await lately.getByTitle(failed).waitFor();
+  await page
+    .getByRole('list', { name: 'Open the longest' })
+    .getByText('Waiting for review')
+    .first()
+    .waitFor();
+  await page.getByRole('link', { name: /run …/ }).filter({ hasText: 'reel' }).first().waitFor();
+  for (const width of [1280, 1440]) {
+    await page.setViewportSize({ width, height: 900 });
+    const table = page.getByRole('region', { name: 'Runs' });
+    await table.getByRole('columnheader', { name: 'Started' }).waitFor();
+    expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0);
+  }
+  // New failures appear by themselves while a person looks.
+  const later = (await capstan.submit(steps)).run_id;
+  await lately.getByTitle(later).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a schedule is made with everything the API takes, after a look at its next times, and shows its runs', async () => {
+  const { capstan } = visitors.studio;
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/schedules');
+  await page.getByRole('button', { name: 'New schedule' }).click();
+  await page.getByLabel('Name').fill('leap-day');
+  const cron = page.getByLabel('Cron: minute, hour, day, month, weekday');
+  await cron.fill('0 25 * * *');
+  await page.getByText('hour holds "25"; allowed is 0 to 23').waitFor();
+  await cron.fill('0 9 29 2 *');
+  await page.getByLabel('Time zone').fill('UTC');
+  await page.getByText(/^Starts 29 Feb 2028, 09:00, 29 Feb 2032, 09:00/).waitFor();
+  await page.getByRole('dialog').getByRole('combobox', { name: 'Pipeline' }).selectOption('reel');
+  await page.getByLabel('Version at each start').selectOption('version 1.0');
+  await page.getByLabel('While the last run is still going on').selectOption('buffer_one');
+  await page.getByLabel('Make up for missed starts of the last').fill('2h');
+  await page.getByLabel('Budget of each run, USD').fill('0.5');
+  await page.getByRole('button', { name: 'Create' }).click();
+  const card = page.locator('section', { has: page.getByRole('heading', { name: 'leap-day' }) });
+  await card.getByText('It has started no run yet.').waitFor();
+  const { body } = await capstan.request<{ items: Schedule[] }>('GET', '/v1/schedules');
+  const made = body.items.find(({ name }) => name === 'leap-day');
+  expect(made).toMatchObject({
+    version: '1.0',
+    overlap: 'buffer_one',
+    catch_up: '2h',
+    budget_ceiling_usd: 0.5,
+    cron: '0 9 29 2 *',
+  });
+  await capstan.request('POST', `/v1/schedules/${made?.schedule_id}/trigger`);
+  await card.getByRole('list', { name: 'Last runs' }).getByRole('link').first().waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('the fleet is a table, and a key is made of scopes that say what they allow', async () => {
+  const { capstan } = visitors.studio;
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/capabilities');
+  const row = page
+    .getByRole('row')
+    .filter({ has: page.getByRole('link', { name: 'resample', exact: true }) });
+  await row.getByText('1 of 1').waitFor();
+  await row.getByText(/\d+ of \d+ calls? succeeded/).waitFor();
+  await row.getByText('rate must be a whole number').waitFor();
+  await opened.walk('/settings?tab=access');
+  await page.getByRole('textbox', { name: 'Name' }).fill('reader');
+  await page.getByLabel('run:write').uncheck();
+  await page.getByLabel('cost:read').check();
+  await page.getByRole('button', { name: 'Create key' }).click();
+  await page.getByText('you will not see it again').waitFor();
+  const { body } = await capstan.request<{ items: Key[] }>('GET', '/v1/keys?limit=200');
+  const made = body.items.find(({ name }) => name === 'reader');
+  expect(made?.scopes.toSorted()).toEqual(['cost:read', 'pipeline:read', 'run:read']);
+  await opened.walk('/settings?tab=limits');
+  await page.getByText('Steps of a pipeline').waitFor();
+  expect(await page.getByText('2147483648').count()).toBe(0);
+  await opened.walk('/costs?period=week');
+  await page.getByText('daily limit $2.00').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});

@@ -1,0 +1,115 @@
+/** The page of a run: what it was given, its items, its graph, and once more. In a real browser. */
+import { expect, test } from 'vitest';
+import { isLong } from '../../../../test/support/long.ts';
+import { askQuestion, useSharedStudio } from '../support/studio.ts';
+
+const visitors = useSharedStudio();
+
+test('shows the job that a run was given, who started it, and its output, each to be copied', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.done}?view=input`);
+  await page.getByRole('button', { name: 'Copy the job as JSON' }).waitFor();
+  await page.getByText('clips:').waitFor();
+  const facts = page.getByRole('definition');
+  await facts.filter({ hasText: 'Request by API, command line or console' }).waitFor();
+  await facts.filter({ hasText: /\(key_\w+\)/ }).waitFor();
+  await page.getByRole('tab', { name: 'Output' }).click();
+  await page.getByRole('button', { name: 'Copy the output as JSON' }).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('an item of a for_each is chosen in its grid by keys and by mouse', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.done}?step=trim`);
+  const grid = page.getByRole('listbox', { name: 'Items of trim' });
+  await grid.getByRole('option').nth(2).waitFor();
+  expect(await grid.getByRole('option').count()).toBe(3);
+  await grid.focus();
+  await page.keyboard.press('End');
+  await page.keyboard.press('Enter');
+  await page.getByText('Item 3: succeeded').waitFor();
+  expect(page.url()).toContain('item=3');
+  await grid.getByRole('option', { name: 'Item 1, succeeded' }).click();
+  await page.getByText('Item 1: succeeded').waitFor();
+  await page.getByRole('button', { name: 'Show all items' }).click();
+  await page.getByText('Choose one to see its input').waitFor();
+  expect(await opened.axe()).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a run is started again from a step, with another job, after its price was shown', async () => {
+  const { capstan, done } = visitors.studio;
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${done}?step=join`);
+  await page.getByRole('button', { name: 'Run again from here …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('1 of 3 steps run again, for about $0.01.').waitFor();
+  await dialog.getByLabel('With another job').check();
+  await dialog.getByRole('button', { name: 'JSON' }).click();
+  await dialog.getByRole('textbox').last().fill('{"clips": ["a"], "title": "Again", "rate": 44100}');
+  await dialog.getByText(/Will run: .*job\.clips is another value/).waitFor();
+  await dialog.getByRole('button', { name: 'Start a new run' }).click();
+  await page.getByRole('link', { name: 'Compare with original' }).waitFor();
+  const again = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+  expect((await capstan.ended(again)).output).toEqual({ title: 'Again' });
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test.runIf(isLong)('names in a graph of 40 steps can be read, and an overview shows the rest', async () => {
+  const { capstan } = visitors.studio;
+  const steps = Array.from({ length: 40 }, (_, index) => ({
+    id: `pause-${index}`,
+    wait: '1h',
+    ...(index === 0 ? {} : { depends_on: [`pause-${index - 1}`] }),
+  }));
+  const { run_id } = await capstan.submit(steps);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${run_id}`);
+  await page.getByText('pause-0', { exact: true }).waitFor();
+  await page.getByRole('img', { name: 'Overview of the graph' }).waitFor();
+  const pixels = Number(
+    await page.evaluate(`(() => {
+      const name = [...document.querySelectorAll('.react-flow__node .truncate')].find((one) => one.textContent === 'wait 1h');
+      return parseFloat(getComputedStyle(name).fontSize) * name.getBoundingClientRect().width / name.offsetWidth;
+    })()`),
+  );
+  expect(pixels).toBeGreaterThanOrEqual(11);
+  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test.runIf(isLong)('while the server is away the page shows that, and its buttons wait', async () => {
+  const { run } = await askQuestion(visitors.studio.capstan);
+  const opened = await visitors.visit({}, /ERR_FAILED|Failed to load/);
+  const { page } = opened;
+  await page.route('**/v1/stream*', (route) => route.abort());
+  await opened.go(`/runs/${run}`);
+  await page.getByText('The server has not answered since').waitFor();
+  const cancel = page.getByRole('button', { name: 'Cancel …' });
+  expect(await cancel.isDisabled()).toBe(true);
+  await page.unroute('**/v1/stream*');
+  await page.getByText('The server has not answered since').waitFor({ state: 'detached' });
+  expect(await cancel.isDisabled()).toBe(false);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('the timeline has an axis from its begin, and its rows can be ordered by failure', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${visitors.studio.waiting}?view=timeline`);
+  await page.getByRole('img', { name: /^Time since \d{1,2} [A-Z][a-z]{2} \d{4}/ }).waitFor();
+  await page.getByLabel('Order of the rows').selectOption('failure');
+  const first = page.getByRole('region', { name: 'Timeline' }).getByRole('button').first();
+  await first.and(page.getByRole('button', { name: 'sound' })).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});

@@ -1,0 +1,101 @@
+/** That an instance is shared and taken back on its page, and that the pages of other projects follow by themselves. */
+
+import type { CapabilityDetail, SharedWith } from '@capstan/core/contracts/capability';
+import { expect, test } from 'vitest';
+import { type Instance, startInstance } from '../../../../test/support/fleet.ts';
+import { waitFor } from '../../../../test/support/wait.ts';
+import { useSharedStudio } from '../support/studio.ts';
+
+const visitors = useSharedStudio();
+
+interface Tenant {
+  readonly projectId: string;
+  readonly key: string;
+}
+
+async function aTenant(name: string): Promise<Tenant> {
+  const { request } = visitors.studio.capstan;
+  const { body: project } = await request<{ project_id: string }>('POST', '/v1/projects', { name });
+  const asked = { name, scopes: ['admin'], projects: [project.project_id] };
+  const { body } = await request<{ key: string }>('POST', '/v1/keys', asked);
+  return { projectId: project.project_id, key: body.key };
+}
+
+async function sharesOf(name: string): Promise<SharedWith | undefined> {
+  const { request } = visitors.studio.capstan;
+  return (await request<CapabilityDetail>('GET', `/v1/capabilities/${name}`)).body.instances[0]?.shared_with;
+}
+
+async function lend(name: string, shared_with: SharedWith): Promise<Instance> {
+  return startInstance(visitors.studio.capstan, { name, shared_with });
+}
+
+test('an instance is shared by its dialog, which shows a refusal, and unshared again', async () => {
+  const { projectId } = await aTenant('borrower');
+  const instance = await lend('lent-by-hand', []);
+  const opened = await visitors.visit({}, /status of 422/);
+  const { page } = opened;
+  await opened.go('/capabilities/lent-by-hand');
+  const write = async (text: string, button: string) => {
+    await page.getByRole('button', { name: 'Share …' }).click();
+    await page.getByLabel('Other projects').fill(text);
+    await page.getByRole('button', { name: button }).click();
+  };
+  await write('all', 'Change nothing');
+  expect(await sharesOf('lent-by-hand')).toEqual([]);
+  await write(` ${projectId}, prj_other`, 'Save');
+  await page.getByText(`shared with ${projectId}, prj_other`).waitFor();
+  expect(await sharesOf('lent-by-hand')).toEqual([projectId, 'prj_other']);
+  await page.getByRole('button', { name: 'Share …' }).click();
+  expect(await page.getByLabel('Other projects').inputValue()).toBe(`${projectId} prj_other`);
+  await page.getByLabel('Other projects').fill('x'.repeat(200));
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('dialog').getByRole('alert').waitFor();
+  await page.getByRole('button', { name: 'Change nothing' }).click();
+  await write('all', 'Save');
+  await page.getByText('shared with all projects').waitFor();
+  await write('', 'Save');
+  await page.getByText('shared with all projects').waitFor({ state: 'detached' });
+  expect(await sharesOf('lent-by-hand')).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+  await instance.stop();
+});
+
+test('the pages of a project with which it is no longer shared lose it without a reload', async () => {
+  const tenant = await aTenant('reader');
+  const [whole, part, kept] = [
+    await lend('lent-whole', [tenant.projectId]),
+    await lend('lent-part', [tenant.projectId]),
+    await lend('lent-part', 'all'),
+  ];
+  const unshare = (name: string, { endpoint }: Instance) =>
+    visitors.studio.capstan.request('PUT', `/v1/capabilities/${name}/sharing`, { shared_with: [], endpoint });
+  const opened = await visitors.visitAs(tenant.key, {}, /status of 404/);
+  const { page } = opened;
+  const at = ({ endpoint }: Instance) => page.getByText(endpoint.replace('http://', '')).first();
+  await page.clock.install();
+  await opened.go('/capabilities/lent-part');
+  await at(part).waitFor();
+  await at(kept).waitFor();
+  expect(await page.getByRole('button', { name: 'Share …' }).count()).toBe(0);
+  await unshare('lent-part', part);
+  await waitFor('the instance to leave the page', async () => {
+    await page.clock.fastForward('00:15');
+    return (await at(part).count()) === 0;
+  });
+  await at(kept).waitFor();
+  await opened.walk('/capabilities/lent-whole');
+  await at(whole).waitFor();
+  await unshare('lent-whole', whole);
+  await waitFor('the page to say that there is none', async () => {
+    await page.clock.fastForward('00:15');
+    return (await page.getByText('No instance has registered lent-whole').count()) === 1;
+  });
+  await opened.walk('/capabilities');
+  await page.getByText('lent-part').first().waitFor();
+  expect(await page.getByText('lent-whole').count()).toBe(0);
+  opened.expectQuiet();
+  await opened.close();
+  await Promise.all([whole, part, kept].map((instance) => instance.stop()));
+});

@@ -1,0 +1,295 @@
+/**
+ * The search of one call for an instance, and what it has learnt about instances; each finding rules out or changes
+ * candidates. One pass tries the best instance, then the next best with what it learnt, until it claims one or the best
+ * is full. The router makes every choice; the ports check whether an instance may take the input, and reserve a slot
+ * and the budget on it.
+ */
+
+import type { JsonObject } from '../contracts/primitives.ts';
+import type { CostOfInput } from '../money/cost-expressions.ts';
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import { headroomOf, type Shortage } from '../money/reservation.ts';
+import { boundsOf } from '../routing/call-bound.ts';
+import { choose } from '../routing/choose.ts';
+import { toInputs } from '../routing/replay.ts';
+import type {
+  Choice,
+  InstanceSnapshot,
+  RankedInstance,
+  RouteConstraints,
+  RouteRequest,
+  RuledOut,
+} from '../routing/types.ts';
+
+export interface SchemaError {
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/** The current instances of one capability. */
+export interface Fleet {
+  readonly instances: readonly InstanceSnapshot[];
+  /** Duration assumed for instances without a call of their own. */
+  readonly priorMs: number;
+  /** Instances with a cost that depends on the input; absent: none. */
+  readonly declaring?: readonly InstanceSnapshot[] | undefined;
+}
+
+/** The source of fleet data for a choice. */
+export interface FleetNow {
+  of(capability: string): Fleet;
+  /** The clock that circuit breakers use. */
+  nowMs(): number;
+}
+
+/** Inputs of a choice besides the fleet and the findings. */
+interface ChoiceFacts {
+  /** Finds half-open instances that are due for a trial call; absent: this call makes no trial. */
+  readonly findDue?: (instances: readonly InstanceSnapshot[], nowMs: number) => ReadonlySet<string>;
+  /** Other queued calls of the capability. */
+  readonly waiting: number;
+}
+
+/** Instances that failed earlier attempts of a call, and the number of counted ones. */
+type FailedBefore = NonNullable<RouteRequest['failedBefore']>;
+
+const none: ReadonlySet<string> = new Set();
+
+/** The seed that decides ties between equally good instances for this key. */
+export function seedOf(key: string): number {
+  let seed = 0;
+  for (let at = 0; at < key.length; at++) seed = (Math.imul(seed, 31) + key.charCodeAt(at)) | 0;
+  return seed;
+}
+
+interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'> {
+  readonly seed: number;
+  readonly route: RouteConstraints;
+  readonly shortage: Shortage | null;
+  /** Null: the input is unknown. */
+  readonly costOf: CostOfInput | null;
+  readonly projectId: string | null;
+}
+
+function chooseNow(
+  fleet: FleetNow,
+  { findDue, waiting }: ChoiceFacts,
+  { seed, route, shortage, ruledOut, busy, failedBefore, costOf, projectId }: Learnt,
+): { request: RouteRequest; choice: Choice } {
+  const known = fleet.of(route.capability);
+  const { instances, priorMs } = known;
+  const nowMs = fleet.nowMs();
+  const { versionRange, tags } = route;
+  const bounds = boundsOf(known, costOf, { projectId, versionRange, tags, ruledOut, nowMs });
+  const request: RouteRequest = {
+    capability: route.capability,
+    versionRange: route.versionRange,
+    tags: route.tags,
+    priority: route.priority,
+    ceilingUsd: route.ceilingUsd,
+    runCeilingUsd: route.runCeilingUsd ?? null,
+    timeoutMs: route.timeoutMs,
+    leftMs: route.leftMs,
+    mayReceive: route.mayReceive,
+    headroomUsd: shortage === null ? null : fromNanoUsd(headroomOf(shortage)),
+    hidesHeadroom: shortage?.scope === 'global',
+    nowMs,
+    priorMs,
+    ruledOut,
+    busy,
+    trials: findDue?.(instances, nowMs) ?? none,
+    failedBefore,
+    bounds,
+    waiting,
+  };
+  return { request, choice: choose(instances, request, seed) };
+}
+
+interface NewSearch {
+  readonly seed: number;
+  readonly route: RouteConstraints;
+  /** Instances that have just failed this call and are not asked again. */
+  readonly tried: Iterable<string>;
+  /** Default: the input is unknown, so no cost depends on it. */
+  readonly costOf?: CostOfInput | null;
+  /** Default: a run outside of Capstan. */
+  readonly projectId?: string;
+}
+
+/** What one call has learnt about instances. A class: an object with an accessor has a hidden class of its own. */
+export class ClaimSearch {
+  readonly seed: number;
+  /** Schema errors that the specs of instances found in the input. */
+  readonly refusals: SchemaError[] = [];
+  /** The tightest budget that refused a reservation. */
+  shortage: Shortage | null = null;
+  readonly #route: RouteConstraints;
+  readonly #costOf: CostOfInput | null;
+  readonly #projectId: string | null;
+  readonly #ruledOut: Map<string, RuledOut>;
+  readonly #hasPaused: boolean;
+  readonly #failedBefore = new Map<string, number>();
+  readonly #busy = new Set<string>();
+  readonly #vetted = new Set<string>();
+
+  constructor({ seed, route, tried, costOf = null, projectId }: NewSearch) {
+    this.seed = seed;
+    this.#route = route;
+    this.#costOf = costOf;
+    this.#projectId = projectId ?? null;
+    this.#ruledOut = new Map([...tried].map((id) => [id, 'already_tried']));
+    this.#hasPaused = this.#ruledOut.size === 0;
+  }
+
+  /** The current request, and the choice for it. */
+  choose(fleet: FleetNow, facts: ChoiceFacts): { request: RouteRequest; choice: Choice } {
+    return chooseNow(fleet, facts, {
+      seed: this.seed,
+      route: this.#route,
+      shortage: this.shortage,
+      ruledOut: this.#ruledOut,
+      busy: this.#busy,
+      failedBefore: this.#failedBefore,
+      costOf: this.#costOf,
+      projectId: this.#projectId,
+    });
+  }
+
+  /** Another router took the last slot, or the instance has changed. */
+  noteLost(instanceId: string): void {
+    this.#ruledOut.set(instanceId, 'lost_claim');
+  }
+
+  /** The instance did not answer the identity check. */
+  noteDown(instanceId: string): void {
+    this.#ruledOut.set(instanceId, 'down');
+  }
+
+  /** The instance was listed as idle but is not. */
+  noteBusy(instanceId: string): void {
+    this.#busy.add(instanceId);
+  }
+
+  noteRefusal(instanceId: string, errors: readonly SchemaError[]): void {
+    this.#ruledOut.set(instanceId, 'input_invalid');
+    this.refusals.push(...errors);
+  }
+
+  noteShortage(shortage: Shortage): void {
+    this.shortage = shortage;
+  }
+
+  /**
+   * Instances where earlier attempts of this call failed, with the number of counted ones. A call that has just failed
+   * elsewhere does not try them; they are asked again only after a pause.
+   */
+  noteFailures(failures: FailedBefore): void {
+    for (const [id, counted] of failures) {
+      if (this.#hasPaused) this.#failedBefore.set(id, counted);
+      else this.#ruledOut.set(id, 'already_tried');
+    }
+  }
+
+  /** @returns true the first time */
+  noteVetting(instanceId: string): boolean {
+    return this.#vetted.size < this.#vetted.add(instanceId).size;
+  }
+
+  /** Forgets findings that time may have changed, such as full slots. */
+  forgetMoment(): void {
+    for (const [id, reason] of this.#ruledOut) if (reason === 'lost_claim') this.#ruledOut.delete(id);
+    this.#busy.clear();
+  }
+}
+
+/** A choice and its inputs. The instance is copied, because fleet snapshots change during a wait. */
+export interface Chosen {
+  readonly request: RouteRequest;
+  readonly choice: Choice;
+  readonly best: RankedInstance;
+  /** The best instance at the time of the choice. */
+  readonly instance: InstanceSnapshot;
+  /** Inputs of the choice. */
+  readonly inputs: JsonObject;
+}
+
+/** Why a chosen instance was not claimed. The search continues with this finding. */
+export type ClaimRefusal =
+  /** Another router took the slot first. */
+  | { readonly kind: 'full' }
+  /** The instance has changed. */
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'over_budget'; readonly shortage: Shortage }
+  /** Earlier attempts of the call failed, which the choice did not know. */
+  | { readonly kind: 'failed_before'; readonly failures: FailedBefore };
+
+interface SearchPorts<Found> {
+  readonly fleet: FleetNow;
+  /** Whether the instance may take the input; findings are noted in the search. */
+  fits(best: RankedInstance, search: ClaimSearch): Promise<boolean>;
+  claim(chosen: Chosen): Promise<Found | ClaimRefusal>;
+  /** Reads the fleet again after a change. */
+  refresh(): Promise<void>;
+}
+
+export interface NothingFound {
+  readonly kind: 'none';
+  readonly request: RouteRequest;
+  readonly choice: Choice;
+}
+
+/**
+ * One pass of a search: the best instance, then the next best with what was learnt, until one is claimed or the best is
+ * full. The router makes every choice; the ports check whether an instance may take the input, and reserve a slot and
+ * the budget on it.
+ */
+export async function searchInstance<Found extends { readonly kind: string }>(
+  ports: SearchPorts<Found>,
+  search: ClaimSearch,
+  facts: ChoiceFacts,
+): Promise<Found | NothingFound> {
+  for (;;) {
+    const { request, choice } = search.choose(ports.fleet, facts);
+    const { best } = choice;
+    if (best === null || best.isFull) return { kind: 'none', request, choice };
+    const instance = { ...best.instance };
+    const chosen = { request, choice, best, instance, inputs: toInputs(choice, request, search.seed) };
+    if (!(await ports.fits(best, search))) continue;
+    const found = await ports.claim(chosen);
+    if (!isMissed(found)) return found;
+    await note({ search, refresh: ports.refresh }, best, found);
+  }
+}
+
+const missed: ReadonlySet<string> = new Set<ClaimRefusal['kind']>([
+  'full',
+  'gone',
+  'over_budget',
+  'failed_before',
+]);
+
+function isMissed(found: { readonly kind: string }): found is ClaimRefusal {
+  return missed.has(found.kind);
+}
+
+async function note(
+  { search, refresh }: { readonly search: ClaimSearch; readonly refresh: () => Promise<void> },
+  { instance: { instance_id }, tier }: RankedInstance,
+  found: ClaimRefusal,
+): Promise<void> {
+  switch (found.kind) {
+    case 'full':
+      // An instance that is no longer idle competes again as a busy one. A busy one without a free slot is lost to
+      // another router.
+      if (tier === 0) search.noteBusy(instance_id);
+      else search.noteLost(instance_id);
+      return;
+    case 'gone':
+      search.noteLost(instance_id);
+      return refresh();
+    case 'over_budget':
+      return search.noteShortage(found.shortage);
+    case 'failed_before':
+      search.noteFailures(found.failures);
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * Drives a routed call: claim, deliver, settle; then another instance if the retry table allows it. Its ports bring
+ * database and HTTP, or mocks and virtual time. Invariants:
+ * - C1: no instance is tried twice, and no more than `maxInstances`, except when a lost request is resent (C6).
+ * - C2: all attempts together stay within the one ceiling and the one deadline of the call, which waits for slots move.
+ * - C3: every claim is settled exactly once, also on cancellation, and is renewed until then.
+ * - C4: an attempt is settled without being sent if earlier ones have used up the retries.
+ * - C5: a call that cannot finish now is returned as `retry`, so that the owner of the clock schedules the next one; a
+ *   call that found no instance costs nothing and leaves no trace.
+ * - C6: a lost or timed-out request goes to another instance at once, where the owner allows it. It counts against
+ *   `retry.max`; a pause follows only when no other instance is left.
+ * - C7: a call that follows from an answer may be claimed while that answer is being stored, so that both share one
+ *   statement. It is sent once the answer is accepted; otherwise its claim is released.
+ * - C8: once a part of the result has been passed on, the call goes to no other instance: what was passed on and what
+ *   another instance would answer are not one result.
+ * - C9: while its owner holds it, a call that has begun tries no other instance: it is returned as `retry`.
+ */
+
+import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
+import type { Decision } from '../contracts/decision.ts';
+import type { Failure } from '../contracts/primitives.ts';
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import { settle } from '../money/reservation.ts';
+import { isExhausted, judgeOutcome } from './judge.ts';
+import type { CallOutcome } from './outcome.ts';
+import { backoffMs, longerPause, maxInstances, timeOf, uncountedDelay } from './retry.ts';
+import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
+
+export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
+  /** Finds an instance and reserves a slot and budget on it. @param tried instances that already failed this call */
+  claim(target: Request, tried: ReadonlySet<string>): Promise<ClaimEnd<Claimed>>;
+  /** Renews the claim; calls `lost` when that fails. @returns a function that stops renewing */
+  hold(claimed: Claimed, lost: () => void): () => void;
+  /** Sends the request once. */
+  deliver(
+    request: Request,
+    claimed: Claimed,
+    signal: CancelSignal,
+  ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
+  /** Stores the end of the attempt. @returns whether it was accepted; false: a later attempt owns the call */
+  settle(request: Request, claimed: Claimed, ending: AttemptEnding): Promise<boolean>;
+  /** Fragments of refusal messages that mark a temporary refusal. */
+  readonly transientTexts: readonly string[];
+  /** A monotonic clock. */
+  nowMs(): number;
+  /** From 0 to 1. */
+  random(): number;
+}
+
+/** How an attempt ended. */
+export interface AttemptEnding {
+  readonly delivery: Delivery;
+  /** The end of the call when this is accepted; null when the call continues elsewhere or later. */
+  readonly end: CallEnd | null;
+}
+
+interface MadeAttempt {
+  readonly delivery: Delivery;
+  readonly decision: Decision;
+  readonly costUsd: number;
+  /** Null when the call continues elsewhere or later. */
+  readonly end: CallEnd | null;
+}
+
+export async function driveCall<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  request: Request,
+): Promise<CallEnd> {
+  let deadline = ports.nowMs() + (request.resendsWithinMs ?? request.route.timeoutMs);
+  const tried = new Set<string>();
+  let spentUsd = 0;
+  let waitedMs = 0;
+  let last: MadeAttempt | null = null;
+  while (last === null || (goesOn(request, last, tried.size) && ports.nowMs() < deadline)) {
+    if (last !== null && (await request.isHeld?.()) === true) break;
+    const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
+    const claimed = await ports.claim(target, tried);
+    waitedMs += claimed.waitedMs ?? 0;
+    deadline += claimed.waitedMs ?? 0;
+    if (claimed.kind !== 'claimed') {
+      return last === null
+        ? endUnclaimed(ports, request, { claimed, waitedMs })
+        : comeBack(ports, request, { last, waitedMs });
+    }
+    tried.add(claimed.instance.instance_id);
+    last = await makeAttempt(ports, request, claimed);
+    if (last.end !== null) return last.end;
+    spentUsd += last.costUsd;
+  }
+  return comeBack(ports, request, { last, waitedMs });
+}
+
+/** C1, C6, C8: whether the call tries another instance now. @param made attempts of this call */
+function goesOn(
+  { resendsWithinMs, hasPassedOn }: RoutedCall,
+  { delivery: { verdict } }: MadeAttempt,
+  made: number,
+): boolean {
+  if (hasPassedOn?.() === true) return false;
+  if (verdict.next === 'failover') return made < maxInstances;
+  return resendsWithinMs !== undefined && verdict.ambiguity === 'ambiguous' && verdict.counted;
+}
+
+/** C2: the request with the remaining budget and time. */
+function withWhatIsLeft<Request extends RoutedCall>(
+  request: Request,
+  spentUsd: number,
+  leftMs: number,
+): Request {
+  const { ceilingUsd, runCeilingUsd = null } = request.route;
+  const leftOf = (usd: number | null) => (usd === null ? null : Math.max(0, usd - spentUsd));
+  const left = { ceilingUsd: leftOf(ceilingUsd), runCeilingUsd: leftOf(runCeilingUsd) };
+  const time = timeOf(request.route.timeoutMs, leftMs);
+  return { ...request, route: { ...request.route, ...left, ...time } };
+}
+
+/** C3: both halves end early when the call is cancelled or a later attempt has taken over. */
+async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  request: Request,
+  claimed: Claimed,
+): Promise<MadeAttempt> {
+  const source = new CancelSource();
+  const cancel = (): void => source.abort(request.signal.reason);
+  const stopListening = onCancel(request.signal, cancel);
+  const release = ports.hold(claimed, cancel);
+  try {
+    const delivery = await deliver(ports, { request, claimed }, source);
+    const costUsd = fromNanoUsd(delivery.amount);
+    const decision = { ...claimed.decision, settled_usd: costUsd };
+    const end = endOf(claimed, delivery, decision);
+    if (end?.kind === 'succeeded') request.batch?.onAnswered(end);
+    const isAccepted = await ports.settle(request, claimed, { delivery, end });
+    return { delivery, decision, costUsd, end: isAccepted ? end : { kind: 'closed' } };
+  } finally {
+    release();
+    stopListening();
+  }
+}
+
+/** C4; also decides what the outcome means for the attempt, the budget and the call. */
+async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  { request, claimed }: { readonly request: Request; readonly claimed: Claimed },
+  signal: CancelSignal,
+): Promise<Delivery> {
+  const { transientTexts } = ports;
+  const before = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
+  const { outcome, durationMs } = isExhausted(before)
+    ? notSent('withheld')
+    : (await (request.batch?.stored ?? true))
+      ? await ports.deliver(request, claimed, signal)
+      : notSent('unsent');
+  const verdict = judgeOutcome(outcome, before);
+  const { instance, reserved, risk } = claimed;
+  const reports = instance.settle === 'reported' && outcome.kind === 'answered';
+  const reportedUsd = reports ? (outcome.body.cost_usd ?? null) : null;
+  const facts = { durationMs, reserved, risk, reportedUsd };
+  const { amount, certainty } = settle(instance, verdict.settlement, facts);
+  const counted = claimed.counted + (verdict.counted ? 1 : 0);
+  return { outcome, verdict, durationMs, counted, amount, certainty };
+}
+
+function notSent(kind: 'withheld' | 'unsent') {
+  return { outcome: { kind }, durationMs: 0 } as const;
+}
+
+function endOf(
+  { number, instance: { endpoint } }: ClaimedCall,
+  { outcome, verdict, durationMs }: Delivery,
+  decision: Decision & { readonly settled_usd: number },
+): CallEnd | null {
+  switch (verdict.next) {
+    case 'succeeded': {
+      const output = outcome.kind === 'answered' ? outcome.body : null;
+      const attempt = { number, endpoint, cost_usd: decision.settled_usd, duration_ms: durationMs, decision };
+      return { kind: 'succeeded', output, attempt };
+    }
+    case 'failed':
+    case 'unknown':
+      return { kind: verdict.next, error: verdict.error as Failure, isRecorded: true, decision };
+    case 'cancelled':
+      return { kind: 'cancelled' };
+    case 'failover':
+    case 'retry':
+      return null;
+  }
+}
+
+type Random = Pick<CallPorts<never, never>, 'random'>;
+/** @see CallEnd */
+type AfterWaits<Facts> = Facts & { readonly waitedMs: number };
+
+/** No instance was claimed (C5). */
+function endUnclaimed(
+  { random }: Random,
+  { round, signal }: RoutedCall,
+  { claimed: end, waitedMs }: AfterWaits<{ readonly claimed: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall> }>,
+): CallEnd {
+  if (end.kind === 'closed') return end;
+  if (end.kind === 'answered') return { kind: 'succeeded', output: end.output, attempt: null };
+  if (signal.reason === 'cancelled') return { kind: 'cancelled' };
+  const { error, decision, isFull = false } = end;
+  if (end.isFinal) return { kind: 'failed', error, isRecorded: false, decision };
+  const delayMs = Math.max(backoffMs(uncountedDelay, round, random()), end.retryAfterMs);
+  return { kind: 'retry', error, decision, delayMs, isFull, waitedMs };
+}
+
+/** The last delivery failed in a way that a later attempt may cure (C5). */
+function comeBack(
+  { random }: Random,
+  { retry, round, signal }: RoutedCall,
+  { last, waitedMs }: AfterWaits<{ readonly last: MadeAttempt }>,
+): CallEnd {
+  const { delivery, decision } = last;
+  const { outcome, verdict, counted } = delivery;
+  if (signal.reason === 'cancelled') return { kind: 'cancelled' };
+  const delayMs = verdict.counted
+    ? backoffMs(retry, Math.max(1, counted), random())
+    : backoffMs(uncountedDelay, round, random());
+  const asked = (outcome.kind === 'overloaded' ? outcome.retryAfterMs : null) ?? 0;
+  return {
+    kind: 'retry',
+    error: verdict.error as Failure,
+    decision,
+    delayMs: longerPause(delayMs, asked),
+    isFull: false,
+    waitedMs,
+  };
+}

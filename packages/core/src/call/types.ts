@@ -1,0 +1,128 @@
+/** A routed call as its driver sees it: the request, the claim while it is in flight, and its end. */
+
+import type { CancelSignal } from '../cancellation.ts';
+import type { Decision } from '../contracts/decision.ts';
+import type { Failure, Json } from '../contracts/primitives.ts';
+import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
+import type { Verdict } from './judge.ts';
+import type { NoClaim } from './no-claim.ts';
+import type { CallOutcome } from './outcome.ts';
+import type { RetrySettings } from './retry.ts';
+
+export interface RoutedCall {
+  /** The ceiling covers all attempts together; so does the time, unless `resendsWithinMs` extends it. */
+  readonly route: RouteConstraints;
+  /**
+   * Time for all attempts together, within which a lost or timed-out request goes to another instance at once, up to
+   * `retry.max`. Default: the owner of the call decides whether to resend it.
+   */
+  readonly resendsWithinMs?: number;
+  readonly retry: RetrySettings;
+  /** How often the owner has made this call, from 1; spaces out uncounted retries. */
+  readonly round: number;
+  readonly signal: CancelSignal;
+  /** C8: whether a part of the result has been passed on. Default: none is. */
+  readonly hasPassedOn?: () => boolean;
+  /** C9: whether the owner holds further attempts now. Default: it never does. */
+  readonly isHeld?: (() => Promise<boolean>) | undefined;
+  /** The call's position in a batch where calls follow from others (C7). Default: not in a batch. */
+  readonly batch?: CallInBatch | undefined;
+}
+
+export interface CallInBatch {
+  /**
+   * Resolves to whether everything that the call follows from was stored; null: it was stored before the call began.
+   */
+  readonly stored: Promise<boolean> | null;
+  /** Called on success, before the result is stored. */
+  readonly onAnswered: (end: CallSuccess) => void;
+}
+
+/** A slot and the budget for it, reserved on an instance. */
+export interface ClaimedCall {
+  readonly kind: 'claimed';
+  /** The instance at the time of the choice. */
+  readonly instance: InstanceSnapshot;
+  /** 1 for the first attempt of the key. */
+  readonly number: number;
+  /** Counted failures of the key before this attempt. */
+  readonly counted: number;
+  readonly timeoutMs: number;
+  /** Its worst case, nano-USD. */
+  readonly reserved: bigint;
+  /** What it may cost beyond that, nano-USD (B1). */
+  readonly risk: bigint;
+  readonly decision: Decision;
+}
+
+export type ClaimEnd<Claimed extends ClaimedCall> = WaitedForSlot & ClaimOrNone<Claimed>;
+
+interface WaitedForSlot {
+  /** Time in ms for which the claim waited for a slot, which counts against no timeout. Default 0. */
+  readonly waitedMs?: number | undefined;
+}
+
+type ClaimOrNone<Claimed extends ClaimedCall> =
+  | Claimed
+  /** An earlier attempt has already succeeded. */
+  | { readonly kind: 'answered'; readonly output: Json }
+  | { readonly kind: 'closed' }
+  /** No instance was available; the decision gives the reason. */
+  | ({ readonly kind: 'none'; readonly decision: Decision } & NoClaim);
+
+/** One request to one instance, and its verdict. */
+export interface Delivery {
+  readonly outcome: CallOutcome;
+  readonly verdict: Verdict;
+  readonly durationMs: number;
+  /** Counted failures of the key, including this one. */
+  readonly counted: number;
+  /** The cost in nano-USD, and whether it is known or assumed. */
+  readonly amount: bigint;
+  readonly certainty: 'exact' | 'estimated';
+}
+
+export interface SuccessfulAttempt {
+  /** 1 when the first attempt succeeded. */
+  readonly number: number;
+  readonly endpoint: string;
+  readonly cost_usd: number;
+  readonly duration_ms: number;
+  readonly decision: Decision;
+}
+
+/** The decision of the last attempt, or the reason for having none. */
+interface Explained {
+  readonly decision: Decision | null;
+}
+
+export interface CallSuccess {
+  readonly kind: 'succeeded';
+  readonly output: Json;
+  /** Null when an earlier attempt had already succeeded. */
+  readonly attempt: SuccessfulAttempt | null;
+}
+
+interface CallRetry {
+  readonly kind: 'retry';
+  readonly error: Failure;
+  readonly delayMs: number;
+  /** Every instance that could take the call is full: it waits for a slot, not for a time. */
+  readonly isFull: boolean;
+  /** Time in ms for which the call has waited for slots. */
+  readonly waitedMs: number;
+}
+
+export type CallEnd =
+  | CallSuccess
+  | (Explained & {
+      readonly kind: 'failed' | 'unknown';
+      readonly error: Failure;
+      /** The end was stored together with its last attempt. */
+      readonly isRecorded: boolean;
+    })
+  /** Not done; a later attempt may succeed. */
+  | (Explained & CallRetry)
+  | { readonly kind: 'cancelled' }
+  /** A later attempt owns the step, or the step has ended. */
+  | { readonly kind: 'closed' };

@@ -1,0 +1,84 @@
+/**
+ * How many tokens a call counts against the rate of its key when it ends.
+ *
+ * U1 An answer counts what its model reports, and at most what its input can need: a wrong report of an instance is
+ * bounded by the call. U2 A call of a model without a known outcome counts an estimate, and so does one that failed
+ * after parts of its answer were passed on: a client that leaves before the last line has still read the text. U3 Every
+ * other call counts nothing.
+ */
+import { ExactNumber } from '../contracts/exact-json.ts';
+import { isModelName, modelPrefixes } from '../contracts/model-alias.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { countBytes } from '../expression/language.ts';
+import { isPlainObject } from '../json/values.ts';
+import type { Delivery, RoutedCall } from './types.ts';
+
+interface TokenMeasure {
+  readonly bytesPerToken: number;
+  /** Of an answer without `max_output_tokens`, and of a part of a message that is not text. */
+  readonly perPart: number;
+}
+
+/** No tokenizer makes more tokens of a text than it has bytes, and no usual model writes longer answers. */
+const bound: TokenMeasure = { bytesPerToken: 1, perPart: 131_072 };
+const estimate: TokenMeasure = { bytesPerToken: 2, perPart: 4_096 };
+
+const mostAnswers = 128;
+const mediaPart = /^(?:input_)?(?:image|audio|video|file|document)(?:_url)?$/;
+
+interface ModelRequest {
+  readonly capability: string;
+  readonly input: JsonObject;
+}
+
+function countQuestion(input: JsonObject, { bytesPerToken, perPart }: TokenMeasure): number {
+  let parts = 0;
+  const text = JSON.stringify(input, (_, value) => {
+    const isMedia = isPlainObject(value) && typeof value.type === 'string' && mediaPart.test(value.type);
+    if (!isMedia) return value;
+    parts += 1;
+    return null;
+  });
+  return Math.ceil(countBytes(text) / bytesPerToken) + parts * perPart;
+}
+
+function readPositive(value: Json | undefined, otherwise: number): number {
+  return typeof value === 'number' && value >= 1 ? value : otherwise;
+}
+
+function countAnswer({ capability, input }: ModelRequest, { perPart }: TokenMeasure): number {
+  if (capability.startsWith(modelPrefixes.embeddings)) return 0;
+  const answers = Math.min(readPositive(input.n, 1), mostAnswers);
+  return answers * readPositive(input.max_output_tokens, perPart);
+}
+
+function countMost(request: ModelRequest, measure: TokenMeasure): number {
+  return countQuestion(request.input, measure) + countAnswer(request, measure);
+}
+
+function readCount(value: Json | undefined): number {
+  const count = value instanceof ExactNumber ? Number(value.toString()) : value;
+  return typeof count === 'number' && count > 0 ? count : 0;
+}
+
+/** The tokens in `usage` of an answer; 0: it is not a model's. */
+function readReport({ usage }: JsonObject): number {
+  if (!isPlainObject(usage)) return 0;
+  return readCount(usage.input_tokens) + readCount(usage.output_tokens);
+}
+
+type CountedCall = Pick<RoutedCall, 'route' | 'hasPassedOn'> & { readonly input: JsonObject };
+
+/** @returns the tokens that an attempt counts at its end */
+export function countUsedTokens(
+  { route: { capability }, input, hasPassedOn }: CountedCall,
+  { outcome, verdict: { settlement } }: Pick<Delivery, 'outcome' | 'verdict'>,
+): number {
+  const request = { capability, input };
+  if (outcome.kind === 'answered') {
+    const reported = readReport(outcome.body);
+    return reported === 0 ? 0 : Math.min(reported, countMost(request, bound));
+  }
+  const isKnown = settlement === 'not_sent' || (settlement === 'failed' && hasPassedOn?.() !== true);
+  return isKnown || !isModelName(capability) ? 0 : countMost(request, estimate);
+}

@@ -1,0 +1,171 @@
+/** Checks every expression of a definition: its syntax, and that its roots, steps and fields exist. */
+import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import { formatPath } from '../../expression/ast.ts';
+import { delimiters, expressionLimits, runFields, stepFields } from '../../expression/language.ts';
+import type { Reference, TemplateReading } from '../../expression/template.ts';
+import { extendPointer } from '../../json/values.ts';
+import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
+import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
+import { type DefinitionFinding, refuseExpression } from './finding.ts';
+
+export function checkExpressions(
+  definition: PipelineDefinition,
+  templates: DefinitionTemplates,
+  suggestStep: SuggestName,
+): DefinitionFinding[] {
+  const known = new Set(definition.steps.map(({ id }) => id));
+  const places = listPlaces(definition, templates);
+  return [
+    ...checkPlainTexts(definition),
+    ...checkCount(places),
+    ...places.flatMap((place) => [
+      ...place.reading.errors.map(toFinding),
+      ...place.reading.references.flatMap((reference) =>
+        checkReference(reference, { known, suggestStep, place }),
+      ),
+    ]),
+  ];
+}
+
+/** Texts of any form, where `{{ }}` would be kept as it is written. */
+function checkPlainTexts({ labels = {}, steps }: PipelineDefinition): DefinitionFinding[] {
+  const texts = [
+    ...Object.entries(labels).map(
+      ([name, text]) => ['labels', extendPointer('/labels', name), text] as const,
+    ),
+    ...steps.flatMap(({ review, tags = [] }, index) => [
+      ...(review === undefined
+        ? []
+        : [['review.title', `/steps/${index}/review/title`, review.title] as const]),
+      ...tags.map((tag, at) => ['tags', `/steps/${index}/tags/${at}`, tag] as const),
+    ]),
+  ];
+  return texts
+    .filter(([, , text]) => text.includes(delimiters.open))
+    .map(([key, pointer]) => {
+      const message = `${refuseExpression(key)}; {{ }} is kept as it is written`;
+      return { severity: 'warning', code: 'expression_unused', pointer, message };
+    });
+}
+
+/** Where an expression occurs, and what it may refer to there. */
+interface ExpressionPlace {
+  readonly reading: ReferencingTemplate;
+  /** The step that contains the template. */
+  readonly ownStep?: string;
+  /** `item` and `index` have values here. */
+  readonly isPerItem?: boolean;
+  /** No step has run yet. */
+  readonly isBeforeRun?: boolean;
+}
+
+function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): ExpressionPlace[] {
+  const { output, concurrencyKey } = templates;
+  const ofSteps = templates.steps.flatMap(({ input, when, items }, index): ExpressionPlace[] => {
+    const ownStep = steps[index]?.id ?? '';
+    const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
+    return [...once, { reading: input, ownStep, isPerItem: items !== null }];
+  });
+  return [
+    ...(concurrencyKey === null ? [] : [{ reading: concurrencyKey, isBeforeRun: true }]),
+    ...ofSteps,
+    ...(output === null ? [] : [{ reading: output }]),
+  ];
+}
+
+function checkCount(places: readonly ExpressionPlace[]): DefinitionFinding[] {
+  const limit = expressionLimits.expressionsPerDefinition;
+  const count = places.reduce((sum, { reading }) => sum + reading.template.expressions, 0);
+  if (count <= limit) return [];
+  const message = `the definition holds ${count} expressions, at most ${limit} are allowed`;
+  return [{ severity: 'error', code: 'expression_limit', pointer: '', message }];
+}
+
+function toFinding(error: TemplateReading['errors'][number]): DefinitionFinding {
+  return {
+    severity: 'error',
+    code: error.code,
+    pointer: error.pointer,
+    offset: error.offset,
+    message: error.message,
+    suggestion: error.suggestion,
+  };
+}
+
+interface ReferenceContext {
+  readonly known: ReadonlySet<string>;
+  readonly suggestStep: SuggestName;
+  readonly place: ExpressionPlace;
+}
+
+function checkReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
+  if (reference.root === 'secrets') return []; // check-secrets.ts
+  const { isPerItem = false, isBeforeRun = false } = context.place;
+  if (isBeforeRun && reference.root !== 'job' && reference.root !== 'run') {
+    const message = `${reference.root} has no value before a run; use job or run`;
+    return [problem(reference, { code: 'root_unavailable', message })];
+  }
+  switch (reference.root) {
+    case 'job':
+      return [];
+    case 'run':
+      return checkField(reference, 0, runFields);
+    case 'steps':
+      return checkStepReference(reference, context);
+    case 'item':
+    case 'index':
+      if (isPerItem) return [];
+      return [
+        problem(reference, {
+          code: 'root_unavailable',
+          message: `${reference.root} has a value only in the input of a step with for_each`,
+        }),
+      ];
+  }
+}
+
+function checkStepReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {
+  const [id] = reference.segments;
+  if (typeof id !== 'string') {
+    const message = 'steps is followed by the id of a step: steps.<id>.output';
+    return [problem(reference, { code: 'step_unknown', message })];
+  }
+  if (!context.known.has(id)) {
+    const suggestion = context.suggestStep(id);
+    const message = `there is no step ${id.slice(0, 64)}`;
+    return [problem(reference, { code: 'step_unknown', message, suggestion })];
+  }
+  const own =
+    id === context.place.ownStep
+      ? [problem(reference, { code: 'expression_own_step', message: `the step ${id} mentions itself` })]
+      : [];
+  return [...own, ...checkField(reference, 1, stepFields)];
+}
+
+function checkField(reference: Reference, position: number, allowed: readonly string[]): DefinitionFinding[] {
+  const field = reference.segments[position];
+  if (typeof field === 'string' && allowed.includes(field)) return [];
+  const owner = formatPath(reference.root, reference.segments.slice(0, position));
+  const message =
+    field === undefined
+      ? `${owner} is followed by one of ${allowed.join(', ')}`
+      : `${formatPath(owner, [field]).slice(0, 200)} does not exist; ${owner} has ${allowed.join(', ')}`;
+  const suggestion = suggestField(field, allowed, owner);
+  return [problem(reference, { code: 'field_unknown', message, suggestion })];
+}
+
+function suggestField(field: unknown, allowed: readonly string[], owner: string): string | undefined {
+  if (typeof field !== 'string') return undefined;
+  const near = createNameSuggester(allowed)(field);
+  return (
+    near ??
+    (owner.startsWith('steps') ? `fields of the output are written ${owner}.output.<field>` : undefined)
+  );
+}
+
+function problem(
+  { pointer, offset }: Reference,
+  fault: Pick<DefinitionFinding, 'code' | 'message' | 'suggestion'>,
+): DefinitionFinding {
+  return { severity: 'error', pointer, offset, ...fault };
+}

@@ -1,0 +1,141 @@
+/**
+ * The types of what expressions may refer to, for each place of a definition.
+ *
+ * Also finds the steps that may end without an output although the run continues, with the reason, and the steps that
+ * start only after all their dependencies have one.
+ */
+
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
+import type { Path } from '../../expression/ast.ts';
+import { runFields } from '../../expression/language.ts';
+import type { Graph } from '../../graph/dag.ts';
+import { typeOfFields } from '../../schema-types/combine-types.ts';
+import type { PathStart } from '../../schema-types/path-type.ts';
+import {
+  absent,
+  anyType,
+  aType,
+  createObjectType,
+  enumType,
+  integerType,
+  kinds,
+  numberType,
+  stringType,
+  type ValueType,
+} from '../../schema-types/value-type.ts';
+
+export interface TypeScope {
+  readonly job: ValueType;
+  /** Outputs of the steps checked so far. */
+  readonly outputs: ReadonlyMap<string, ValueType>;
+  /** Why the output of a step may be missing here; undefined = it is present. */
+  readonly whyMissing: (stepId: string) => string | undefined;
+  /** Null outside the input of a step with `for_each`. */
+  readonly item: ValueType | null;
+}
+
+/** Null for a path that has its own finding already. */
+export function startOf(path: Path, scope: TypeScope): PathStart | null {
+  switch (path.root) {
+    case 'job':
+      return { type: scope.job, missing: 'no', length: 0 };
+    case 'run':
+      return isKnownField(path.segments[0]) ? { type: runType, missing: 'no', length: 0 } : null;
+    case 'item':
+      return scope.item === null ? null : { type: scope.item, missing: 'no', length: 0 };
+    case 'index':
+      return scope.item === null ? null : { type: integerType, missing: 'no', length: 0 };
+    case 'secrets':
+      return path.segments.length === 1 ? { type: stringType, missing: 'no', length: 1 } : null;
+    case 'steps':
+      return startOfStep(path, scope);
+    default:
+      return null;
+  }
+}
+
+function isKnownField(name: unknown): boolean {
+  return runFields.some((field) => field === name);
+}
+
+function startOfStep({ segments: [id, field] }: Path, scope: TypeScope): PathStart | null {
+  const output = typeof id === 'string' ? scope.outputs.get(id) : undefined;
+  if (typeof id !== 'string' || output === undefined) return null;
+  switch (field) {
+    case 'output': {
+      const reason = scope.whyMissing(id);
+      return { type: output, missing: reason === undefined ? 'no' : 'maybe', length: 2, reason };
+    }
+    case 'status':
+      return { type: statusType, missing: 'no', length: 2 };
+    case 'cost_usd':
+      return { type: numberType, missing: 'no', length: 2 };
+    case 'error':
+      return { type: errorType, missing: 'maybe', length: 2, reason: 'only a step that failed has one' };
+    default:
+      return null;
+  }
+}
+
+const runType = typeOfFields(
+  new Map(runFields.map((field) => [field, () => (field === 'attempt' ? integerType : stringType)])),
+);
+
+/** The end states of a step that another step may read. */
+const statusType = enumType(['succeeded', 'reused', 'failed', 'unknown', 'skipped', 'cancelled']);
+
+const errorType: ValueType = aType({
+  kinds: kinds.object,
+  object: createObjectType({
+    names: () => ['code', 'message', 'details'],
+    required: new Set(['code', 'message']),
+    named: (name) =>
+      name === 'details' ? { type: anyType, presence: 'maybe' } : { type: stringType, presence: 'certain' },
+    other: () => absent,
+    isDescribed: true,
+  }),
+});
+
+interface Lack {
+  readonly reason: string;
+  /** Caused by the step's own settings, not by another step. */
+  readonly isOwn: boolean;
+}
+
+/** By step index: why the step may have no output; undefined = it has one, or the run fails. */
+export type StepLacks = readonly (Lack | undefined)[];
+
+export function findLacks({ steps }: PipelineDefinition, { order, predecessors }: Graph): StepLacks {
+  const lacks: (Lack | undefined)[] = steps.map(() => undefined);
+  for (const index of order) {
+    const step = steps[index];
+    if (step === undefined) continue;
+    const before = predecessors[index] ?? [];
+    lacks[index] = whySkipped(step, before, lacks) ?? whyFailed(step);
+  }
+  return lacks;
+}
+
+function whySkipped(step: StepDefinition, before: readonly number[], lacks: StepLacks): Lack | undefined {
+  const { id, when, run_if = 'all_succeeded', optional, review } = step;
+  const reason = `${id} may be skipped`;
+  if (when !== undefined || optional === true || review?.on_timeout === 'skip')
+    return { reason, isOwn: true };
+  const lacking = before.filter((index) => lacks[index] !== undefined);
+  const mayBeSkipped =
+    run_if === 'any_failed' ||
+    (run_if === 'all_succeeded' && lacking.length > 0) ||
+    (run_if === 'any_succeeded' && lacking.length === before.length);
+  return mayBeSkipped ? { reason, isOwn: run_if === 'any_failed' } : undefined;
+}
+
+function whyFailed({ id, on_error }: StepDefinition): Lack | undefined {
+  return on_error === 'continue' ? { reason: `${id} may fail`, isOwn: true } : undefined;
+}
+
+/** Whether a step that starts has the output of every step it depends on. */
+export function needsAll({ run_if }: StepDefinition, dependencies: number): boolean {
+  return (
+    run_if === undefined || run_if === 'all_succeeded' || (run_if === 'any_succeeded' && dependencies === 1)
+  );
+}

@@ -1,0 +1,181 @@
+/**
+ * Compiles a valid definition into the form that a run needs: templates parsed once, dependencies resolved to indexes.
+ * The templates are those of each step, of the pipeline's output, and of the concurrency key. Pure and without
+ * packages, so a workflow can hold it.
+ */
+
+import type { PipelineDefinition, StepDefinition } from '../contracts/pipeline.ts';
+import type { Validation } from '../contracts/pipeline-answers.ts';
+import type { Json } from '../contracts/primitives.ts';
+import { readCondition } from '../expression/condition.ts';
+import {
+  type CompiledTemplate,
+  type Reference,
+  readTemplate,
+  references,
+  type TemplateReading,
+} from '../expression/template.ts';
+import { createGraph, type Graph } from '../graph/dag.ts';
+import { finish, type Pieces } from '../pieces.ts';
+import { kindFieldsOf, type StepKind, stepKindOf } from './step-settings.ts';
+
+export interface CompiledStep {
+  readonly definition: StepDefinition;
+  readonly kind: StepKind;
+  /** Of a step with `set`: its output. */
+  readonly input: CompiledTemplate;
+  /** A condition, for `evaluateCondition`; null = the step always runs. */
+  readonly when: CompiledTemplate | null;
+  /** Yields the list of `for_each`; null = the step runs once. */
+  readonly items: CompiledTemplate | null;
+  /** Indexes of the steps it waits for, unique and ascending. */
+  readonly dependencies: readonly number[];
+}
+
+export interface CompiledDefinition {
+  readonly steps: readonly CompiledStep[];
+  /** Index of a step by its id. */
+  readonly indexOf: ReadonlyMap<string, number>;
+  readonly output: CompiledTemplate | null;
+  /** Text over `job`; null = its runs have no concurrency limit. */
+  readonly concurrencyKey: CompiledTemplate | null;
+}
+
+/** @throws ExpressionSyntaxError when an expression cannot be read: the definition was never checked */
+export function compileDefinition(definition: PipelineDefinition): CompiledDefinition {
+  const { templates, graph } = analyseDefinition(definition);
+  return {
+    steps: definition.steps.map((step, index) => ({
+      definition: step,
+      kind: stepKindOf(step),
+      ...compileTemplates(templates.steps[index]),
+      dependencies: graph.predecessors[index] ?? [],
+    })),
+    indexOf: new Map(definition.steps.map(({ id }, index) => [id, index])),
+    output: soundTemplate(templates.output),
+    concurrencyKey: soundTemplate(templates.concurrencyKey),
+  };
+}
+
+function compileTemplates(step: StepTemplates | undefined): Pick<CompiledStep, 'input' | 'when' | 'items'> {
+  const input = soundTemplate(step?.input ?? null);
+  if (step === undefined || input === null) throw new RangeError('a step without a template');
+  return { input, when: soundTemplate(step.when), items: soundTemplate(step.items) };
+}
+
+function soundTemplate(reading: TemplateReading | null): CompiledTemplate | null {
+  if (reading === null) return null;
+  if (reading.errors[0] !== undefined) throw reading.errors[0];
+  return reading.template;
+}
+
+/** A template and every path in it, in the order of the text. */
+export interface ReferencingTemplate extends TemplateReading {
+  readonly references: readonly Reference[];
+}
+
+export interface StepTemplates {
+  readonly input: ReferencingTemplate;
+  /** A condition; null when the step names none. */
+  readonly when: ReferencingTemplate | null;
+  /** `for_each.items`; null for a step that runs once. */
+  readonly items: ReferencingTemplate | null;
+}
+
+export interface DefinitionTemplates {
+  /** By step index. */
+  readonly steps: readonly StepTemplates[];
+  /** null when the definition names no output. */
+  readonly output: ReferencingTemplate | null;
+  /** `concurrency.key`; null without `concurrency`. */
+  readonly concurrencyKey: ReferencingTemplate | null;
+}
+
+/** After so many steps a piece of work on them ends. */
+export const stepsOfPiece = 500;
+
+function* readTemplates({ steps, output, concurrency }: PipelineDefinition): Pieces<DefinitionTemplates> {
+  const readings: StepTemplates[] = [];
+  for (const [index, step] of steps.entries()) {
+    readings.push(readStep(step, `/steps/${index}`));
+    if ((index + 1) % stepsOfPiece === 0) yield;
+  }
+  return {
+    steps: readings,
+    output: output === undefined ? null : read(output, '/output'),
+    concurrencyKey: concurrency === undefined ? null : read(concurrency.key, '/concurrency/key'),
+  };
+}
+
+function readStep({ input, set, when, for_each }: StepDefinition, pointer: string): StepTemplates {
+  return {
+    input: set === undefined ? read(input ?? {}, `${pointer}/input`) : read(set, `${pointer}/set`),
+    when: when === undefined ? null : readWhen(when, `${pointer}/when`),
+    items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
+  };
+}
+
+function read(value: Json, pointer: string): ReferencingTemplate {
+  const { template, errors } = readTemplate(value, pointer);
+  return { template, errors, references: references(template) };
+}
+
+function readWhen(when: string, pointer: string): ReferencingTemplate {
+  const { condition: template, errors } = readCondition(when, pointer);
+  return { template, errors, references: references(template) };
+}
+
+/** The readings of a step, in the order of its keys. */
+function listReadings({ input, when, items }: StepTemplates): readonly ReferencingTemplate[] {
+  return [when, items, input].filter((reading) => reading !== null);
+}
+
+export interface AnalysedDefinition {
+  readonly templates: DefinitionTemplates;
+  readonly graph: Graph;
+}
+
+export function analyseDefinition(definition: PipelineDefinition): AnalysedDefinition {
+  return finish(analyseInPieces(definition));
+}
+
+export function* analyseInPieces(definition: PipelineDefinition): Pieces<AnalysedDefinition> {
+  const templates = yield* readTemplates(definition);
+  return { templates, graph: createStepGraph(definition, templates) };
+}
+
+/** The graph of steps by `depends_on` and by the steps that input, condition and items refer to. */
+function createStepGraph(definition: PipelineDefinition, templates: DefinitionTemplates): Graph {
+  return createGraph(
+    definition.steps.map(({ id, depends_on = [] }, index) => {
+      // An edge from a step to itself has its own finding and is not a cycle of the graph.
+      const dependencies = [...depends_on, ...listMentioned(templates.steps[index])];
+      return { id, depends_on: dependencies.filter((other) => other !== id) };
+    }),
+  );
+}
+
+function listMentioned(step: StepTemplates | undefined): readonly string[] {
+  const mentioned = new Set<string>();
+  for (const { references } of step === undefined ? [] : listReadings(step)) {
+    for (const { root, segments } of references) {
+      const [id] = segments;
+      if (root === 'steps' && typeof id === 'string') mentioned.add(id);
+    }
+  }
+  return [...mentioned];
+}
+
+/** Steps and edges, for drawing. */
+export function showGraph(
+  definition: PipelineDefinition,
+  { graph: { predecessors } }: AnalysedDefinition,
+): NonNullable<Validation['graph']> {
+  const ids = definition.steps.map(({ id }) => id);
+  return {
+    steps: definition.steps.map((step) => ({ id: step.id, ...kindFieldsOf(step) })),
+    edges: ids.flatMap((to, index) =>
+      (predecessors[index] ?? []).map((before) => ({ from: ids[before] ?? '', to })),
+    ),
+  };
+}

@@ -1,0 +1,196 @@
+/**
+ * The ports of a run against mocks, with all state in memory. A unit runs as far as it can, and returns an end or a
+ * wait; when resumed after the wait, it continues from there.
+ */
+import type { StepDefinition } from '../contracts/pipeline.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { findPipeline } from '../definition/checks/check-availability.ts';
+import { parseDuration } from '../duration.ts';
+import { summarizeFindings } from '../json/values.ts';
+import { endOfQuestion } from '../ladder/human-review.ts';
+import type { RunPorts, Unit, UnitEnd, UnitResult } from '../run/drive.ts';
+import type { Wait } from '../run/machine-state.ts';
+import {
+  ceilingOfSubRun,
+  findDepthFault,
+  reviewTimeoutOf,
+  termsOfSubRun,
+  toStartFailure,
+  toSubRunFailure,
+} from '../run/step-rules.ts';
+import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
+import { executeCallUnit } from './call-unit.ts';
+import { climbUnit, followReview } from './correct-step.ts';
+import {
+  type EndedRun,
+  isCancelled,
+  type LocalRun,
+  stepOf,
+  type UnitName,
+  type UnitRecord,
+} from './local-run.ts';
+import { decideStep, evaluate } from './local-values.ts';
+import { isOver, requireAction } from './mock-reviewer.ts';
+import { MockFault } from './mocks.ts';
+import {
+  cancelledEnd,
+  endUnit,
+  listenForUnit,
+  logEvent,
+  moveUnit,
+  openUnit,
+  settleUnit,
+  type UnitOutcome,
+  unitOf,
+  wakeUnit,
+} from './run-journal.ts';
+
+export function createLocalPorts(run: LocalRun, continueAsNew: RunPorts['continueAsNew']): RunPorts {
+  const { plan, stop, climbing, world } = run;
+  return {
+    continueAsNew,
+    historyPressure: world.historyPressure,
+    decide: async (steps) => steps.map(({ id }) => decideStep(run, id)),
+    executeStep: (unit) => guard(run, executeUnit(run, unit)),
+    escalateStep: (unit) => guard(run, climbUnit(run, unitOf(run, nameOf(unit)))),
+    resumeStep: (unit, wait) => guard(run, resumeUnit(run, unit, wait)),
+    giveUpStep: (unit) => guard(run, giveUpUnit(run, unit)),
+    listen: (unit, wait) => listenForUnit(run, nameOf(unit), wait),
+    record: (changes) => {
+      for (const { step, item, state, error } of changes) {
+        moveUnit(run, { id: plan.steps[step]?.id ?? '', item }, { state, error });
+      }
+    },
+    cancelRunning: () => {
+      stop.abort('cancelled');
+      climbing.abort('cancelled');
+    },
+    cancelEscalations: () => climbing.abort('cancelled'),
+  };
+}
+
+function nameOf({ step, item }: Unit): UnitName {
+  return { id: step.id, item };
+}
+
+/** A port that throws has found a mistake in the mocks: it is reported, and the run does not continue. */
+function guard<Result>({ world }: LocalRun, work: Promise<Result>): Promise<Result> {
+  return work.catch((error: unknown) => {
+    world.onFault(error);
+    return new Promise<Result>(() => undefined);
+  });
+}
+
+async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
+  const unit = openUnit(run, nameOf(planned));
+  const { kind, input: template } = stepOf(run, unit.id);
+  if (kind === 'wait') return settleUnit(run, unit, pause(run, unit));
+  const resolved = evaluate(run, template, unit);
+  if ('error' in resolved) return endUnit(run, unit, { state: 'failed', error: resolved.error });
+  const input = resolved.value as JsonObject;
+  if (kind === 'set') return settleUnit(run, unit, { state: 'succeeded', output: input });
+  if (kind === 'call') {
+    return executeCallUnit(run, unit, { input, escalates: planned.step.escalates === true });
+  }
+  return settleUnit(run, unit, kind === 'run' ? executeSubRun(run, unit, input) : askPerson(run, unit));
+}
+
+function resumeUnit(run: LocalRun, planned: Unit, { ladder, awaiting }: Wait): Promise<UnitResult> {
+  if (ladder !== true) return executeUnit(run, planned);
+  const unit = unitOf(run, nameOf(planned));
+  return awaiting === 'review' ? followReview(run, unit) : climbUnit(run, unit);
+}
+
+async function giveUpUnit(run: LocalRun, planned: Unit): Promise<UnitEnd> {
+  const unit = unitOf(run, nameOf(planned));
+  unit.subRun?.driven?.send({ type: 'cancel_requested' });
+  leaveLine(run, unit);
+  const error = unit.ladder?.failure;
+  const isCalledOff = isCancelled(run) || error === undefined;
+  return endUnit(run, unit, isCalledOff ? cancelledEnd : { state: 'failed', error });
+}
+
+function leaveLine({ world: { fleet } }: LocalRun, { queued }: UnitRecord): void {
+  if (queued === undefined) return;
+  fleet.lines.leave(queued);
+  fleet.lines.serve(queued.route.capability);
+}
+
+function pause(run: LocalRun, unit: UnitRecord): UnitOutcome {
+  const { wait = '0s' } = stepOf(run, unit.id).definition;
+  const until = (unit.startedAt ?? 0) + parseDuration(wait);
+  return run.world.time.now() >= until
+    ? { state: 'succeeded', output: null }
+    : { state: 'waiting', wait: { awaiting: 'time', until, ref: null } };
+}
+
+/** A step that runs another pipeline: starts the run once, waits for it, and takes its output. */
+function executeSubRun(run: LocalRun, unit: UnitRecord, job: JsonObject): UnitOutcome {
+  const terms = termsOfSubRun(stepOf(run, unit.id).definition, run);
+  const { reference, priority, depth } = terms;
+  const tooDeep = findDepthFault(depth);
+  if (tooDeep !== null) return { state: 'failed', error: toStartFailure(reference, tooDeep) };
+  if (unit.subRun === undefined) {
+    const definition = findPipeline(run.world.pipelines, reference);
+    if (definition === undefined) {
+      throw new MockFault(`there is no pipeline ${reference}; name its file in pipelines`);
+    }
+    const ceilingUsd = ceilingOfSubRun(terms, definition);
+    const onEnd = (): void => wakeUnit(run, unit);
+    const order = { definition, job, depth, priority, ceilingUsd, above: run.budget, onEnd };
+    unit.subRun = run.world.startRun(run.world, order);
+  }
+  const { ended, budget, runId } = unit.subRun;
+  unit.costNano = budget.spentNano();
+  return ended === null
+    ? { state: 'waiting', wait: { awaiting: 'run', until: null, ref: runId } }
+    : takeSubRun(ended, { run_id: runId, pipeline: reference });
+}
+
+function takeSubRun(
+  { outcome, error, output = null }: EndedRun,
+  named: { readonly run_id: string; readonly pipeline: string },
+): UnitOutcome {
+  if (outcome === 'succeeded') return { state: 'succeeded', output };
+  const isRefused = outcome === 'refused' && error !== null;
+  return {
+    state: 'failed',
+    error: isRefused
+      ? toStartFailure(named.pipeline, error)
+      : toSubRunFailure({ ...named, state: outcome, error }),
+  };
+}
+
+/** The output of a review step is the person's answer. */
+function askPerson(run: LocalRun, unit: UnitRecord): UnitOutcome {
+  const { definition } = stepOf(run, unit.id);
+  const { reviewer, time } = run.world;
+  const dueMs = parseDuration(reviewTimeoutOf(definition));
+  unit.review ??= reviewer.open({ kind: 'step', step: unit.id }, dueMs, () => wakeUnit(run, unit));
+  const { review } = unit;
+  if (!isOver(review, time.now())) {
+    const { dueAt: until, review_id: ref } = review;
+    return { state: 'waiting', wait: { awaiting: 'review', until, ref } };
+  }
+  const { decision } = review;
+  if (decision === null) return endOfUnanswered(definition);
+  logEvent(run, { type: 'step.reviewed', unit, data: { action: decision.action } });
+  requireAction(definition, { ...review, decision });
+  const end = endOfQuestion(decision);
+  if (end.state === 'succeeded') requireAnswer(definition, end.output);
+  return end;
+}
+
+function endOfUnanswered(step: StepDefinition): UnitEnd {
+  if (step.review?.on_timeout === 'skip') return { state: 'skipped' };
+  const message = `nobody decided within ${reviewTimeoutOf(step)}`;
+  return { state: 'failed', error: { code: 'step_timeout', message } };
+}
+
+/** @throws MockFault where the API would refuse the answer */
+function requireAnswer({ id, review }: StepDefinition, output: Json): void {
+  const faults = createSchemaCompiler().compile(review?.schema ?? {})(output);
+  if (faults.length === 0) return;
+  const seen = summarizeFindings(faults);
+  throw new MockFault(`the output decided for step ${id} does not match its schema: ${seen}`);
+}

@@ -1,0 +1,97 @@
+/** The values of a run against mocks: the scope of its expressions, which steps run, and its output. */
+import type { Json } from '../contracts/primitives.ts';
+import { evaluateCondition } from '../expression/condition.ts';
+import { evaluateTemplate } from '../expression/evaluate.ts';
+import type { ExpressionScope, StepScope } from '../expression/evaluation.ts';
+import { countBytes } from '../expression/language.ts';
+import { chooseReferences, referTo } from '../expression/large-outputs.ts';
+import { type CompiledTemplate, referencedSteps } from '../expression/template.ts';
+import { writeJson } from '../json/text.ts';
+import { fromNanoUsd } from '../money/nano-usd.ts';
+import type { StepVerdict } from '../run/machine.ts';
+import {
+  type Evaluated,
+  evaluateSafely,
+  judgeCondition,
+  judgeItems,
+  listLastSteps,
+  readList,
+} from '../run/step-rules.ts';
+import { type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
+import { costOf, findUnit, moveUnit, outputOf, unitOf } from './run-journal.ts';
+
+function scopeOfSteps(run: LocalRun, ids: readonly string[]): Readonly<Record<string, StepScope>> {
+  const scope: Record<string, StepScope> = {};
+  for (const id of ids) {
+    const record = findUnit(run, { id, item: 0 });
+    if (record !== undefined) scope[id] = toScope(run, record);
+  }
+  return scope;
+}
+
+function toScope(run: LocalRun, record: UnitRecord): StepScope {
+  const { state, error } = record;
+  return {
+    status: state,
+    cost_usd: fromNanoUsd(costOf(run, record)),
+    ...(error === undefined ? {} : { error: error as unknown as Json }),
+    ...(state === 'succeeded' || state === 'reused' ? { output: outputOf(run, record) } : {}),
+  };
+}
+
+function scopeOf(run: LocalRun, template: CompiledTemplate, unit?: UnitName): ExpressionScope {
+  return {
+    ...run.scope,
+    steps: scopeOfSteps(run, referencedSteps(template)),
+    ...(unit === undefined || unit.item === 0 ? {} : scopeOfItem(run, unit)),
+  };
+}
+
+function scopeOfItem(run: LocalRun, { id, item }: UnitName): Pick<ExpressionScope, 'item' | 'index'> {
+  return { item: findUnit(run, { id, item: 0 })?.items?.[item - 1] ?? null, index: item - 1 };
+}
+
+/** @param unit whose item the template may read; absent = the run's template */
+export function evaluate(run: LocalRun, template: CompiledTemplate, unit?: UnitName): Evaluated<Json> {
+  return evaluateSafely(() => evaluateTemplate(template, scopeOf(run, template, unit)));
+}
+
+/** Whether a step runs, and how often; its items are kept for their own inputs. */
+export function decideStep(run: LocalRun, id: string): StepVerdict {
+  const unit = { id, item: 0 };
+  const { when, items } = stepOf(run, id);
+  const left =
+    when === null ? null : judgeCondition(evaluateSafely(() => evaluateCondition(when, scopeOf(run, when))));
+  const list = left !== null || items === null ? null : readList(evaluate(run, items));
+  const verdict = left ?? judgeItems(list ?? { value: null });
+  if (verdict.type === 'skip') moveUnit(run, unit, { state: 'skipped', data: { reason: 'when' } });
+  if (verdict.type === 'fail') moveUnit(run, unit, { state: 'failed', error: verdict.error });
+  if (list !== null && 'value' in list) {
+    moveUnit(run, unit, { state: 'running', data: { items: list.value.length } });
+    unitOf(run, unit).items = list.value;
+  }
+  return verdict;
+}
+
+/**
+ * The output of a run: the definition's `output`, else the outputs of the steps that no other step depends on, by id.
+ */
+export function evaluateOutput(run: LocalRun): Evaluated<Json> {
+  const { output } = run.compiled;
+  if (output !== null) {
+    const end = evaluate(run, output);
+    if ('value' in end) return end;
+    return { error: { ...end.error, message: `output: ${end.error.message}` } };
+  }
+  const last = listLastSteps(run.compiled);
+  const known = scopeOfSteps(run, last);
+  const parts = last.map((name) => ({ name, bytes: countBytes(writeJson(known[name]?.output ?? null)) }));
+  const referred = chooseReferences(parts);
+  const outputs = parts.map(({ name, bytes }) => [
+    name,
+    referred.has(name)
+      ? referTo({ bytes, run_id: run.scope.run.id, step: name })
+      : (known[name]?.output ?? null),
+  ]);
+  return { value: Object.fromEntries(outputs) };
+}

@@ -1,0 +1,93 @@
+/**
+ * The line of calls that wait for a free slot. Its rules, for the router with rows of the database and for mocks:
+ * - N1: calls of one route (capability, version range, tags) wait in one line, by priority, then place, then age. A
+ *   project with instances of its own has lines of its own: its calls wait for other slots than those of others.
+ * - N2: runs take turns. A call's place comes after the last place of its run in the line, and after the highest place
+ *   that was called; so the first call of a new run comes before the second waiting call of any other run.
+ * - N3: a call leaves the line when it is called, which happens when a slot is free, or about to be. Called without a
+ *   result, it keeps its place, and lets others go first for a moment.
+ * - N4: a step's call that has not been called takes no slot while calls of its priority or a higher one wait in line.
+ */
+
+import { uncountedDelay } from '../call/retry.ts';
+import type { Priority } from '../contracts/primitives.ts';
+import { createRouteFilter, excludeByRoute } from './filter.ts';
+import type { InstanceSnapshot, RouteConstraints } from './types.ts';
+
+/** The part of a route that all calls of a line share. */
+export interface LineRoute extends Pick<RouteConstraints, 'capability' | 'versionRange' | 'tags'> {
+  /** The project, where it has instances that do not serve all projects; absent or null: the line of all others. */
+  readonly scope?: string | null;
+}
+
+const ranks: Readonly<Record<Priority, number>> = { interactive: 1, standard: 2, batch: 3 };
+
+/** 1 goes first. */
+export function rankOf(priority: Priority): number {
+  return ranks[priority];
+}
+
+/** The name of a route's line. */
+export function lineOf({ scope = null, capability, versionRange, tags }: LineRoute): string {
+  if (scope !== null) return JSON.stringify({ scope, capability, versionRange, tags: [...tags].sort() });
+  if (versionRange === null && tags.length === 0) return capability;
+  return JSON.stringify([capability, versionRange, ...[...tags].sort()]);
+}
+
+/** The route of a line by its name. */
+export function routeOfLine(line: string): LineRoute {
+  if (line.startsWith('{')) return JSON.parse(line) as LineRoute;
+  if (!line.startsWith('[')) return { capability: line, versionRange: null, tags: [] };
+  const [capability, versionRange, ...tags] = JSON.parse(line) as [string, string | null, ...string[]];
+  return { capability, versionRange, tags };
+}
+
+/** A call in line. */
+export interface PlaceInLine {
+  readonly rank: number;
+  readonly place: number;
+  /** Unix time, ms. */
+  readonly queuedAtMs: number;
+}
+
+/** N1: negative when `a` goes first. */
+export function compareInLine(a: PlaceInLine, b: PlaceInLine): number {
+  return a.rank - b.rank || a.place - b.place || a.queuedAtMs - b.queuedAtMs;
+}
+
+/** N2. @param lastOfRun the last place of its run in the line; 0 = it has none @param served the highest place called */
+export function nextPlace(lastOfRun: number, served: number): number {
+  return Math.max(lastOfRun, served) + 1;
+}
+
+/** The time from a release to the claim of a call that was called: polls, a signal, an activity. */
+const handoverMs = 500;
+/** Calls in advance, per slot: short calls end faster than others are called. */
+const mostAhead = 4;
+
+/** How many calls of a route can be called: for free slots, and for those that are free before a called one arrives. */
+export function countCallable(
+  route: LineRoute,
+  instances: readonly InstanceSnapshot[],
+  { called, nowMs }: { readonly called: number; readonly nowMs: number },
+): number {
+  const filter = createRouteFilter(route);
+  let free = 0;
+  let ahead = 0;
+  for (const instance of instances) {
+    const { max_concurrency, held, duration_ms, breaker_until_ms } = instance;
+    const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
+    if (isResting || excludeByRoute(instance, filter) !== null) continue;
+    free += Math.max(0, max_concurrency - held);
+    if (duration_ms !== null && duration_ms > 0) {
+      ahead += max_concurrency * Math.min(mostAhead, handoverMs / duration_ms);
+    }
+  }
+  return Math.max(0, free + Math.floor(ahead) - called);
+}
+
+/** N3: how long a call that was called without a result lets others go first, ms. @param calls how often, from 1 */
+export function standAsideMs(calls: number): number {
+  const { initialMs, factor, maxDelayMs } = uncountedDelay;
+  return Math.min(maxDelayMs, initialMs * factor ** (calls - 1));
+}

@@ -1,0 +1,127 @@
+/**
+ * Picks the instance that should take a call, in one pass; only the shown instances are allocated. Invariants:
+ * - R1: the same snapshot, request and seed give the same choice, in any order of the instances, so that a stored
+ *   decision can be repeated from the instances that it shows.
+ * - R2: a free, local, idle instance comes before all others; a suspect or warming one after all that are up; a
+ *   half-open one last.
+ * - R3: within a tier the lowest price of cost and waiting wins; those within 1 % are equal, and the seed decides.
+ * - R4: no instance is chosen whose worst case exceeds the ceiling, or the known headroom of a budget.
+ * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.
+ * - R6: instances that failed this call come after all other candidates of any tier, by their number of failures.
+ */
+import type { Verdict } from '../contracts/decision.ts';
+import type { Priority } from '../contracts/primitives.ts';
+import { expectedCost, expectedSuccess, expectedWait } from './estimate.ts';
+import { createFilter, excludeInstance, neededUsd } from './filter.ts';
+import {
+  isBehind,
+  offer,
+  placeOf,
+  type Ranking,
+  settleTie,
+  shownCandidates,
+  type Tie,
+  tierOf,
+} from './ranking.ts';
+import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
+
+/** The value of a second of waiting, USD. */
+const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, standard: 0.001, batch: 0 };
+
+/**
+ * A full instance counts twice, and once more for each queued call. Durations are guesses: without this, the queue for
+ * the instance that looks fastest would grow without end beside idle ones.
+ */
+function fullFactor({ waiting = 0 }: RouteRequest): number {
+  return 2 + waiting;
+}
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+/** A choice in progress. */
+type Draft = Writable<Choice> & {
+  readonly excluded: { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
+  readonly verdicts: Map<Verdict, number>;
+};
+
+function least(one: number | null, other: number): number {
+  return one === null ? other : Math.min(one, other);
+}
+
+function exclude(draft: Draft, instance: InstanceSnapshot, verdict: Verdict): void {
+  draft.verdicts.set(verdict, (draft.verdicts.get(verdict) ?? 0) + 1);
+  if (draft.excluded.length < shownCandidates) draft.excluded.push({ instance, verdict });
+  if (verdict === 'breaker_open') {
+    draft.reopensAtMs = least(draft.reopensAtMs, instance.breaker_until_ms as number);
+  }
+}
+
+function heldOf({ instance_id, held }: InstanceSnapshot, busy: RouteRequest['busy'] | null): number {
+  return held === 0 && busy?.has(instance_id) ? 1 : held;
+}
+
+function beginDraft(): Draft {
+  return {
+    best: null,
+    shown: [],
+    possible: 0,
+    full: 0,
+    excluded: [],
+    verdicts: new Map(),
+    minimumUsd: null,
+    reopensAtMs: null,
+  };
+}
+
+/** The winner, then the others in order. The instances needed to repeat the choice are always included. */
+function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie): RankedInstance[] {
+  const shown = [winner];
+  for (const one of first) if (one !== winner && shown.length < shownCandidates) shown.push(one);
+  if (!shown.includes(soonest)) shown[shownCandidates - 1] = soonest;
+  return shown;
+}
+
+/**
+ * @param instances every known instance of the capability
+ * @param seed any 32-bit integer; decides ties
+ */
+export function choose(instances: readonly InstanceSnapshot[], request: RouteRequest, seed: number): Choice {
+  const { priorMs, priority } = request;
+  const busy = request.busy.size === 0 ? null : request.busy;
+  const failed = request.failedBefore?.size ? request.failedBefore : null;
+  const filter = createFilter(request);
+  const usdPerSecond = waitingUsdPerSecond[priority];
+  const ifFull = fullFactor(request);
+  const ranking: Ranking = { first: [], near: [] };
+  const draft = beginDraft();
+  for (const instance of instances) {
+    const costUsd = expectedCost(instance, request);
+    const verdict = excludeInstance(instance, filter, costUsd);
+    if (verdict !== null) {
+      exclude(draft, instance, verdict);
+      if (verdict === 'over_ceiling' || verdict === 'over_budget') {
+        draft.minimumUsd = least(draft.minimumUsd, neededUsd(instance, request, verdict));
+      }
+      continue;
+    }
+    const held = heldOf(instance, busy);
+    const depth = held + instance.reported_extra;
+    const tier = tierOf(instance, depth, request.trials);
+    const place = placeOf(tier, failed?.get(instance.instance_id));
+    const waitMs = expectedWait(instance, depth, priorMs);
+    const isFull = held >= instance.max_concurrency;
+    const priceUsd = (costUsd + (usdPerSecond * waitMs) / 1_000) / expectedSuccess(instance);
+    const score = isFull ? priceUsd * ifFull : priceUsd;
+    draft.possible++;
+    if (isFull) draft.full++;
+    if (!isBehind(ranking, place, score)) {
+      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull });
+    }
+  }
+  const tie = settleTie(ranking, seed);
+  if (tie !== null) {
+    draft.best = tie.winner;
+    draft.shown = gatherShown(ranking.first, tie);
+  }
+  return draft;
+}

@@ -1,0 +1,144 @@
+/**
+ * R1. The inputs of a decision, kept so that it can be repeated. The shown instances are enough: they include the best,
+ * the least by score and the least by wait, and these three settle the tie as all did.
+ */
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { choose } from './choose.ts';
+import type { CallBound, Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
+
+/**
+ * The fields of an instance that `choose` reads, in the order of a stored row. Their names are shown with a decision and
+ * not stored with it. A new one goes to the end.
+ */
+const columns = [
+  ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
+  ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
+  ...(['success_count', 'failure_count', 'breaker_until_ms'] as const),
+] satisfies (keyof InstanceSnapshot)[];
+
+interface Inputs {
+  readonly request: {
+    readonly capability: string;
+    readonly version_range: string | null;
+    readonly tags: readonly string[];
+    readonly priority: RouteRequest['priority'];
+    readonly ceiling_usd: number | null;
+    readonly run_ceiling_usd: number | null;
+    readonly timeout_ms: number;
+    readonly left_ms?: number | undefined;
+    readonly headroom_usd: number | null;
+    /** The project may not see the figure. */
+    readonly hides_headroom?: true | undefined;
+    readonly now_ms: number;
+    readonly prior_ms: number;
+    readonly ruled_out: readonly (readonly [instanceId: string, why: RuledOut])[];
+    readonly busy: readonly string[];
+    readonly trials: readonly string[];
+    readonly waiting: number;
+    readonly failed_before: readonly (readonly [instanceId: string, failures: number])[];
+    /** Of the shown instances. */
+    readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[] | undefined;
+  };
+  readonly seed: number;
+  /** A row each: less than half the size of objects. */
+  readonly instances: readonly (readonly Json[])[];
+}
+
+/** @returns request, seed, and the shown instances as a table */
+export function toInputs({ shown }: Choice, request: RouteRequest, seed: number): JsonObject {
+  const inputs: Inputs = {
+    request: {
+      capability: request.capability,
+      version_range: request.versionRange,
+      tags: request.tags,
+      priority: request.priority,
+      ceiling_usd: request.ceilingUsd,
+      run_ceiling_usd: request.runCeilingUsd ?? null,
+      timeout_ms: request.timeoutMs,
+      left_ms: request.leftMs ?? undefined,
+      headroom_usd: request.headroomUsd,
+      hides_headroom: request.hidesHeadroom ? true : undefined,
+      now_ms: request.nowMs,
+      prior_ms: request.priorMs,
+      ruled_out: [...request.ruledOut],
+      busy: [...request.busy],
+      trials: [...(request.trials ?? [])],
+      waiting: request.waiting ?? 0,
+      failed_before: [...(request.failedBefore ?? [])],
+      bounds: request.bounds && listBounds(shown, request.bounds),
+    },
+    seed,
+    instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
+  };
+  return inputs as unknown as JsonObject;
+}
+
+function listBounds(
+  shown: Choice['shown'],
+  bounds: NonNullable<RouteRequest['bounds']>,
+): [instanceId: string, bound: CallBound][] {
+  return shown.flatMap(({ instance: { instance_id } }): [string, CallBound][] => {
+    const bound = bounds.get(instance_id);
+    return bound === undefined ? [] : [[instance_id, bound]];
+  });
+}
+
+/** @param inputs of a stored decision @returns the inputs that the project may see, with the names of the columns */
+export function showInputs(inputs: JsonObject): JsonObject {
+  const { request, ...others } = inputs as unknown as Inputs;
+  const shown = request.hides_headroom ? { ...request, headroom_usd: null } : request;
+  return { request: shown, ...others, columns } as unknown as JsonObject;
+}
+
+const columnsText = `,"columns":${JSON.stringify(columns)}}`;
+
+/** `showInputs` for JSON text, which is parsed only where something is hidden. */
+export function showInputsText(text: string): string {
+  return text.includes('"hides_headroom"')
+    ? JSON.stringify(showInputs(JSON.parse(text) as JsonObject))
+    : `${text.slice(0, -1)}${columnsText}`;
+}
+
+function toRequest({ request }: Inputs): RouteRequest {
+  return {
+    capability: request.capability,
+    versionRange: request.version_range,
+    tags: request.tags,
+    priority: request.priority,
+    ceilingUsd: request.ceiling_usd,
+    runCeilingUsd: request.run_ceiling_usd,
+    timeoutMs: request.timeout_ms,
+    leftMs: request.left_ms,
+    headroomUsd: request.headroom_usd,
+    nowMs: request.now_ms,
+    priorMs: request.prior_ms,
+    ruledOut: new Map(request.ruled_out),
+    busy: new Set(request.busy),
+    trials: new Set(request.trials),
+    waiting: request.waiting,
+    failedBefore: new Map(request.failed_before),
+    bounds: request.bounds === undefined ? undefined : new Map(request.bounds),
+  };
+}
+
+/** The known inputs of `choose`: enough to repeat a choice, or to vary it. */
+export interface KnownChoice {
+  readonly instances: readonly InstanceSnapshot[];
+  readonly request: RouteRequest;
+  readonly seed: number;
+}
+
+/** @param stored the result of `toInputs` */
+export function readInputs(stored: JsonObject): KnownChoice {
+  const inputs = stored as unknown as Inputs;
+  const instances = inputs.instances.map((row) =>
+    Object.fromEntries(columns.map((column, at) => [column, row[at]])),
+  ) as unknown as InstanceSnapshot[];
+  return { instances, request: toRequest(inputs), seed: inputs.seed };
+}
+
+/** @returns endpoint of the best instance, by the stored inputs */
+export function replayChoice(stored: JsonObject): string | null {
+  const { instances, request, seed } = readInputs(stored);
+  return choose(instances, request, seed).best?.instance.endpoint ?? null;
+}

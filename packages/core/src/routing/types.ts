@@ -1,0 +1,146 @@
+/** The inputs and results of `choose`: the instances of one capability at one moment, and the caller's request. */
+import type { CostModel, RoutedState } from '../contracts/capability.ts';
+import type { Verdict } from '../contracts/decision.ts';
+import type { Priority } from '../contracts/primitives.ts';
+import type { Overran } from '../money/overruns.ts';
+
+export interface InstanceSnapshot {
+  readonly instance_id: string;
+  readonly name: string;
+  readonly version: string;
+  readonly endpoint: string;
+  readonly cost_type: CostModel['type'];
+  /** USD per second or per call. */
+  readonly rate_usd: number;
+  readonly tags: readonly string[];
+  readonly max_concurrency: number;
+  readonly state: RoutedState;
+  /** reported: a success costs what its output reports. */
+  readonly settle: 'computed' | 'reported';
+  /** Digest of its vetted spec; null before it was read. */
+  readonly spec_digest: string | null;
+  /** Slots that hold a call from Capstan, on any router. */
+  readonly held: number;
+  /** Work reported by the instance beyond the calls held then; 0 when the report is old. */
+  readonly reported_extra: number;
+  /** Moving average of its successful calls; null before the first. */
+  readonly duration_ms: number | null;
+  /** Moving average of the deviation from that average. */
+  readonly deviation_ms: number | null;
+  /** Moving average of the cost of its successful calls, USD; null before the first. */
+  readonly mean_cost_usd: number | null;
+  readonly success_count: number;
+  readonly failure_count: number;
+  /** Expressions over the input: the most that a call may cost, and its likely cost; null or absent = its rate. */
+  readonly worst_case?: string | null;
+  readonly expected_cost?: string | null;
+  /** By project, overruns of its calls; absent = none. */
+  readonly overran?: Overran;
+  /** When its breaker allows a trial call, by the database's clock; null = closed. */
+  readonly breaker_until_ms: number | null;
+  /** The project that registered it. */
+  readonly owner_project?: string;
+  /** Has the tag `local`, or a loopback endpoint. */
+  readonly is_local: boolean;
+}
+
+/** Why the caller of `choose` has ruled out an instance for this call. */
+export type RuledOut = Extract<Verdict, 'already_tried' | 'down' | 'input_invalid' | 'lost_claim'>;
+
+/** The cost of one call by its input, USD. */
+export interface CallBound {
+  /** The most that the call may cost; null: the price by its rate. */
+  readonly worstUsd: number | null;
+  /** Null: the estimate by its rate. */
+  readonly expectedUsd: number | null;
+  /** Why its declared worst case does not count. */
+  readonly fault?: string;
+}
+
+export interface RouteRequest {
+  readonly capability: string;
+  /** Semver range; null = any version. */
+  readonly versionRange: string | null;
+  /** Tags that the instance must all carry. */
+  readonly tags: readonly string[];
+  readonly priority: Priority;
+  /** The budget of this call, USD; null = no ceiling. */
+  readonly ceilingUsd: number | null;
+  /**
+   * The budget of the run and of each run above it, USD; absent or null = no ceiling. It can be raised, unlike a call's
+   * ceiling, so it rules out no instance: it limits the time of a call, and the budget refuses a more expensive one.
+   */
+  readonly runCeilingUsd?: number | null;
+  readonly timeoutMs: number;
+  /**
+   * The time left for the call, where that is less than its own timeout: an instance whose calls are known to take
+   * longer (90th percentile) is not chosen. Absent or null = enough.
+   */
+  readonly leftMs?: number | null | undefined;
+  /** The amount that the tightest budget lets it reserve, USD; null = unlimited, or unknown so far. */
+  readonly headroomUsd: number | null;
+  /** The headroom belongs to the daily budget of all projects, whose figure is hidden. */
+  readonly hidesHeadroom?: boolean;
+  /** The database's clock. */
+  readonly nowMs: number;
+  /** Duration assumed for an instance without a call of its own. */
+  readonly priorMs: number;
+  readonly ruledOut: ReadonlyMap<string, RuledOut>;
+  /** Instances that were listed as idle but are not. */
+  readonly busy: ReadonlySet<string>;
+  /** Half-open instances that this call may try: they rank as with a closed breaker. */
+  readonly trials?: ReadonlySet<string>;
+  /** Instances that failed this call in earlier attempts, each with its number of counted failures. */
+  readonly failedBefore?: ReadonlyMap<string, number>;
+  /** By instance, for those that declare the cost of a call by its input; absent = none does, or it is unknown. */
+  readonly bounds?: ReadonlyMap<string, CallBound> | undefined;
+  /** Whether an instance may receive the secrets of the call; absent = the call has none. */
+  readonly mayReceive?: ((instance: InstanceSnapshot) => boolean) | undefined;
+  /** Other queued calls of the capability; default 0. */
+  readonly waiting?: number;
+}
+
+/** The caller's constraints on the instance. */
+export type RouteConstraints = Pick<
+  RouteRequest,
+  | 'capability'
+  | 'versionRange'
+  | 'tags'
+  | 'priority'
+  | 'ceilingUsd'
+  | 'runCeilingUsd'
+  | 'timeoutMs'
+  | 'leftMs'
+  | 'mayReceive'
+>;
+
+/** An instance that could take the call. */
+export interface RankedInstance {
+  readonly instance: InstanceSnapshot;
+  readonly tier: number;
+  /** The rank before the score (R6): differs from the tier when it has failed this call in an earlier attempt. */
+  readonly place: number;
+  readonly costUsd: number;
+  readonly waitMs: number;
+  readonly score: number;
+  /** All its slots are held: the call would wait for one. */
+  readonly isFull: boolean;
+}
+
+export interface Choice {
+  /** Null without a candidate. */
+  readonly best: RankedInstance | null;
+  /** The best and up to 19 more, by tier and score. */
+  readonly shown: readonly RankedInstance[];
+  /** The number of candidates, and of full ones among them. */
+  readonly possible: number;
+  readonly full: number;
+  /** Up to 20 of the others, in the order of the snapshot. */
+  readonly excluded: readonly { readonly instance: InstanceSnapshot; readonly verdict: Verdict }[];
+  /** The number of excluded instances, by reason. */
+  readonly verdicts: ReadonlyMap<Verdict, number>;
+  /** The lowest ceiling that would allow a call on an instance excluded for its price, USD. */
+  readonly minimumUsd: number | null;
+  /** When the first open breaker allows a call. */
+  readonly reopensAtMs: number | null;
+}

@@ -1,0 +1,316 @@
+/**
+ * The condition of a run and of a step, in one place. The state alone is not enough: a run in state `running` whose
+ * items all wait for budget is waiting for budget. The condition derives from state, `awaiting` and counts of items.
+ * List, header, graph, drawer, title and the command line use its words. If several apply, the first in the order of
+ * `ConditionKind` wins, because a person can act on it soonest.
+ */
+import type { Run, RunSummary } from '../contracts/run.ts';
+import type { Awaiting, RunStep, StepState } from '../contracts/run-step.ts';
+import { countEnded, endedStepStates } from './ended-steps.ts';
+
+export type ConditionKind =
+  | 'failed'
+  | 'cancelled'
+  /** It succeeded, and some items or optional steps failed. */
+  | 'partly'
+  | 'succeeded'
+  | 'cancelling'
+  /** Its workflow cannot make progress. */
+  | 'stalled'
+  | 'review'
+  | 'budget'
+  | 'capability'
+  | 'paused'
+  | 'retrying'
+  /** It waits for a child run, or for another run that works on the same failure. */
+  | 'run'
+  | 'slot'
+  | 'retry'
+  | 'time'
+  | 'queued'
+  | 'running';
+
+export interface RunCondition {
+  readonly kind: ConditionKind;
+  /** The condition in a few words: `Waiting for budget`. */
+  readonly title: string;
+  /** The steps concerned, or the reason: `4 of 6 items of chapter`; empty when the title is enough. */
+  readonly detail: string;
+  /** The steps concerned. */
+  readonly steps: readonly string[];
+}
+
+const titles: Readonly<Record<ConditionKind, string>> = {
+  failed: 'Failed',
+  cancelled: 'Cancelled',
+  partly: 'Succeeded with failures',
+  succeeded: 'Succeeded',
+  cancelling: 'Cancelling',
+  stalled: 'Its workflow cannot make progress',
+  review: 'Waiting for review',
+  budget: 'Waiting for budget',
+  capability: 'Waiting for an instance',
+  paused: 'Paused',
+  retrying: 'Retrying',
+  run: 'Waiting for a child run',
+  slot: 'Waiting for a free slot',
+  retry: 'Waiting for its next attempt',
+  time: 'Sleeping',
+  queued: 'Queued',
+  running: 'Running',
+};
+
+function condition(kind: ConditionKind, detail = '', steps: readonly string[] = []): RunCondition {
+  return { kind, title: titles[kind], detail, steps };
+}
+
+type StateCounts = Readonly<Record<string, number>>;
+
+const failedStates = ['failed', 'unknown'] as const;
+/** A step or item in one of these states makes progress by itself. */
+const activeStates = ['ready', 'running', 'retrying'] as const;
+const blockedStates = ['waiting', 'in_review'] as const;
+
+function sumOf(counts: StateCounts, states: readonly StepState[]): number {
+  return states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+}
+
+function totalOf(counts: StateCounts): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+function plural(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`;
+}
+
+function firstLine(text: string): string {
+  return text.replace(/\n.*/s, '');
+}
+
+/** Up to three names, and the number of the others. */
+function namesOf(steps: readonly string[]): string {
+  const shown = steps.slice(0, 3).join(', ');
+  return steps.length > 3 ? `${shown} and ${steps.length - 3} more` : shown;
+}
+
+/** Waits that a person can end come first. */
+const waitsByUrgency: readonly Awaiting[] = [
+  'review',
+  'budget',
+  'capability',
+  'run',
+  'slot',
+  'retry',
+  'time',
+];
+
+function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
+  return waitsByUrgency.find((wait) => waits.includes(wait));
+}
+
+type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review' | 'budget'>;
+
+/**
+ * The cause of a step's wait; null when it does not wait. The items of a step with `for_each` wait when none makes
+ * progress; only the run knows their cause.
+ */
+function waitOf({ state, awaiting, items }: ConditionStep, ofRun: readonly Awaiting[]): Awaiting | null {
+  if (state === 'in_review') return 'review';
+  if (endedStepStates.has(state)) return null;
+  if (awaiting !== undefined) return awaiting;
+  if (items === undefined || sumOf(items, blockedStates) === 0 || sumOf(items, activeStates) > 0) return null;
+  return (items.in_review ?? 0) > 0 ? 'review' : (mostUrgent(ofRun) ?? null);
+}
+
+function blockedItems(id: string, items: StateCounts): string {
+  return `${sumOf(items, blockedStates)} of ${plural(totalOf(items), 'item')} of ${id}`;
+}
+
+function failedItems(items: StateCounts): string {
+  return `${sumOf(items, failedStates)} of ${plural(totalOf(items), 'item')} failed`;
+}
+
+/** @param ofRun the causes of waits in the run, the only source for items */
+export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] = []): RunCondition {
+  const { id, state, items, error } = step;
+  if (state === 'failed' || state === 'unknown')
+    return condition('failed', firstLine(error?.message ?? ''), [id]);
+  if (state === 'cancelled') return condition('cancelled', '', [id]);
+  if (items !== undefined && state === 'succeeded' && sumOf(items, failedStates) > 0) {
+    return condition('partly', failedItems(items), [id]);
+  }
+  if (endedStepStates.has(state)) return condition('succeeded', '', [id]);
+  const wait = waitOf(step, ofRun);
+  if (wait !== null)
+    return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(id, items), [id]);
+  if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
+  return condition(state === 'running' ? 'running' : 'queued', '', [id]);
+}
+
+type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows' | 'queue' | 'stalled'> &
+  Partial<Pick<RunSummary, 'step_counts' | 'item_counts'> & Pick<Run, 'cancel'>> & {
+    readonly steps?: readonly ConditionStep[];
+  };
+
+/** @param run from the list of runs or from its own page; only the page names steps */
+export function conditionOfRun(run: ConditionRun): RunCondition {
+  const { state, stalled } = run;
+  const isOpen = state !== 'failed' && state !== 'cancelled' && state !== 'succeeded';
+  if (isOpen && stalled !== undefined) return condition('stalled', firstLine(stalled.message));
+  switch (state) {
+    case 'failed':
+      return failedRun(run);
+    case 'cancelled':
+      return cancelledRun(run);
+    case 'succeeded':
+      return succeededRun(run);
+    case 'cancelling':
+      return cancellingRun(run);
+    case 'queued':
+      return queuedRun(run);
+    case 'paused':
+    case 'running':
+      return activeRun(run);
+  }
+}
+
+function queuedRun({ queue }: ConditionRun): RunCondition {
+  if (queue === undefined) return condition('queued');
+  if (queue.reason === 'temporal') return condition('queued', 'Temporal has not accepted it yet');
+  if (queue.reason === 'worker') return condition('queued', 'no worker has begun it yet');
+  const { key = '', place = 1, limit = 1, holders = [] } = queue;
+  const open = holders.length === 0 ? 'none of which is open' : `open: ${holders.join(', ')}`;
+  const few = `at most ${plural(limit, 'run')} at a time, ${open}`;
+  return condition('queued', `number ${place} for the key ${JSON.stringify(key)}; ${few}`);
+}
+
+function cancelledRun({ cancel, error }: ConditionRun): RunCondition {
+  const said = condition('cancelled', firstLine(cancel?.reason ?? error?.message ?? ''));
+  const by = cancel?.by?.name ?? cancel?.by?.id;
+  return by === undefined ? said : { ...said, title: `${said.title} by ${by}` };
+}
+
+function failedRun({ error, steps = [] }: ConditionRun): RunCondition {
+  const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown');
+  const ids = failed.map(({ id }) => id);
+  const where = ids.length === 0 ? '' : `at ${namesOf(ids)}`;
+  // The run's error repeats the name of the step.
+  const [only, ...others] = failed;
+  const own = others.length === 0 ? only?.error : undefined;
+  const why = firstLine((own ?? error)?.message ?? '');
+  return condition('failed', [where, why].filter((part) => part !== '').join(': '), ids);
+}
+
+function countsOf({ step_counts, steps = [] }: ConditionRun): StateCounts {
+  if (step_counts !== undefined) return step_counts;
+  const counts: Record<string, number> = {};
+  for (const { state } of steps) counts[state] = (counts[state] ?? 0) + 1;
+  return counts;
+}
+
+function succeededRun(run: ConditionRun): RunCondition {
+  const { steps = [], item_counts = {} } = run;
+  const optional = sumOf(countsOf(run), failedStates);
+  const partly = steps.filter((step) => conditionOfStep(step).kind === 'partly');
+  // The list has no steps, and the page counts items by step.
+  const isListed = run.steps === undefined && sumOf(item_counts, failedStates) > 0;
+  if (optional === 0 && partly.length === 0 && !isListed) return condition('succeeded');
+  const said = [
+    ...(optional === 0 ? [] : [`${plural(optional, 'optional step')} failed`]),
+    ...(isListed ? [failedItems(item_counts)] : []),
+    ...partly.map(({ id, items = {} }) => `${failedItems(items)} in ${id}`),
+  ];
+  const failed = steps.filter(({ state }) => state === 'failed' || state === 'unknown');
+  return condition(
+    'partly',
+    said.slice(0, 3).join('; '),
+    [...failed, ...partly].map(({ id }) => id),
+  );
+}
+
+function cancellingRun(run: ConditionRun): RunCondition {
+  const active = sumOf(countsOf(run), ['running', 'retrying']);
+  return condition('cancelling', active === 0 ? '' : `waiting for ${plural(active, 'running step')}`);
+}
+
+/** The condition of a run that has not ended: its wait, or its work. */
+function activeRun(run: ConditionRun): RunCondition {
+  const { state, awaiting = [], follows, steps = [] } = run;
+  const waits = steps.flatMap((step) => waitOf(step, awaiting) ?? []);
+  const wait = mostUrgent([...awaiting, ...waits]);
+  if (wait === 'review' || wait === 'budget' || wait === 'capability') return waitingRun(run, wait);
+  if (state === 'paused') return pausedRun(run);
+  // Comes before `retrying`, which is the state of a step while its ladder waits for another one.
+  if (follows !== undefined) {
+    return { ...condition('run', 'it works on the same failure'), title: 'Waiting for another run' };
+  }
+  const counts = countsOf(run);
+  if ((counts.retrying ?? 0) > 0) return retryingRun(steps);
+  const isBusy = sumOf(counts, ['ready', 'running']) > 0;
+  if (wait !== undefined && !isBusy) return waitingRun(run, wait);
+  return runningRun(run, counts);
+}
+
+/** `mix: HTTP 500` for a single step; several are only named. */
+function namesWithCause(
+  steps: readonly ConditionStep[],
+  causeOf: (step: ConditionStep) => string | undefined,
+): string {
+  const [first, ...others] = steps;
+  const cause = first === undefined || others.length > 0 ? undefined : causeOf(first);
+  const names = namesOf(steps.map(({ id }) => id));
+  return cause === undefined ? names : `${names}: ${firstLine(cause)}`;
+}
+
+function retryingRun(steps: readonly ConditionStep[]): RunCondition {
+  const retrying = steps.filter(({ state }) => state === 'retrying');
+  return condition(
+    'retrying',
+    namesWithCause(retrying, ({ error }) => error?.message),
+    retrying.map(({ id }) => id),
+  );
+}
+
+function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
+  const { awaiting = [], steps = [] } = run;
+  const blocked = steps.filter((step) => waitOf(step, awaiting) === wait);
+  const ids = blocked.map(({ id }) => id);
+  const [only] = blocked;
+  if (only === undefined) return waitingChild(steps, wait);
+  if (blocked.length === 1 && only.items !== undefined)
+    return condition(wait, blockedItems(only.id, only.items), ids);
+  // The question of a `review` step, or the budget of a key or label; the error of a refused step is in its review.
+  return condition(
+    wait,
+    namesWithCause(blocked, ({ review, budget }) => (wait === 'review' ? review : budget)),
+    ids,
+  );
+}
+
+/** No own step has the wait: a step of a child run has it. The list of runs has no steps. */
+function waitingChild(steps: readonly ConditionStep[], wait: Awaiting): RunCondition {
+  const parents = steps.filter(({ awaiting }) => awaiting === 'run').map(({ id }) => id);
+  return condition(wait, parents.length === 0 ? '' : `in the child run of ${namesOf(parents)}`, parents);
+}
+
+function pausedRun(run: ConditionRun): RunCondition {
+  const { running = 0, retrying = 0 } = countsOf(run);
+  const said = [
+    ...(running === 0 ? [] : [`open calls of ${plural(running, 'running step')} will finish`]),
+    ...(retrying === 0 ? [] : [`${plural(retrying, 'step')} will retry after the resume`]),
+  ];
+  return condition('paused', said.join('; '));
+}
+
+function runningRun({ steps = [] }: ConditionRun, counts: StateCounts): RunCondition {
+  const active = steps.filter(({ state }) => state === 'running').map(({ id }) => id);
+  const { ended, all } = countEnded(counts);
+  const done = all === 0 ? '' : `${ended} of ${plural(all, 'step')} done`;
+  const detail = [namesOf(active), done].filter((part) => part !== '').join('; ');
+  return condition('running', detail, active);
+}
+
+/** `Waiting for budget: 4 of 6 items of chapter` */
+export function toSentence({ title, detail }: Pick<RunCondition, 'title' | 'detail'>): string {
+  return detail === '' ? title : `${title}: ${detail}`;
+}

@@ -1,0 +1,28 @@
+import { expect, it, test } from 'vitest';
+import { kindOfStatus, outputInvalid } from '../../src/call/outcome.ts';
+
+it.each([
+  [400, 'rejected'],
+  [422, 'rejected'],
+  [428, 'rejected'],
+  [429, 'overloaded'],
+  [430, 'rejected'],
+  [499, 'rejected'],
+  [500, 'failed'],
+  [502, 'failed'],
+  [503, 'overloaded'],
+  [504, 'failed'],
+])('HTTP %d is an outcome of kind %s', (status, kind) => {
+  expect(kindOfStatus(status)).toBe(kind);
+});
+
+test('an output that does not match names each place, the whole as /', () => {
+  const faults = [
+    { pointer: '', message: 'must be an object' },
+    { pointer: '/a', message: 'must be a number' },
+  ];
+  expect(outputInvalid(faults)).toEqual({
+    kind: 'output_invalid',
+    message: 'the answer does not match the output schema: / must be an object; /a must be a number',
+  });
+});

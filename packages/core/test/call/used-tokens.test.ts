@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { judgeOutcome } from '../../src/call/judge.ts';
+import type { CallOutcome } from '../../src/call/outcome.ts';
+import { countUsedTokens } from '../../src/call/used-tokens.ts';
+import { parseExactJson } from '../../src/contracts/exact-json.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import { aRequest } from '../routing/a-snapshot.ts';
+
+interface Counted {
+  readonly capability?: string;
+  readonly input?: JsonObject;
+  readonly hasPassedOn?: boolean;
+}
+
+const question = { messages: [{ role: 'user', content: 'x' }] };
+
+function count(
+  outcome: CallOutcome,
+  { capability = 'model.fast', input = question, hasPassedOn = false }: Counted = {},
+): number {
+  const verdict = judgeOutcome(outcome, { countedBefore: 0, retryMax: 3 });
+  const route = { ...aRequest(), capability };
+  return countUsedTokens({ route, input, hasPassedOn: () => hasPassedOn }, { outcome, verdict });
+}
+
+function answered(usage: unknown): CallOutcome {
+  return { kind: 'answered', body: { text: 'x', usage } as JsonObject };
+}
+
+describe('an answer', () => {
+  test.each([
+    [{ input_tokens: 50, output_tokens: 150 }, 200],
+    [{ input_tokens: 50, output_tokens: null }, 50],
+    [{ input_tokens: -50, output_tokens: 10 }, 10],
+    [{ input_tokens: '50' }, 0],
+    [[50], 0],
+    [null, 0],
+    [undefined, 0],
+  ])('counts what its model reports: %j', (usage, tokens) => {
+    const input = { ...question, max_output_tokens: 1_000 };
+    expect(count(answered(usage), { input })).toBe(tokens);
+    expect(count(answered(usage), { input, capability: 'video.describe' })).toBe(tokens);
+  });
+
+  test.each([1e15, 1e308, Number.MAX_SAFE_INTEGER, parseExactJson('123456789012345678901') as number])(
+    'counts at most what its input can need, whatever is reported: %s',
+    (input_tokens) => {
+      const usage = { input_tokens, output_tokens: 1 };
+      const bytes = JSON.stringify({ ...question, max_output_tokens: 100 }).length;
+      expect(count(answered(usage), { input: { ...question, max_output_tokens: 100 } })).toBe(bytes + 100);
+      expect(count(answered(usage), { input: { ...question, max_output_tokens: 100, n: 3 } })).toBe(
+        bytes + ',"n":3'.length + 300,
+      );
+      expect(count(answered(usage), { capability: 'embed.x', input: { texts: ['x'] } })).toBe(15);
+      expect(count(answered(usage))).toBeLessThan(200_000);
+    },
+  );
+
+  test('of a picture counts the picture, not the bytes of its data', () => {
+    const picture = (url: string) => ({
+      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+      max_output_tokens: 1,
+    });
+    const usage = { input_tokens: 1e15 };
+    const long = `data:image/png;base64,${'A'.repeat(1_000_000)}`;
+    const counts = [long, 'https://x.test/a.png'].map((url) =>
+      count(answered(usage), { input: picture(url) }),
+    );
+    expect(counts[0]).toBe(counts[1]);
+    expect(counts[0]).toBeGreaterThan(10_000);
+  });
+
+  test('never counts more than it reports, nor less than nothing', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.double({ noNaN: true }), fc.nat(), (content, inputs, outputs) => {
+        const usage = { input_tokens: inputs, output_tokens: outputs };
+        const input = { messages: content, n: inputs, max_output_tokens: outputs } as JsonObject;
+        const counted = count(answered(usage), { input });
+        expect(counted).toBeGreaterThanOrEqual(0);
+        expect(counted).toBeLessThanOrEqual(Math.max(0, inputs) + outputs);
+      }),
+    );
+  });
+});
+
+const ends: readonly (readonly [CallOutcome, isCounted: boolean])[] = [
+  [{ kind: 'cancelled' }, true],
+  [{ kind: 'lost', message: 'reset' }, true],
+  [{ kind: 'timeout', timeoutMs: 1 }, true],
+  [{ kind: 'abandoned' }, true],
+  [{ kind: 'output_invalid', message: 'no' }, true],
+  [{ kind: 'too_large', limitBytes: 1 }, true],
+  [{ kind: 'failed', status: 500, message: 'no' }, false],
+  [{ kind: 'rejected', status: 422, message: 'no' }, false],
+  [{ kind: 'malformed', message: 'no' }, false],
+  [{ kind: 'overloaded', status: 429, retryAfterMs: null }, false],
+  [{ kind: 'not_sent', message: 'refused' }, false],
+  [{ kind: 'unsent' }, false],
+  [{ kind: 'withheld' }, false],
+];
+
+describe('without an answer', () => {
+  test.each(ends)('%j counts an estimate: %s', (outcome, isCounted) => {
+    const estimate = Math.ceil(JSON.stringify(question).length / 2) + 4_096;
+    expect(count(outcome)).toBe(isCounted ? estimate : 0);
+    expect(count(outcome, { capability: 'video.join' })).toBe(0);
+  });
+
+  test('a failure counts once parts of the answer were passed on', () => {
+    const failed: CallOutcome = { kind: 'failed', status: 500, message: 'no' };
+    expect(count(failed, { hasPassedOn: true, input: { ...question, max_output_tokens: 10 } })).toBe(
+      Math.ceil(JSON.stringify({ ...question, max_output_tokens: 10 }).length / 2) + 10,
+    );
+  });
+});

@@ -1,0 +1,24 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { type LineRoute, lineOf, routeOfLine } from '../../src/routing/call-line.ts';
+
+const aRoute = fc.record<LineRoute>({
+  scope: fc.option(fc.constantFrom('prj_a', '{', '["x"]'), { nil: null }),
+  capability: fc.constantFrom('cut', 'model.fast'),
+  versionRange: fc.option(fc.constantFrom('^1', '1.0.0'), { nil: null }),
+  tags: fc.uniqueArray(fc.constantFrom('gpu', 'local', '{"scope":1}')),
+});
+
+function sorted({ scope = null, capability, versionRange, tags }: LineRoute) {
+  return { scope, capability, versionRange, tags: [...tags].sort() };
+}
+
+it('the name of a line identifies its route and, where a project has instances of its own, the project', () => {
+  fc.assert(
+    fc.property(aRoute, aRoute, (one, other) => {
+      expect(sorted(routeOfLine(lineOf(one)))).toEqual(sorted(one));
+      const areAlike = JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
+      expect(lineOf(one) === lineOf(other)).toBe(areAlike);
+    }),
+  );
+});

@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
+import { choose } from '../../src/routing/choose.ts';
+import { readInputs, replayChoice, showInputs, showInputsText, toInputs } from '../../src/routing/replay.ts';
+import type { InstanceSnapshot, RouteRequest } from '../../src/routing/types.ts';
+import { alikeFleet, anyFleet, anyRequest } from './a-fleet.ts';
+import { anInstance, aPaid, aRequest } from './a-snapshot.ts';
+
+function store(fleet: readonly InstanceSnapshot[], request: RouteRequest, seed: number): JsonObject {
+  return JSON.parse(JSON.stringify(toInputs(choose(fleet, request, seed), request, seed)));
+}
+
+describe('replayChoice', () => {
+  it('makes the same choice from the stored inputs as from all instances', () => {
+    const property = (fleet: InstanceSnapshot[], request: RouteRequest, seed: number): void => {
+      const { best } = choose(fleet, request, seed);
+      expect(replayChoice(store(fleet, request, seed))).toBe(best?.instance.endpoint ?? null);
+    };
+    fc.assert(fc.property(anyFleet, anyRequest, fc.integer(), property), { numRuns: runs(100) });
+    fc.assert(fc.property(alikeFleet, anyRequest, fc.integer(), property), { numRuns: runs(100) });
+  });
+
+  it('repeats a choice in which the cost depends on the input', () => {
+    const usd = fc.option(fc.double({ min: 1e-9, max: 1, noNaN: true }));
+    const bound = fc.record({ worstUsd: usd, expectedUsd: usd });
+    fc.assert(
+      fc.property(
+        anyFleet,
+        anyRequest,
+        fc.array(bound, { minLength: 8 }),
+        fc.integer(),
+        (fleet, request, all, seed) => {
+          const bounds = new Map(
+            fleet.flatMap(({ instance_id }, at) => (all[at] ? [[instance_id, all[at]]] : [])),
+          );
+          const asked = { ...request, ceilingUsd: 0.3, bounds };
+          const { best } = choose(fleet, asked, seed);
+          expect(replayChoice(store(fleet, asked, seed))).toBe(best?.instance.endpoint ?? null);
+        },
+      ),
+      { numRuns: runs(100) },
+    );
+  });
+
+  it('knows who would have been better, had it been another request', () => {
+    const fleet = [anInstance('free', { held: 1 }), aPaid('paid', 0.05)];
+    const inputs = store(fleet, aRequest({ priority: 'interactive' }), 1);
+    const asBatch = { ...inputs, request: { ...(inputs.request as JsonObject), priority: 'batch' } };
+    expect([replayChoice(inputs), replayChoice(asBatch)]).toEqual([
+      'http://10.0.0.1/paid',
+      'http://10.0.0.1/free',
+    ]);
+  });
+});
+
+describe('what a decision was made from', () => {
+  const full: RouteRequest = aRequest({
+    versionRange: '^1',
+    tags: ['local'],
+    ceilingUsd: 2,
+    runCeilingUsd: 3,
+    headroomUsd: 1,
+    ruledOut: new Map([['a', 'already_tried']]),
+    busy: new Set(['b']),
+    trials: new Set(['c']),
+    waiting: 3,
+    failedBefore: new Map([['d', 2]]),
+    bounds: new Map([['free', { worstUsd: 0.5, expectedUsd: null }]]),
+  });
+
+  it('is read as it was written, with what was learnt of the instances', () => {
+    const { request, seed } = readInputs(store([anInstance('free')], full, 7));
+    expect({ request, seed }).toEqual({ request: full, seed: 7 });
+  });
+
+  it('holds no costs by the input where there are none', () => {
+    const stored = store([anInstance('free')], aRequest(), 7);
+    expect(stored.request).not.toHaveProperty('bounds');
+    expect(readInputs(stored).request.bounds).toBeUndefined();
+  });
+
+  it('holds of an instance whatever is chosen by', () => {
+    const instance = aPaid('paid', 0.05, {
+      version: '2.0.0',
+      tags: ['gpu'],
+      is_local: true,
+      held: 1,
+      max_concurrency: 3,
+      reported_extra: 2,
+      duration_ms: 7,
+      deviation_ms: 3,
+      success_count: 5,
+      failure_count: 4,
+      breaker_until_ms: 9,
+    });
+    const { name: _, spec_digest: __, settle: ___, mean_cost_usd: ____, ...read } = instance;
+    expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);
+  });
+
+  it('is empty where nothing was learnt', () => {
+    expect(readInputs(store([], aRequest(), 7)).request).toMatchObject({
+      ruledOut: new Map(),
+      busy: new Set(),
+      trials: new Set(),
+      waiting: 0,
+      failedBefore: new Map(),
+    });
+  });
+
+  it('is shown as the text that is stored, and more behind it', () => {
+    const own = JSON.stringify(store([anInstance('free')], full, 7), null, 1);
+    expect(showInputsText(own).startsWith(own.slice(0, -1))).toBe(true);
+  });
+
+  it.each([{}, { hidesHeadroom: true }])('is shown as text like as an object: %j', (more) => {
+    const stored = store([anInstance('free')], { ...full, ...more }, 7);
+    expect(JSON.parse(showInputsText(JSON.stringify(stored)))).toEqual(showInputs(stored));
+  });
+
+  it('is shown with the names of its columns, but for what the day of all projects leaves', () => {
+    const own = store([anInstance('free')], full, 7);
+    const { columns, ...shown } = showInputs(own);
+    expect(shown).toEqual(own);
+    const [row = []] = own.instances as unknown[][];
+    const named = Object.fromEntries((columns as string[]).map((name, at) => [name, row[at]]));
+    expect([named]).toEqual(readInputs(own).instances);
+    const shared = store([anInstance('free')], { ...full, hidesHeadroom: true }, 7);
+    const { request, ...others } = shared;
+    expect(request).toMatchObject({ headroom_usd: 1, hides_headroom: true });
+    expect(showInputs(shared)).toEqual({
+      request: { ...(request as object), headroom_usd: null },
+      ...others,
+      columns,
+    });
+  });
+});

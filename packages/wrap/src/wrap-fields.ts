@@ -1,0 +1,72 @@
+/** The kinds of wrapped capabilities, and the fields that the files of all kinds have. */
+
+import { SharedWith, WarmUp } from '@capstan/core/contracts/capability';
+import { CapabilityName, Json, JsonObject, Tags, VersionText } from '@capstan/core/contracts/primitives';
+import { parseDuration } from '@capstan/core/duration';
+import { z } from 'zod';
+import { FilesPart, noFiles } from './call-files.ts';
+import { comfyui } from './kinds/comfyui.ts';
+import { command } from './kinds/command.ts';
+import { cog, fal, replicate } from './kinds/hosted.ts';
+import { http } from './kinds/http.ts';
+import { openai } from './kinds/openai.ts';
+import { Span, type WrapKind } from './wrap-kind.ts';
+
+/** The kinds by the name that `kind` has in the file; the part of the kind has the same name. */
+export const kinds = { command, http, openai, comfyui, replicate, fal, cog } as const satisfies Record<
+  string,
+  WrapKind
+>;
+
+export type KindName = keyof typeof kinds;
+
+export const kindNames = Object.keys(kinds) as [KindName, ...KindName[]];
+
+/** One part of the cost of a call: `value / per × rate_usd`. */
+const MeasuredPart = z.strictObject({
+  value: z.union([z.string(), z.number()]),
+  rate_usd: z.number().min(0),
+  per: z.number().positive().default(1),
+});
+
+const CostPart = z
+  .strictObject({
+    type: z.enum(['per_second', 'per_call', 'free']),
+    rate_usd: z.number().min(0).max(10_000).default(0),
+    notes: z.string().max(2_000).optional(),
+    measured: z.array(MeasuredPart).min(1).max(10).optional(),
+  })
+  .refine(({ type, rate_usd }) => (type === 'free') === (rate_usd === 0), {
+    path: ['rate_usd'],
+    error: 'is 0 for the type free, and more than 0 for the others',
+  })
+  .refine(({ type, measured }) => type !== 'free' || measured === undefined, {
+    path: ['measured'],
+    error: 'a free call is not measured; give it a type and a rate_usd, the most that a call may cost',
+  });
+
+const longestTimeoutMs = 24 * 3_600_000;
+
+export const common = {
+  kind: z.enum(kindNames),
+  name: CapabilityName,
+  version: VersionText,
+  description: z.string().min(1).max(10_000),
+  tags: Tags.default([]),
+  input: JsonObject.optional(),
+  output: JsonObject.optional(),
+  cost: CostPart.default({ type: 'free', rate_usd: 0 }),
+  max_concurrency: z.number().int().min(1).max(10_000).default(1),
+  warm_up: WarmUp.optional(),
+  shared_with: SharedWith.optional(),
+  timeout: Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestTimeoutMs, {
+    error: 'a timeout is more than 0 and at most 24h',
+  }).default('5m'),
+  deterministic: z.boolean().default(false),
+  files: FilesPart.default(noFiles),
+  result: Json.optional(),
+} as const;
+
+export const CommonPart = z.strictObject(common);
+
+export type WrapFile = z.infer<typeof CommonPart>;

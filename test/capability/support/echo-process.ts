@@ -1,5 +1,0 @@
-/** A stand-alone capability file, as an author writes one; run as a child process. */
-import { serveCapability } from '../../../src/capability/index.ts';
-import { anEcho } from './capabilities.ts';
-
-await serveCapability(anEcho());
