@@ -6,6 +6,13 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 # `npm ci` calls a script of ours. With the optional parts: without them the bundler has no program.
 COPY package.json package-lock.json ./
+COPY packages/capability/package.json packages/capability/
+COPY packages/client/package.json packages/client/
+COPY packages/console/package.json packages/console/
+COPY packages/core/package.json packages/core/
+COPY packages/guarded-dial/package.json packages/guarded-dial/
+COPY packages/media-store/package.json packages/media-store/
+COPY packages/wrap/package.json packages/wrap/
 COPY scripts/set-hooks-path.mjs scripts/
 RUN npm ci --no-audit --no-fund
 COPY . .

@@ -1,6 +1,6 @@
 /**
  * Writes docs/reference/ from the code it describes, what docs/what-a-step-costs.md shows from the figures of the benches,
- * and the pictures of docs/contributing/states.md from the machines. With `--check` it writes nothing and exits 1 when a
+ * and the pictures of docs/contributing/states.md and packages/core/README.md from the machines. With `--check` it writes nothing and exits 1 when a
  * file is not what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
 import { createFaultsPage } from './docs/faults-page.ts';
 import { generateCommand, type Page } from './docs/page.ts';
-import { createStatesPage } from './docs/states/page.ts';
+import { createStatesPages } from './docs/states/page.ts';
 import { readFigures } from './docs/step-costs/figures.ts';
 import { createStepCostsPage } from './docs/step-costs/page.ts';
 import { createStepCostsPicture } from './docs/step-costs/picture.ts';
@@ -39,7 +39,7 @@ const pages: readonly Page[] = [
   createErrorsPage(),
   createExpressionsPage(),
   createFaultsPage(readFaultFigures()),
-  await createStatesPage(),
+  ...(await createStatesPages()),
   createStepCostsPage(figures),
   createStepCostsPicture(figures),
   createMetricsPage(),

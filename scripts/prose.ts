@@ -25,6 +25,7 @@ function listPages(root: string): string[] {
   const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' });
   return [
     ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'],
+    ...readdirSync(join(root, 'packages')).map((name) => `packages/${name}/README.md`),
     ...inDocs
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${name}`)

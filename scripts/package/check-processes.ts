@@ -14,6 +14,9 @@ import { carryOutTrialRun } from './trial-run.ts';
 interface Place {
   /** The installation. */
   readonly folder: string;
+  /** Installations of the packages for authors and for programs, each alone. */
+  readonly author: string;
+  readonly client: string;
   readonly logs: string;
   readonly supervisor: Supervisor;
   readonly backing: Backing;
@@ -55,22 +58,42 @@ export async function checkProcesses(place: Place): Promise<void> {
   const url = `http://127.0.0.1:${port}`;
   const key = (await readFile(keyFile, 'utf8')).trim();
   await carryOutTrialRun(createApi(url, key));
-  await checkClient(folder, { CAPSTAN_URL: url, CAPSTAN_API_KEY: key });
+  const stopAuthor = await startAuthor(place, { ROUTER_URL: url, ROUTER_TOKEN: key });
+  await checkClient(place.client, { CAPSTAN_URL: url, CAPSTAN_API_KEY: key });
+  await stopAuthor();
   await Promise.all(stops.map((stop) => stop()));
 }
 
-/** A program of a user of `@capstan/client`. */
-const program = `import { createCapstan, type Schemas } from '@capstan/client';
+/** A program of an author who has `@capstan/capability` alone. */
+const authorProgram = `import { serveCapability } from '@capstan/capability';
+import { z } from 'zod';
 
-const { CAPSTAN_URL: url = '', CAPSTAN_API_KEY: key = '' } = process.env;
-const { data } = await createCapstan({ url, key }).GET('/v1/runs');
-const [newest]: Schemas['RunSummary'][] = data?.items ?? [];
-console.log(newest?.state);
+await serveCapability({
+  name: 'shout',
+  version: '1.0.0',
+  description: 'Writes a text in capitals',
+  input: z.object({ text: z.string() }),
+  output: z.object({ text: z.string() }),
+  cost_model: { type: 'free', rate_usd: 0 },
+  tags: ['text'],
+  exec: async ({ text }) => ({ text: text.toUpperCase() }),
+});
 `;
 
-/** Compiles and runs a program against the installed client. */
-async function checkClient(folder: string, connection: NodeJS.ProcessEnv): Promise<void> {
-  await writeFile(join(folder, 'use-client.mts'), program);
+/** A program of a user of `@capstan/client`. */
+const clientProgram = `import { createCapstan, type Schemas } from '@capstan/client';
+
+const { CAPSTAN_URL: url = '', CAPSTAN_API_KEY: key = '' } = process.env;
+const capstan = createCapstan({ url, key });
+const { data } = await capstan.GET('/v1/runs');
+const [newest]: Schemas['RunSummary'][] = data?.items ?? [];
+const { result } = await capstan.exec('shout', { input: { text: 'hello' } });
+console.log(newest?.state, JSON.stringify(result));
+`;
+
+/** @returns the compiled file */
+async function compile(folder: string, name: string, program: string): Promise<string> {
+  await writeFile(join(folder, `${name}.mts`), program);
   const compiler = fileURLToPath(new URL('../../node_modules/typescript-7/bin/tsc', import.meta.url));
   const types = join(dirname(compiler), '../../@types');
   const options = [
@@ -84,8 +107,26 @@ async function checkClient(folder: string, connection: NodeJS.ProcessEnv): Promi
     '--typeRoots',
     types,
   ];
-  await runCommand([process.execPath, compiler, ...options, 'use-client.mts'], { cwd: folder });
+  await runCommand([process.execPath, compiler, ...options, `${name}.mts`], { cwd: folder });
+  return join(folder, `${name}.mjs`);
+}
+
+async function startAuthor(place: Place, connection: NodeJS.ProcessEnv): Promise<() => Promise<void>> {
+  const file = await compile(place.author, 'shout', authorProgram);
+  const environment = { PATH: process.env.PATH, HOME: process.env.HOME, ...connection };
+  return place.supervisor.start({
+    ...describe('shout', place, environment),
+    args: [file],
+    cwd: place.author,
+    isReady: async () => (await readFile(join(place.logs, 'shout.log'), 'utf8')).includes('8/8'),
+  });
+}
+
+/** Compiles and runs a program against the installed client, which calls what the author serves. */
+async function checkClient(folder: string, connection: NodeJS.ProcessEnv): Promise<void> {
+  const file = await compile(folder, 'use-client', clientProgram);
   const environment = { PATH: process.env.PATH, ...connection };
-  const printed = await runCommand([process.execPath, 'use-client.mjs'], { cwd: folder, environment });
-  if (printed.trim() !== 'succeeded') throw new Error(`the program of @capstan/client printed: ${printed}`);
+  const printed = await runCommand([process.execPath, file], { cwd: folder, environment });
+  if (printed.trim() !== 'succeeded {"text":"HELLO"}')
+    throw new Error(`the program of @capstan/client printed: ${printed}`);
 }

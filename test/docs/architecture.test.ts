@@ -24,6 +24,10 @@ const foldersOfSrc = listFolders('src').flatMap((folder) => [
   ...listFolders(`src/${folder}`).map((inner) => `src/${folder}/${inner}`),
 ]);
 
+const foldersOfPackages = listFolders('packages')
+  .filter((name) => name !== 'console')
+  .flatMap((name) => listFolders(`packages/${name}/src`).map((inner) => `packages/${name}/src/${inner}`));
+
 const folderName = /(?<![\w/.])[a-z-]+\/(?![\w.])/g;
 
 function foldersIn(text: string): string[] {
@@ -35,12 +39,18 @@ function foldersIn(text: string): string[] {
  * mentions are inside the last of them. A line that is indented once more belongs to the last folder above it.
  */
 function readDrawing(): string[] {
-  const lines = (listCodeBlocks(page)[0]?.text ?? '').split('\n').filter((line) => /^[├└│]/.test(line));
+  const lines = (listCodeBlocks(page)[0]?.text ?? '').split('\n');
+  let top = '';
   let parent = '';
   return lines.flatMap((line) => {
+    if (!/^[├└│]/.test(line)) {
+      top = /^(src|packages)\/ /.exec(line)?.[1] ?? '';
+      return [];
+    }
     const [, first = '', description = ''] = /^[├└│─ ]+((?:[a-z-]+\/(?:, )?)*)(.*)$/.exec(line) ?? [];
     const isTop = /^[├└]/.test(line);
-    const folders = foldersIn(first).map((name) => (isTop ? `src/${name}` : `${parent}/${name}`));
+    const toFolder = (name: string): string => (top === 'src' ? `src/${name}` : `packages/${name}/src`);
+    const folders = foldersIn(first).map((name) => (isTop ? toFolder(name) : `${parent}/${name}`));
     const last = folders.at(-1);
     if (last === undefined) return [];
     if (isTop) parent = last;
@@ -48,24 +58,27 @@ function readDrawing(): string[] {
   });
 }
 
-test('the drawing names every folder of src, two levels deep', () => {
+test('the drawing names every folder of src, two levels deep, and those of packages', () => {
   const named = readDrawing();
-  expect(foldersOfSrc.filter((folder) => !named.includes(folder))).toEqual([]);
+  expect([...foldersOfSrc, ...foldersOfPackages].filter((folder) => !named.includes(folder))).toEqual([]);
 });
 
 test('every folder that the drawing names exists', () => {
   expect(readDrawing().filter((folder) => !isThere(folder))).toEqual([]);
 });
 
-/** With or without `src/`; of a path with a placeholder, the folder. */
+/** With or without `src/`, or in a package; of a path with a placeholder, the folder. */
 function isThere(path: string): boolean {
   const known = path.includes('<') ? dirname(path.slice(0, path.indexOf('<') + 1)) : path;
-  return [known, `src/${known}`].some((candidate) => existsSync(`${root}${candidate}`));
+  const [first = '', ...rest] = known.split('/');
+  const inPackages = [`packages/${first}/src/${rest.join('/')}`, `packages/core/src/${known}`];
+  return [known, `src/${known}`, ...inPackages].some((candidate) => existsSync(`${root}${candidate}`));
 }
 
 test('every path that the page mentions exists', () => {
   const prose = readDocument(page).replaceAll(/^```[\s\S]*?^```$/gm, '');
-  const roots = new Set([...listFolders('.'), ...listFolders('src')]);
+  const ofCore = ['contracts', 'definitions', 'errors', 'mock-run', 'schemas'];
+  const roots = new Set([...['.', 'src', 'packages'].flatMap(listFolders), ...ofCore]);
   const paths = [...prose.matchAll(/`([\w<>./-]+)`/g)]
     .map(([, path = '']) => path)
     .filter((path) => path.includes('/') && roots.has(path.split('/')[0] ?? ''));

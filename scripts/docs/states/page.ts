@@ -1,16 +1,18 @@
-/** The page is written by hand; its pictures are drawn from the machines. */
+/** The pages are written by hand; their pictures are drawn from the machines. */
 import { fillPage, type Page } from '../page.ts';
 import { drawAttempt, drawCall } from './call.ts';
 import { drawInstance } from './instance.ts';
 import { drawRun, drawStep, exploreRuns } from './run.ts';
 
-export async function createStatesPage(): Promise<Page> {
+export async function createStatesPages(): Promise<Page[]> {
   const runs = exploreRuns();
-  return fillPage('docs/contributing/states.md', [
-    ['run', drawRun(runs)],
+  const run = drawRun(runs);
+  const all = fillPage('docs/contributing/states.md', [
+    ['run', run],
     ['step', drawStep(runs)],
     ['call', await drawCall()],
     ['attempt', drawAttempt()],
     ['instance', drawInstance()],
   ]);
+  return [all, fillPage('packages/core/README.md', [['run', run]])];
 }
