@@ -1,5 +1,5 @@
 /**
- * A package of the workspace as somebody installs it: the compiled files that its index reaches, in its own code and in
+ * A package of the workspace as npm installs it: the compiled files that its index reaches, in its own code and in
  * the packages beside it, and as dependencies what those files import. Nothing of the rest is in it.
  */
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';

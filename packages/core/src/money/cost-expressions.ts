@@ -1,6 +1,6 @@
 /**
  * Prices that an instance declares as expressions over the input of a call: checked at its registration, reckoned for
- * each call. An expression that yields no amount for an input says why.
+ * each call. If an expression yields no amount for an input, the reason is returned.
  */
 import type { Registration } from '../contracts/capability.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';

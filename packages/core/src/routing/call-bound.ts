@@ -29,7 +29,7 @@ type BoundRoute = PriceCaller & Pick<RouteRequest, 'versionRange' | 'tags' | 'ru
 
 /**
  * The bounds of those that the route leaves in, and that were vetted: only they may take the call.
- * @param costOf null: the input is not known
+ * @param costOf null: the input is unknown
  */
 export function boundsOf(
   { declaring }: Declaring,
