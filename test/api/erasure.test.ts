@@ -1,4 +1,7 @@
 /** Who may erase a project, and the answers of the API about one that is being erased. */
+
+import type { Erasure } from '@capstan/core/contracts/access';
+import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 

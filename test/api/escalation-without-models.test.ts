@@ -1,4 +1,6 @@
 /** An outside caller without models: templates, and people. */
+
+import type { AdviseAnswer, ExecuteAnswer } from '@capstan/core/contracts/escalation';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 

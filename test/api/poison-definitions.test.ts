@@ -1,4 +1,6 @@
 /** Texts made to exhaust their checker: each is accepted or refused within a second, by the real route. */
+
+import type { Validation } from '@capstan/core/contracts/pipeline-answers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { isLong } from '../support/long.ts';

@@ -1,4 +1,6 @@
 /** A queued run shows the reason of its wait: its turn, Temporal, or a worker. */
+
+import type { Run, RunQueue, RunSummary } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { finishRun } from '../../src/db/run/run.ts';
 import { admitRuns } from '../../src/db/run/run-admission.ts';

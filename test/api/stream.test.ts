@@ -1,4 +1,6 @@
 /** The stream of a project: its states, every event of the runs that are looked at, and nothing of others. */
+
+import type { RunFrame } from '@capstan/core/contracts/event';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { insertReview } from '../../src/db/review/review.ts';
 import { finishRun } from '../../src/db/run/run.ts';

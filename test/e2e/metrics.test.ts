@@ -1,4 +1,7 @@
 /** The telemetry of a live stack, read by Prometheus: no alert and no panel looks at a missing series. */
+
+import type { Run } from '@capstan/core/contracts/run';
+import { metricTable } from '@capstan/core/telemetry/metric-table';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { alerts, toExpression } from '../../scripts/docs/telemetry/alerts.ts';
 import { dashboardRows } from '../../scripts/docs/telemetry/dashboard.ts';

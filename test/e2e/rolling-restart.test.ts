@@ -1,4 +1,6 @@
 /** A fleet that is replaced process by process while runs are open: nothing fails, nothing is done twice. */
+
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
 import { type AddedWorker, type Capstan, startCapstan } from '../support/capstan.ts';

@@ -1,4 +1,6 @@
 /** A run whose payloads no key opens: it reports that, and can be cancelled. */
+
+import type { Run } from '@capstan/core/contracts/run';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectionOf } from '../../src/clients/temporal/connection.ts';

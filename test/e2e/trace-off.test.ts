@@ -1,4 +1,6 @@
 /** Without a collector a trace goes through as it came, and none is begun. */
+
+import type { Run } from '@capstan/core/contracts/run';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Instance, startInstance } from '../support/fleet.ts';
 import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';

@@ -1,4 +1,6 @@
 /** The context of deliveries, with a Temporal stub that knows nothing by default. */
+
+import { neverFrozen } from '@capstan/core/call/freezes';
 import { pino } from 'pino';
 import type { RunWorkflows } from '../../src/clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../src/clients/temporal/schedules.ts';

@@ -1,4 +1,6 @@
 /** Messages to a run between two of its histories: the next one receives them before it has begun. */
+
+import type { WorkflowSnapshot } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { aPlan } from '../../packages/core/test/run/a-plan.ts';
 import { type Script, type ScriptedRuns, startScriptedRuns, succeeded } from '../support/scripted-runs.ts';

@@ -1,4 +1,6 @@
 /** Holds an answer to its description in the document. */
+
+import type { Problem } from '@capstan/core/contracts/problem';
 import Ajv, { type ValidateFunction } from 'ajv/dist/2020.js';
 import type { JsonSchema, OpenApiDocument, Operation } from './document.ts';
 

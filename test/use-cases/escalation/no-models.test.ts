@@ -1,4 +1,7 @@
 /** The ladder of a step without a model: rules, and people. */
+
+import type { ReviewDecision } from '@capstan/core/contracts/review';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { expireReviews } from '../../../src/db/review/review-delivery.ts';
 import { type LadderWorld, startLadderWorld } from '../../support/ladders.ts';

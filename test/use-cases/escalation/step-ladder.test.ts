@@ -1,4 +1,8 @@
 /** The ladder of a step, by the real router, with models that answer as the test decides. */
+
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { SkillCreated } from '@capstan/core/contracts/skill';
+import type { Advanced } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { EscalationRow } from '../../../src/db/escalation/escalation.ts';
 import { pauseRun, resumeRun } from '../../../src/db/run/run-control.ts';

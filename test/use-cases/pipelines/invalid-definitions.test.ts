@@ -1,4 +1,14 @@
 /** Each way in which a definition is wrong has a code of its own, and names its place. */
+
+import type { CapabilitySpec } from '@capstan/core/contracts/capability';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { createReferenceJudge, type PipelineNode } from '@capstan/core/definition/checks/check-availability';
+import type { DefinitionFacts, PipelineForm } from '@capstan/core/definition/checks/finding';
+import { findingCodes } from '@capstan/core/definition/checks/finding';
+import { shapeCodes } from '@capstan/core/definitions/findings';
+import { createInputForms } from '@capstan/core/definitions/input-forms';
+import { readDefinition } from '@capstan/core/definitions/read-definition';
+import { sourceCodes } from '@capstan/core/definitions/source/source-node';
 import { expect, it, test } from 'vitest';
 
 function aSpec(input: JsonObject, output: JsonObject): CapabilitySpec {

@@ -1,4 +1,10 @@
 /** A planner on a database of the test, whose instances are rows: they could not be called. */
+
+import type { Decision, RouteRequestBody } from '@capstan/core/contracts/decision';
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
+import type { Plan, PlanDefinitionRequest, PlannedStepView } from '@capstan/core/contracts/plan';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
+import { createFileMediaStore } from '@capstan/media-store/file-store';
 import { pino } from 'pino';
 import { beforeAll } from 'vitest';
 import type { Db } from '../../../src/db/connect.ts';

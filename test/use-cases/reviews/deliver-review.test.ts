@@ -1,4 +1,7 @@
 /** Temporal is a port here that is away when a test decides it; everything else is real. */
+
+import { reviewDueMs } from '@capstan/core/ladder/levels';
+import type { ReviewedSignal } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { WaitingWorkflow } from '../../../src/clients/temporal/run-workflows.ts';
 import { listAudit } from '../../../src/db/access/audit.ts';

@@ -1,4 +1,6 @@
 /** A caller whose wait had no result learns the present state, not the earlier one. */
+
+import type { StepEnd } from '@capstan/core/workflow-payloads';
 import { expect, test } from 'vitest';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';

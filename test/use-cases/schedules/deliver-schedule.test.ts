@@ -1,4 +1,6 @@
 /** Temporal is a port here that is away, or slow, when a test decides it; everything else is real. */
+
+import { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { expect, it } from 'vitest';
 import type { ScheduleOrder, TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import {

@@ -1,4 +1,7 @@
 /** Temporal is a port here, which reports the state of schedules and their starts; everything else is real. */
+
+import { ScheduleRequest } from '@capstan/core/contracts/schedule';
+import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import type { TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import { insertVersion } from '../../../src/db/pipeline.ts';

@@ -1,4 +1,7 @@
 /** Decisions of people: a correction, an answer, which of two is accepted. */
+
+import type { Review } from '@capstan/core/contracts/review';
+import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';
 import { decide as decideByApi } from '../../../../test/support/reviews.ts';

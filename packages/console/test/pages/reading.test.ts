@@ -1,4 +1,6 @@
 /** How numbers and times read, and the text of an address that leads nowhere. */
+
+import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
 import { useStudio } from '../support/studio.ts';
 

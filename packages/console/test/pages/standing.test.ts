@@ -1,4 +1,6 @@
 /** That the page shows what a run is, asks before it destroys, and outlives a file that is gone. */
+
+import type { Run } from '@capstan/core/contracts/run';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';

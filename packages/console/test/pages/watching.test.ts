@@ -1,4 +1,6 @@
 /** Who is let in, and the view of open runs. In a real browser, against the real server, worker and database. */
+
+import type { LoginLink } from '@capstan/core/contracts/sign-in';
 import { expect, test } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';
 import { formatUsd } from '../../src/shared/format.ts';

@@ -3,11 +3,7 @@ import type { Json } from '../../src/contracts/primitives.ts';
 import type { CorrectionTask } from '../../src/ladder/correction.ts';
 import type { AdviceEnd, LadderPorts } from '../../src/ladder/drive.ts';
 import { maskError } from '../../src/ladder/error-text.ts';
-import type {
-  CorrectionAnswer,
-  CorrectionPorts,
-  ExecutionEnd,
-} from '../../src/ladder/execute-correction.ts';
+import type { CorrectionAnswer, CorrectionPorts, ExecutionEnd } from '../../src/ladder/execute-correction.ts';
 import { type Ladder, openStepLadder } from '../../src/ladder/ladder.ts';
 import type { RankedSkill } from '../../src/skills/match.ts';
 
