@@ -34,7 +34,7 @@ const programs = [
   'test/support/router-process.ts',
 ];
 
-/** Specifiers as esbuild prints them, one a line: what follows on a line of code stays where its map says. */
+/** Specifiers as esbuild prints them, one on each line: the columns of other lines stay as in the map. */
 const ownImports = /\b(from |import |import\()"(\.[^"\n]+\.ts|@capstan\/[^"\n]+)"/g;
 
 /** @param root the checkout @param folder of the package; its compiled files are replaced */
