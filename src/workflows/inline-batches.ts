@@ -69,7 +69,7 @@ class BatchQueue implements InlineBatches {
   /** Ends of steps that followed, by id, or that the queue executes them; the machine has not requested them yet. */
   readonly #followed = new Map<string, InlineEnd>();
   /** Successes that the machine may not have received yet. */
-  readonly #untold = new Set<Unit>();
+  readonly #unacknowledged = new Set<Unit>();
 
   constructor(dependencies: InlineBatchesDependencies) {
     this.#dependencies = dependencies;
@@ -78,7 +78,7 @@ class BatchQueue implements InlineBatches {
   takeKnown(unit: Unit): InlineEnd | undefined {
     const end = unit.item === 0 ? this.#followed.get(unit.step.id) : undefined;
     this.#followed.delete(unit.step.id);
-    if (isDone(end)) this.#untold.add(unit);
+    if (isDone(end)) this.#unacknowledged.add(unit);
     return end;
   }
 
@@ -86,7 +86,7 @@ class BatchQueue implements InlineBatches {
     return new Promise((resolve) => {
       const tell = (end: InlineEnd): void => {
         this.#open -= 1;
-        if (isDone(end)) this.#untold.add(unit);
+        if (isDone(end)) this.#unacknowledged.add(unit);
         resolve(end);
       };
       this.#open += 1;
@@ -119,10 +119,11 @@ class BatchQueue implements InlineBatches {
 
   #isBehind(): boolean {
     const { state } = this.#dependencies.run;
-    for (const unit of this.#untold) {
-      if (unitState(state, { step: unit.index, item: unit.item }) !== 'running') this.#untold.delete(unit);
+    for (const unit of this.#unacknowledged) {
+      if (unitState(state, { step: unit.index, item: unit.item }) !== 'running')
+        this.#unacknowledged.delete(unit);
     }
-    return this.#untold.size > 0;
+    return this.#unacknowledged.size > 0;
   }
 
   async #execute(batch: readonly Waiting[]): Promise<void> {

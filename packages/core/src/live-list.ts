@@ -1,7 +1,7 @@
 /**
  * An unordered set of what is open now, for members that each call adds and removes. A Map or Set keeps removed members
  * in memory: V8 replaces the table of a busy one every few additions, and each former table points to the next. Once a
- * former table is in the old generation, all later ones stay until a full collection, with their members. An `OpenSet`
+ * former table is in the old generation, all later ones stay until a full collection, with their members. A `LiveList`
  * keeps no removed member.
  */
 

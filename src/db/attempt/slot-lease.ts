@@ -25,7 +25,7 @@ export async function leaseSlots(db: Db, request: LeaseRequest): Promise<number>
 }
 
 /** Shows the other holders of slots of an instance that a call waits for one; each sees it with its next poll. */
-export async function wantSlots(db: Db, instanceId: string, holder: string): Promise<void> {
+export async function requestSlots(db: Db, instanceId: string, holder: string): Promise<void> {
   await db.raw(
     `update slot_lease set is_wanted = true where (instance_id, holder) in (
        select instance_id, holder from slot_lease

@@ -104,7 +104,7 @@ export interface FeedPoll {
   /** Held slots by instance, except those of the holder's leases; absent = 0. */
   readonly held: Readonly<Record<string, number>>;
   /** Instances for whose leased slots of the holder another router waits. */
-  readonly wanted: readonly string[];
+  readonly slot_requests: readonly string[];
   /** Calls of steps in line, by line and then by rank; absent = 0. */
   readonly lines: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
@@ -122,7 +122,7 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
            extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
-       coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as wanted,
+       coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as slot_requests,
        coalesce((select json_object_agg(line, ranks) from (
          select line, json_object_agg(priority, calls) as ranks from (
            select line, priority, count(*) as calls from queued_call group by 1, 2) r group by 1) l), '{}') as lines`,

@@ -50,7 +50,7 @@ export async function listOwnedJobs(
  *
  * @returns the jobs that exist
  */
-export async function holdJobs(
+export async function lockJobs(
   trx: Db,
   projectId: string,
   jobIds: readonly string[],

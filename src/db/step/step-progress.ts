@@ -21,7 +21,7 @@ interface StepHold {
  * Holds a step open, even one without a row. An ended step stays ended.
  * @returns whether it is held now, newly or from before
  */
-export async function holdStep(
+export async function keepStepOpen(
   db: Db,
   step: StepItemKey,
   { state, error, data }: StepHold,

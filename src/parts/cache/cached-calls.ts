@@ -110,17 +110,17 @@ const mostLeaders = 2;
 
 async function callThroughCache<End extends { readonly kind: string }>(
   ctx: CacheCtx,
-  passage: CachedCall,
+  cached: CachedCall,
   call: MakeCall<End>,
 ): Promise<End | SucceededCall> {
-  const { lookup, clock } = passage;
+  const { lookup, clock } = cached;
   const name = JSON.stringify([lookup.project_id, lookup.keys, lookup.ttl_ms]);
   for (let leaders = 0; leaders < mostLeaders && clock.leftMs() > 0 && !clock.signal.aborted; leaders++) {
     const own: Lead<End> = { isLeader: false, made: null };
-    const flight = joinFlight(ctx.flights, name, () => callAsLeader(ctx, passage, { call, own }));
+    const flight = joinFlight(ctx.flights, name, () => callAsLeader(ctx, cached, { call, own }));
     const result = own.isLeader ? await flight.catch(passOn(own)) : await within(flight, clock).catch(toNone);
     if (own.made !== null) return own.made;
-    const taken = result === null ? null : await takeResult(ctx, passage, result);
+    const taken = result === null ? null : await takeResult(ctx, cached, result);
     if (taken !== null) return taken;
   }
   return call(clock.leftMs());
@@ -150,20 +150,20 @@ function toNone(error: unknown): null {
 /** @returns null when there is no cached result and the call's result is not stored */
 async function callAsLeader<End extends { readonly kind: string }>(
   ctx: CacheCtx,
-  passage: CachedCall,
+  cached: CachedCall,
   { call, own }: { readonly call: MakeCall<End>; readonly own: Lead<End> },
 ): Promise<CachedResultRow | null> {
   own.isLeader = true;
-  const found = await findOrLead(ctx, passage);
+  const found = await findOrLead(ctx, cached);
   if (found !== 'lead') return found;
-  own.made = call(passage.clock.leftMs());
+  own.made = call(cached.clock.leftMs());
   let kept: CachedResultRow | null = null;
   try {
     const end = await own.made;
-    if (isSucceeded(end)) kept = await keepResult(ctx, passage, end);
+    if (isSucceeded(end)) kept = await keepResult(ctx, cached, end);
     return kept;
   } finally {
-    if (kept === null) await release(ctx, passage);
+    if (kept === null) await release(ctx, cached);
   }
 }
 

@@ -2,7 +2,7 @@
  * Stores the result of a call, and completes the step of an equal call with it. A result is stored under the key of the
  * spec of the instance that answered, with the files that the call has written and named, as they are then.
  *
- * A StepCall is the call of a step that a cached result may answer; a Passage is such a call with its keys and its
+ * A StepCall is the call of a step that a cached result may answer; a CachedCall is such a call with its keys and its
  * remaining time.
  */
 
@@ -57,20 +57,20 @@ async function describeResult(
 /** Never fails the step, which has succeeded. @returns null when nothing is stored @throws when the database is away */
 export async function keepResult(
   ctx: CacheParts,
-  passage: CachedCall,
+  cached: CachedCall,
   { attempt, output }: SucceededCall,
 ): Promise<CachedResultRow | null> {
   if (attempt === null) return null;
-  const { project_id, capability } = passage.lookup;
+  const { project_id, capability } = cached.lookup;
   const { instances } = ctx.fleet.seenBy(project_id).of(capability);
   const instance = instances.find(({ endpoint }) => endpoint === attempt.endpoint);
-  const key = passage.keys.keys.get(instance?.spec_digest ?? '');
+  const key = cached.keys.keys.get(instance?.spec_digest ?? '');
   if (instance === undefined || key === undefined) return null;
   try {
-    return await store(ctx, passage, { attempt, output, instance, key });
+    return await store(ctx, cached, { attempt, output, instance, key });
   } catch (error) {
     ctx.logger.warn(
-      { err: error, ...passage.stepCall.key },
+      { err: error, ...cached.stepCall.key },
       'a result was not cached; the next equal call is made again',
     );
     if (isUnavailable(error)) throw error;
@@ -147,12 +147,12 @@ function readPath(reference: string): MediaPath {
  */
 export async function takeResult(
   ctx: CacheParts,
-  passage: CachedCall,
+  cached: CachedCall,
   result: CachedResultRow,
 ): Promise<SucceededCall | null> {
   const { db, results } = ctx;
-  const { key, context } = passage.stepCall;
-  const placed = await place(ctx, passage, result);
+  const { key, context } = cached.stepCall;
+  const placed = await place(ctx, cached, result);
   if (placed === 'changed') {
     await dropResult(db, { project_id: context.project_id, key: result.key }, result.attempt_id);
   }
@@ -160,9 +160,9 @@ export async function takeResult(
   const { output } = placed;
   const { run_id, step_id, item } = key;
   const attempt_id = newId('attempt');
-  const duration_ms = passage.clock.passedMs();
+  const duration_ms = cached.clock.passedMs();
   const { endpoint, instance_id, cost_nano: saved_nano } = result;
-  const { lookup } = passage;
+  const { lookup } = cached;
   const taken = { attempt_id, instance_id, endpoint, output, saved_nano, duration_ms };
   const cached_from = toOrigin(result);
   const decision = explain(attempt_id, cached_from);

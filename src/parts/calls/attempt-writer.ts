@@ -21,9 +21,9 @@ import type { PartBase } from '../part.ts';
 
 /**
  * Writes items to the database in micro-batches: items of one turn of the event loop go out together, and items that
- * arrive during a statement wait for its end. So a lone caller does not wait, and batches grow with the load. Patient
- * items go out with the next one, or without it after `patienceMs`. A batch that fails because of one item is repeated item
- * by item, so that a bad item does not fail the others.
+ * arrive during a statement wait for its end. So a lone caller does not wait, and batches grow with the load.
+ * Deferrable items go out with the next one, or without it after `patienceMs`. A batch that fails because of one item is
+ * repeated item by item, so that a bad item does not fail the others.
  */
 interface BatchWriterOptions<Item, Result> {
   /** @returns one result per item, in order */
@@ -35,7 +35,7 @@ interface BatchWriterOptions<Item, Result> {
 }
 
 interface BatchWriter<Item, Result> {
-  push(item: Item, isPatient?: boolean): Promise<Result>;
+  push(item: Item, isDeferrable?: boolean): Promise<Result>;
 }
 
 interface QueuedItem<Item, Result> {
@@ -71,7 +71,7 @@ export function createBatchWriter<Item, Result>(
   const { maxItems, patienceMs } = options;
   const queue: QueuedItem<Item, Result>[] = [];
   let isBusy = false;
-  let isDue = false; // an item waits that is not patient, or whose patience is over
+  let isDue = false; // an item waits that is not deferrable, or that was deferred long enough
   let patience: NodeJS.Timeout | null = null;
 
   const work = async (): Promise<void> => {
@@ -97,10 +97,10 @@ export function createBatchWriter<Item, Result>(
   };
 
   return {
-    push: (item, isPatient = false) =>
+    push: (item, isDeferrable = false) =>
       new Promise((resolve, reject) => {
         queue.push({ item, resolve, reject });
-        if (!isPatient || queue.length >= maxItems) start();
+        if (!isDeferrable || queue.length >= maxItems) start();
         else if (!isBusy) patience ??= setTimeout(start, patienceMs);
       }),
   };
@@ -185,16 +185,16 @@ export function hasDurableEnd({ step, reserved_nano }: Claim): boolean {
 
 export interface AttemptWriter {
   claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
-  /** Retried until it is stored. @param isPatient no caller waits for it: it may go with the next claim */
-  settle(end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult>;
+  /** Retried until it is stored. @param isDeferrable no caller waits for it: it may go with the next claim */
+  settle(end: AttemptEnd, isDurable: boolean, isDeferrable: boolean): Promise<EndResult>;
   /** Retried until it is stored. A claim whose response was lost is prevented, or ended if it was made. */
   withdraw(claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void>;
   /**
    * Writes a call on a leased slot, open or ended. Retried until it is stored.
-   * @param isPatient no caller waits for it: it is written within 50 ms
+   * @param isDeferrable no caller waits for it: it is written within 50 ms
    * @returns false: the call is open and has no slot any more
    */
-  record(call: LeasedCall, isPatient: boolean): Promise<boolean>;
+  record(call: LeasedCall, isDeferrable: boolean): Promise<boolean>;
   /** A write that does not succeed within this time and some seconds is given up. */
   retire(graceMs: number): void;
   /** Resolves when everything is written, or given up at shutdown. */
@@ -264,23 +264,23 @@ export function createAttemptWriter({ db, logger }: PartBase): AttemptWriter {
   const writers = { durable: createWriter(true), relaxed: createWriter(false) };
   const records = createRecordWriter(db);
   const writerOf = (isDurable: boolean) => (isDurable ? writers.durable : writers.relaxed);
-  const settle = async (end: AttemptEnd, isDurable: boolean, isPatient: boolean): Promise<EndResult> => {
+  const settle = async (end: AttemptEnd, isDurable: boolean, isDeferrable: boolean): Promise<EndResult> => {
     const item: Item = { kind: 'end', end };
     const result = isLarge(end)
       ? (await send(db, [item], isDurable))[0]
-      : await writerOf(isDurable).push(item, isPatient);
+      : await writerOf(isDurable).push(item, isDeferrable);
     return result as EndResult;
   };
 
   return {
     claim: async (claim, isDurable) =>
       (await writerOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
-    settle: (end, isDurable, isPatient) => retryUntilStored(() => settle(end, isDurable, isPatient)),
+    settle: (end, isDurable, isDeferrable) => retryUntilStored(() => settle(end, isDurable, isDeferrable)),
     withdraw: (claim, end, isDurable) =>
       retryUntilStored(async () => {
         if (!(await preventClaim(db, claim))) await settle(end, isDurable, false);
       }),
-    record: (call, isPatient) => retryUntilStored(() => records.push(call, isPatient)),
+    record: (call, isDeferrable) => retryUntilStored(() => records.push(call, isDeferrable)),
     retire,
     close,
   };

@@ -26,7 +26,7 @@ import {
 } from '@capstan/core/routing/slot-leases';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { AttemptEnd, Claim, EndResult } from '../../db/attempt/attempt.ts';
-import { type LeasedCall, leaseSlots, wantSlots } from '../../db/attempt/slot-lease.ts';
+import { type LeasedCall, leaseSlots, requestSlots } from '../../db/attempt/slot-lease.ts';
 import type { LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { FleetPoller } from '../fleet/fleet-poller.ts';
 import type { PartBase } from '../part.ts';
@@ -36,8 +36,8 @@ import type { AttemptWriter } from './attempt-writer.ts';
 export interface SlotUse {
   /** @param lost called when the call has lost its slot @returns ends that */
   hold(lost: () => void): () => void;
-  /** Frees the slot and records the end. @param isPatient no caller waits for the record */
-  end(end: AttemptEnd, isPatient: boolean): Promise<EndResult>;
+  /** Frees the slot and records the end. @param isDeferrable no caller waits for the record */
+  end(end: AttemptEnd, isDeferrable: boolean): Promise<EndResult>;
 }
 
 export interface SlotLeases {
@@ -60,7 +60,7 @@ interface SlotLeasesCtx extends PartBase {
 }
 
 /** The lease on one instance, and the traffic that it is for. */
-interface HeldLease {
+interface Lease {
   facts: LeaseFacts;
   /** What the instance declared when the lease was asked for. */
   declared: number;
@@ -84,7 +84,7 @@ function now(): Moment {
 }
 
 /** S3: since before the request was sent. */
-function isInForce({ facts, sentAt }: HeldLease, { ms, wallMs }: Moment): boolean {
+function isInForce({ facts, sentAt }: Lease, { ms, wallMs }: Moment): boolean {
   return facts.granted > 0 && Math.max(ms - sentAt.ms, wallMs - sentAt.wallMs) < leaseMs - marginMs;
 }
 
@@ -100,18 +100,14 @@ class LeasedSlot implements SlotUse {
   readonly #beganAtMs = performance.now();
   readonly #ctx: SlotLeasesCtx;
   readonly #claim: Claim;
-  readonly #held: HeldLease;
+  readonly #held: Lease;
   readonly #leave: () => boolean;
   /** Whether it has a slot of its own, once it was asked for. */
   #moved: Promise<boolean> | null = null;
   #lost: (() => void) | null = null;
   #release: (() => void) | null = null;
 
-  constructor(
-    ctx: SlotLeasesCtx,
-    claim: Claim,
-    { held, open }: { held: HeldLease; open: LiveList<LeasedSlot> },
-  ) {
+  constructor(ctx: SlotLeasesCtx, claim: Claim, { held, open }: { held: Lease; open: LiveList<LeasedSlot> }) {
     this.#ctx = ctx;
     this.#claim = claim;
     this.#held = held;
@@ -161,19 +157,19 @@ class LeasedSlot implements SlotUse {
     return isHeld;
   }
 
-  async end(end: AttemptEnd, isPatient: boolean): Promise<EndResult> {
+  async end(end: AttemptEnd, isDeferrable: boolean): Promise<EndResult> {
     const { attemptWriter, fleet } = this.#ctx;
     const atMs = performance.now();
     if (this.#moved !== null) {
       if (!(await this.#moved)) return 'superseded';
-      const result = await attemptWriter.settle(end, false, isPatient);
+      const result = await attemptWriter.settle(end, false, isDeferrable);
       fleet.noteRelease(this.#claim.instance_id);
       return result;
     }
     this.#leave();
     this.#held.facts = endCall(this.#held.facts);
     fleet.noteLeased(this.#claim.instance_id, -1);
-    await attemptWriter.record(this.#record({ end, atMs }), isPatient);
+    await attemptWriter.record(this.#record({ end, atMs }), isDeferrable);
     return 'settled';
   }
 
@@ -185,7 +181,7 @@ class LeasedSlot implements SlotUse {
 /** All leases of a process. */
 class Leases implements SlotLeases {
   readonly #ctx: SlotLeasesCtx;
-  readonly #held = new Map<string, HeldLease>();
+  readonly #held = new Map<string, Lease>();
   /** Calls without a row. */
   readonly #open = new LiveList<LeasedSlot>();
   readonly #wantedAt = new Map<string, number>();
@@ -215,7 +211,7 @@ class Leases implements SlotLeases {
     if (!isLeasable(instance) || sinceMs < wantEveryMs) return;
     this.#wantedAt.set(instance_id, at);
     this.#schedule();
-    wantSlots(db, instance_id, fleet.holder).catch((error: unknown) =>
+    requestSlots(db, instance_id, fleet.holder).catch((error: unknown) =>
       logger.warn({ err: error }, 'a call that waits for a slot could not say so'),
     );
   }
@@ -233,9 +229,9 @@ class Leases implements SlotLeases {
     await Promise.all(this.#asking);
   }
 
-  #begin(instanceId: string, declared: number): HeldLease {
+  #begin(instanceId: string, declared: number): Lease {
     const sentAt = { ms: Number.NEGATIVE_INFINITY, wallMs: 0 };
-    const held: HeldLease = { facts: noTraffic, declared, sentAt, isAsking: false, moving: 0 };
+    const held: Lease = { facts: noTraffic, declared, sentAt, isAsking: false, moving: 0 };
     this.#held.set(instanceId, held);
     this.#schedule();
     return held;
@@ -258,10 +254,10 @@ class Leases implements SlotLeases {
     if (this.#held.size > 0 || this.#wantedAt.size > 0) this.#schedule();
   }
 
-  #look(id: string, held: HeldLease, at: number): void {
+  #look(id: string, held: Lease, at: number): void {
     if (held.isAsking || held.moving > 0) return;
     const { fleet } = this.#ctx;
-    if (fleet.takeWanted(id)) held.facts = giveUp(held.facts, at, 'half');
+    if (fleet.takeSlotRequest(id)) held.facts = giveUp(held.facts, at, 'half');
     const { granted, used } = held.facts;
     if (granted > 0 && !isInForce(held, now())) {
       // S4: the calls of an ended lease end, or get rows, before the next lease.
@@ -275,7 +271,7 @@ class Leases implements SlotLeases {
     if (asked !== null) this.#ask(id, held, asked);
   }
 
-  #ask(id: string, held: HeldLease, slots: number): void {
+  #ask(id: string, held: Lease, slots: number): void {
     const sentAt = now();
     held.isAsking = true;
     held.facts = beginAsking(held.facts, slots, sentAt.ms);

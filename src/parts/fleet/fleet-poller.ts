@@ -161,7 +161,7 @@ export interface FleetPoller {
   /** Counts calls on leased slots of this process, which polls leave out. */
   noteLeased(instanceId: string, by: 1 | -1): void;
   /** Whether another router waits for a slot that this process has leased; true once for each poll. */
-  takeWanted(instanceId: string): boolean;
+  takeSlotRequest(instanceId: string): boolean;
   /** Whether any call of a step waits in a line. */
   hasLines(): boolean;
   /** Calls of steps that wait in a line for a slot, with this rank or a better one (1 is the best). */
@@ -194,8 +194,8 @@ function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
 }
 
 function readingsOf(view: FleetView) {
-  const { seenBy, all, find, nowMs, noteClaim, takeWanted, hasLines, inLine, noteInLine, ageMs } = view;
-  return { seenBy, all, find, nowMs, noteClaim, takeWanted, hasLines, inLine, noteInLine, ageMs };
+  const { seenBy, all, find, nowMs, noteClaim, takeSlotRequest, hasLines, inLine, noteInLine, ageMs } = view;
+  return { seenBy, all, find, nowMs, noteClaim, takeSlotRequest, hasLines, inLine, noteInLine, ageMs };
 }
 
 export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {

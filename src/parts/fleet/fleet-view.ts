@@ -37,7 +37,7 @@ export interface FleetView {
   /** Counts calls on leased slots of this process, which polls leave out. */
   noteLeased(instanceId: string, by: 1 | -1): void;
   /** Whether another router waits for a slot that this process has leased, by the last poll; true once for each poll. */
-  takeWanted(instanceId: string): boolean;
+  takeSlotRequest(instanceId: string): boolean;
   /** How long ago the last accepted poll began. */
   ageMs(): number;
   /** Whether any call of a step waits in a line. */
@@ -109,7 +109,7 @@ export function createFleetView(): FleetView {
   let begun = 0;
   let accepted = 0;
   let clock = { databaseMs: Date.now(), ownMs: performance.now() };
-  let wanted = new Set<string>();
+  let slotRequests = new Set<string>();
   let lines = new Map<string, Map<number, number>>();
   /** A call asks several times. */
   const views = new LRUCache<string, ProjectFleet>({ max: mostViews });
@@ -199,7 +199,7 @@ export function createFleetView(): FleetView {
       entry.leased = Math.max(0, entry.leased + by);
       count(entry);
     },
-    takeWanted: (instanceId) => wanted.delete(instanceId),
+    takeSlotRequest: (instanceId) => slotRequests.delete(instanceId),
     hasLines: () => lines.size > 0,
     inLine: (line, rank) => {
       let calls = 0;
@@ -229,7 +229,7 @@ export function createFleetView(): FleetView {
     acceptPoll: ({ instances, held, now_ms, ...poll }) => {
       accepted = begun;
       readAt.accepted = readAt.begun;
-      wanted = new Set(poll.wanted);
+      slotRequests = new Set(poll.slot_requests);
       lines = new Map(Object.entries(poll.lines).map(([line, ranks]) => [line, readRanks(ranks)]));
       horizon = poll.horizon;
       clock = { databaseMs: now_ms, ownMs: performance.now() };

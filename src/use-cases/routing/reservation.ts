@@ -206,29 +206,30 @@ export async function settleCall(
 ): Promise<boolean> {
   const { verdict } = ending.delivery;
   const end = toAttemptEnd({ request, claimed }, ending);
-  const isPatient = answersBeforeCommit(claimed.claim, verdict);
+  const isDeferrable = answersBeforeCommit(claimed.claim, verdict);
   if (verdict.trips) ctx.slotLeases.giveUp(claimed.instance.instance_id);
-  const settling = claimed.slot?.end(end, isPatient) ?? writeEnd(ctx, claimed.claim, { end, isPatient });
+  const settling =
+    claimed.slot?.end(end, isDeferrable) ?? writeEnd(ctx, claimed.claim, { end, isDeferrable: isDeferrable });
   const { logger } = ctx;
   settling.catch((error: unknown) =>
     logger.error({ err: error }, 'the end of a call was not stored; its lease expires'),
   );
-  return isPatient || (await settling) === 'settled';
+  return isDeferrable || (await settling) === 'settled';
 }
 
 /** The slot of a claim is free when its end is written. */
 async function writeEnd(
   { attemptWriter, fleet }: RoutingCtx,
   claim: Claim,
-  { end, isPatient }: { readonly end: AttemptEnd; readonly isPatient: boolean },
+  { end, isDeferrable }: { readonly end: AttemptEnd; readonly isDeferrable: boolean },
 ): Promise<EndResult> {
   const { instance_id } = claim;
   const isDurable = hasDurableEnd(claim) || end.keeps !== null;
-  if (isPatient) fleet.noteLeaving(instance_id, 1);
+  if (isDeferrable) fleet.noteLeaving(instance_id, 1);
   try {
-    return await attemptWriter.settle(end, isDurable, isPatient);
+    return await attemptWriter.settle(end, isDurable, isDeferrable);
   } finally {
-    if (isPatient) fleet.noteLeaving(instance_id, -1);
+    if (isDeferrable) fleet.noteLeaving(instance_id, -1);
     fleet.noteRelease(instance_id);
   }
 }

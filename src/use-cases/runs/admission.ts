@@ -8,7 +8,7 @@
 import { AppError } from '@capstan/core/errors/app-error';
 import type { Db } from '../../db/connect.ts';
 import { takeLock } from '../../db/locks.ts';
-import { holdJobs } from '../../db/run/job.ts';
+import { lockJobs } from '../../db/run/job.ts';
 import { type InsertedRuns, insertRuns } from '../../db/run/run.ts';
 import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import type { NewRun } from '../../db/run/run-columns.ts';
@@ -103,7 +103,7 @@ async function holdNeeded(
   const jobIds = new Set(runs.flatMap(({ needed }) => [...needed.keys()]));
   const refused = new Map<PreparedRun, AppError>();
   if (jobIds.size === 0) return refused;
-  const held = await holdJobs(trx, projectId, [...jobIds]);
+  const held = await lockJobs(trx, projectId, [...jobIds]);
   for (const run of runs) {
     const lacking = [...run.needed].find(([jobId]) => !held.has(jobId));
     if (lacking !== undefined) refused.set(run, lacking[1]());

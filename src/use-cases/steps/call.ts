@@ -23,7 +23,7 @@ import { callKeyOf } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { endStep, type StoredStep } from '../../db/step/step.ts';
-import { holdStep, insertProgressNote } from '../../db/step/step-progress.ts';
+import { insertProgressNote, keepStepOpen } from '../../db/step/step-progress.ts';
 import type { CallRequest, CallSecrets } from '../../parts/calls/routed-call.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import type { StepResults, UncommittedResults } from '../../parts/definitions/step-results.ts';
@@ -131,7 +131,7 @@ export interface StepControl {
   /** When the step was first requested, Unix milliseconds. Default: now. */
   readonly askedAtMs?: number;
   /** Receives the step's state as its row was read. */
-  readonly onStored?: (standing: StoredStep) => void;
+  readonly onStored?: (stored: StoredStep) => void;
   /** Set in a batch, which leaves retries to the queue. Default: the step came from the queue. */
   readonly batch?: UnitInBatch;
 }
@@ -303,7 +303,7 @@ const unclaimed: ReadonlySet<string> = new Set<ErrorCode>(['no_instance', 'budge
 async function showRefusal(db: Db, key: StepKey, { code, message }: Failure): Promise<void> {
   if (!unclaimed.has(code)) return;
   const error = { code, message };
-  await holdStep(db, key, { state: 'retrying', error, data: { error } });
+  await keepStepOpen(db, key, { state: 'retrying', error, data: { error } });
 }
 
 interface StepCallControl {
@@ -375,7 +375,7 @@ async function recordFailure(
   error: Failure,
 ): Promise<boolean> {
   if (!holds(error.code as ErrorCode)) return endStep(db, key, { state: 'failed', error });
-  return holdStep(db, key, { state: 'retrying', error, data: { error: { ...error } } });
+  return keepStepOpen(db, key, { state: 'retrying', error, data: { error: { ...error } } });
 }
 
 export interface StepRequest {

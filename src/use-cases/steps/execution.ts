@@ -86,12 +86,12 @@ async function executeInSpan(
   const { telemetry } = ctx;
   let startMs = control.askedAtMs ?? Date.now();
   let isTold = false;
-  const onStanding: StepControl['onStored'] = (standing) => {
-    startMs = Math.min(startMs, standing.started_at?.getTime() ?? startMs);
-    isTold = request.again === true && endOf(standing) !== null;
+  const onStored: StepControl['onStored'] = (stored) => {
+    startMs = Math.min(startMs, stored.started_at?.getTime() ?? startMs);
+    isTold = request.again === true && endOf(stored) !== null;
   };
   const end = await telemetry.tracing.within(scopeOfStep(telemetry, context, key), () =>
-    executeUnit(ctx, unit, { request, control: { ...control, onStored: onStanding } }),
+    executeUnit(ctx, unit, { request, control: { ...control, onStored } }),
   );
   if (isTold || unfinishedKinds.has(end.kind)) return end;
   const capability = step.kind === 'call' ? capabilityOf(step.definition) : null;
@@ -111,20 +111,20 @@ async function executeUnit(
     const left = mayBeHeld ? await waitForHolder(db, unit.key, control) : control;
     return executeCall(ctx, unit, { request, control: left });
   }
-  const standing = await readStep(db, unit.key);
-  if (standing !== undefined) control.onStored?.(standing);
-  if (standing !== undefined && standing.state !== 'waiting') return readEnd(db, unit.key);
+  const stored = await readStep(db, unit.key);
+  if (stored !== undefined) control.onStored?.(stored);
+  if (stored !== undefined && stored.state !== 'waiting') return readEnd(db, unit.key);
   switch (unit.step.kind) {
     case 'run':
-      if (standing?.sub_run_id == null) {
+      if (stored?.sub_run_id == null) {
         const held = await holdIfPaused(db, request, control); // a child run is begun like an attempt
         if (held !== null) return held;
       }
-      return executeSubRun(ctx, unit, standing);
+      return executeSubRun(ctx, unit, stored);
     case 'wait':
-      return executePause(db, unit, standing);
+      return executePause(db, unit, stored);
     case 'review':
-      return executeReview(ctx, unit, standing);
+      return executeReview(ctx, unit, stored);
     case 'set':
       return setValues(ctx, unit, control);
   }
@@ -156,9 +156,9 @@ async function executeCall(
   const { db, results } = ctx;
   const { escalates = false, resumed = false, again = false } = request;
   const mayHaveBegun = control.round > 1 || resumed || again;
-  const standing = mayHaveBegun ? await readStep(db, key) : undefined;
-  if (standing !== undefined) control.onStored?.(standing);
-  const ended = standing === undefined ? null : endOf(standing);
+  const stored = mayHaveBegun ? await readStep(db, key) : undefined;
+  if (stored !== undefined) control.onStored?.(stored);
+  const ended = stored === undefined ? null : endOf(stored);
   if (ended !== null) return ended; // before the choice: there may be no instance for it any more
   const known = control.batch === undefined ? results : withAnswers(results, control.batch.answers);
   const resolved = await resolveCallInput(ctx, { unit, results: known });
@@ -169,9 +169,9 @@ async function executeCall(
   const isKept = resolveCache(context.definition, step.definition) !== null; // a hit must not precede its dependencies
   if (isKept && !(await isOfStored(control))) return readEnd(db, key);
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
-  let failure = escalates && standing !== undefined ? findHeldFailure(standing, holds) : null;
+  let failure = escalates && stored !== undefined ? findHeldFailure(stored, holds) : null;
   if (failure === null) {
-    const inLine = await endSlotWait(ctx, unit, standing);
+    const inLine = await endSlotWait(ctx, unit, stored);
     if ('failed' in inLine) return failStep(db, key, inLine.failed);
     const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
     const pause = () => readStepPause(db, request, control);

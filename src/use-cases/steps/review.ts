@@ -21,10 +21,10 @@ type Execution = StepExecution | WaitingStep;
 export async function executeReview(
   { db, results }: Pick<Ctx, 'db' | 'results'>,
   unit: StepUnit,
-  standing: StoredStep | undefined,
+  stored: StoredStep | undefined,
 ): Promise<Execution> {
   const { context, step, key } = unit;
-  if (standing !== undefined) {
+  if (stored !== undefined) {
     const asked = await findAsked(db, unit);
     if (asked !== undefined) return follow(db, unit, asked);
   }

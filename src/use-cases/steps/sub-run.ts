@@ -36,11 +36,11 @@ type Execution = StepExecution | WaitingStep;
 export async function executeSubRun(
   ctx: StepRunCtx,
   unit: StepUnit,
-  standing: StoredStep | undefined,
+  stored: StoredStep | undefined,
 ): Promise<Execution> {
-  if (standing?.sub_run_id == null) return start(ctx, unit);
-  const ended = await readRunEnd(ctx.db, standing.sub_run_id);
-  return ended === undefined ? waitFor(standing.sub_run_id) : take(ctx.db, unit, ended);
+  if (stored?.sub_run_id == null) return start(ctx, unit);
+  const ended = await readRunEnd(ctx.db, stored.sub_run_id);
+  return ended === undefined ? waitFor(stored.sub_run_id) : take(ctx.db, unit, ended);
 }
 
 function waitFor(run_id: string): WaitingStep {

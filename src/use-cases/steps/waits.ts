@@ -145,16 +145,16 @@ export async function waitForSlot(
 export type SlotTurn = { readonly isCalled: boolean } | { readonly failed: Failure };
 
 /**
- * @param standing the step's row, if the step may have waited
+ * @param stored the step's row, if the step may have waited
  * @returns whether its call may take a slot now, or why the step fails: its `queue_timeout` is over
  */
 export async function endSlotWait(
   { db, fleet }: LineCtx,
   { context, step, key }: Work,
-  standing: StoredStep | undefined,
+  stored: StoredStep | undefined,
 ): Promise<SlotTurn> {
-  if (standing?.awaiting !== 'slot') return { isCalled: false };
-  const { wait_left_ms } = standing;
+  if (stored?.awaiting !== 'slot') return { isCalled: false };
+  const { wait_left_ms } = stored;
   const queued = await readQueuedCall(db, key);
   if (queued === undefined || queued.is_called || (wait_left_ms ?? 1) > 0) {
     return { isCalled: queued?.is_called === true };
@@ -309,9 +309,9 @@ export async function holdIfPaused(
 export async function executePause(
   db: Db,
   { step, key }: StepUnit,
-  standing: StoredStep | undefined,
+  stored: StoredStep | undefined,
 ): Promise<StepExecution | WaitingStep> {
-  if (standing !== undefined) return endPause(db, key, standing);
+  if (stored !== undefined) return endPause(db, key, stored);
   const for_ms = parseDuration(step.definition.wait ?? '0s');
   const held = await keepWaiting(db, key, { awaiting: 'time', until: null, for_ms, begins: true });
   if (held === undefined) return readEnd(db, key);

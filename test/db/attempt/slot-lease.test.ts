@@ -8,7 +8,7 @@ import {
   type LeasedCall,
   leaseSlots,
   recordCalls,
-  wantSlots,
+  requestSlots,
 } from '../../../src/db/attempt/slot-lease.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { findInstance, type InstanceColumns } from '../../../src/db/instance/instance.ts';
@@ -144,8 +144,8 @@ describe('a lease', () => {
     const [one, two] = [randomUUID(), randomUUID()];
     await lease(instance, one, 2);
     await lease(instance, two, 2);
-    await wantSlots(db, instance.instance_id, two);
-    const wanted = async (holder: string) => (await pollInstances(db, '0', holder)).wanted;
+    await requestSlots(db, instance.instance_id, two);
+    const wanted = async (holder: string) => (await pollInstances(db, '0', holder)).slot_requests;
     expect([await wanted(one), await wanted(two)]).toEqual([[instance.instance_id], []]);
     await lease(instance, one, 2, { inUse: 2 });
     expect(await wanted(one)).toEqual([instance.instance_id]);

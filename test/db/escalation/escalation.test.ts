@@ -16,7 +16,7 @@ import {
 } from '../../../src/db/escalation/escalation.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
 import { listRunSteps } from '../../../src/db/step/step.ts';
-import { answerStep, holdStep } from '../../../src/db/step/step-progress.ts';
+import { answerStep, keepStepOpen } from '../../../src/db/step/step-progress.ts';
 import { readStepRevision, storeStepRevision } from '../../../src/db/step/step-revision.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
@@ -174,7 +174,7 @@ describe('a step', () => {
     expect(await cancelRunEscalations(db, run.run_id)).toEqual([escalation.escalation_id]);
     expect(await findStepEscalation(db, step)).toMatchObject({ state: 'cancelled' });
     expect(await insertEscalation(db, second)).toBe(true);
-    await holdStep(db, step, { state: 'in_review', error: null, data: {} });
+    await keepStepOpen(db, step, { state: 'in_review', error: null, data: {} });
     expect(await listRunSteps(db, run.run_id)).toMatchObject([{ escalation_id: second.escalation_id }]);
   });
 
@@ -228,14 +228,14 @@ describe('a step', () => {
   it('waits, accepts one answer and writes one line of the log', async () => {
     const { step, run } = await ofStep();
     const hold = { error: { code: 'input_invalid', message: 'bad' }, data: {} };
-    expect(await holdStep(db, step, { state: 'retrying', ...hold })).toBe(true);
-    for (const _ of [1, 2]) expect(await holdStep(db, step, { state: 'in_review', ...hold })).toBe(true);
+    expect(await keepStepOpen(db, step, { state: 'retrying', ...hold })).toBe(true);
+    for (const _ of [1, 2]) expect(await keepStepOpen(db, step, { state: 'in_review', ...hold })).toBe(true);
     const answers = await Promise.all([
       answerStep(db, step, { state: 'succeeded', output: null, data: {} }),
       answerStep(db, step, { state: 'skipped', data: {} }),
     ]);
     expect(answers.filter(Boolean)).toHaveLength(1);
-    expect(await holdStep(db, step, { state: 'in_review', ...hold })).toBe(false);
+    expect(await keepStepOpen(db, step, { state: 'in_review', ...hold })).toBe(false);
     const events = await db('event').where({ run_id: run.run_id, step_id: 'a' }).orderBy('id').pluck('type');
     const end = answers[0] ? 'step.succeeded' : 'step.skipped';
     expect(events).toEqual(['step.retrying', 'step.in_review', end]);

@@ -7,7 +7,7 @@ import {
   readClock,
   readNames,
 } from '../../../src/db/deletion/old-jobs.ts';
-import { holdJobs, insertJob } from '../../../src/db/run/job.ts';
+import { insertJob, lockJobs } from '../../../src/db/run/job.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject, aRun } from '../../support/factories.ts';
@@ -59,7 +59,7 @@ test('a result since the names were read keeps its job, and so does one that is 
   const named = (await listNames(db, { projectId: project_id, since: null })) ?? expect.fail();
   await addResult(run_id, 'late', JSON.stringify(`media://${late}/a`));
   const submission = await db.transaction();
-  expect(await holdJobs(submission, project_id, [held])).toEqual(new Set([held]));
+  expect(await lockJobs(submission, project_id, [held])).toEqual(new Set([held]));
   const all = jobs.map((job_id) => ({ job_id, project_id }));
   const selection = {
     isTrial: false,

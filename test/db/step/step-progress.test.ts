@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { findEscalation, insertEscalation } from '../../../src/db/escalation/escalation.ts';
 import { readReview } from '../../../src/db/review/review.ts';
 import {
-  holdStep,
+  keepStepOpen,
   keepWaiting,
   recordChanges,
   recordDecisions,
@@ -98,7 +98,7 @@ describe('recordChanges', () => {
     const run = await aRun(db);
     const { run_id, project_id } = run;
     const key = { run_id, step_id: 'sub', item: 0, revision: 0 };
-    await holdStep(db, key, { state: 'retrying', error, data: {} });
+    await keepStepOpen(db, key, { state: 'retrying', error, data: {} });
     const { run_id: sub_run_id } = await aRun(db, {
       project_id,
       parent_run_id: run_id,
@@ -167,7 +167,11 @@ describe('recordChanges', () => {
       ladder: {},
       model_spec: { level: 0, label: 'static template', capability: null, model: null },
     });
-    await holdStep(db, { run_id, step_id: 'climb', item: 0 }, { state: 'retrying', error: null, data: {} });
+    await keepStepOpen(
+      db,
+      { run_id, step_id: 'climb', item: 0 },
+      { state: 'retrying', error: null, data: {} },
+    );
 
     await recordChanges(
       db,

@@ -59,7 +59,7 @@ describe('a batch writer', () => {
     expect(await Promise.all(all)).toEqual([10, 20, 30]);
   });
 
-  test('takes a patient item along, in order, and sends it alone when no other comes', async () => {
+  test('takes a deferrable item along, in order, and sends it alone when no other comes', async () => {
     const { writer, sent, answer } = aWriter({ patienceMs: 5 });
     void writer.push(1, true);
     await turn();

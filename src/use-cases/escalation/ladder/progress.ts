@@ -28,7 +28,7 @@ import { readReview } from '../../../db/review/review.ts';
 import { cancelEscalationReviews } from '../../../db/review/review-delivery.ts';
 import type { NewSkillUse } from '../../../db/skill-use.ts';
 import { endStep, readStep } from '../../../db/step/step.ts';
-import { holdStep, logStep } from '../../../db/step/step-progress.ts';
+import { keepStepOpen, logStep } from '../../../db/step/step-progress.ts';
 import type { CurrentSpec } from '../../../parts/fleet/specs.ts';
 import { type OpenedReview, openReview, reopenReview } from '../../reviews/opening.ts';
 import { stepOf as compiledStepOf } from '../../run-data/evaluation.ts';
@@ -69,14 +69,14 @@ async function tellTransition(
   for (const { outcome } of uses) metrics.add('skill_uses_total', { outcome });
   const key = stepOf(row);
   if (!tracing.isOn || key === null || state === 'running' || state === 'in_review') return;
-  const standing = await readStep(db, key);
-  const end = standing === undefined ? null : endOf(standing);
+  const stored = await readStep(db, key);
+  const end = stored === undefined ? null : endOf(stored);
   if (end === null) return; // its run continues
   const context = await contexts.open(key.run_id);
   const span = {
     kind: 'call',
     capability: capabilityOf(compiledStepOf(context, key.step_id).definition),
-    startMs: standing?.started_at?.getTime() ?? madeAtMs(row.escalation_id),
+    startMs: stored?.started_at?.getTime() ?? madeAtMs(row.escalation_id),
     state: end.kind,
     error: 'error' in end ? end.error.code : null,
   };
@@ -290,11 +290,11 @@ async function tellRun(
     data: { escalation_id, ...event, state, ...(skill_id === undefined ? {} : { skill_id }) },
   });
   if (state === 'running' && row.state === 'in_review') {
-    await holdStep(trx, step, { state: 'retrying', error: null, data: { escalation_id } });
+    await keepStepOpen(trx, step, { state: 'retrying', error: null, data: { escalation_id } });
   }
   if (state === 'in_review') {
     const data = { escalation_id, review_id: review_id ?? null };
-    await holdStep(trx, step, { state, error, data });
+    await keepStepOpen(trx, step, { state, error, data });
   }
   if (state === 'failed' && error !== null) {
     await endStep(trx, { ...step, revision: next.revision }, { state, error });
