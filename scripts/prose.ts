@@ -15,7 +15,7 @@ import { lintCode, listComments, listTexts, listTitles } from './prose/code.ts';
 import { type LintedPage, lintPage } from './prose/lint.ts';
 import { compareWithTotals, lowerTotals, type Totals } from './prose/totals.ts';
 import { compareWithExceptions, type Exceptions } from './structure/exceptions.ts';
-import { readSources, readTests, type Violation } from './structure/source.ts';
+import { readSources, readSql, readTests, type Violation } from './structure/source.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const totalsFile = new URL('prose/totals.json', import.meta.url);
@@ -87,6 +87,7 @@ const linted = [
   ...readSources(folders).map((source) =>
     lintCode(source, shown.test(source.file) ? [listComments, listTexts] : [listComments]),
   ),
+  ...readSql().map((source) => lintCode(source, [listComments])),
   ...readTests().map((source) => lintCode(source, [listComments, listTitles])),
 ];
 const findings = linted.flatMap((page) => page.findings.map(nameByException));

@@ -57,9 +57,9 @@ export function listTitles({ text }: Source): Piece[] {
   return [...titles, ...labels];
 }
 
-/** A block, or lines that follow one another. In paths and addresses there is another character before it. */
-const comment = /(?<=^|[\s{(,])(?:\/\*[\s\S]*?\*\/|\/\/ .*(?:\n\s*\/\/ .*)*)/g;
-const marks = /^\/\*+|\*+\/$|^\/\/|\s*\n\s*(?:\*|\/\/)?\s*/g;
+/** A block, or lines that follow one another, of TypeScript or SQL. In paths and addresses there is another character before it. */
+const comment = /(?<=^|[\s{(,])(?:\/\*[\s\S]*?\*\/|(\/\/|--) .*(?:\n\s*\1 .*)*)/g;
+const marks = /^\/\*+|\*+\/$|^(?:\/\/|--)|\s*\n\s*(?:\*|\/\/|--)?\s*/g;
 
 /** The first sentence is the heading of the others. */
 export function listComments({ text }: Source): Piece[] {

@@ -372,6 +372,7 @@ describe('comments', () => {
     ['a docstring of several lines', '/**\n * The run is under\n * way.\n */', ['term: under way']],
     ['a line', 'const a = 1; // nobody knows it\n', ['term: nobody']],
     ['lines that follow one another', '  // The run is under\n  // way.\n', ['term: under way']],
+    ['a comment of SQL', '-- The run is under\n-- way.\n', ['term: under way']],
     ['a comment of JSX', '<p>{/* nobody sees it */}</p>;', ['term: nobody']],
     ['a later sentence', '/** The cost. Whatever is lost counts. */', ['subject: Whatever is lost counts.']],
     ['a parameter', '/** @param key that nobody has */', ['term: nobody']],
@@ -383,6 +384,7 @@ describe('comments', () => {
     ['what a docstring describes', '/** What a call costs. */'],
     ['code', '/** Returns `told`, as {@link nobody} does. */'],
     ['an address', "fetch('https://nobody.example');"],
+    ['an option', "run('capstan --nobody told');"],
     ['a pattern of paths', "glob('src/**/nobody/*.ts');"],
     ['texts', "print('nobody says what is told');"],
   ])('lints no words in %s', (_, code) => {

@@ -51,7 +51,7 @@ create constraint trigger watch_larger_leases after update on slot_lease deferra
 
 create table trial (attempt_id text, begun_at timestamptz);
 
--- Of a breaker that is not closed, a claim is the one trial: whoever else claims waits for it and then sees it taken.
+-- Of a breaker that is not closed, a claim is the one trial: any other claim waits for it and then sees it made.
 create function watch_trials() returns trigger language plpgsql as $$
 begin
   insert into trial select new.attempt_id, clock_timestamp() from instance

@@ -6,7 +6,7 @@ import type { Db } from '../../src/db/connect.ts';
 const leftovers = `
   select 'run ' || run_id || ' is ' || state as what from run where finished_at is null
   union all select 'start of ' || run_id from run
-    -- A run may end before its start is marked; then nobody marks it any more, unless Temporal still has it to end.
+    -- A run may end before its start is marked; then it is not marked any more, unless Temporal still has it to end.
     where start_delivered_at is null
       and (finished_at is null or cancel_mode = 'terminate' and cancel_delivered_at is null)
   union all select 'cancel of ' || run_id from run

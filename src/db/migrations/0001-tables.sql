@@ -1,5 +1,5 @@
 -- The tables, with their indexes, constraints, partitions and triggers, and the types of requests to functions. A table
--- stands below those that it refers to. The functions of the triggers are in sql/triggers/, all others in sql/.
+-- is below those that it refers to. The functions of the triggers are in sql/triggers/, all others in sql/.
 
 
 -- Access: projects, their keys, the people and browsers that use them, their acts, and the responses stored under their
@@ -53,7 +53,7 @@ create table person (
   issuer text not null,
   subject text not null,
   email text,
-  grants jsonb not null, -- [{scopes, projects}], out of the groups of the last sign-in
+  grants jsonb not null, -- [{scopes, projects}], from the groups of the last sign-in
   holds_every_project boolean not null,
   created_at timestamptz not null default now(),
   unique (issuer, subject) -- who signs in
@@ -67,8 +67,8 @@ create table session (
   sign_in_sha256 bytea unique, -- the sign-in at the provider that opened it: each opens one
   provider_sid text, -- what the provider calls it
   tokens bytea, -- of the provider, sealed
-  is_renewed boolean not null default false, -- it goes on while the provider renews it
-  asked_at timestamptz not null default now(), -- when the provider was last asked, whatever it said
+  is_renewed boolean not null default false, -- it lasts while the provider renews it
+  asked_at timestamptz not null default now(), -- when the provider was last asked, whatever it answered
   checked_at timestamptz not null default now(), -- when the provider last said that the person may stay
   expires_at timestamptz not null,
   created_at timestamptz not null default now()
@@ -135,7 +135,7 @@ create trigger secret_refuse_erased before insert on secret
   for each row execute function refuse_erased();
 
 
--- Deletion by project. What may bypass the triggers that refuse writes and changes is in sql/deletion.sql.
+-- Deletion by project. The functions that may bypass the triggers against writes and changes are in sql/deletion.sql.
 
 -- The erasure of a project: its request and its progress. After its end only the digest of the project's id remains, so
 -- that a later request with the id finds it.
@@ -197,8 +197,8 @@ create table instance (
   drained_by text, -- the key or person; null: not drained
   drained_at timestamptz,
   drain_reason text,
-  drain_until timestamptz, -- null: until a person ends it
-  warm_up jsonb, -- input and time-out of the warm-up call; null: it needs none
+  drain_until timestamptz, -- null: until a person cancels it
+  warm_up jsonb, -- input and timeout of the warm-up call; null: it needs none
   warm_due_at timestamptz, -- when it is tried, or the open one is given up; null: it is warm
   warm_error text, -- why the last one failed
   overran jsonb not null default '{}', -- by project: when the last three overruns of its calls ended, newest first, Unix ms
@@ -325,7 +325,7 @@ create unique index schedule_by_name on schedule (project_id, name) where delete
 create index schedule_undelivered on schedule (updated_at)
   where delivered_version < version; -- maintenance: deliveries
 create index schedule_by_payload_key on schedule (payload_key)
-  where deleted_at is null; -- maintenance: what stands under another key
+  where deleted_at is null; -- maintenance: schedules under another key
 create index schedule_delivered_at on schedule (delivered_at) where deleted_at is null; -- maintenance: old plans
 create index schedule_watch_at on schedule (watch_at) where deleted_at is null; -- maintenance: starts without a run
 create trigger schedule_refuse_erased before insert on schedule for each row execute function refuse_erased();
@@ -418,7 +418,7 @@ create table run (
   parent_step_id text,
   parent_item int,
   parent_revision int,
-  parent_workflow_id text, -- that is told when the run has ended
+  parent_workflow_id text, -- it receives the end of the run
   parent_told_at timestamptz,
   depth int not null default 0, -- runs above it
   ancestors text[], -- the runs above it, from the first one on; null: nothing started it
@@ -438,7 +438,7 @@ create table run (
   paused_at timestamptz, -- null: it is not paused
   paused_ms bigint not null default 0 -- how long it was paused before
 );
-create index run_by_digest on run (digest); -- erasure: which definitions nobody names any more
+create index run_by_digest on run (digest); -- erasure: definitions without a run
 create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_ended on run (project_id, finished_at) where finished_at is not null; -- followers of a project
@@ -451,13 +451,13 @@ create unique index run_by_schedule on run (schedule_id, scheduled_at)
 create index run_unadmitted on run (project_id, concurrency_key, created_at, run_id)
   where concurrency_key is not null and finished_at is null and admitted_at is null; -- which of a key is next
 create index run_admitted on run (project_id, concurrency_key)
-  where concurrency_key is not null and finished_at is null and admitted_at is not null; -- how many are under way
+  where concurrency_key is not null and finished_at is null and admitted_at is not null; -- how many are running
 create index run_undelivered on run (created_at)
   where start_delivered_at is null and finished_at is null
     and (concurrency_key is null or admitted_at is not null); -- maintenance: starts
 create index run_ended_unstarted on run (finished_at)
   where finished_at is not null and start_delivered_at is null and cancel_mode = 'terminate'
-    and cancel_delivered_at is null; -- maintenance: its start may have got through all the same
+    and cancel_delivered_at is null; -- maintenance: its start may have got through still
 create index run_cancel_undelivered on run (cancel_requested_at)
   where cancel_requested_at is not null and cancel_delivered_at is null and finished_at is null; -- maintenance
 create index run_control_undelivered on run (run_id)
@@ -487,9 +487,9 @@ create table step (
   awaiting text check (awaiting = any ('{review,budget,capability,time,run,slot,retry}')),
   wait_since timestamptz, -- of this kind of wait
   wait_until timestamptz, -- null: until it is woken
-  wake_requested_at timestamptz, -- its run is to be told that the wait is over
+  wake_requested_at timestamptz, -- its run is to receive the end of the wait
   budget_scope text, -- that has no room
-  awaited_capability text, -- whose appearance wakes it; null once it has, so that it may go on waiting for the same
+  awaited_capability text, -- whose appearance wakes it; null once it has, so that it may continue to wait for the same
   primary key (run_id, step_id, item)
 );
 create index step_to_wake on step (run_id) where wake_requested_at is not null; -- maintenance: wakes
@@ -518,8 +518,8 @@ create table queued_call (
   place bigint not null,
   queued_at timestamptz not null default clock_timestamp(),
   called_at timestamptz, -- a slot is expected to be free for it
-  calls int not null default 0, -- how often it was called in vain
-  call_after timestamptz, -- called in vain, it lets others go first
+  calls int not null default 0, -- how often it was called without a result
+  call_after timestamptz, -- called without a result, it lets others go first
   primary key (run_id, step_id, item),
   foreign key (run_id, step_id, item) references step on delete cascade
 );
@@ -549,7 +549,7 @@ create table skill (
   base_failure int not null check (base_failure >= 0),
   success_count int not null, -- base and uses
   failure_count int not null,
-  uses_at_keep int not null default 0, -- uses when somebody last looked at it; later ones may flag it
+  uses_at_keep int not null default 0, -- uses when a person last looked at it; later ones may flag it
   flagged_at timestamptz,
   escalation_id text unique, -- that made it; one makes at most one
   last_used_at timestamptz not null,
@@ -701,7 +701,7 @@ create table review (
   decided_at timestamptz,
   version int not null default 1,
   round int not null default 1,
-  delivered_at timestamptz, -- whoever waits has learnt how it ended
+  delivered_at timestamptz, -- its waiter has learnt how it ended
   created_at timestamptz not null default clock_timestamp(),
   check (state <> 'claimed' or (assignee is not null and claim_expires_at is not null)),
   check (state <> 'resolved' or (decision is not null and decided_by is not null)),
@@ -768,7 +768,7 @@ create table attempt (
   error jsonb,
   duration_ms double precision,
   asked_pause_ms double precision, -- the instance asked for it before the next attempt (Retry-After); null: it did not
-  cached_from jsonb, -- of the state cached: the call whose result was taken
+  cached_from jsonb, -- of the state cached: the call whose result was used
   saved_nano bigint, -- what that one had cost
   started_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz,
@@ -945,7 +945,7 @@ create table webhook_delivery (
   delivery_id text primary key,
   webhook_id text not null references webhook on delete cascade,
   event text not null,
-  subject text not null, -- what happened: told once
+  subject text not null, -- the event: reported once
   payload json not null,
   state text not null default 'pending' check (state in ('pending', 'delivered', 'failed')),
   attempts int not null default 0,
@@ -982,6 +982,6 @@ create table schema_function (
 
 -- The Postgres cluster to which the transaction numbers in this database belong: db/recovery.ts.
 create table cluster (
-  written_by xid8 not null default pg_current_xact_id(), -- the transaction that wrote this row, as long as nobody has copied it
+  written_by xid8 not null default pg_current_xact_id(), -- the transaction that wrote this row, as long as it was not copied
   is_only boolean primary key default true check (is_only) -- one row
 );

@@ -7,7 +7,7 @@
 -- undo a call that is not durable; such ends are those of free calls without a step, and a lost claim on a free
 -- instance ends with its lease.
 --
--- All locks are taken in one order, within a kind by key, so that nothing deadlocks:
+-- All locks are acquired in one order, within a kind by key, so that nothing deadlocks:
 -- L1 keys of calls (advisory), L2 steps, L3 attempts and then responses kept under callers' keys, L4 budgets, L5
 -- instances.
 --

@@ -64,7 +64,7 @@ returns table (scope text, window_start date, nano bigint) language sql stable a
   where c.reserved_nano > 0 group by 1, 2
 $$;
 
--- The scope of a scoped budget, out of the name of its row: `label:team=ads`.
+-- The scope of a scoped budget, from the name of its row: `label:team=ads`.
 create or replace function name_of_budget(p_scope text) returns text language sql immutable as $$
   select regexp_replace(p_scope, '^budget:[^:]*:[^:]*:', '')
 $$;

@@ -3,7 +3,7 @@
 -- Leases of slots on free instances, and the records of calls that used them (S1 to S10,
 -- docs/contributing/leased-slots.md). All functions lock instances by id (L5), then the leases of an instance.
 
--- Gives a process a lease, renews or changes it, or ends it (0 slots). It fills no more than three quarters of an
+-- Gives a process a lease; renews, changes or returns it (0 slots). It fills no more than three quarters of an
 -- instance. Slots in use stay held, as far as the lease that is in force has them. A crash of the database may undo a
 -- lease, as it may undo a claim on a free instance.
 create or replace function lease_slots(p_instance text, p_holder uuid, p_slots int, p_in_use int, p_lease_ms int)
@@ -43,7 +43,7 @@ begin
 end $$;
 
 -- Writes calls that used leased slots: ended ones as they ended, open ones as dispatched attempts. An open call takes
--- its slot out of the lease; where the lease has ended, it takes a free slot, or it is lost. It returns the lost ones.
+-- its slot from the lease; where the lease has ended, it takes a free slot, or it is lost. It returns the lost ones.
 -- A repeated call has no second effect.
 create or replace function record_calls(p_calls json) returns text[] language plpgsql as $$
 declare
