@@ -63,7 +63,7 @@ describe('HEARTBEAT_INTERVAL_MS', () => {
 describe('PUBLIC_URL', () => {
   const production = { ...environment, CAPSTAN_MODE: 'production' };
 
-  it('must be said in production mode, where links and cookies are made with it', () => {
+  it('is required in production mode, where links and cookies are made with it', () => {
     expect(() => readConfig(production)).toThrow(
       /is not set; production mode needs the address at which clients reach the API, as https:[\s\S]*at PUBLIC_URL/,
     );

@@ -63,7 +63,7 @@ async function startRun({ api, variant }: CapstanContext, shape: Shape, text: st
   return run_id;
 }
 
-/** Nine calls say enough of a capability. */
+/** Nine calls show enough of a capability. */
 const firstRuns = 3;
 
 async function createWork(context: CapstanContext, run: Side['run']): Promise<CapstanWork> {

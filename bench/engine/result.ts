@@ -1,4 +1,4 @@
-/** What the rounds say: medians, ratios, and whether the bars are met. */
+/** The result of the rounds: medians, ratios, and whether the bars are met. */
 import { arch, cpus, platform } from 'node:os';
 import { type Check, checkBars } from './bars.ts';
 import { compareCheckouts, compareWith, type Ratios, ratioOf, readFigure } from './figures.ts';

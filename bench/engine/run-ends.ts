@@ -40,7 +40,7 @@ export async function watchRunEnds(databaseUrl: string): Promise<RunEnds> {
   // Where the server ends first, its farewell is no news.
   client.on('error', () => undefined);
   await client.connect();
-  // The table grows while its statistics say that it is small; reading all of it would be billed to Capstan.
+  // The table grows while its statistics show it as small; reading all of it would be billed to Capstan.
   await client.query('set enable_seqscan = off');
   const waiting = new Map<string, Waiter>();
   let isScheduled = false;

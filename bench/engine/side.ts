@@ -21,7 +21,7 @@ export const counterparts = [
 
 /** What Capstan alone has. */
 export interface CapstanWork {
-  /** Makes the first runs, and waits until what they say of the capabilities' speed is known. */
+  /** Makes the first runs, and waits until their evidence about the capabilities' speed is known. */
   learn(): Promise<void>;
   /** Makes one run and follows its events. @returns the delay of each in milliseconds */
   follow(): Promise<readonly number[]>;

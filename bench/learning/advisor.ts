@@ -34,7 +34,7 @@ function advise({ level }: Question, { kind }: Failure, random: Random): JsonObj
   return { instructions, reasoning: 'by the error', suggested_executor_level };
 }
 
-/** Ids of skills that say the cure. */
+/** Ids of skills with the cure. */
 function helpfulSkills({ data }: Question, { kind }: Failure): readonly string[] {
   return (data.skills as readonly JsonObject[])
     .filter(({ instructions }) => String(instructions).includes(kind.cure))

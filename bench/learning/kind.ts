@@ -1,10 +1,10 @@
-/** A kind of failure: which field is wrong, how, what is said about it, what the cure is, and who knows it. */
+/** A kind of failure: which field is wrong, how, the message about it, the cure, and who knows it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Random } from '../shared/random.ts';
 import { openCapabilities } from './capabilities.ts';
 
-/** What can be learnt of it: a rule for any value, single values, or only what to tell a model. */
+/** What can be learnt of it: a rule for any value, single values, or only a hint for a model. */
 export type Sort = 'rule' | 'value' | 'advice';
 export type Level = 1 | 2 | 3 | 4;
 

@@ -1,4 +1,4 @@
-/** Mistakes whose cure no template can say: each time a model is needed, which a skill can tell what to do. */
+/** Mistakes without a template as cure: each time a model is needed, which a skill can instruct. */
 import { isEven, isNumber, isWhole, type Kind, type Level, odd, ofField, pick, whole } from './kind.ts';
 
 const advice = { sort: 'advice' } as const;

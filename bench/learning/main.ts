@@ -1,8 +1,8 @@
 /**
- * Replays failures of sixty kinds over models with prices, once with skills and once without:
- * `npm run bench -- learning [--quick] [--json] [--seed 1]`. Everything is real, on Postgres: routed calls,
- * ladders, skills, money; only the capabilities and what the models say are made up, and Temporal is left out (each
- * ladder is driven by a loop, one after the other). Exit code 1 when a bar is missed.
+ * Replays failures of sixty kinds over models with prices, once with skills and once without: `npm run bench --
+ * learning [--quick] [--json] [--seed 1]`. Everything is real, on Postgres: routed calls, ladders, skills, money; only
+ * the capabilities and the texts of models are made up, and Temporal is left out (each ladder is driven by a loop, one
+ * after the other). Exit code 1 when a bar is missed.
  */
 import { parseArgs } from 'node:util';
 import { connectDatabase } from '../../src/db/connect.ts';

@@ -1,4 +1,4 @@
-/** What the two sides say, by tenth of the replay and as a whole, and the bars. */
+/** The results of the two sides, by tenth of the replay and as a whole, and the bars. */
 import type { Played, SideResult } from './side.ts';
 
 export const bars = { withoutModel: 0.7, saved: 0.55, wrong: 0 } as const;

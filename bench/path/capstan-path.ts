@@ -1,4 +1,7 @@
-/** The way of a run of Capstan's: its rows say when, Temporal's history, and the capability that it calls. */
+/**
+ * The way of a run of Capstan's: its rows have the times, and so have Temporal's history and the capability that it
+ * calls.
+ */
 import type { Client } from '@temporalio/client';
 import type pg from 'pg';
 import type { CapstanApi } from '../engine/capstan-api.ts';

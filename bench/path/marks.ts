@@ -33,7 +33,7 @@ export interface Mark<Name = MarkName> {
   readonly stage_ms: number;
 }
 
-/** What many runs of one side say together. */
+/** The sums of many runs of one side. */
 export interface PathFigures {
   readonly marks: readonly Mark[];
   readonly aside: readonly Omit<Mark<AsideName>, 'stage_ms'>[];

@@ -1,6 +1,6 @@
 /**
  * Mistakes by rule: each changes one place of a valid input, wherever it can be made, without regard to what a repair
- * can do about it. A mistake is implied when schema and input tell what was meant.
+ * can do about it. A mistake is implied when schema and input show what was meant.
  */
 import type { Json } from '@capstan/core/contracts/primitives';
 import { isList, isPlainObject } from '@capstan/core/json/values';

@@ -37,10 +37,10 @@ export interface ModelAnswer {
   readonly toolCalls: readonly ToolCall[];
   /** The provider's name for it. */
   readonly model: string;
-  /** The text of `stopSequences` that ended it; null when the provider does not say. */
+  /** The text of `stopSequences` that ended it; null when the provider does not report it. */
   readonly stopSequence: string | null;
   readonly finishReason: 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
-  /** Null when the provider does not say. */
+  /** Null when the provider does not report it. */
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
 }

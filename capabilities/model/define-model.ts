@@ -72,7 +72,7 @@ const ModelOutput = AnswerChoice.extend({
     description: 'The answers, where `n` asks for several; the fields beside it are those of the first.',
   }),
   model: z.string(),
-  /** Null where the provider does not say. */
+  /** Null where the provider does not report it. */
   usage: z.object({
     input_tokens: z.number().int().min(0).nullable(),
     output_tokens: z.number().int().min(0).nullable(),
@@ -191,7 +191,7 @@ function sumKnown(counts: readonly (number | null)[]): number | null {
   return counts.reduce((sum, count) => (sum === null || count === null ? null : sum + count), 0);
 }
 
-/** The tokens of all answers; null where the provider does not say. */
+/** The tokens of all answers; null where the provider does not report them. */
 function countAll(answers: readonly ModelAnswer[]): CountedTokens {
   return {
     inputTokens: sumKnown(answers.map(({ inputTokens }) => inputTokens)),

@@ -27,7 +27,7 @@ function readContent(content: Json | undefined): string {
 }
 
 interface OpenCall {
-  /** As the provider calls it; empty: it has not said. */
+  /** As the provider calls it; empty: it has not named it. */
   wireId: string;
   name: string;
   /** Null: its name is unknown so far. */

@@ -120,7 +120,7 @@ export function requireRateFor(settings: ModelSettings, answers: number): void {
 }
 
 export interface CountedTokens {
-  /** Null when the provider does not say. */
+  /** Null when the provider does not report it. */
   readonly inputTokens: number | null;
   readonly outputTokens: number | null;
 }

@@ -38,7 +38,7 @@ const whole = [...secret, ...claim, ...url];
 const oidc = [...whole, '--set', 'oidc.issuer=https://id.example.com'];
 const grouped = [...oidc, '--set-json', 'oidc.groups={"ops":{"role":"admin","projects":["*"]}}'];
 
-/** What must be said, and a word by which it is asked for where it alone is not: templates come in any order. */
+/** The required settings, and a word by which each is asked for where it alone is not: templates come in any order. */
 const refused = [
   { given: [...claim, ...url], asked: 'existingSecret' },
   { given: [...secret, ...url], asked: 'existingClaim' },

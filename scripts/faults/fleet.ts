@@ -38,7 +38,7 @@ export interface FleetOptions {
   readonly count?: number;
   readonly minMs?: number;
   readonly maxMs?: number;
-  /** What is answered; the hash of the input, if not said. */
+  /** The answer; default: the hash of the input. */
   readonly work?: (input: JsonObject) => JsonObject;
   /** Of the first instance, the second, and so on. */
   readonly namespaces?: readonly NetworkNamespace[];

@@ -17,7 +17,7 @@ export interface Stage {
   /** Between Postgres and all servers and workers. */
   readonly postgres: TcpProxy;
   readonly isLong: boolean;
-  /** What the settings of the cluster say. */
+  /** The settings of the cluster. */
   readonly heartbeatTimeoutMs: number;
   readonly leaseMs: number;
 }
@@ -30,7 +30,7 @@ export interface Load {
   readonly pace: number;
   readonly dag?: Dag;
   readonly fleet?: Omit<FleetOptions, 'capability'>;
-  /** How often a client tries; twice, if not said. */
+  /** How often a client tries; default: twice. */
   readonly tries?: number;
   readonly withFiles?: boolean;
   readonly withCancels?: boolean;

@@ -23,7 +23,7 @@ export interface SubmitOptions {
   readonly count: number;
   /** Runs a second. */
   readonly pace: number;
-  /** How often it is tried; twice, if not said. */
+  /** How often it is tried; default: twice. */
   readonly tries?: number;
   readonly withFiles?: boolean;
 }

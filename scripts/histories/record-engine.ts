@@ -1,4 +1,4 @@
-/** Runs with what a definition may say about order, number and waits, and with what people do to a run. */
+/** Runs with any order, number and waits that a definition may have, and with the actions of people on a run. */
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import { answer, echo, startInstance } from '../../test/support/fleet.ts';

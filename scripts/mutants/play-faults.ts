@@ -31,7 +31,7 @@ import { temporalVariable } from './faults-setup.ts';
 export interface PlayedFault extends Pick<Fault, 'name' | 'file'> {
   /** The test that has noticed; null = none has. */
   readonly by: string | null;
-  /** Why nothing can be said. */
+  /** Why there is no result. */
   readonly trouble: string | null;
 }
 

@@ -1,4 +1,4 @@
-/** The headers that tell a browser what an answer may do. */
+/** The headers that limit what an answer may do in a browser. */
 import { type ApiMiddleware, isReading } from './middleware.ts';
 
 /** @param more directives besides those of every answer */
@@ -32,8 +32,8 @@ const ofPages = Object.entries({
 });
 
 /**
- * Every answer allows scripts and styles of our origin only; what could be a page has more to say. A proxy ends TLS, so
- * HSTS belongs there.
+ * Every answer allows scripts and styles of our origin only; an answer that could be a page has more headers. A proxy
+ * ends TLS, so HSTS belongs there.
  */
 export const securityHeaders: ApiMiddleware = ({ req, res }, next) => {
   for (const [name, value] of ofAll) res.setHeader(name, value);

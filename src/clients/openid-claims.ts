@@ -81,7 +81,7 @@ interface Sender {
 type Keys = import('jose').JWTVerifyGetKey;
 type Payload = import('jose').JWTPayload;
 
-/** Codes of the library that say that the keys could not be read; all others are about the token. */
+/** Codes of the library when the keys could not be read; all others are about the token. */
 const withoutKeys = new Set(['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID']);
 
 async function readKeys(keysAt: string): Promise<Keys> {

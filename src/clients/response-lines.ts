@@ -164,7 +164,7 @@ function createAnswerLines(skip: (line: Buffer) => Buffer): AnswerLines {
   };
 }
 
-/** @param mostBytes of lines that tell something */
+/** @param mostBytes of lines with a report */
 export function createToldLines(
   listener: LineListener,
   mostBytes = mostToldBytes,

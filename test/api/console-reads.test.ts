@@ -247,7 +247,7 @@ describe('runs', () => {
     expect(run.awaiting).toEqual(['capability']);
   });
 
-  test('say in the list why they do not move, and how far they are', async () => {
+  test('show in the list why they do not move, and how far they are', async () => {
     const [follower, leader] = [await ownRun(), await ownRun()];
     const step = (run_id: string, step_id: string, rest: object) =>
       api.db('step').insert({ run_id, step_id, item: 0, ...rest });

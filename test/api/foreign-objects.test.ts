@@ -223,7 +223,7 @@ const tries: Readonly<Record<string, () => Try>> = {
   'start_run of its job': () => lacks('/v1/runs', post({ definition, job_id: ids.job })),
 };
 
-/** No word of the first tenant's but those that the second one has said. */
+/** No word of the first tenant's but those that the second one has sent. */
 function requireNoTrace(text: string, said: string): void {
   const traces = [mark, first.projectId, ...Object.values(ids)].filter((trace) => !said.includes(trace));
   expect(traces.filter((trace) => text.includes(trace))).toEqual([]);

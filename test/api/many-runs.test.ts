@@ -419,7 +419,7 @@ describe('runs that another run repeats', () => {
     expect((await rerunAll('keyed', '', { 'idempotency-key': 'night-2' }))[1].items).toEqual([]);
   });
 
-  test('are repeated again if that is asked for, and lists and counts tell them apart', async () => {
+  test('are repeated again if that is asked for, and lists and counts distinguish them', async () => {
     const [one = '', two = ''] = await twoFailed('asked');
     await api.call(`/v1/runs/${one}/rerun`, { body: { only_failed: true } });
     const list = async (superseded: string): Promise<string[]> => {

@@ -67,7 +67,7 @@ describe('a pipeline that lies beside the file that names it', () => {
     await remove();
   });
 
-  test('is stored when the file is run, the deepest first, once, and that is said', async () => {
+  test('is stored when the file is run, the deepest first, once, with a line about it', async () => {
     const { capstan, remove } = await inFolder({
       'film.yaml': outer('film', 'middle@1.0'),
       'a.yaml': outer('middle', 'deepest@1.0')

@@ -232,12 +232,12 @@ const ofOwnRows = [
 ];
 /** Tried by tests of their own, below. */
 const triedBelow = ['call_agent_tools', 'follow_project'];
-/** Open to all: they say nothing of a project. */
+/** Open to all: they show nothing of a project. */
 const isOpen = ({ scope }: { readonly scope: unknown }): boolean => scope === null;
 
 const routes = createRoutes(ConfigSchema.parse({ DATABASE_URL: 'postgres://localhost/none' }));
 
-/** No word of the first tenant's instance but those that the second one has said, now or in its pipeline. */
+/** No word of the first tenant's instance but those that the second one has sent, now or in its pipeline. */
 function requireNoTrace(text: string, said: string): void {
   const traces = [new URL(endpoint).port, first.projectId, 'zeta'].filter((trace) => !said.includes(trace));
   expect(traces.filter((trace) => text.includes(trace))).toEqual([]);

@@ -134,7 +134,7 @@ describe('an answer', () => {
 });
 
 describe('chunks of a stream', () => {
-  it('say which stop ended the answer, as vLLM writes it', async () => {
+  it('report which stop ended the answer, as vLLM writes it', async () => {
     const { body } = await ask({ ...user('a'), stop: ['END'] }, { text: 'b', stopSequence: 'END' });
     expect(body.output).toMatchObject({ text: 'b', finish_reason: 'stop', stop_sequence: 'END' });
   });
@@ -154,7 +154,7 @@ describe('chunks of a stream', () => {
       { text: 'hello' },
     ],
     [
-      'say what the model thinks',
+      'report the thoughts of the model',
       written({ reasoning_content: 'hm' }, { content: 'hello' }),
       { text: 'hello' },
     ],

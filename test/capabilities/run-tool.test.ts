@@ -20,7 +20,7 @@ it('kills ffmpeg when the signal aborts', async () => {
   expect(await isRunning()).toBe(false);
 });
 
-it('shows the end of what ffmpeg said when it fails', async () => {
+it("shows the end of ffmpeg's output when it fails", async () => {
   const tools = await locateMediaTools(await aFolder());
   const { signal } = new AbortController();
   const run = runFfmpeg(tools, ['-i', '/no/such/file', '-f', 'null', '-'], signal);

@@ -28,7 +28,7 @@ describe('an answer', () => {
     expect(read(listOf(mostValues - 1))).toMatchObject({ kind: 'malformed' });
   });
 
-  it('may say what a request may not, however large it is', () => {
+  it('may hold more than a request may, however large it is', () => {
     const strange = `{"constructor":"\\u0000\\ud800","long":"${'x'.repeat(1_000_000)}"}`;
     expect(read(strange)).toMatchObject({ kind: 'answered' });
   });

@@ -39,7 +39,7 @@ function scripted(answer: Answer): Socket {
 interface Stage {
   /** Answers to the connects, in order; then all are silent. */
   readonly answers?: readonly Answer[];
-  /** Connections with unacknowledged data; null: the system does not tell. */
+  /** Connections with unacknowledged data; null: the system does not report them. */
   readonly unacknowledged?: (open: readonly Socket[]) => readonly Socket[] | null;
   readonly connections?: number;
 }
@@ -150,14 +150,14 @@ describe('a connection without unacknowledged data', () => {
     await stage.passIntervals(5);
     isAcknowledged = false;
     await stage.passIntervals(5);
-    expect(stage.broken).toEqual([]); // the system said so after the last write
+    expect(stage.broken).toEqual([]); // the system reported it after the last write
     stage.open[0]?.write('a second request');
     await stage.passIntervals(3);
     expect(stage.broken).toEqual([gone]);
   });
 });
 
-describe('where the system does not tell', () => {
+describe('where the system does not report it', () => {
   const unacknowledged = () => null;
 
   it.each<Answer>(['accepted', 'refused'])('a connection stays once a connect is %s', async (answer) => {

@@ -29,7 +29,9 @@ async function check(one: ConformanceCase, suffix: string): Promise<void> {
   expect(findDifferences(expected, seen as unknown as LocalResult)).toEqual([]);
 }
 
-/** What they say is worked out by the same functions in both drivers; on Temporal their runs go as those of other keys. */
+/**
+ * Their outputs are computed by the same functions in both drivers; on Temporal their runs go as those of other keys.
+ */
 const keysOfNoDriver = new Set([
   ...['pipeline', 'version', 'description', 'labels', 'steps', 'priority', 'job_schema'].map(
     (key) => `pipeline.${key}`,

@@ -62,7 +62,7 @@ it('uses the port that the user names, and refuses one that is in use by naming 
   await expect(start()).rejects.toThrow(refusal);
 });
 
-/** As programs say it. */
+/** As programs write it. */
 const refusals = [
   'server ended with exit code 1\n  Error: listen EADDRINUSE: address already in use 127.0.0.1:7400',
   'Postgres ended with exit code 1\n  could not bind IPv4 address "127.0.0.1": Address already in use',

@@ -53,7 +53,7 @@ async function untilDecided(code: 'short' | 'slow'): Promise<void> {
   });
 }
 
-test('steps that say nothing go through the queue, then no more, and again when they have become slow', async () => {
+test('steps without a setting go through the queue, then no more, and again when they have become slow', async () => {
   const first = await ran();
   expect([first.dispatch?.[0]?.code, await countQueued(first)]).toEqual(['unknown', 5]);
   // However slow the machine of the test is.

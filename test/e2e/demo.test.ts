@@ -114,7 +114,7 @@ describe('the demo', () => {
     }
   });
 
-  it('leaves clips for the first pipeline of the README, whose commands do what they say', async () => {
+  it('writes clips for the first pipeline of the README, whose commands do what it describes', async () => {
     const script = listCodeBlocks('README.md').find(({ mark }) => mark === 'teaser')?.text ?? '';
     const own = script.replaceAll('.capstan/', `${dataDir.replaceAll(' ', '\\ ')}/`);
     const { stdout } = await promisify(execFile)('bash', ['-O', 'expand_aliases', '-euc', own], {

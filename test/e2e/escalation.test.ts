@@ -14,7 +14,7 @@ let capstan: SharedCapstan;
 let resample: Instance;
 let free: Instance;
 
-/** Takes whole rates only, which its schema does not say. */
+/** Takes whole rates only, which its schema does not state. */
 const picky: Handler = (exec, response) =>
   Number.isInteger(exec.input.rate)
     ? echo(exec, response)

@@ -1,4 +1,4 @@
-/** What people, money and clocks say to a run in the middle of a batch of short steps, with two workers. */
+/** The effects of people, money and clocks on a run in the middle of a batch of short steps, with two workers. */
 
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';

@@ -61,7 +61,7 @@ async function countActivities(run: Run): Promise<{ local: number; queued: numbe
   };
 }
 
-/** Answers for `c` as is said, for the others with their input. */
+/** Answers for `c` as given, for the others with their input. */
 function atC(handle: Handler): Handler {
   return (exec, response) => (exec.input.id === 'c' ? handle(exec, response) : echo(exec, response));
 }

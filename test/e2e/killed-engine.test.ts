@@ -107,7 +107,7 @@ async function wreak(): Promise<void> {
   await first.kill();
 }
 
-/** Calls and their price, as the attempts of each unit say. */
+/** Calls and their price, by the attempts of each unit. */
 async function readCharges() {
   const { rows } = await db.raw<{
     rows: { unit: string; state: string; ends: number; odd: number; lost: number }[];

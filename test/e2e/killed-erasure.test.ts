@@ -146,7 +146,7 @@ test('a whole project is erased, over the death of the server, and nothing of th
   const others = await rowsOf(kept);
 
   const asked = await command('erase', project_id);
-  expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining('say --yes') });
+  expect(asked).toMatchObject({ code: 1, stderr: expect.stringContaining('add --yes') });
   expect(asked.stdout).toMatch(/ 2 {2}of them open\n[\s\S]* 1 {2}schedules\n/);
   expect(await statesOf(project_id)).toEqual(['running', 'running']);
 

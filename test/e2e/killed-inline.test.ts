@@ -1,6 +1,6 @@
 /**
- * Batches of short steps while their workers are killed -9, or stopped, again and again. How often is said by KILLS;
- * `npm run faults -- inline` does it 20 times and prints the figures.
+ * Batches of short steps while their workers are killed -9, or stopped, again and again. KILLS sets how often; `npm run
+ * faults -- inline` does it 20 times and prints the figures.
  */
 
 import type { Plan } from '@capstan/core/contracts/plan';

@@ -1,6 +1,6 @@
 /**
- * Keyed calls with a price while the server is killed, again and again, in the moment in which they end. How often is
- * said by KILLS; `npm run faults -- kills` does it 50 times and prints the figures.
+ * Keyed calls with a price while the server is killed, again and again, in the moment in which they end. KILLS sets how
+ * often; `npm run faults -- kills` does it 50 times and prints the figures.
  */
 
 import type { ExecAnswer } from '@capstan/core/contracts/decision';
@@ -82,7 +82,7 @@ function repeatsOf({ execs }: Instance): { readonly repeated: number; readonly u
 }
 
 test(
-  `a server killed ${kills} times while keyed calls end: none is paid twice, none repeated without saying so`,
+  `a server killed ${kills} times while keyed calls end: none is paid twice, none repeated without a mark`,
   async () => {
     const asked: Promise<unknown>[] = [];
     for (let round = 0; round < kills; round++) asked.push(...(await killOnce(round)));

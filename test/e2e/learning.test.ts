@@ -21,7 +21,7 @@ let models: Awaited<ReturnType<typeof startModelLevels>>;
 let encode: Instance;
 let db: Db;
 
-/** Takes even rates up to 48 kHz, which its schema does not say. */
+/** Takes even rates up to 48 kHz, which its schema does not state. */
 const picky: Handler = (exec, response) => {
   const rate = Number(exec.input.rate);
   const fault = rate % 2 === 1 ? 'is not supported, it must be even' : rate > 48_000 ? 'is too high' : null;

@@ -14,7 +14,7 @@ import { waitFor } from '../support/wait.ts';
 let capstan: Capstan;
 const instances: Instance[] = [];
 
-/** Takes whole rates only, which its schema does not say. */
+/** Takes whole rates only, which its schema does not state. */
 const picky: Handler = ({ input }, response) =>
   Number.isInteger(input.rate)
     ? answer(response, 200, { ok: true, output: input })

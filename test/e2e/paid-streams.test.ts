@@ -1,7 +1,7 @@
 /**
- * Streams of paid calls of a model, all at once, under a limit that admits a fifth of them: admission is exact, spent is
- * the sum of all charges, and nothing stays reserved, also when the server is killed, the provider goes or readers stop.
- * How many is said by STREAMS; `npm run faults -- streams` opens 500 and prints the figures.
+ * Streams of paid calls of a model, all at once, under a limit that admits a fifth of them: admission is exact, spent
+ * is the sum of all charges, and nothing stays reserved, also when the server is killed, the provider goes or readers
+ * stop. STREAMS sets how many; `npm run faults -- streams` opens 500 and prints the figures.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';

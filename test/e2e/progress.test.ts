@@ -1,4 +1,4 @@
-/** What long calls tell, progress and lines of a log, from the instance into the log of its run. */
+/** The reports of long calls, progress and lines of a log, from the instance into the log of its run. */
 
 import type { RunningInstance } from '@capstan/capability';
 import { defineCapability, type ExecContext } from '@capstan/capability';

@@ -66,7 +66,7 @@ test('steps without mutual dependency run in parallel', async () => {
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded' });
 });
 
-/** They wait for heartbeats, which tell of a cancel: so they wait together, each with an instance of its own. */
+/** They wait for heartbeats, which bring the cancel: so they wait together, each with an instance of its own. */
 describe.concurrent('a running step', () => {
   it('a step is cancelled while its capability works on, which sees its connection closed', async () => {
     const { execs } = await anInstance('long', () => undefined);

@@ -249,7 +249,7 @@ test.runIf(isLong)('a trace that its caller does not record is handed on and exp
   expect(told).toEqual([]);
 });
 
-test('lines of the log say of which trace they are', async () => {
+test('lines of the log name their trace', async () => {
   const { traceId, header } = newTrace();
   await capstan.request('GET', '/v1/runs', undefined, { traceparent: header });
   const line = await waitFor('the line', () =>

@@ -100,7 +100,7 @@ describe('the marks of a budget', () => {
     await db('budget').where(day).update({ limit_nano: null });
   });
 
-  it('say the run instead of a day', async () => {
+  it('name the run instead of a day', async () => {
     const run = await aRun(db, { budget_ceiling_usd: 1 });
     await spend(run, 'a', usd / 2n);
     const { keeper, told } = aKeeper();

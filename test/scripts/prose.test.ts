@@ -220,7 +220,7 @@ describe('the rules', () => {
     expect(await findIn('## What stays\n\n| What stays |\n| --- |\n| It keeps what stays. |')).toEqual([
       'term: what stays',
     ]);
-    expect(await findIn('## Tell whoever asks')).toEqual(['term: whoever']);
+    expect(await findIn('## Ask whoever comes')).toEqual(['term: whoever']);
   });
 
   test('ask for one spelling', async () => {

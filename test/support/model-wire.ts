@@ -9,7 +9,7 @@ export interface WrittenAnswer {
   readonly model?: string;
   /** OpenAI's name: stop (default), length, content_filter; null leaves the stream without an end. */
   readonly finish?: 'stop' | 'length' | 'content_filter' | 'tool_calls' | null;
-  /** The stop that ended it, as Anthropic and vLLM say it. */
+  /** The stop that ended it, as Anthropic and vLLM write it. */
   readonly stopSequence?: string;
   /** Tokens in and out; null omits them. Default 10 and 5. */
   readonly usage?: readonly [number, number] | null;

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { features } from '../../scripts/histories/features.ts';
 import { type ShownEvent, showRecorded } from '../support/shown-events.ts';
 
-/** What happens on behalf of a run, and takes time: each must say what it is. */
+/** The work on behalf of a run that takes time: each must name itself. */
 const named: ReadonlySet<string> = new Set([
   'WORKFLOW_EXECUTION_STARTED',
   'ACTIVITY_TASK_SCHEDULED',

@@ -83,7 +83,7 @@ describe('registration', () => {
     await expect(fetch(`http://127.0.0.1:${port}/health`)).rejects.toThrow();
   });
 
-  it('is left out without ROUTER_URL, which is said', async () => {
+  it('is left out without ROUTER_URL, with a line that explains it', async () => {
     const lines: string[] = [];
     const instance = await serve(anEcho(), {}, { print: (line) => lines.push(line) });
     await instance.stop();

@@ -33,7 +33,7 @@ test('a file of any name is one segment of a media path', () => {
   );
 });
 
-test('a file that is too large is not sent, and both sizes are said', () => {
+test('a file that is too large is not sent, and both sizes are shown', () => {
   expect(refuseFile({ name: 'a.mp4', size: 2_500_000 }, 1_000_000)).toBe(
     'a.mp4 has 2.5 MB; at most 1.0 MB are allowed',
   );

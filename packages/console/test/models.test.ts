@@ -375,7 +375,7 @@ test('the version of a text is read and changed in its place', () => {
   expect(withVersion(text, '1.1')).toBe('pipeline: a\nversion: "1.1"\nsteps: []\n');
 });
 
-test('a capability is let fail before all else that its mocks say', () => {
+test('a failure of a capability comes before all its other mocks', () => {
   const mocks = 'capabilities:\n  trim:\n    replies:\n      - { output: 1 }\n';
   expect(withFault(mocks, 'trim', 'refused')).toContain(
     '    replies:\n      - { refused: true }\n      - { output: 1 }',

@@ -238,7 +238,7 @@ const weightOfPattern = 10;
 const instructionsPerWeight = 5;
 /** From here on, a list of plain values is compiled to a loop over them. */
 const loopFrom = 200;
-/** They say nothing about a value. */
+/** They limit no value. */
 const annotations: ReadonlySet<string> = new Set(['title', 'description', 'default', 'examples', '$comment']);
 
 interface Weighing {

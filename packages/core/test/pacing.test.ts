@@ -33,7 +33,7 @@ describe('within', () => {
     await expect(within(Promise.reject(new Error('no')), 60_000, () => 'late')).rejects.toThrow('no');
   });
 
-  it('gives what is said for late work, or throws it', async () => {
+  it('gives the default for late work, or throws it', async () => {
     expect(await within(never, 1, () => 'late')).toBe('late');
     const refuse = () => {
       throw new Error('too late');

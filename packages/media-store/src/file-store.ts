@@ -86,7 +86,7 @@ interface OpenedFile extends OpenObject {
   readonly object: DescribedObject;
 }
 
-/** Never more than was said of it: bytes beyond an announced length would belong to the next answer. */
+/** Never more than was announced: bytes beyond an announced length would belong to the next answer. */
 function readOpened(
   handle: FileHandle,
   { size }: StoredObject,

@@ -14,7 +14,7 @@ import { AppError } from '@capstan/core/errors/app-error';
 export interface StoredObject {
   readonly size: number;
   readonly content_type: string;
-  /** Hex; null when the store cannot tell without reading the bytes. */
+  /** Hex; null when the store does not know it without reading the bytes. */
   readonly sha256: string | null;
   /** Names this state of the object: written to again, it gets another one. */
   readonly etag: string;
@@ -32,7 +32,7 @@ export interface ByteSpan {
   readonly end: number;
 }
 
-/** One state of an object: what is said of it and what is read of it belong together, whatever replaces it meanwhile. */
+/** One state of an object: its description and its bytes belong together, whatever replaces it meanwhile. */
 export interface OpenObject {
   readonly object: StoredObject;
   /**

@@ -125,7 +125,7 @@ async function removeState(bucket: Bucket, path: MediaPath, etag: string): Promi
 
 const notImplemented = 501;
 
-/** S3 does not say whether there was anything. */
+/** S3 does not report whether there was anything. */
 export async function removeObject(
   bucket: Bucket,
   path: MediaPath,

@@ -1,4 +1,4 @@
-/** What callers may put into an address and a header, and what messages tell about an address. */
+/** The parts of an address and a header that callers may set, and the parts of an address that messages show. */
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type ProviderServer, startProviderServer } from '../../../test/support/provider-server.ts';
 import { call, findingsOf, linesOf, startWrapped } from './support.ts';
@@ -104,7 +104,7 @@ describe('a header', () => {
     );
   });
 
-  it('is checked in the file, without telling it', () => {
+  it('is checked in the file, without showing it', () => {
     const written = anHttp(`  url: "http://a.example"\n  headers: {authorization: "Bearer \${KEY}"}\n`);
     const findings = findingsOf(written, { KEY: 'secret\nvalue-of-key' });
     expect(linesOf(findings)).toEqual(['9 header_invalid: the text cannot be a header']);

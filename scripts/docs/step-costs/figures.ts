@@ -1,4 +1,4 @@
-/** What the page and its picture say in figures: medians out of two benches, kept beside them. */
+/** The figures of the page and its picture: medians from two benches, kept beside them. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ratioOf, readFigure } from '../../../bench/engine/figures.ts';

@@ -97,13 +97,13 @@ export function refuseKeptStream({ idempotency }: Pick<OpenAiOrder<unknown>, 'id
 
 type HeadedCall = Pick<OpenAiCall, 'setHeader' | 'headers'>;
 
-/** Sets the headers that tell where an answer comes from. */
+/** Sets the headers that show where an answer comes from. */
 function nameDecision({ setHeader, headers }: HeadedCall, { routing }: Pick<StreamedModel, 'routing'>): void {
   setHeader('X-Capstan-Decision', routing.decision_id);
   if (headers['x-capstan-cache'] !== undefined) setHeader('X-Capstan-Cache', cacheWordOf({ routing }));
 }
 
-/** A stream begins before its cost is known, so its headers do not tell it. */
+/** A stream begins before its cost is known, so its headers do not have it. */
 export function answerStream(call: HeadedCall, streamed: StreamedModel) {
   nameDecision(call, streamed);
   return { status: 200, headers: eventStreamHeaders, body: streamed.events } as const;

@@ -83,7 +83,7 @@ export async function resolveConnection(
   const stack = await readStack(folder);
   if (url === undefined && stack === undefined) {
     throw new UnreachableError(
-      `no Capstan runs from ${folder}; start one with \`capstan dev\`, or say where one is with --url`,
+      `no Capstan runs from ${folder}; start one with \`capstan dev\`, or give its address by --url`,
     );
   }
   const own = stack !== undefined && (url ?? normaliseUrl(stack.api_url)) === normaliseUrl(stack.api_url);

@@ -162,7 +162,7 @@ export const registerSessionsCommand = group('sessions', 'list and end sessions 
     options: userOption,
     before: ({ sessionId, user }) => {
       if ((sessionId === undefined) === (user === undefined))
-        throw new UsageError('say which session, or with --user whose');
+        throw new UsageError('name a session, or a user by --user');
     },
     run: async ({ client, print, json }, { sessionId, user }) => {
       if (sessionId !== undefined) {
@@ -254,7 +254,7 @@ async function showWhatGoes({ client, print, json }: Session, projectId: string)
     print.lines(lines);
   } else
     print.line(`${projectId} ${state === 'erased' ? 'is erased' : `is being erased since ${requested_at}`}`);
-  if (state === 'none') throw new UsageError('erasing cannot be undone: say --yes to do it');
+  if (state === 'none') throw new UsageError('erasing cannot be undone: add --yes to do it');
 }
 
 async function erase(session: Session, projectId: string): Promise<void> {
@@ -286,7 +286,7 @@ export const registerProjectsCommand = group('projects', 'list and erase project
       'delete a project and everything in it, and wait for the end (needs a key with the scope operator that holds another project)',
     example: 'capstan projects erase PROJECT_ID --yes',
     args: { '<project-id>': 'as `projects ls` shows it' },
-    options: { '--yes': 'do it; without, it is only said what would go' },
+    options: { '--yes': 'do it; without, only list what would go' },
     run: (session, { projectId, yes }) =>
       yes === true ? erase(session, projectId) : showWhatGoes(session, projectId),
   }),

@@ -29,7 +29,7 @@ const deliveryTable: Columns<WebhookDelivery> = [
 
 const webhookArgument = { '<webhook>': 'its id' } as const;
 
-export const registerWebhooksCommand = group('webhooks', 'tell others what happens in the project', [
+export const registerWebhooksCommand = group('webhooks', 'send events of the project to other systems', [
   command('ls', {
     about: 'list webhooks and their events',
     isDefault: true,

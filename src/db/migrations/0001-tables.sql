@@ -69,7 +69,7 @@ create table session (
   tokens bytea, -- of the provider, sealed
   is_renewed boolean not null default false, -- it lasts while the provider renews it
   asked_at timestamptz not null default now(), -- when the provider was last asked, whatever it answered
-  checked_at timestamptz not null default now(), -- when the provider last said that the person may stay
+  checked_at timestamptz not null default now(), -- when the provider last confirmed that the person may stay
   expires_at timestamptz not null,
   created_at timestamptz not null default now()
 );
@@ -184,7 +184,7 @@ create table instance (
   spec_digest text, -- null until its /spec was read and accepted
   failed_probes int not null default 0,
   next_probe_at timestamptz, -- null: no probe wanted
-  uptime_ms double precision, -- what /health said last
+  uptime_ms double precision, -- the last answer of /health
   uptime_at timestamptz, -- when
   breaker_until timestamptz, -- null: closed
   breaker_openings int not null default 0,
@@ -424,7 +424,7 @@ create table run (
   ancestors text[], -- the runs above it, from the first one on; null: nothing started it
   schedule_id text,
   scheduled_at timestamptz,
-  trace_parent text, -- its place in a trace, as traceparent and tracestate say it; null: one begins with it
+  trace_parent text, -- its place in a trace, as traceparent and tracestate carry it; null: one begins with it
 
   concurrency_key text,
   concurrency_limit int,

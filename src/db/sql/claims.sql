@@ -11,7 +11,7 @@
 -- L1 keys of calls (advisory), L2 steps, L3 attempts and then responses kept under callers' keys, L4 budgets, L5
 -- instances.
 --
--- Every batch has the same plan, whatever the statistics say: planning a settlement takes longer than executing it, and
+-- Every batch has the same plan, whatever the statistics are: planning a settlement takes longer than executing it, and
 -- a plan made for empty tables would read all of them. So every statement fixes its starting point. Rows are looked up
 -- one by one, in a lateral subquery that the planner does not flatten (`for update`, `offset 0`), and updated rows are
 -- also named by their whole key (`= any`). Starting a statement costs more than its work, so a plain call, free and

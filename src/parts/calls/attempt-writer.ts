@@ -239,7 +239,7 @@ async function send(
   );
 }
 
-/** Its results say whether an open call has a slot. */
+/** Its results show whether an open call has a slot. */
 function createRecordWriter(db: Db): BatchWriter<LeasedCall, boolean> {
   return createBatchWriter({
     send: async (calls) => {

@@ -13,7 +13,7 @@ import type { Db } from '../../db/connect.ts';
 import { listOwnedJobs } from '../../db/run/job.ts';
 
 // Files belong to jobs, and jobs to projects. A submission, and the input of any call, may name files of the project's
-// own jobs only. An instance may have one key for all files, or the folder itself, so no later check can tell whose
+// own jobs only. An instance may have one key for all files, or the folder itself, so no later check can find out whose
 // file it reads or replaces. A job of another project looks like a missing one.
 
 export interface OwnMedia {

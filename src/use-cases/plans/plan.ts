@@ -52,7 +52,7 @@ function showPlan(run: PlannedRun): Plan {
   const { pipeline, version, steps } = task.definition;
   const dispatchOf = createDispatchOf(task.definition, run.dispatch);
   const refused = new Set(checks.filter(({ severity }) => severity === 'error').map(placeOf));
-  const foreseen = forecast.findings.filter((finding) => !refused.has(placeOf(finding))); // said once
+  const foreseen = forecast.findings.filter((finding) => !refused.has(placeOf(finding))); // listed once
   const findings = [...checks, ...foreseen, ...judge(run)];
   return {
     pipeline,

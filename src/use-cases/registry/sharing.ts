@@ -31,7 +31,7 @@ export function shareInstances(
   const { name, body } = request;
   const { shared_with, endpoint } = body;
   return ctx.db.transaction(async (trx) => {
-    // The name is locked before its instances, as everywhere; whose those are is said first.
+    // The name is locked before its instances, as everywhere; their owner is checked first.
     const needsName = shared_with.length > 0 && !isOperator(by);
     const publishers = needsName ? await claimName(trx, name, by.project_id) : null;
     const rows =

@@ -43,7 +43,7 @@ export async function recordSkillUses(trx: Db, uses: SkillUses, ask: AskAboutSki
 interface DoubtfulSkill {
   readonly project_id: string;
   readonly skill_id: string;
-  /** One sentence for a person; null: its uses say it. */
+  /** One sentence for a person; null: its uses show it. */
   readonly reason: string | null;
 }
 

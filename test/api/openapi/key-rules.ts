@@ -1,4 +1,4 @@
-/** Which sets of keys a schema allows, as far as that is said without values: by `required`, alone or combined. */
+/** Which sets of keys a schema allows, as far as it does so without values: by `required`, alone or combined. */
 import type { JsonSchema } from './document.ts';
 
 /** undefined: it depends on values. */

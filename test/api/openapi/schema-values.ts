@@ -15,7 +15,7 @@ const understood = new Set([
   ...['title', 'description', 'default', 'examples', 'id', 'if', 'then'],
 ]);
 
-/** What is said about a value besides its type: made without it, and kept if it holds. */
+/** The rules about a value besides its type: made without them, and kept if they hold. */
 const combining = ['not', 'allOf', 'anyOf', 'oneOf', 'if', 'minProperties'];
 
 /** `fc.jsonValue` without names that no request may hold. */

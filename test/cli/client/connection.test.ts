@@ -26,7 +26,7 @@ async function aFolder(stackText?: string): Promise<string> {
 
 const fromStack = { url: 'http://127.0.0.1:7400', key: 'stack-key', project: 'stack-project' };
 
-it('takes everything from the stack file when nothing else is said', async () => {
+it('takes everything from the stack file by default', async () => {
   const data = await aFolder(JSON.stringify(stack));
   expect(await resolveConnection({ data }, {})).toEqual(fromStack);
 });

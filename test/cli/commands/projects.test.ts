@@ -61,7 +61,7 @@ it('lists the objects to erase, and erases nothing, without --yes', async () => 
   expect(stdout).toBe(
     'would be erased with prj_1:\n  2  runs\n  1  of them open\n  1  keys that hold it alone\n',
   );
-  expect(stderr).toBe('error usage: erasing cannot be undone: say --yes to do it\n');
+  expect(stderr).toBe('error usage: erasing cannot be undone: add --yes to do it\n');
 });
 
 it.each([

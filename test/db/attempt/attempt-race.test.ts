@@ -21,7 +21,7 @@ const others = [1, 2, 3].map(() => connectDatabase(url, poolSize));
 const pools = [db, ...others];
 afterAll(() => Promise.all(others.map((pool) => pool.destroy())));
 
-/** Each from another process, as far as Postgres can tell. */
+/** Each from another process, as far as Postgres can see. */
 function claimAll(claims: readonly Claim[]): Promise<ClaimResult[]> {
   return Promise.all(claims.map((claim, at) => claimAttempt(pools[at % pools.length] as Db, claim)));
 }

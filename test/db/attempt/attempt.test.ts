@@ -153,7 +153,7 @@ describe('a claim and its settlement', () => {
     });
   });
 
-  it('R6: tell each claim of a batch only of its own key, and give its money back', async () => {
+  it('R6: learn in each claim of a batch only of its own key, and give its money back', async () => {
     const [run, next] = [await aRun(db), await aRun(db)];
     const paid = await anInstance(db, { cost_type: 'per_call', rate_usd: 1, max_concurrency: 3 });
     const first = aClaim(run, paid, { reserved_nano: 5n });

@@ -345,7 +345,7 @@ describe('the marks of a run', () => {
     expect(await marksOf(run)).toEqual([mark(50, 60)]);
   });
 
-  it('tell of a call that was refused though nothing is reserved, once', async () => {
+  it('report a call that was refused though nothing is reserved, once', async () => {
     const run = await aBudgetedRun({ run: 100n });
     await spend(run, 'a', 30n);
     for (const step_id of ['b', 'c']) {

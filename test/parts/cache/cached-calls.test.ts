@@ -334,13 +334,13 @@ it.each([
 it.each([
   ['has another input', { input: { n: 2 } }],
   ['wants a younger one', { cache: { ttl: '1ms' } }],
-  ['does not say cache', { cache: { ttl: '0s' } }],
+  ['does not set cache', { cache: { ttl: '0s' } }],
 ])('a step that %s makes its call', async (_, step) => {
   await aWorker().execute(await aCachedRun(), 'a');
   expect(await aWorker().execute(await aCachedRun(step), 'a')).toMatchObject({ attempt: { cost_usd: 0.25 } });
 });
 
-it('a capability that does not say that it is deterministic is called, unless the author insists', async () => {
+it('a capability that is not declared deterministic is called, unless the author insists', async () => {
   const whim = await world.register({ name: 'whim', deterministic: false });
   const paid = (step: Partial<StepDefinition>) => aCachedRun({ capability: 'whim', ...step });
   for (const _ of [1, 2]) await aWorker().execute(await paid({}), 'a');

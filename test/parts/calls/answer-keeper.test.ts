@@ -70,7 +70,7 @@ test('the oldest cached answers of a project go, the others of all projects stay
   expect(await db('cached_answer').where({ project_id: other })).toHaveLength(30);
 });
 
-test('the oldest answers of keys say that they are not kept; the keys stay, and so does what is no call', async () => {
+test('the oldest answers of keys are replaced by a note; the keys stay, and so do answers to other requests', async () => {
   for (const n of numbers) {
     await keep(mine, n);
     await keep(mine, n, 'POST /v1/runs');

@@ -37,7 +37,7 @@ function call(id: string, capability: string, over: Partial<StepDefinition> = {}
 function happens({ steps }: Plan) {
   return Object.fromEntries(steps.map((step) => [step.id, step.happens]));
 }
-/** Without what the checks of types say. */
+/** Without the findings of the checks of types. */
 function codesOf({ findings }: Plan) {
   return findings
     .map(({ severity, code }) => `${severity} ${code}`)

@@ -17,7 +17,7 @@ function namesAt({ url }: FakeInstance): Promise<string[]> {
 }
 
 describe('a heartbeat of an unknown instance', () => {
-  it('registers what its /spec and /health say', async () => {
+  it('registers the facts of its /spec and /health', async () => {
     const spec = aSpec({ name: 'lost', cost_model: { type: 'per_second', rate_usd: 0.01 } });
     const instance = await bench.start(spec);
     const beat = () =>

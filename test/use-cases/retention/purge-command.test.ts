@@ -32,7 +32,7 @@ test('by hand it works on the database alone, by the settings of a server', asyn
   );
 });
 
-test('of a run that is long gone it is said why, of a young one that is not there it is not', () => {
+test('the error for a missing run explains its deletion where the id is old, and only there', () => {
   const { message } = noSuchRun('run_01000000-0000-7000-8000-000000000000');
   expect(message).toMatch(/there is no run run_0100.*; its id is \d+ days old, and runs are deleted/);
   expect(noSuchRun('run_x').message).toBe('there is no run run_x');

@@ -1,4 +1,4 @@
-/** Runs whose workflow cannot make progress say so, as long as it is true, and can be cancelled. */
+/** Runs whose workflow cannot make progress show that, as long as it is true, and can be cancelled. */
 import { beforeEach, expect, test } from 'vitest';
 import type { RunWorkflows } from '../../../src/clients/temporal/run-workflows.ts';
 import { requestCancel } from '../../../src/db/run/run-control.ts';

@@ -219,7 +219,7 @@ describe('a step that is a run', () => {
     expect(states).toEqual([{ state: 'cancelling' }]);
   });
 
-  it('is the same run when a worker was killed before it could say so', async () => {
+  it('is the same run when a worker was killed before it could report it', async () => {
     const { run, sub } = await begun();
     await db('step').where({ run_id: run.run_id }).delete();
     expect(refOf(await world.newWorker().execute(run, 'a'))).toEqual({ run_id: sub });

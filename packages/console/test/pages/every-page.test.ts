@@ -7,7 +7,7 @@ import { useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
 
-/** Some say by themselves when they are complete. */
+/** Some show by themselves when they are complete. */
 function listPages(): readonly (readonly [name: string, path: string, complete?: string])[] {
   const { done, failed, waiting, question } = visitors.studio;
   return [

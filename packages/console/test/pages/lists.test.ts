@@ -1,4 +1,4 @@
-/** That lists tell the truth about runs, and that what is looked for is found in them. */
+/** That lists are true about runs, and that a search finds its object in them. */
 import { readFile } from 'node:fs/promises';
 import type { Key } from '@capstan/core/contracts/access';
 import type { Run } from '@capstan/core/contracts/run';
@@ -207,7 +207,7 @@ test('a schedule is made with everything the API takes, after a look at its next
   await opened.close();
 });
 
-test('the fleet is a table, and a key is made of scopes that say what they allow', async () => {
+test('the fleet is a table, and a key is made of scopes that describe their rights', async () => {
   const { capstan } = visitors.studio;
   const opened = await visitors.visit();
   const { page } = opened;

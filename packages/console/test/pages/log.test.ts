@@ -1,4 +1,4 @@
-/** The log of a run, with what its capabilities say of their work. */
+/** The log of a run, with the reports of its capabilities about their work. */
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Instance, startInstance } from '../../../../test/support/fleet.ts';

@@ -164,7 +164,7 @@ test.runIf(isLong)(
 );
 
 test.runIf(isLong)(
-  'a file of the page that is gone is tried once more, then said, with everything else at hand',
+  'a file of the page that is gone is tried once more, then reported, with everything else at hand',
   async () => {
     const opened = await visitors.visit({}, /Failed to load|could not be loaded|ERR_FAILED/);
     const { page } = opened;

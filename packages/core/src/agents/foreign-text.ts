@@ -1,7 +1,7 @@
 /**
  * Texts for agents that others wrote: descriptions of capabilities and pipelines, and those inside their schemas. A
  * model reads them as instructions, so each is cut, holds no invisible character, and names its origin. No filter can
- * tell a harmful sentence from a useful one: the rights and the budget of the key are the limit.
+ * distinguish a harmful sentence from a useful one: the rights and the budget of the key are the limit.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';

@@ -13,7 +13,7 @@
 export const beatMs = 100;
 export const lateMs = 150;
 export const catchUpMs = 250;
-/** Looks that are further apart say less than the sender. */
+/** Looks that are further apart are weaker evidence than the sender. */
 const closeMs = 500;
 /** A jump of the wall clock alone: the machine slept. */
 const sleepMs = 1_000;

@@ -133,7 +133,7 @@ export const ModelMessage = z
     content: z.array(z.union([TextBlock, ToolUseBlock])),
     stop_reason: z.enum(stopReasons),
     stop_sequence: z.string().nullable().meta({
-      description: 'The sequence that ended the answer; null: none did, or the model does not say which.',
+      description: 'The sequence that ended the answer; null: none did, or the model does not name it.',
     }),
     usage: MessageUsage,
   })

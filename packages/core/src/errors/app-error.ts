@@ -84,7 +84,7 @@ export function toAppError(thrown: unknown): AppError {
   return new AppError('internal', 'unexpected fault', { cause: thrown });
 }
 
-/** Node's connection errors, and Postgres' classes 08, 53, 57 as far as they say "not now". */
+/** Node's connection errors, and Postgres' classes 08, 53, 57 as far as they mean "not now". */
 const unavailableCodes =
   /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|08...|53[0-3]00|57P0[1-5]|57014|55P03)$/;
 

@@ -46,7 +46,10 @@ export function classifyFailure({ code, status, from_model }: FailureFacts): Fai
   return classByCode[code] ?? (errorTable[code].retryable ? 'transient' : 'real');
 }
 
-/** The class of error codes that the contract of a model's capability defines, where they say more than the status. */
+/**
+ * The class of error codes that the contract of a model's capability defines, where they are more exact than the
+ * status.
+ */
 const classByModelError: ReadonlyMap<string | undefined, FailureClass> = new Map([
   ['model_config', 'config'],
   ['model_answer_invalid', 'malformed'],

@@ -134,7 +134,7 @@ const stopReasons: Readonly<Record<FinishReason, MessageStop>> = {
   tool_calls: 'tool_use',
 };
 
-/** Only some models say which text of `stop` ended the answer; for others it is a normal end. */
+/** Only some models report which text of `stop` ended the answer; for others it is a normal end. */
 function stopOf(result: ModelResult): Pick<ModelMessage, 'stop_reason' | 'stop_sequence'> {
   const finish = finishOf(result);
   const { stop_sequence = null } = result;

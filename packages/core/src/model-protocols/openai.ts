@@ -22,7 +22,7 @@ import {
   withoutAbsent,
 } from './model-answer.ts';
 
-/** Fields of an answer that programs send back with the conversation, and that say nothing when they are empty. */
+/** Fields of an answer that programs send back with the conversation, and that mean nothing when they are empty. */
 const echoed: ReadonlySet<string> = new Set(['refusal', 'annotations', 'audio', 'function_call', 'name']);
 
 function isEmpty(value: Json | undefined): boolean {

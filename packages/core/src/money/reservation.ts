@@ -111,7 +111,7 @@ export function hasRoomFor({ limit, ...used }: BudgetState, nano: bigint): boole
   return limit === null || nano === 0n || nano <= headroomOf({ limit, ...used });
 }
 
-/** The daily budget of all projects shows no figures: they would tell one project what the others spend. */
+/** The daily budget of all projects shows no figures: they would show one project the spending of the others. */
 function showFigures({ scope, limit, spent, reserved }: Shortage): Pick<BudgetRefusal, BudgetFigure> {
   if (scope === 'global') return {};
   return {

@@ -4,7 +4,7 @@
  * identity. An identity with enough evidence for it and none against is sure: level 0 applies such a proposal by
  * itself.
  *
- * D1 Evidence is about identities that one proposal alone has; decisions cannot tell two of one identity apart. D2
+ * D1 Evidence is about identities that one proposal alone has; decisions cannot distinguish two of one identity. D2
  * Level 0 applies a decided repair only if exactly one proposal for the input is a decided one. D3 An identity holds no
  * value of an input, and no key of a map.
  */

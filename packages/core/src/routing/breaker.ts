@@ -1,8 +1,8 @@
 /**
  * When an instance gets no more calls for a while, by what one process observed of it in the last 30 s. Only transport
- * faults, refusals for now (429, 503) and 5xx count as faults; a processing error (422) is an answer, and a cancel shows
- * nothing. R7: refusals of one caller count once until the next success. The instance may tell that caller to wait for a
- * job of its own, and serve all others.
+ * faults, refusals for now (429, 503) and 5xx count as faults; a processing error (422) is an answer, and a cancel
+ * shows nothing. R7: refusals of one caller count once until the next success. The instance may ask that caller to wait
+ * for a job of its own, and serve all others.
  */
 export interface FaultWindow {
   /** Faults since the last success, by their weight. */

@@ -148,7 +148,7 @@ export class LimitReached extends Error {
 
 /**
  * Calls back once when the parallel threads have spent `limitMs` of processor time, or after the longest time. A limit
- * by the clock would refuse good schemas whenever the machine is busy. Node does not tell the time of one thread; the
+ * by the clock would refuse good schemas whenever the machine is busy. Node does not give the time of one thread; the
  * others have spent at least that of the process without the time in which this thread's event loop was active.
  */
 function afterWork(limitMs: number, onLimit: () => void): NodeJS.Timeout {

@@ -172,7 +172,7 @@ const ladder = {
   },
   model_tokens_total: {
     type: 'counter',
-    help: 'Tokens that models say they read (input) and wrote (output).',
+    help: 'Tokens that models report as read (input) and written (output).',
     labels: ['model', 'type'],
   },
 } as const satisfies Record<string, MetricRow>;

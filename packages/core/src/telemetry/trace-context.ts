@@ -13,7 +13,7 @@ export interface TraceContext {
   readonly is_sampled: boolean;
   /** Whether the last seven bytes of the trace's id are random. */
   readonly is_random: boolean;
-  /** What tracing systems say of the trace, for one another: `key=value,key=value`; empty: nothing. */
+  /** The data of tracing systems about the trace, for one another: `key=value,key=value`; empty: nothing. */
   readonly state: string;
 }
 

@@ -13,7 +13,7 @@ it('has the status in the message, for people, and in a field, for code', () => 
   });
 });
 
-it('gives back what the instance said, whatever it said', () => {
+it('gives back the answer of the instance, of any form', () => {
   fc.assert(
     fc.property(fc.string(), fc.integer({ min: 200, max: 599 }), (message, status) => {
       expect(wordsOf(toHttpFailure('input_rejected', { status, message }))).toBe(message);

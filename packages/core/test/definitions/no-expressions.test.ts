@@ -1,4 +1,4 @@
-/** Keys that take no expression say so, whether their form refuses one or takes any text. */
+/** Keys that take no expression report that, whether their form refuses one or takes any text. */
 import { describe, expect, it, test } from 'vitest';
 import { readDefinition } from '../../src/definitions/read-definition.ts';
 

@@ -36,24 +36,27 @@ function failureOf(act: () => unknown): unknown {
 }
 
 describe('the examples of the reference page', () => {
-  it.each([...examples, ...Object.values(filterExamples)])('give what they say: $template', (example) => {
-    expect(evaluateIn(example.template, exampleScope)).toStrictEqual(example.value);
-  });
+  it.each([...examples, ...Object.values(filterExamples)])(
+    'evaluate to their value: $template',
+    (example) => {
+      expect(evaluateIn(example.template, exampleScope)).toStrictEqual(example.value);
+    },
+  );
 
-  it.each(itemExamples)('give what they say inside for_each: $template', ({ template, value }) => {
+  it.each(itemExamples)('evaluate to their value inside for_each: $template', ({ template, value }) => {
     expect(evaluateIn(template, itemScope)).toStrictEqual(value);
   });
 
-  it.each(Object.values(skillFilterExamples))('give what they say in a skill: $template', (example) => {
+  it.each(Object.values(skillFilterExamples))('evaluate to their value in a skill: $template', (example) => {
     expect(evaluateInSkill(example.template)).toStrictEqual(example.value);
   });
 
-  it.each(conditionExamples)('give what they say as when: $template', ({ template, value }) => {
+  it.each(conditionExamples)('evaluate to their value as when: $template', ({ template, value }) => {
     expect(readCondition(template).errors).toEqual([]);
     expect(evaluateWhen(template)).toBe(value);
   });
 
-  it.each(brokenExamples)('fail as they say: $template', ({ template, found, error }) => {
+  it.each(brokenExamples)('fail with their error: $template', ({ template, found, error }) => {
     const { errors } = readTemplate(template);
     const failure = errors[0] ?? failureOf(() => evaluateIn(template, exampleScope));
     expect([errors.length > 0 ? 'submission' : 'run', failure]).toEqual([
@@ -62,7 +65,7 @@ describe('the examples of the reference page', () => {
     ]);
   });
 
-  it.each(brokenConditions)('fail as they say as when: $template', ({ template, found, error }) => {
+  it.each(brokenConditions)('fail with their error as when: $template', ({ template, found, error }) => {
     const { errors } = readCondition(template);
     const failure = errors[0] ?? failureOf(() => evaluateWhen(template));
     expect([errors.length > 0 ? 'submission' : 'run', failure]).toEqual([

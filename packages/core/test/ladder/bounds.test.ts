@@ -53,7 +53,7 @@ function keyOf(state: LadderState): string {
   return `${commandOf(state)};${retry};${given};${current};${open.sort()}`;
 }
 
-/** One error of each kind that the ladder can tell apart, and a new one. */
+/** One error of each kind that the ladder can distinguish, and a new one. */
 function errorsFor(state: LadderState, isConstant: boolean): string[] {
   if (isConstant) return ['f'];
   const byHeight = new Map([...readHeights(state)].map(([error, height]) => [height, error]));

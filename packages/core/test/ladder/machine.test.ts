@@ -64,7 +64,7 @@ const stories: [rule: string, start: LadderState, script: string[], said: string
     ['execute 0', 'advise 1', 'execute 0', 'advise 1', 'execute 0', 'advise 2', 'execute 1'],
   ],
   [
-    'an advisor may say that only a person helps',
+    'an advisor may decide that only a person helps',
     aLadder(),
     ['real', 'advised ask-them 5'],
     ['execute 0', 'advise 1', 'stop advisor_says_human'],
@@ -198,7 +198,7 @@ describe('the escalation ladder', () => {
     expect(play(start, script)).toEqual(said);
   });
 
-  it('goes up to the highest model, three advices a level, three transient failures, where nothing else is said', () => {
+  it('goes up to the highest model, three advices a level, three transient failures, by default', () => {
     expect(aLadder().rules).toEqual({
       max_level: 4,
       lowest_level: 0,

@@ -56,7 +56,7 @@ function mostAtOnce(events: readonly LocalEvent[], id: string): number {
 }
 
 describe('a run that nothing stops', () => {
-  it('ends every step as the rules say, whatever the order of things', async () => {
+  it('ends every step by the rules, in any order of events', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps(300, { fatal: false }), async (steps) => {
         const result = await run(steps);
@@ -86,7 +86,7 @@ describe('a run that nothing stops', () => {
 });
 
 describe('a run that a failure stops', () => {
-  it('fails if and only if a step fails that may not; the others end as the rules say, or are left out', async () => {
+  it('fails if and only if a step fails that may not; the others end by the rules, or are left out', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps(120, { fatal: true }), async (steps) => {
         const model = judgeSteps(steps);

@@ -163,7 +163,7 @@ describe('a step that is a run of another pipeline', () => {
   });
 });
 
-describe('mocks that do not say enough', () => {
+describe('mocks that are incomplete', () => {
   it('name the capability that has none, and those that have', async () => {
     await expect(run([{ id: 'a', capability: 'y' }], { capabilities: { x: {} } })).rejects.toThrow(
       new MockFault('the capability y has no mock; mocked are x'),

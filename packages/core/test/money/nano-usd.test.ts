@@ -47,7 +47,7 @@ describe('toNanoUsd', () => {
     expect(fromNanoUsd(toNanoUsd(0.1) + toNanoUsd(0.2))).toBe(0.3);
   });
 
-  it('is undone by fromNanoUsd as long as a double can tell the amounts apart', () => {
+  it('is undone by fromNanoUsd as long as a double can distinguish the amounts', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n }), (nano) => {
         expect(toNanoUsd(fromNanoUsd(nano))).toBe(nano);

@@ -19,7 +19,7 @@ import { driveRun } from '../../src/run/drive.ts';
 import { engineVersion, type RunPipelineInput } from '../../src/workflow-payloads.ts';
 import { aPlan } from '../run/a-plan.ts';
 
-/** All that JSON can say, and a signal without input. */
+/** Every JSON value, and a signal without input. */
 const anything = fc.oneof(
   { weight: 1, arbitrary: fc.constant(undefined) },
   { weight: 20, arbitrary: fc.jsonValue() },

@@ -1,7 +1,7 @@
 /**
- * Inputs as authors of pipelines get them wrong, each with what a person who knows the capability would say to it.
- * `answer` is the input they would send instead; null: they would ask the author. `outcome` is the most that a repair by the
- * schema may do about it: apply it, only show it, or leave it.
+ * Inputs as authors of pipelines get them wrong, each with the answer of a person who knows the capability. `answer` is
+ * the input they would send instead; null: they would ask the author. `outcome` is the most that a repair by the schema
+ * may do about it: apply it, only show it, or leave it.
  */
 import { capability as audioMix } from '../../../../capabilities/audio-mix/index.ts';
 import { capability as concat } from '../../../../capabilities/concat/index.ts';

@@ -56,7 +56,7 @@ describe('a repair', () => {
     });
   });
 
-  it('has nothing to say of a valid input', () => {
+  it('has no finding for a valid input', () => {
     expect(repair({}, { a: 1 })).toEqual({ proposals: [], applicable: null });
   });
 

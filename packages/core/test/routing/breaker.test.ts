@@ -32,7 +32,7 @@ describe('recordOutcome', () => {
     ],
     ['half of ten calls may fail', times(5, 'ok', 'fault'), 10, []],
     ['more than half may not', [...times(5, 'fault', 'ok'), 'fault'], 10, [10]],
-    ['nine calls are too few to tell', [...times(4, 'fault', 'ok'), 'fault'], 10, []],
+    ['nine calls are too few for a verdict', [...times(4, 'fault', 'ok'), 'fault'], 10, []],
     ['ten are enough', [...times(3, 'fault', 'fault', 'ok'), 'fault'], 10, [9]],
     ['all faults of 30 s count', early, 10, [10]],
     ['in whichever second they were seen', early, 2_900, [10]],

@@ -13,7 +13,7 @@ const cases: [
   ['and so is more', 300_000, 100, 30_000, 1],
   ['a tenth of that is a tenth of a fault', 40, 100, 30_000, 0.1],
   ['an instance that is known to be slow is given its time', 60_000, 150_000, 100, 0.1],
-  ['of an unknown one the others say how long is long', 400, null, 100, 1],
+  ['of an unknown one the others show how long is long', 400, null, 100, 1],
   ['at most 30 s', 30_000, null, 30_000, 1],
   ['and when nothing is known at all, a part of that', 5_000, null, 30_000, 1 / 6],
 ];

@@ -49,7 +49,7 @@ describe('what a call may cost', () => {
     });
   });
 
-  it('of instances that say what a call costs is nothing at least, and likely what their calls have cost', () => {
+  it('of instances that report their cost is nothing at least, and likely the cost of their calls so far', () => {
     const reported = { settle: 'reported' } as const;
     const fleet = [
       aPaid('known', 0.1, { ...reported, mean_cost_usd: 0.005 }),

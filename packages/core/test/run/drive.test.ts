@@ -61,7 +61,7 @@ function playMachine(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   return { steps: state.steps, finish };
 }
 
-/** The driver with ports whose steps end when the turns say so. */
+/** The driver with ports whose steps end at the command of the turns. */
 async function playDriver(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   const running: ((end: UnitEnd) => void)[] = [];
   let stops = 0;

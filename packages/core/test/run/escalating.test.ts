@@ -82,7 +82,7 @@ function watchRun(plan: RunPlan) {
   };
 }
 
-/** What becomes of a step, by chance, with the events that tell it. */
+/** The end of a step, by chance, with the events that report it. */
 function nextEvent(step: number, what: Doing, { luck }: Turn, trouble: Trouble): RunMachineEvent {
   const { escalations, reviews, failures } = trouble;
   const key = { step, item: 0 };

@@ -22,7 +22,7 @@ const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: null 
 const time: Wait = { awaiting: 'time', until: 1, ref: null };
 const failure = { code: 'contact_lost', message: 'gone' };
 
-/** What may be said of a step besides its end. */
+/** The possible states of a step besides its end. */
 const told = {
   escalates: { type: 'step_escalated' },
   asks: { type: 'step_waiting', wait: review },
@@ -140,7 +140,7 @@ function watchRun(plan: RunPlan) {
   };
 }
 
-/** Plays a run to its end and answers what a correct machine must say of it. */
+/** Plays a run to its end and gives the answer of a correct machine. */
 function playRandomly(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
   const { state, commands } = startRun(plan);
   const run = watchRun(plan);

@@ -41,7 +41,7 @@ test('a step without rules has its name, its edges and its time alone', () => {
 
 it.each<[string, Partial<StepDefinition>, object]>([
   ['run_if', { run_if: 'any_failed' }, { run_if: 'any_failed' }],
-  ['run_if, said as it is by default', { run_if: 'all_succeeded' }, {}],
+  ['run_if with its default', { run_if: 'all_succeeded' }, {}],
   ['when', { when: '1 == 1' }, { decides: true }],
   ['for_each', { for_each: { items: '{{ job.items }}' } as never }, { decides: true, each: {} }],
   [

@@ -8,7 +8,7 @@ import { aPlan } from './a-plan.ts';
 const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: { review_id: 'rev_1' } };
 const pause: Wait = { awaiting: 'time', until: 5_000, ref: null };
 
-/** What `aPlan` makes, with more said of some steps. */
+/** The result of `aPlan`, with further fields of some steps. */
 function planWith(lines: readonly string[], more: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan {
   const plan = aPlan(lines);
   return { ...plan, steps: plan.steps.map((step) => ({ ...step, ...more[step.id] })) };

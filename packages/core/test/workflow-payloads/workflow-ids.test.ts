@@ -8,7 +8,7 @@ import {
 
 const run = { pipeline: 'trailer', run_id: 'run_1' };
 
-test('names say what a workflow is, and a ladder begins with the name of its run', () => {
+test('names show what a workflow is, and a ladder begins with the name of its run', () => {
   expect([
     runWorkflowId(run),
     ladderWorkflowId(run, { step_id: 'cut', item: 0, round: 1 }),

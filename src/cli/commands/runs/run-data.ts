@@ -39,7 +39,7 @@ export const registerMediaCommand = group('media', 'list, fetch and store media 
     before: ({ reference, output }) => {
       const { file } = readReference(reference);
       if (output === undefined && existsSync(basename(file))) {
-        throw new UsageError(`${basename(file)} exists; say with -o where to write`);
+        throw new UsageError(`${basename(file)} exists; name another file by -o`);
       }
     },
     run: async (session, { reference, output }) => {

@@ -192,7 +192,7 @@ function showState({ state, run_id }: Run, { print }: Session): void {
 
 export const registerPauseCommand = stopCommand(
   'pause',
-  'start nothing new in a run, no retry either; say which open calls finish',
+  'start nothing new in a run, no retry either; list the open calls that finish',
 );
 
 export const registerResumeCommand = stopCommand('resume', 'resume a paused run');

@@ -335,7 +335,7 @@ Examples:
     '-v, --version <version>': 'another version of the stored pipeline',
     '--look-up-aliases':
       'look up aliases of child pipelines again (default: the versions of the repeated run)',
-    '--preview': 'only say which steps would happen again, and why',
+    '--preview': 'only list the steps that would happen again, and why',
     '-w, --watch': 'watch it to its end; exits like run --watch',
     '--timeout <duration>': parsed('watch it, but at most this long; the run continues', readDurationMs),
     '--idempotency-key <key>': 'the same key starts the run once',

@@ -147,7 +147,7 @@ function toJob(row: EscalationRow, { history, advice, command }: Ladder): Ladder
 }
 
 // When Temporal dispatches a transition again after missing heartbeats, the first attempt may still be in flight, with
-// a paid call of its model or step. The leases in the database tell.
+// a paid call of its model or step. The leases in the database decide it.
 
 const pauseMs = 250;
 /** Between the call of a model and that of its step no worker holds a lease, so two looks in turn have to agree. */

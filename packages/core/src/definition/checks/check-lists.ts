@@ -1,7 +1,7 @@
 /**
  * Finds expressions that need the list of a step with items as a whole, where the list is too large for that, before
- * its items are paid. Three things tell its size: the number of items, the least that the schema of their outputs
- * allows, and what such items took in an earlier run.
+ * its items are paid. Three facts give its size: the number of items, the least that the schema of their outputs
+ * allows, and the size of such items in an earlier run.
  */
 import { mostItems, showCount } from '../../contracts/bounds.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
@@ -136,7 +136,7 @@ const manyItems = 1_024;
 
 type Judgement = Pick<DefinitionFinding, 'severity' | 'message'>;
 
-/** Of a small number of items with no known size, nothing is said. */
+/** A small number of items with no known size has no finding. */
 function judge(list: ItemList, { limit, what }: Allowance): Judgement | null {
   const { least, most, tolerated, low, high, former } = list;
   const certain = Math.max(0, least - tolerated);

@@ -159,7 +159,7 @@ describe('unions', () => {
     expect([told('kind'), told('x'), told('z')]).toEqual([[], ['path_optional'], ['path_unknown']]);
   });
 
-  it('joins what allOf and unevaluatedProperties say', () => {
+  it('joins the rules of allOf and unevaluatedProperties', () => {
     const output = {
       allOf: [{ $ref: '#/$defs/base' }],
       properties: { y: count },
