@@ -30,13 +30,13 @@ function many(count: number, subject: string) {
   );
 }
 
-test('is exported whole, oldest first, a page after another', async () => {
+test('the audit log is exported whole, oldest first, a page after another', async () => {
   await many(2_300, 'many');
   const entries = await exported('?subject=many');
   expect(entries.map(({ data }) => data.at)).toEqual(Array.from({ length: 2_300 }, (_, at) => at));
 });
 
-test('is exported of a time, of which the end is no part', async () => {
+test('the audit log is exported for a time, without its end', async () => {
   const [first] = await exported();
   const from = first?.at ?? '';
   const to = new Date(Date.parse(from) + 1).toISOString();
@@ -45,7 +45,7 @@ test('is exported of a time, of which the end is no part', async () => {
   expect((await api.call('/v1/audit?from=yesterday', { headers })).status).toBe(422);
 });
 
-test('is of the own project alone, and for admins', async () => {
+test('an audit log is of the own project alone, and for admins', async () => {
   const { apiKey } = await api.createProject('other');
   const theirs = await exported('', { authorization: `Bearer ${apiKey}` });
   expect(theirs.map(({ action }) => action)).toEqual(['project.created', 'key.created']);
@@ -54,7 +54,7 @@ test('is of the own project alone, and for admins', async () => {
   expect(answer.status).toBe(403);
 });
 
-test('is a line of the log, when it is committed and not before', async () => {
+test('an audit entry is a line of the log, when it is committed and not before', async () => {
   const lines = () => api.log.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'audit');
   const body = { url: 'http://10.0.0.7:9000/hook', events: ['run.ended'] };
   const [, { webhook_id }] = await readJson<{ webhook_id: string }>(api.call('/v1/webhooks', { body }));
@@ -64,7 +64,7 @@ test('is a line of the log, when it is committed and not before', async () => {
   expect(line.audit).toMatchObject({ action: 'webhook.created', project_id: api.projectId });
 });
 
-test('is reported when it is committed, and not when it is rolled back', async () => {
+test('an audit entry is reported when it is committed, and not when it is rolled back', async () => {
   const told: string[] = [];
   const { db } = api;
   listenToAudits(db, ({ subject }) => told.push(subject));

@@ -90,7 +90,7 @@ async function openWorkflow({ workflow_id }: ScheduledStart) {
   };
 }
 
-test('asks for the run of its time, under an id of that time, and lasts until the run has ended', async () => {
+test('a start asks for the run of its time, under an id of that time, and lasts until the run has ended', async () => {
   const schedule = await aSchedule('skip');
   const before = Math.floor(Date.now() / 1_000) * 1_000; // its time is of whole seconds
   expect(await schedule.trigger()).toBe('asked');

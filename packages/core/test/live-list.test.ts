@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LiveList, type OpenEntry } from '../src/live-list.ts';
 
-test('has the members that were added and not removed, whatever comes and goes', () => {
+test('a live list has the members that were added and not removed, in any order', () => {
   const act = fc.oneof(fc.constant<'add'>('add'), fc.nat(20));
   fc.assert(
     fc.property(fc.array(act, { maxLength: 100 }), (acts) => {

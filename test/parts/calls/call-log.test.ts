@@ -46,7 +46,7 @@ const logging: Handler = async (exec, response) => {
   response.end(`${aLine('slow disk', 'warn')}${JSON.stringify({ ok: true, output: exec.input })}\n`);
 };
 
-test('are in the log with step, attempt, instance and level, and the answer is as ever', async () => {
+test('lines of a call are in the log with step, attempt, instance and level, and the answer is as ever', async () => {
   instance.handle = logging;
   const run = await aRun(world.db, { project_id: world.projectId() });
   const end = await world.newWorker().execute(run, 'a');
@@ -60,7 +60,7 @@ test('are in the log with step, attempt, instance and level, and the answer is a
   ]);
 });
 
-test('of a call without a known outcome stay, and the next attempt has its own', async () => {
+test('lines of a call without a known outcome stay, and the next attempt has its own', async () => {
   let calls = 0;
   instance.handle = (exec, response) => {
     calls += 1;
@@ -105,7 +105,7 @@ test('a talkative run waits in its own room, and takes turns with others', async
   expect(ofLoud.map(({ data }) => data.message)).toEqual(ofLoud.map((_, at) => `line ${at}`));
 });
 
-test('of a run that is gone are left out, and take no others with them', async () => {
+test('lines of a run that is gone are left out, and take no others with them', async () => {
   const { run_id } = await aRun(world.db);
   const data = { level: 'info', message: 'x', endpoint: origin.endpoint } as const;
   const line = { step_id: 'a', item: 0, attempt: 1, age_ms: 60_000, data };

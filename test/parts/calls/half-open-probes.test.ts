@@ -26,7 +26,7 @@ test('an instance without callers does not keep others from their trial', async 
   await expect.poll(() => [...trials.findDue(fleet, nowMs)]).toEqual(['dear', 'free']);
 });
 
-test('is due again when its call did not get it, and not while a call tries it', async () => {
+test('an instance is due again when its call did not get it, and not while a call tries it', async () => {
   const { trials } = someTrials(async () => 'usable');
   const fleet = [halfOpen('one')];
   await expect.poll(() => trials.findDue(fleet, nowMs).size).toBe(1);
@@ -36,7 +36,7 @@ test('is due again when its call did not get it, and not while a call tries it',
   expect(trials.findDue(fleet, nowMs).size).toBe(1);
 });
 
-test('is looked at again when looking failed, and its breaker reopens when it does not answer', async () => {
+test('an instance is probed again when a probe failed, and its breaker reopens when it does not answer', async () => {
   const answers = [Promise.reject(new Error('no database')), Promise.resolve<VetVerdict>('unreachable')];
   const { trials, reopened } = someTrials(() => answers.shift() ?? Promise.resolve('usable'));
   const fleet = [halfOpen('one')];

@@ -25,7 +25,7 @@ function temporal() {
 const settle = () => new Promise(setImmediate);
 const active: TemporalStanding = { paused: null };
 
-test('asks about eight at once, for any number of lists, and about each once for all', async () => {
+test('eight schedules are asked about at once, for any number of lists, and each once for all', async () => {
   const { asked, answers, ...schedules } = temporal();
   const standing = createAskStanding(schedules, { now: () => 0 });
   const rows = Array.from({ length: 20 }, (_, n) => aRow(n));
@@ -41,7 +41,7 @@ test('asks about eight at once, for any number of lists, and about each once for
   expect(await Promise.all(lists)).toEqual([rows.map(() => active), rows.map(() => active)]);
 });
 
-test('keeps an answer for some seconds; a changed schedule is asked about', async () => {
+test('an answer is kept for some seconds; a changed schedule is asked about', async () => {
   const { asked, answers, ...schedules } = temporal();
   let now = 0;
   const standing = createAskStanding(schedules, { now: () => now });

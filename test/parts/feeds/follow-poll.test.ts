@@ -25,7 +25,7 @@ function start(options: Partial<FollowPollOptions> = {}) {
   return { poll, timing, seen, goOnUntil };
 }
 
-test('at rest it makes no more than four rounds a second', async () => {
+test('a poll at rest makes no more than four rounds a second', async () => {
   const { poll, seen, timing, goOnUntil } = start();
   poll.quicken();
   await goOnUntil(5_000);
@@ -36,7 +36,7 @@ test('at rest it makes no more than four rounds a second', async () => {
   expect(rounds).toBeLessThanOrEqual(5_000 / longestPauseMs + 16);
 });
 
-test('news make it quick, and so does one who comes', async () => {
+test('news make a poll quick, and so does a new follower', async () => {
   let isNews = false;
   const { poll, timing, goOnUntil } = start({ poll: async () => isNews });
   poll.quicken();
@@ -51,7 +51,7 @@ test('news make it quick, and so does one who comes', async () => {
   expect(await timing.goOn()).toBe(shortestPauseMs);
 });
 
-test('however many come, none of them puts the round off', async () => {
+test('any number of new followers does not delay the round', async () => {
   const { poll, timing } = start();
   poll.quicken();
   timing.after(20, () => poll.quicken());

@@ -196,7 +196,7 @@ test('interrupted calls are reported before anything is changed, whatever happen
   expect(away.found).toMatchObject([{ open_calls: 1, interrupted_calls: [{ run_id, step_id: 'a' }] }]);
 });
 
-test('of more calls than are named it counts the rest', async () => {
+test('a report with more calls than it names counts all of them', async () => {
   await anExpiredCall();
   await db.raw(
     `insert into attempt select (jsonb_populate_record(a, jsonb_build_object('attempt_id', a.attempt_id || n, 'key', a.key || n))).*

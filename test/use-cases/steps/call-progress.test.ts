@@ -31,7 +31,7 @@ function notes(): Promise<{ step_id: string; data: CallProgress }[]> {
   return world.db('event').where({ type: 'step.progress' }).orderBy('id').select('step_id', 'data');
 }
 
-test('is a line of the log, and the answer is as ever', async () => {
+test('progress is a line of the log, and the answer is as ever', async () => {
   const instance = await world.register({ name: 'concat' });
   instance.handle = telling({ ok: true, output: { path: 'out' } });
   const run = await aRun(world.db, { project_id: world.projectId() });
@@ -49,7 +49,7 @@ test('is a line of the log, and the answer is as ever', async () => {
   await instance.stop();
 });
 
-test('is written at most twice a second, the last one always, and not after the end', async () => {
+test('progress is written at most twice a second, the last one always, and not after the end', async () => {
   const run = await aRun(world.db, { project_id: world.projectId() });
   await world.db('event').where({ type: 'step.progress' }).delete();
   await world.db('step').insert({ run_id: run.run_id, step_id: 'b', state: 'running' });
@@ -132,7 +132,7 @@ test('a text is written at most twice a second and up to a limit, its rest at th
   expect(lines.map(({ message }) => message).join('').length).toBe(callLogBounds.bytes);
 });
 
-test('of a step that has ended nothing is written any more', async () => {
+test('progress of a step that has ended is not written', async () => {
   const { run_id } = await aRun(world.db, { project_id: world.projectId() });
   await world.db('step').insert({ run_id, step_id: 'c', state: 'running' });
   const before = (await notes()).length;

@@ -88,32 +88,35 @@ const steps = [
 test.each([
   ['in one process', false],
   ['by another process for each step', true],
-])('is passed on exactly %s: to inputs, items and the output of the run', async (_, isElsewhere) => {
-  const output = { whole: '{{ steps.a.output }}', pair: '{{ steps.kept.output.pair }}' };
-  const { run_id } = await aRun(db, { definition: { steps: [...steps], output } });
-  const answer = `{"id":${id},"at":1700000000.123456789,"all":[${id},-${id}]}`;
-  instance.handle = (_exec, response) => answerText(response, answer);
-  const before = instance.execs.length;
-  let ctx = aProcess();
-  for (const [step, item] of [
-    ['a', 0],
-    ['kept', 0],
-    ['b', 0],
-    ['each', 2],
-  ] as const) {
-    if (isElsewhere) ctx = aProcess();
-    expect(await execute(ctx, run_id, step, item)).toMatchObject({ kind: 'succeeded' });
-  }
-  const sent = instance.execs.slice(before).map(({ text }) => text);
-  expect(sent).toEqual(['{}', `{"id":${id},"text":"seed ${id}"}`, `{"id":-${id}}`]);
-  expect(await closeRun(ctx, { run_id, outcome: 'succeeded', error: null })).toMatchObject({
-    outcome: 'succeeded',
-  });
-  const { rows } = await db.raw('select output::text from run where run_id = ?', [run_id]);
-  expect(rows[0].output).toBe(`{"whole":${answer},"pair":[${id},1700000000.123456789]}`);
-});
+])(
+  'a large number is passed on exactly %s: to inputs, items and the output of the run',
+  async (_, isElsewhere) => {
+    const output = { whole: '{{ steps.a.output }}', pair: '{{ steps.kept.output.pair }}' };
+    const { run_id } = await aRun(db, { definition: { steps: [...steps], output } });
+    const answer = `{"id":${id},"at":1700000000.123456789,"all":[${id},-${id}]}`;
+    instance.handle = (_exec, response) => answerText(response, answer);
+    const before = instance.execs.length;
+    let ctx = aProcess();
+    for (const [step, item] of [
+      ['a', 0],
+      ['kept', 0],
+      ['b', 0],
+      ['each', 2],
+    ] as const) {
+      if (isElsewhere) ctx = aProcess();
+      expect(await execute(ctx, run_id, step, item)).toMatchObject({ kind: 'succeeded' });
+    }
+    const sent = instance.execs.slice(before).map(({ text }) => text);
+    expect(sent).toEqual(['{}', `{"id":${id},"text":"seed ${id}"}`, `{"id":-${id}}`]);
+    expect(await closeRun(ctx, { run_id, outcome: 'succeeded', error: null })).toMatchObject({
+      outcome: 'succeeded',
+    });
+    const { rows } = await db.raw('select output::text from run where run_id = ?', [run_id]);
+    expect(rows[0].output).toBe(`{"whole":${answer},"pair":[${id},1700000000.123456789]}`);
+  },
+);
 
-test('the step that calculates with it reports that', async () => {
+test('a step that calculates with a large number reports that', async () => {
   const { run_id } = await aRun(db, { definition: { steps: [...steps] } });
   instance.handle = (_exec, response) => answerText(response, `{"id":${id}}`);
   const ctx = aProcess();

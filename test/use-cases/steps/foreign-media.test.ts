@@ -48,7 +48,7 @@ test.each<[string, object, () => { job?: object; for_each?: unknown }]>([
   ],
   ['a list', { clips: [{ path: '{{ job.clip }}' }] }, () => ({ job: { clip: foreign } })],
   ['where it is to write', { output_path: '{{ job.clip }}' }, () => ({ job: { clip: foreign } })],
-])('is refused when its input takes it from %s', async (_, input, over) => {
+])('a step is refused when its input takes a foreign file from %s', async (_, input, over) => {
   const run = await start(input, over());
   const before = instance.execs.length;
   const end = await world.newWorker().execute(run, 'a');
@@ -59,12 +59,12 @@ test.each<[string, object, () => { job?: object; for_each?: unknown }]>([
   expect(instance.execs.length).toBe(before);
 });
 
-test('is refused when it is written in the definition', async () => {
+test('a step is refused when the definition names a foreign file', async () => {
   const end = await world.newWorker().execute(await start({ path: foreign }), 'a');
   expect(end).toMatchObject({ kind: 'failed', error: { code: 'media_unknown' } });
 });
 
-test('is refused as an item of a list, the others are done', async () => {
+test('an item with a foreign file is refused, the others are done', async () => {
   const run = await start({ path: '{{ item }}' }, { for_each: { items: ['text', foreign] } });
   await world.newWorker().decide({ run_id: run.run_id, step_ids: ['a'] });
   const worker = world.newWorker();

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => instance?.stop());
 
-test('shows lines of capabilities as they come, by level, whole and as a file', async () => {
+test('the log shows lines of capabilities as they come, by level, whole and as a file', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'talk', capability: 'talker', input: {} }]);
   const opened = await visitors.visit();
@@ -61,7 +61,7 @@ test('shows lines of capabilities as they come, by level, whole and as a file', 
   await opened.close();
 });
 
-test('is shown in the drawer of the step too', async () => {
+test('the log is shown in the drawer of the step too', async () => {
   const { capstan } = visitors.studio;
   const { run_id: id } = await capstan.submit([{ id: 'talk', capability: 'talker', input: {} }]);
   await capstan.ended(id);

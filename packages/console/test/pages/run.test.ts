@@ -5,7 +5,7 @@ import { askQuestion, useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
 
-test('shows the job that a run was given, who started it, and its output, each to be copied', async () => {
+test('the page of a run shows its job, its starter and its output, each to be copied', async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.done}?view=input`);

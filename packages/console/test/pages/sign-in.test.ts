@@ -52,7 +52,7 @@ async function begin(sub: string): Promise<OpenPage> {
   return opened;
 }
 
-test('leads back to the page that was asked for, and names the person', async () => {
+test('a sign-in leads back to the page that was asked for, and names the person', async () => {
   const opened = await begin('vera');
   const { page, arrive } = opened;
   await arrive(/^\/ui\/costs$/);
@@ -67,7 +67,7 @@ test('leads back to the page that was asked for, and names the person', async ()
   await opened.close();
 });
 
-test('shows why a person was not signed in, and offers to begin again', async () => {
+test('a failed sign-in shows the reason, and offers to begin again', async () => {
   const { page, arrive, axe, close } = await begin('nora');
   await arrive(/^\/ui\/login$/);
   await page.getByRole('alert').getByText('none of your groups gives access here').waitFor();
