@@ -55,10 +55,7 @@ export async function findOldestProject(db: Db, name: string): Promise<ProjectRo
   return row ?? null;
 }
 
-/**
- * Whether the database can count days in this zone. It reads every zone to find out: 20 ms, which the usual one is
- * spared.
- */
+/** Whether the database can count days in this zone. It reads every zone for that: 20 ms, which the usual one is spared. */
 export async function isKnownTimezone(db: Db, name: string): Promise<boolean> {
   if (name === 'UTC') return true;
   return query(db).some('select 1 from pg_timezone_names where name = ?', [name]);

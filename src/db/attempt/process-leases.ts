@@ -1,8 +1,7 @@
 /**
  * Renews the leases of all open attempts of a process, by one statement that needs no list of them: each has the token
- * of its process. The Idempotency-Keys that the process holds are renewed by the same statement, from a list. Only the
- * thread of freeze-thread.ts does so, while its process does not turn and cannot list the attempts that it still makes.
- * It has one connection of its own, which is open for that time alone.
+ * of its process. The same statement renews the Idempotency-Keys of the process, from a list. Only freeze-thread.ts does
+ * so, with a connection for that time alone, while its process does not turn and cannot list its attempts.
  */
 import pg from 'pg';
 import { connectionTo } from '../connection.ts';
