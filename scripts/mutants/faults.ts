@@ -261,7 +261,7 @@ const instances: readonly Fault[] = [
     file: 'packages/core/src/instance-states.ts',
     find: "  if (facts.state === 'deregistered') return null;\n",
     put: '',
-    tests: ['packages/core/test/registry/transitions.test.ts'],
+    tests: ['packages/core/test/instance-states.test.ts'],
   },
   {
     name: 'an unknown instance is adopted under the name of another capability',
@@ -399,21 +399,21 @@ const upkeep: readonly Fault[] = [
     file: 'src/db/attempt/cached-result.ts',
     find: 'where c.project_id = $1 and c.key = any',
     put: 'where $1::text is not null and c.key = any',
-    tests: ['test/db/cache/cached-result.test.ts', 'test/parts/cache/cached-calls.test.ts'],
+    tests: ['test/db/cached-result.test.ts', 'test/parts/cache/cached-calls.test.ts'],
   },
   {
     name: 'the result of a step that has not succeeded answers a call',
     file: 'src/db/attempt/cached-result.ts',
     find: " and s.state = 'succeeded'\n",
     put: '\n',
-    tests: ['test/db/cache/cached-result.test.ts'],
+    tests: ['test/db/cached-result.test.ts'],
   },
   {
     name: 'a result answers a call that asks for a fresher one',
     file: 'src/db/attempt/cached-result.ts',
     find: "and c.stored_at > now - $3::float8 * interval '1 millisecond'",
     put: "and c.stored_at > now - ($3::float8 + 1e12) * interval '1 millisecond'",
-    tests: ['test/db/cache/cached-result.test.ts'],
+    tests: ['test/db/cached-result.test.ts'],
   },
 ];
 

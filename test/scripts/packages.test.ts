@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
 import { sourceOf } from '../../scripts/package/source-of.ts';
+import { readTests } from '../../scripts/structure/source.ts';
 
 interface Manifest {
   readonly name: string;
@@ -53,4 +55,18 @@ test.each([
   ['zod', null],
 ])('finds the source of %s', (specifier, source) => {
   expect(sourceOf(specifier)).toBe(source);
+});
+
+/** Folders of tests that belong to no folder of sources. */
+const ofNoFolder =
+  /^(?:test\/(?:capabilities|conformance|docs|e2e|examples|library-internals|scenarios|scripts)|packages\/console\/test)\//;
+
+test('a folder of tests has the name of a folder or a file of sources', () => {
+  const folders = new Set(
+    readTests()
+      .filter(({ file }) => !ofNoFolder.test(file))
+      .map(({ file }) => dirname(file).replace(/^test|(?<=^packages\/[^/]+\/)test/, 'src')),
+  );
+  const exists = (path: string): boolean => existsSync(new URL(`../../${path}`, import.meta.url));
+  expect([...folders].filter((folder) => !exists(folder) && !exists(`${folder}.ts`))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** The cause that a refusal shows, by the real library. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createOpenIdProvider } from '../../../src/clients/openid-provider.ts';
-import { type ScriptedProvider, startScriptedProvider } from '../../support/scripted-provider.ts';
+import { createOpenIdProvider } from '../../src/clients/openid-provider.ts';
+import { type ScriptedProvider, startScriptedProvider } from '../support/scripted-provider.ts';
 
 const client = { clientId: 'capstan', clientSecret: 'secret', scopes: 'openid', groupsClaim: 'groups' };
 const proof = { state: 'state', nonce: 'nonce', verifier: 'verifier' };

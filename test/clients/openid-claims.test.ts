@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readPerson } from '../../../src/clients/openid-claims.ts';
+import { readPerson } from '../../src/clients/openid-claims.ts';
 
 test.each([
   [true, 'anna@example.org'],

@@ -6,9 +6,9 @@ import {
   listParts,
   partedTables,
   partsBetween,
-} from '../../../src/db/partitions.ts';
-import { useDatabase } from '../../support/database.ts';
-import { aRun } from '../../support/factories.ts';
+} from '../../src/db/partitions.ts';
+import { useDatabase } from '../support/database.ts';
+import { aRun } from '../support/factories.ts';
 
 const { db } = useDatabase();
 

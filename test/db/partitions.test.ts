@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { leastId, partedTables, partNamed, partsBetween } from '../../../src/db/partitions.ts';
+import { leastId, partedTables, partNamed, partsBetween } from '../../src/db/partitions.ts';
 
 const moment = fc.date({
   min: new Date('2024-01-01'),

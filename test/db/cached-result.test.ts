@@ -6,8 +6,8 @@ import {
   purgeResults,
   releaseLead,
   storeResult,
-} from '../../../src/db/attempt/cached-result.ts';
-import { useDatabase } from '../../support/database.ts';
+} from '../../src/db/attempt/cached-result.ts';
+import { useDatabase } from '../support/database.ts';
 import {
   aClaim,
   anEnd,
@@ -16,7 +16,7 @@ import {
   claimAttempt,
   type StoredRun,
   settleAttempt,
-} from '../../support/factories.ts';
+} from '../support/factories.ts';
 
 const { db } = useDatabase(8);
 
