@@ -56,6 +56,10 @@ export async function runUntilSignal(
  * ROUTER_URL it serves only. The process exits with 1 when the start fails, which includes a refused registration.
  * @param source a definition, or the result of `defineCapability`
  */
+export function serveCapability(source: Capability): Promise<never>;
+export function serveCapability<I extends Schema, O extends Schema>(
+  source: CapabilityDefinition<I, O>,
+): Promise<never>;
 export async function serveCapability<I extends Schema, O extends Schema>(
   source: CapabilityDefinition<I, O> | Capability,
 ): Promise<never> {
