@@ -18,7 +18,7 @@ if (config.API_KEY_FILE !== undefined) {
 let url = publicUrlOf(config);
 const runtime = await createServerRuntime(config, { logger, publicUrl: () => url, telemetry });
 // The console lies beside the sources, and beside the compiled output.
-const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../packages/console';
+const built = import.meta.url.endsWith('.ts') ? '../dist/console' : '../console';
 const consoleFolder = fileURLToPath(new URL(built, import.meta.url));
 const app = createApp({ ctx: runtime.ctx, consoleFolder });
 const server = await listen(app, {
