@@ -5,10 +5,11 @@
  * head has been sent by then, so a failure carries its status in the answer itself.
  */
 import { isUtf8 } from 'node:buffer';
-import { type CallOutcome, findAnswerFault, kindOfStatus } from '@capstan/core/call/outcome';
 import { mostValues } from '@capstan/core/contracts/bounds';
+import { FailureReport } from '@capstan/core/contracts/capability';
 import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json } from '@capstan/core/contracts/primitives';
+import { type CallOutcome, findAnswerFault, kindOfStatus } from '@capstan/core/call/outcome';
 import { describeValue } from '@capstan/core/expression/evaluation';
 import { findJsonFault, type JsonLimits } from '@capstan/core/json/scan';
 import { isPlainObject } from '@capstan/core/json/values';
@@ -36,7 +37,8 @@ export function answerLimit(head: InstanceAnswerHead, limitBytes: number): numbe
   const { status } = head;
   if (status === 204 || status === 205) return 0;
   if (status < 300) return isJson(head) ? limitBytes : 0;
-  return status < 400 || kindOfStatus(status) === 'overloaded' ? 0 : errorTextLimit;
+  const isMute = status < 400 || (kindOfStatus(status) === 'overloaded' && !isJson(head));
+  return isMute ? 0 : errorTextLimit;
 }
 
 export function readAnswer(answer: InstanceAnswer, limitBytes: number): CallOutcome {
@@ -53,10 +55,11 @@ export function readAnswer(answer: InstanceAnswer, limitBytes: number): CallOutc
     return { kind: 'invalid', message: `HTTP ${status}, a redirect; an instance answers itself` };
   }
   const kind = kindOfStatus(status);
-  if (kind === 'overloaded') return { kind, status, retryAfterMs: retryAfter(headers['retry-after']) };
-  const message = errorText(body?.toString('utf8') ?? '');
+  const { message, ...told } = readFailure(body?.toString('utf8') ?? '');
+  if (kind === 'overloaded')
+    return { kind, status, retryAfterMs: retryAfter(headers['retry-after']), ...told };
   const errorCode = readErrorCode(headers['x-error-code']);
-  const error = errorCode === undefined ? { status, message } : { status, message, errorCode };
+  const error = { status, message, ...(errorCode === undefined ? {} : { errorCode }), ...told };
   return kind === 'failed' || isJson(answer)
     ? { kind, ...error }
     : { kind: 'invalid', message: `${type}: ${message}` };
@@ -85,15 +88,23 @@ function readObject(value: unknown): CallOutcome {
     : { kind: 'malformed', message: `the answer ${fault}` };
 }
 
+/** What an error answer tells beside its message; an answer that tells nothing has no `report`. */
+export function readReport(value: object): { readonly report?: FailureReport } {
+  const { success, data } = FailureReport.safeParse(value);
+  const told = Object.entries(success ? data : {}).filter(([, field]) => field !== undefined);
+  return told.length === 0 ? {} : { report: Object.fromEntries(told) };
+}
+
 /** The specification's `error` string where there is one, else the beginning of the text. */
-function errorText(text: string): string {
+function readFailure(text: string): { readonly message: string; readonly report?: FailureReport } {
   try {
     const value = JSON.parse(text) as { error?: unknown };
-    if (typeof value?.error === 'string') return value.error.slice(0, 8_192);
+    if (typeof value?.error === 'string')
+      return { message: value.error.slice(0, 8_192), ...readReport(value) };
   } catch {
     // Not JSON: the raw text is better than nothing.
   }
-  return text.replaceAll('\u0000', '').slice(0, 500) || 'no message';
+  return { message: text.replaceAll('\u0000', '').slice(0, 500) || 'no message' };
 }
 
 /** Reads the instance's own code of an error; anything but a short name is none. */

@@ -1,3 +1,5 @@
+import type { FailureReport } from '@capstan/core/contracts/capability';
+
 /**
  * Status of the answer to a failed call. The router retries by status:
  *
@@ -6,6 +8,14 @@
  * - 502, 504: the call is retried on another instance.
  */
 export type CallFailureStatus = 422 | 429 | 502 | 503 | 504;
+
+interface CallFailureOptions {
+  readonly retryAfterS?: number | undefined;
+  readonly code?: string | undefined;
+  readonly cause?: unknown;
+  /** What the failed call has cost and used, and what the provider behind the instance said. */
+  readonly report?: FailureReport | undefined;
+}
 
 /**
  * Throw this from `exec` to choose the status of the answer; any other error is a 422.
@@ -20,16 +30,15 @@ export class CallFailure extends Error {
   readonly retryAfterS: number | undefined;
   /** An error code for callers that know the capability (`x-error-code`): a-z, 0-9 and _, at most 64 characters. */
   readonly code: string | undefined;
+  /** Fields of the answer beside `ok` and `error`: `cost_usd`, `usage` and `provider`. */
+  readonly report: FailureReport | undefined;
 
-  constructor(
-    status: CallFailureStatus,
-    message: string,
-    options: { readonly retryAfterS?: number; readonly code?: string; readonly cause?: unknown } = {},
-  ) {
+  constructor(status: CallFailureStatus, message: string, options: CallFailureOptions = {}) {
     super(message, { cause: options.cause });
     this.status = status;
     this.retryAfterS = options.retryAfterS;
     this.code = options.code;
+    this.report = options.report;
   }
 }
 

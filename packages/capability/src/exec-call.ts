@@ -47,12 +47,12 @@ function messageOf(thrown: unknown): string {
 function answerThrown(thrown: unknown): ExecReply {
   const error = messageOf(thrown);
   if (!isCallFailure(thrown)) return failure(422, error);
-  const { status, retryAfterS, code } = thrown;
+  const { status, retryAfterS, code, report } = thrown;
   const headers = {
     ...(retryAfterS === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterS)) }),
     ...(code === undefined ? {} : { 'x-error-code': code }),
   };
-  return { ...failure(status, error), headers };
+  return { status, body: { ok: false, error, ...report }, headers };
 }
 
 /** RFC 3339, or milliseconds since 1970. */

@@ -240,6 +240,14 @@ describe('refusals of /exec', () => {
     expect(await response.json()).toEqual({ ok: false, error: 'too many' });
   });
 
+  it.each([422, 429, 502] as const)('reports what a CallFailure of %i has cost and why', async (status) => {
+    const provider = { status: 400, code: 'context_length_exceeded', message: 'too long' };
+    const report = { cost_usd: 0.25, usage: { input_tokens: 9, output_tokens: 1 }, provider };
+    const failing = anEcho(() => Promise.reject(new CallFailure(status, 'no JSON', { report })));
+    const { body } = await exec(await start(failing), { text: 'a' });
+    expect(body).toEqual({ ok: false, error: 'no JSON', ...report });
+  });
+
   it('answers 422 for an output that breaks its own schema', async () => {
     const instance = await start(anEcho(async () => JSON.parse('{"text":5}')));
     const { status, body } = await exec(instance, { text: 'a' });

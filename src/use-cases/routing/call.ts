@@ -17,6 +17,7 @@ import type { MediaMention } from '@capstan/core/media';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
 import type { TimedOutcome } from '../../clients/capability-http.ts';
+import { readReport } from '../../clients/read-answer.ts';
 import type { RoutingCtx } from '../../context.ts';
 import type { CallCapability, CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import { isCallId } from '../../parts/ids.ts';
@@ -46,11 +47,12 @@ async function deliverCall(
   ctx: RoutingCtx,
   { request, claimed, trace }: DeliveredCall,
   signal: CancelSignal,
-): Promise<TimedOutcome> {
+): Promise<TimedOutcome & { readonly hasBegun?: boolean }> {
   const { claim, instance, number, timeoutMs } = claimed;
   const { secrets, onDelta } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
+  let hasBegun = false;
   const { outcome, durationMs } = await ctx.client.call({
     endpoint: instance.endpoint,
     input: revealed?.input ?? request.input,
@@ -61,11 +63,17 @@ async function deliverCall(
     signal,
     onProgress: request.onProgress,
     // A secret may be split over several parts, which nothing could find.
-    onDelta: revealed === null && onDelta ? (delta) => onDelta(delta, claim.attempt_id) : undefined,
+    onDelta:
+      revealed === null && onDelta
+        ? (delta) => {
+            hasBegun = true;
+            onDelta(delta, claim.attempt_id);
+          }
+        : undefined,
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     trace,
   });
-  return { outcome: await checkOutput(ctx, instance, outcome), durationMs };
+  return { outcome: await checkOutput(ctx, instance, outcome), durationMs, hasBegun };
 }
 
 /** A secret is not sent unless its use is on record. */
@@ -86,14 +94,15 @@ async function checkOutput(
   if (outcome.kind !== 'answered' || spec_digest === null) return outcome;
   const { spec, output: check } = await validator.of(spec_digest);
   const unwrapped = unwrapAnswer(spec, outcome.body);
-  if (!unwrapped.ok) return { kind: 'rejected', status: 200, message: unwrapped.error };
+  if (!unwrapped.ok)
+    return { kind: 'rejected', status: 200, message: unwrapped.error, ...readReport(unwrapped.body) };
   if (unwrapped.output === undefined) {
     return { kind: 'malformed', message: 'the answer is {"ok": true} without "output"; both are needed' };
   }
   const errors = await check(unwrapped.output);
   return errors.length === 0
     ? { kind: 'answered', body: unwrapped.output as JsonObject }
-    : outputInvalid(errors);
+    : { ...outputInvalid(errors), ...readReport(unwrapped.output as JsonObject) };
 }
 
 /** The driver's ports over the database and HTTP; those of a mock run are in `packages/core/src/mock-run`. */

@@ -22,7 +22,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { settle } from '../money/reservation.ts';
 import { isExhausted, judgeOutcome } from './judge.ts';
-import type { CallOutcome } from './outcome.ts';
+import { type CallOutcome, reportOf } from './outcome.ts';
 import { backoffMs, longerPause, maxInstances, timeOf, uncountedDelay } from './retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
 
@@ -32,11 +32,7 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
   /** Renews the claim; calls `lost` when that fails. @returns a function that stops renewing */
   hold(claimed: Claimed, lost: () => void): () => void;
   /** Sends the request once. */
-  deliver(
-    request: Request,
-    claimed: Claimed,
-    signal: CancelSignal,
-  ): Promise<{ readonly outcome: CallOutcome; readonly durationMs: number }>;
+  deliver(request: Request, claimed: Claimed, signal: CancelSignal): Promise<SentRequest>;
   /** Stores the end of the attempt. @returns whether it was accepted; false: a later attempt owns the call */
   settle(request: Request, claimed: Claimed, ending: AttemptEnding): Promise<boolean>;
   /** Fragments of refusal messages that mark a temporary refusal. */
@@ -45,6 +41,14 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
   nowMs(): number;
   /** From 0 to 1. */
   random(): number;
+}
+
+/** What became of a request. */
+export interface SentRequest {
+  readonly outcome: CallOutcome;
+  readonly durationMs: number;
+  /** Whether parts of the result have come. Default: none has. */
+  readonly hasBegun?: boolean;
 }
 
 /** How an attempt ended. */
@@ -146,23 +150,27 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
 ): Promise<Delivery> {
   const { transientTexts } = ports;
   const before = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
-  const { outcome, durationMs } = isExhausted(before)
+  const { outcome, durationMs, hasBegun } = isExhausted(before)
     ? notSent('withheld')
     : (await (request.batch?.stored ?? true))
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
-  const verdict = judgeOutcome(outcome, before);
+  const verdict = judgeOutcome(outcome, { ...before, hasBegun });
   const { instance, reserved, risk } = claimed;
-  const reports = instance.settle === 'reported' && outcome.kind === 'answered';
-  const reportedUsd = reports ? (outcome.body.cost_usd ?? null) : null;
-  const facts = { durationMs, reserved, risk, reportedUsd };
+  const reports = instance.settle === 'reported';
+  const facts = { durationMs, reserved, risk, reports, reportedUsd: reports ? costOf(outcome) : null };
   const { amount, certainty } = settle(instance, verdict.settlement, facts);
   const counted = claimed.counted + (verdict.counted ? 1 : 0);
   return { outcome, verdict, durationMs, counted, amount, certainty };
 }
 
-function notSent(kind: 'withheld' | 'unsent') {
-  return { outcome: { kind }, durationMs: 0 } as const;
+function notSent(kind: 'withheld' | 'unsent'): SentRequest {
+  return { outcome: { kind }, durationMs: 0 };
+}
+
+/** What the instance says that the call cost. */
+function costOf(outcome: CallOutcome): unknown {
+  return outcome.kind === 'answered' ? outcome.body.cost_usd : reportOf(outcome)?.cost_usd;
 }
 
 function endOf(

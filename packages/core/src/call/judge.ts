@@ -10,7 +10,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import type { Ambiguity, AttemptState } from '../contracts/run-step.ts';
 import { formatDuration } from '../duration.ts';
 import type { Settlement } from '../money/reservation.ts';
-import { type AnsweredError, type CallOutcome, toHttpFailure } from './outcome.ts';
+import { type AnsweredError, type CallOutcome, reportOf, toHttpFailure } from './outcome.ts';
 
 interface DeliveryFacts {
   /** Counted failures of this key before this attempt. */
@@ -19,6 +19,8 @@ interface DeliveryFacts {
   readonly retryMax: number;
   /** Lower-case fragments of messages that mark a temporary refusal. Default: none. */
   readonly transientTexts?: readonly string[];
+  /** Whether parts of the result have come: then work was done, whatever the end says. Default: none has. */
+  readonly hasBegun?: boolean | undefined;
 }
 
 type CodedFailure = Failure & { readonly code: ErrorCode };
@@ -100,7 +102,7 @@ const unsent: OutcomeRow = {
 
 const table: Record<Exclude<CallOutcome['kind'], 'answered'>, OutcomeRow> = {
   rejected: refused,
-  malformed: { ...useless, code: 'response_invalid', settlement: 'failed' },
+  malformed: { ...useless, code: 'response_invalid', settlement: 'broken_off' },
   output_invalid: useless,
   too_large: { ...useless, code: 'output_too_large', evidence: works },
   failed,
@@ -141,12 +143,13 @@ export function isExhausted({ countedBefore, retryMax }: DeliveryFacts): boolean
 export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdict {
   if (outcome.kind === 'answered') return success;
   const { code, isCounted = false, evidence, ...row } = rowOf(outcome, facts);
+  const settlement = settlementOf(row, outcome, facts);
   const error =
     outcome.kind === 'rejected' || outcome.kind === 'failed'
       ? toHttpFailure(code, outcome)
       : { code, message: describe(outcome, facts) };
-  const attemptState = attemptStateOf(row.settlement);
-  const verdict: Verdict = { attemptState, counted: isCounted, error, ...row, ...evidence };
+  const attemptState = attemptStateOf(settlement);
+  const verdict: Verdict = { ...row, attemptState, settlement, counted: isCounted, error, ...evidence };
   const isOnce = facts.retryMax === 0;
   if (isOnce && (outcome.kind === 'withheld' || (isCounted && row.ambiguity === 'ambiguous'))) {
     const message = `${error.message}; retry.max is 0, so it is not sent again`;
@@ -163,6 +166,20 @@ function rowOf(
 ): OutcomeRow {
   const isPostponed = outcome.kind === 'rejected' && isPassing(outcome, transientTexts);
   return isPostponed ? postponed : table[outcome.kind];
+}
+
+/**
+ * An error answer says that the call was not completed, not that nothing was done: parts of the result prove work, and
+ * so does a report of what it used.
+ */
+function settlementOf(
+  { settlement }: Pick<OutcomeRow, 'settlement'>,
+  outcome: CallOutcome,
+  { hasBegun = false }: DeliveryFacts,
+): Settlement {
+  const isRefusal = settlement === 'failed' || outcome.kind === 'overloaded';
+  if (isRefusal && hasBegun) return 'broken_off';
+  return isRefusal && reportOf(outcome)?.cost_usd !== undefined ? 'failed' : settlement;
 }
 
 /**

@@ -4,7 +4,7 @@
  * answer arrives.
  */
 
-import type { CapabilitySpec } from '../contracts/capability.ts';
+import type { CapabilitySpec, FailureReport } from '../contracts/capability.ts';
 import type { ErrorCode } from '../contracts/errors.ts';
 import { ExactNumber, isReservedText } from '../contracts/exact-json.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
@@ -18,6 +18,8 @@ export interface AnsweredError {
   readonly message: string;
   /** The header `x-error-code`; undefined when absent. */
   readonly errorCode?: string;
+  /** What the instance tells of the failure beside its message. Default: nothing. */
+  readonly report?: FailureReport;
 }
 
 export type CallOutcome =
@@ -28,7 +30,12 @@ export type CallOutcome =
   /** 5xx other than 503. */
   | ({ readonly kind: 'failed' } & AnsweredError)
   /** 429 or 503: the instance refuses work for now. */
-  | { readonly kind: 'overloaded'; readonly status: number; readonly retryAfterMs: number | null }
+  | {
+      readonly kind: 'overloaded';
+      readonly status: number;
+      readonly retryAfterMs: number | null;
+      readonly report?: FailureReport;
+    }
   /** No connection was made; nothing was sent. */
   | { readonly kind: 'not_sent'; readonly message: string }
   /** The connection broke after the request was sent. */
@@ -40,7 +47,7 @@ export type CallOutcome =
   | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   /** The output does not match the capability's own schema. */
-  | { readonly kind: 'output_invalid'; readonly message: string }
+  | { readonly kind: 'output_invalid'; readonly message: string; readonly report?: FailureReport }
   /** The run no longer needs the result. */
   | { readonly kind: 'cancelled' }
   /** Not sent, because unanswered earlier attempts have used up the retries. */
@@ -49,6 +56,11 @@ export type CallOutcome =
   | { readonly kind: 'unsent' }
   /** This process is shutting down; another one will retry. */
   | { readonly kind: 'abandoned' };
+
+/** What the instance reports of a call that it did not complete; undefined: nothing. */
+export function reportOf(outcome: CallOutcome): FailureReport | undefined {
+  return 'report' in outcome ? outcome.report : undefined;
+}
 
 /** The kind of a complete error answer, by its status; 429 and 503 mean a refusal for now. */
 export function kindOfStatus(status: number): 'overloaded' | 'failed' | 'rejected' {
@@ -59,7 +71,7 @@ export function kindOfStatus(status: number): 'overloaded' | 'failed' | 'rejecte
 /** @param faults violations of the instance's own output schema */
 export function outputInvalid(
   faults: readonly { readonly pointer: string; readonly message: string }[],
-): CallOutcome {
+): Extract<CallOutcome, { kind: 'output_invalid' }> {
   const findings = describeFindings(faults);
   return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
 }
@@ -152,8 +164,8 @@ type UnwrappedAnswer =
   | { readonly ok: true; readonly output: Json }
   /** The instance reports success and nothing else. */
   | { readonly ok: true; readonly output?: never }
-  /** The instance reports failure, although the status does not. */
-  | { readonly ok: false; readonly error: string };
+  /** The instance reports failure, although the status says otherwise. */
+  | { readonly ok: false; readonly error: string; readonly body: JsonObject };
 
 /**
  * Reads both forms of an answer: `{ok, output}` is unwrapped unless the spec's own output schema declares a top-level
@@ -162,7 +174,7 @@ type UnwrappedAnswer =
 export function unwrapAnswer(spec: Pick<CapabilitySpec, 'output'>, body: JsonObject): UnwrappedAnswer {
   const isWrapper = Object.hasOwn(body, 'ok') && !declaresOk(spec.output);
   if (isWrapper && body.ok === false && typeof body.error === 'string') {
-    return { ok: false, error: body.error };
+    return { ok: false, error: body.error, body };
   }
   if (isWrapper && body.ok === true && Object.keys(body).length === 1) return { ok: true };
   const isWrapped = isWrapper && body.ok === true && Object.hasOwn(body, 'output');

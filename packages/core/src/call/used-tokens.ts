@@ -1,16 +1,18 @@
 /**
  * How many tokens a call counts against the rate of its key when it ends.
  *
- * U1 An answer counts what its model reports, and at most what its input can need: a wrong report of an instance is
- * bounded by the call. U2 A call of a model without a known outcome counts an estimate, and so does one that failed
- * after parts of its answer were passed on: a client that leaves before the last line has still read the text. U3 Every
- * other call counts nothing.
+ * U1 A call counts what its model reports, in an answer or in an error, and at most what its input can need: a wrong
+ *    report of an instance is bounded by the call.
+ * U2 A call of a model whose end is not known counts an estimate, and so does one that failed after work was done: a
+ *    client that leaves before the last line has read the text all the same. An answer without a report counts its text.
+ * U3 Every other call counts nothing.
  */
 import { ExactNumber } from '../contracts/exact-json.ts';
 import { isModelName, modelPrefixes } from '../contracts/model-alias.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { countBytes } from '../expression/language.ts';
 import { isPlainObject } from '../json/values.ts';
+import { type CallOutcome, reportOf } from './outcome.ts';
 import type { Delivery, RoutedCall } from './types.ts';
 
 interface TokenMeasure {
@@ -56,29 +58,40 @@ function countMost(request: ModelRequest, measure: TokenMeasure): number {
   return countQuestion(request.input, measure) + countAnswer(request, measure);
 }
 
-function readCount(value: Json | undefined): number {
+function readCount(value: unknown): number {
   const count = value instanceof ExactNumber ? Number(value.toString()) : value;
   return typeof count === 'number' && count > 0 ? count : 0;
 }
 
-/** The tokens in `usage` of an answer; 0: it is not a model's. */
-function readReport({ usage }: JsonObject): number {
+/** The tokens in `usage`; 0: none are reported. */
+function readReport(usage: unknown): number {
   if (!isPlainObject(usage)) return 0;
   return readCount(usage.input_tokens) + readCount(usage.output_tokens);
 }
 
-type CountedCall = Pick<RoutedCall, 'route' | 'hasPassedOn'> & { readonly input: JsonObject };
+type CountedCall = Pick<RoutedCall, 'route'> & { readonly input: JsonObject };
+
+/** The tokens that the instance reports. */
+function readReported(outcome: CallOutcome): number {
+  if (outcome.kind === 'answered') return readReport(outcome.body.usage);
+  return readReport(reportOf(outcome)?.usage);
+}
+
+/** What an answer without a report has used, by its size. */
+function countAnswered({ capability, input }: ModelRequest, body: JsonObject): number {
+  const answer = capability.startsWith(modelPrefixes.embeddings) ? 0 : countBytes(JSON.stringify(body));
+  return countQuestion(input, estimate) + Math.ceil(answer / estimate.bytesPerToken);
+}
 
 /** @returns the tokens that an attempt counts at its end */
 export function countUsedTokens(
-  { route: { capability }, input, hasPassedOn }: CountedCall,
+  { route: { capability }, input }: CountedCall,
   { outcome, verdict: { settlement } }: Pick<Delivery, 'outcome' | 'verdict'>,
 ): number {
   const request = { capability, input };
-  if (outcome.kind === 'answered') {
-    const reported = readReport(outcome.body);
-    return reported === 0 ? 0 : Math.min(reported, countMost(request, bound));
-  }
-  const isKnown = settlement === 'not_sent' || (settlement === 'failed' && hasPassedOn?.() !== true);
-  return isKnown || !isModelName(capability) ? 0 : countMost(request, estimate);
+  const reported = readReported(outcome);
+  if (reported > 0) return Math.min(reported, countMost(request, bound));
+  if (!isModelName(capability)) return 0;
+  if (outcome.kind === 'answered') return countAnswered(request, outcome.body);
+  return settlement === 'not_sent' || settlement === 'failed' ? 0 : countMost(request, estimate);
 }

@@ -161,6 +161,43 @@ export const CapabilitySpec = z
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
 
+const Tokens = z.number().min(0).optional().catch(undefined);
+
+function shortText(most: number) {
+  return z
+    .string()
+    .transform((text) => text.slice(0, most))
+    .nullish()
+    .catch(undefined);
+}
+
+/** The refusal of the provider behind an instance, in the provider's own words. Longer texts are cut. */
+export const ProviderError = z
+  .object({
+    status: z.number().int().min(400).max(599).meta({ description: "The provider's HTTP status." }),
+    code: shortText(200).meta({ description: 'Such as `context_length_exceeded`.' }),
+    type: shortText(200).meta({ description: 'Such as `invalid_request_error`.' }),
+    message: shortText(4_096),
+    param: shortText(200).meta({ description: 'The field of the request that is wrong.' }),
+  })
+  .meta({ id: 'ProviderError' });
+export type ProviderError = z.infer<typeof ProviderError>;
+
+/**
+ * What an error answer of `POST /exec` may tell beside the specification's `ok` and `error`: optional additions of ours.
+ * A field that is wrong counts as absent.
+ */
+export const FailureReport = z
+  .object({
+    cost_usd: z.number().min(0).optional().catch(undefined).meta({
+      description: 'What the failed call cost, USD. Read with `settle: reported`.',
+    }),
+    usage: z.object({ input_tokens: Tokens, output_tokens: Tokens }).optional().catch(undefined),
+    provider: ProviderError.optional().catch(undefined),
+  })
+  .meta({ id: 'FailureReport' });
+export type FailureReport = z.infer<typeof FailureReport>;
+
 /** Answer of `GET /health`. `queue_depth` is our optional addition. */
 export const Health = z
   .object({

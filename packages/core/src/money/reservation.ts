@@ -35,8 +35,10 @@ export function worstCase({ cost_type, rate_usd }: Price, timeoutMs: number): bi
 export type Settlement =
   /** The instance answered with success. */
   | 'answered'
-  /** The instance ran and failed: time is charged, a call is not. */
+  /** The instance ran and failed: time is charged, a call is not, unless the instance reports what it cost. */
   | 'failed'
+  /** The instance has done work and did not complete it: what it reports is charged, else the reservation. */
+  | 'broken_off'
   /** The instance never got the request, or refused it unread. */
   | 'not_sent'
   /** The instance may have completed the call; the outcome is unknown. */
@@ -46,33 +48,39 @@ interface CallFacts {
   readonly durationMs: number;
   readonly reserved: bigint;
   readonly risk: bigint;
+  /** The instance reports its costs, so that a call without a report has an unknown one. */
+  readonly reports: boolean;
   /** The cost that the instance reports; anything but a number of at least 0 = no report. */
   readonly reportedUsd: unknown;
 }
 
 /**
  * Settles a call. A cost that is known exceeds the reservation by the risk at most: that is an overrun. Without a
- * report, a price per call is the reservation at most.
+ * report, a price per call is the reservation at most, and an estimate if the instance should have reported one.
  * @returns the amount in nano-USD, and whether it is known or assumed
  */
 export function settle(
   price: Price,
   settlement: Settlement,
-  { durationMs, reserved, risk, reportedUsd }: CallFacts,
+  { durationMs, reserved, risk, reports, reportedUsd }: CallFacts,
 ): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } {
   if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
   if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
-  if (price.rate_usd === 0 || (price.cost_type === 'per_call' && settlement === 'failed')) {
-    return { amount: 0n, certainty: 'exact' };
-  }
-  const amount = isAmount(reportedUsd)
+  if (price.rate_usd === 0) return { amount: 0n, certainty: 'exact' };
+  const known = isAmount(reportedUsd)
     ? toNanoUsd(reportedUsd)
-    : price.cost_type === 'per_call'
-      ? toNanoUsd(price.rate_usd)
-      : perSecond(price.rate_usd, durationMs);
-  const isKnown = price.cost_type === 'per_second' || isAmount(reportedUsd);
-  const most = isKnown ? reserved + risk : reserved;
-  return { amount: amount < most ? amount : most, certainty: 'exact' };
+    : price.cost_type === 'per_second'
+      ? perSecond(price.rate_usd, durationMs)
+      : null;
+  if (known !== null) return { amount: least(known, reserved + risk), certainty: 'exact' };
+  if (settlement === 'failed') return { amount: 0n, certainty: 'exact' };
+  if (settlement === 'broken_off') return { amount: reserved, certainty: 'estimated' };
+  const amount = least(toNanoUsd(price.rate_usd), reserved);
+  return { amount, certainty: reports ? 'estimated' : 'exact' };
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other;
 }
 
 function isAmount(value: unknown): value is number {

@@ -87,7 +87,7 @@ const table: [CallOutcome, Shared, [never: End, left: End, exhausted: End]][] = 
   ],
   [
     { kind: 'malformed', message: 'a list' },
-    { ...broken, counted: false },
+    { ...broken, settlement: 'broken_off', counted: false },
     same('failed', 'response_invalid', 'a list'),
   ],
   [
@@ -218,7 +218,41 @@ describe('judgeOutcome', () => {
     });
   });
 
-  it('a refusal passes when the operator has listed a part of its message', () => {
+  it.each<[outcome: CallOutcome, settlement: Verdict['settlement']]>([
+    [{ kind: 'rejected', status: 422, message: 'no JSON' }, 'broken_off'],
+    [{ kind: 'rejected', status: 408, message: 'later' }, 'broken_off'],
+    [{ kind: 'failed', status: 502, message: 'cut' }, 'broken_off'],
+    [{ kind: 'invalid', message: 'an empty body' }, 'broken_off'],
+    [{ kind: 'overloaded', status: 503, retryAfterMs: null }, 'broken_off'],
+    [{ kind: 'output_invalid', message: '/a' }, 'answered'],
+    [{ kind: 'lost', message: 'reset' }, 'lost'],
+    [{ kind: 'timeout', timeoutMs: 1 }, 'lost'],
+    [{ kind: 'cancelled' }, 'lost'],
+    [{ kind: 'not_sent', message: 'refused' }, 'not_sent'],
+  ])('parts of the result prove work: %j is %s', (outcome, settlement) => {
+    const facts = { countedBefore: 0, retryMax: 3 };
+    const { attemptState, settlement: usual, ...rest } = judgeOutcome(outcome, facts);
+    const begun = judgeOutcome(outcome, { ...facts, hasBegun: true });
+    expect(begun).toMatchObject({ ...rest, settlement });
+    expect(begun.attemptState).toBe(
+      settlement === usual
+        ? attemptState
+        : ({ lost: 'lost', not_sent: 'released' }[settlement as string] ?? 'settled'),
+    );
+  });
+
+  it('a refusal for now that tells what it has cost is no call that was never sent', () => {
+    const facts = { countedBefore: 0, retryMax: 3 };
+    const refused: CallOutcome = { kind: 'overloaded', status: 429, retryAfterMs: 5 };
+    expect(judgeOutcome({ ...refused, report: { cost_usd: 0.1 } }, facts)).toMatchObject({
+      settlement: 'failed',
+      attemptState: 'settled',
+      next: 'failover',
+    });
+    expect(judgeOutcome({ ...refused, report: {} }, facts).settlement).toBe('not_sent');
+  });
+
+  it('a refusal passes when the operator has listed a part of what it says', () => {
     const facts = { countedBefore: 0, retryMax: 3, transientTexts: ['gpu memory', 'rate limit'] };
     const judge = (message: string) => {
       const { next, counted, error } = judgeOutcome({ kind: 'rejected', status: 422, message }, facts);

@@ -10,18 +10,18 @@ import { aRequest } from '../routing/a-snapshot.ts';
 interface Counted {
   readonly capability?: string;
   readonly input?: JsonObject;
-  readonly hasPassedOn?: boolean;
+  readonly hasBegun?: boolean;
 }
 
 const question = { messages: [{ role: 'user', content: 'x' }] };
 
 function count(
   outcome: CallOutcome,
-  { capability = 'model.fast', input = question, hasPassedOn = false }: Counted = {},
+  { capability = 'model.fast', input = question, hasBegun = false }: Counted = {},
 ): number {
-  const verdict = judgeOutcome(outcome, { countedBefore: 0, retryMax: 3 });
+  const verdict = judgeOutcome(outcome, { countedBefore: 0, retryMax: 3, hasBegun });
   const route = { ...aRequest(), capability };
-  return countUsedTokens({ route, input, hasPassedOn: () => hasPassedOn }, { outcome, verdict });
+  return countUsedTokens({ route, input }, { outcome, verdict });
 }
 
 function answered(usage: unknown): CallOutcome {
@@ -33,15 +33,22 @@ describe('an answer', () => {
     [{ input_tokens: 50, output_tokens: 150 }, 200],
     [{ input_tokens: 50, output_tokens: null }, 50],
     [{ input_tokens: -50, output_tokens: 10 }, 10],
-    [{ input_tokens: '50' }, 0],
-    [[50], 0],
-    [null, 0],
-    [undefined, 0],
   ])('counts what its model reports: %j', (usage, tokens) => {
     const input = { ...question, max_output_tokens: 1_000 };
     expect(count(answered(usage), { input })).toBe(tokens);
     expect(count(answered(usage), { input, capability: 'video.describe' })).toBe(tokens);
   });
+
+  test.each([{ input_tokens: '50' }, { input_tokens: 0, output_tokens: 0 }, [50], null, undefined])(
+    'without a usable report (%j) counts its question and its text',
+    (usage) => {
+      const asked = Math.ceil(JSON.stringify(question).length / 2);
+      const { body } = answered(usage) as { body: JsonObject };
+      expect(count(answered(usage))).toBe(asked + Math.ceil(JSON.stringify(body).length / 2));
+      expect(count(answered(usage), { capability: 'embed.x' })).toBe(asked);
+      expect(count(answered(usage), { capability: 'video.describe' })).toBe(0);
+    },
+  );
 
   test.each([1e15, 1e308, Number.MAX_SAFE_INTEGER, parseExactJson('123456789012345678901') as number])(
     'counts at most what its input can need, whatever is reported: %s',
@@ -71,14 +78,15 @@ describe('an answer', () => {
     expect(counts[0]).toBeGreaterThan(10_000);
   });
 
-  test('never counts more than it reports, nor less than nothing', () => {
+  test('never counts more than it reports or its text has, nor less than nothing', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.double({ noNaN: true }), fc.nat(), (content, inputs, outputs) => {
         const usage = { input_tokens: inputs, output_tokens: outputs };
         const input = { messages: content, n: inputs, max_output_tokens: outputs } as JsonObject;
         const counted = count(answered(usage), { input });
         expect(counted).toBeGreaterThanOrEqual(0);
-        expect(counted).toBeLessThanOrEqual(Math.max(0, inputs) + outputs);
+        const text = Buffer.byteLength(JSON.stringify([input, answered(usage)])) + 4_096 * 100;
+        expect(counted).toBeLessThanOrEqual(Math.max(0, inputs) + outputs || text);
       }),
     );
   });
@@ -93,7 +101,7 @@ const ends: readonly (readonly [CallOutcome, isCounted: boolean])[] = [
   [{ kind: 'too_large', limitBytes: 1 }, true],
   [{ kind: 'failed', status: 500, message: 'no' }, false],
   [{ kind: 'rejected', status: 422, message: 'no' }, false],
-  [{ kind: 'malformed', message: 'no' }, false],
+  [{ kind: 'malformed', message: 'no' }, true],
   [{ kind: 'overloaded', status: 429, retryAfterMs: null }, false],
   [{ kind: 'not_sent', message: 'refused' }, false],
   [{ kind: 'unsent' }, false],
@@ -107,9 +115,24 @@ describe('without an answer', () => {
     expect(count(outcome, { capability: 'video.join' })).toBe(0);
   });
 
-  test('a failure counts once parts of the answer were passed on', () => {
+  test.each<CallOutcome>([
+    {
+      kind: 'rejected',
+      status: 422,
+      message: 'no JSON',
+      report: { usage: { input_tokens: 50, output_tokens: 4 } },
+    },
+    { kind: 'failed', status: 500, message: 'no', report: { usage: { input_tokens: 54 } } },
+    { kind: 'overloaded', status: 429, retryAfterMs: null, report: { usage: { output_tokens: 54 } } },
+    { kind: 'output_invalid', message: 'no', report: { usage: { input_tokens: 54 } } },
+  ])('counts what the failure reports: %j', (outcome) => {
+    expect(count(outcome)).toBe(54);
+    expect(count(outcome, { hasBegun: true })).toBe(54);
+  });
+
+  test('a failure counts once parts of the answer have come', () => {
     const failed: CallOutcome = { kind: 'failed', status: 500, message: 'no' };
-    expect(count(failed, { hasPassedOn: true, input: { ...question, max_output_tokens: 10 } })).toBe(
+    expect(count(failed, { hasBegun: true, input: { ...question, max_output_tokens: 10 } })).toBe(
       Math.ceil(JSON.stringify({ ...question, max_output_tokens: 10 }).length / 2) + 10,
     );
   });

@@ -39,7 +39,7 @@ function begin({ cost_type, rate, worst, reported, ...call }: Call, budget: RunB
   const { reserved, risk } = reservationOf(instance, { ceilingUsd: null, timeoutMs: 1_000, bounds }, 0);
   if (budget.reserve(reserved, risk) !== null) return null;
   const reportedUsd = reported === null ? null : usd(reported);
-  const facts = { durationMs: call.durationMs, reserved, risk, reportedUsd };
+  const facts = { durationMs: call.durationMs, reserved, risk, reports: reported !== null, reportedUsd };
   return { budget, reserved, risk, amount: settle(instance, call.settlement, facts).amount };
 }
 

@@ -43,14 +43,14 @@ describe('a call above its worst case by the input', () => {
     ['costs the declared time at most', perSecond, null, 500_000, 250_000_000n],
     ['costs less when it reports less', perCall, 0.001, 1, 1_000_000n],
   ])('%s', (_, price, reportedUsd, durationMs, nano) => {
-    const facts = { durationMs, reserved, reportedUsd };
+    const facts = { durationMs, reserved, reports: reportedUsd !== null, reportedUsd };
     expect(settle(price, 'answered', { ...facts, risk })).toEqual(exact(nano));
     const capped = nano < reserved ? nano : reserved;
     expect(settle(price, 'answered', { ...facts, risk: 0n })).toEqual(exact(capped));
   });
 
   it('costs its reservation when it is lost', () => {
-    const facts = { durationMs: 9, reserved, risk, reportedUsd: null };
+    const facts = { durationMs: 9, reserved, risk, reports: false, reportedUsd: null };
     expect(settle(perCall, 'lost', facts)).toEqual(estimated(reserved));
   });
 });
@@ -101,15 +101,17 @@ const settlements: [Settlement, Price, expected: ReturnType<typeof exact>][] = [
   ['not_sent', free, exact(0n)],
   ['not_sent', perCall, exact(0n)],
   ['not_sent', perSecond, exact(0n)],
+  ['broken_off', free, exact(0n)],
+  ['broken_off', perCall, estimated(reserved)],
+  ['broken_off', perSecond, exact(3_000_000n)],
   ['lost', perCall, estimated(reserved)],
   ['lost', perSecond, estimated(reserved)],
 ];
 
 describe('settle', () => {
   it.each(settlements)('%s at %j', (settlement, price, expected) => {
-    expect(settle(price, settlement, { durationMs: 1_500, reserved, risk: 0n, reportedUsd: null })).toEqual(
-      expected,
-    );
+    const facts = { durationMs: 1_500, reserved, risk: 0n, reports: false, reportedUsd: null };
+    expect(settle(price, settlement, facts)).toEqual(expected);
   });
 
   it.each([
@@ -118,7 +120,13 @@ describe('settle', () => {
     ['more than was reserved', 0.61, reserved],
   ])('believes an instance that reports a cost of %s, up to the reservation', (_, reportedUsd, amount) => {
     for (const price of [perCall, perSecond]) {
-      const settled = settle(price, 'answered', { durationMs: 1_500, reserved, risk: 0n, reportedUsd });
+      const settled = settle(price, 'answered', {
+        durationMs: 1_500,
+        reserved,
+        risk: 0n,
+        reports: true,
+        reportedUsd,
+      });
       expect(settled).toEqual(exact(amount));
     }
   });
@@ -126,35 +134,48 @@ describe('settle', () => {
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '0.5', null, undefined, {}])(
     'goes by the rate where an instance reports a cost of %s',
     (reportedUsd) => {
-      const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd };
-      expect(settle(perCall, 'answered', facts)).toEqual(exact(250_000_000n));
+      const facts = { durationMs: 1_500, reserved, risk: 0n, reports: true, reportedUsd };
+      expect(settle(perCall, 'answered', facts)).toEqual(estimated(250_000_000n));
+      expect(settle(perCall, 'failed', facts)).toEqual(exact(0n));
+      expect(settle(perCall, 'broken_off', facts)).toEqual(estimated(reserved));
       expect(settle(perSecond, 'failed', facts)).toEqual(exact(3_000_000n));
     },
   );
 
-  it('costs nothing at a rate of 0, whatever the instance reports', () => {
-    const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd: 0.5 };
+  it('costs nothing at a rate of 0, whatever the instance says', () => {
+    const facts = { durationMs: 1_500, reserved, risk: 0n, reports: true, reportedUsd: 0.5 };
     expect(settle({ ...perSecond, rate_usd: 0 }, 'answered', facts)).toEqual(exact(0n));
   });
 
-  it('a failed call costs nothing at a price per call, whatever the instance reports', () => {
-    const facts = { durationMs: 1_500, reserved, risk: 0n, reportedUsd: 0.5 };
-    expect(settle(perCall, 'failed', facts)).toEqual(exact(0n));
-  });
+  it.each(['failed', 'broken_off'] as const)(
+    'a call that %s costs what the instance reports',
+    (settlement) => {
+      const facts = { durationMs: 1_500, reserved, risk: 100n, reports: true };
+      expect(settle(perCall, settlement, { ...facts, reportedUsd: 0.5 })).toEqual(exact(500_000_000n));
+      expect(settle(perCall, settlement, { ...facts, reportedUsd: 0 })).toEqual(exact(0n));
+      expect(settle(perCall, settlement, { ...facts, reportedUsd: 9 })).toEqual(exact(reserved + 100n));
+    },
+  );
 
   it('never costs more than was reserved, and never less than nothing', () => {
     const anyPrice = fc
       .tuple(fc.constantFrom('per_second', 'per_call', 'free'), picoRate)
       .map(([type, pico]) => priceOf(type, pico));
-    const anySettlement = fc.constantFrom<Settlement>('answered', 'failed', 'not_sent', 'lost');
+    const anySettlement = fc.constantFrom<Settlement>('answered', 'failed', 'broken_off', 'not_sent', 'lost');
+    const anyReport = fc.record({
+      reports: fc.boolean(),
+      reportedUsd: fc.option(fc.double({ min: 0, max: 1e9, noNaN: true })),
+    });
     fc.assert(
-      fc.property(anyPrice, anySettlement, microseconds, microseconds, (price, settlement, limit, took) => {
+      fc.property(anyPrice, anySettlement, microseconds, microseconds, anyReport, (...drawn) => {
+        const [price, settlement, limit, took, { reports, reportedUsd }] = drawn;
         const most = worstCase(price, asMs(limit));
         const { amount } = settle(price, settlement, {
           durationMs: asMs(took),
           reserved: most,
           risk: 0n,
-          reportedUsd: null,
+          reports,
+          reportedUsd,
         });
         expect(amount >= 0n && amount <= most).toBe(true);
         if (price.rate_usd === 0) expect(amount).toBe(0n);
