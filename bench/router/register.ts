@@ -1,12 +1,13 @@
 /**
  * Instances for calls and for chats, a free one of each and one with a price and a budget, each for as many calls at
- * once as there are callers; and the packaged capability `model` in front of the upstream.
+ * once as there are callers; and a wrapped model in front of the upstream.
  */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Place } from '../shared/run-bench.ts';
-import { pin, type Stack } from './stack.ts';
+import { canPin, type Stack } from './stack.ts';
 import {
   type CapstanServer,
   freeCapability,
@@ -93,29 +94,34 @@ export function registerPaidModel(capstan: CapstanServer, upstream: string): Pro
   return registerAll(capstan, upstream, { [paidModel]: priceUsd });
 }
 
-/** Starts an instance of the packaged capability, as a user does; it registers itself. */
+function writeModelFile(upstream: string): string {
+  return `kind: openai
+name: ${packagedModel}
+version: 1.0.0
+description: Asks the upstream.
+max_concurrency: ${places}
+openai: {base_url: "${upstream}/v1", endpoint: chat, model: bench}
+`;
+}
+
+/** Starts a wrapped model, as a user does; it registers itself. */
 export async function startPackagedModel(
   { supervisor, dataDir, nextPort }: Place,
   { capstan, upstream }: Stack,
 ): Promise<void> {
   const port = await nextPort();
   const name = 'packaged model';
+  const file = join(dataDir, 'packaged-model.yaml');
+  await writeFile(file, writeModelFile(upstream));
+  const command = [process.execPath, join(root, 'bin/capstan.mjs'), 'capability', 'wrap', file];
+  // The process that serves is a child of this one, and keeps to the same processor.
+  const [program = '', ...args] = canPin ? ['taskset', '-c', '0', ...command] : command;
   await supervisor.start({
     name,
-    command: process.execPath,
-    args: [join(root, 'bin/capstan.mjs'), 'capability', 'start', join(root, 'capabilities/model')],
+    command: program,
+    args: [...args, '--state-dir', join(dataDir, 'jobs')],
     cwd: dataDir,
-    env: {
-      ...process.env,
-      ROUTER_URL: capstan.url,
-      ROUTER_TOKEN: capstan.apiKey,
-      PORT: String(port),
-      MODEL_CAPABILITY: packagedModel,
-      MODEL_PROVIDER: 'openai-compatible',
-      MODEL_BASE_URL: `${upstream}/v1`,
-      MODEL_NAME: 'bench',
-      MODEL_MAX_CONCURRENCY: String(places),
-    },
+    env: { ...process.env, ROUTER_URL: capstan.url, ROUTER_TOKEN: capstan.apiKey, PORT: String(port) },
     account: null,
     logFile: join(dataDir, 'logs', 'packaged-model.log'),
     stopSignal: 'SIGTERM',
@@ -123,5 +129,4 @@ export async function startPackagedModel(
     readyTimeoutMs: 120_000,
     isReady: () => isVetted(capstan, packagedModel),
   });
-  for (const child of supervisor.processes()) if (child.name === name) pin(child.pid, 0);
 }

@@ -29,7 +29,7 @@ const portkeyServer = '@portkey-ai/gateway/build/start-server.js';
 const benchFolder = fileURLToPath(new URL('..', import.meta.url));
 
 /** A bench that may use one processor alone keeps to it. */
-const canPin = existsSync('/usr/bin/taskset') && availableParallelism() > 1;
+export const canPin = existsSync('/usr/bin/taskset') && availableParallelism() > 1;
 
 export function pin(pid: number, processor: number): void {
   if (canPin) execFileSync('taskset', ['-acp', String(processor), String(pid)], { stdio: 'ignore' });

@@ -44,7 +44,7 @@ export const freeCapability = 'bench-free';
 export const paidCapability = 'bench-paid';
 export const freeModel = 'model.bench-free';
 export const paidModel = 'model.bench-paid';
-/** Served by the packaged capability `model`, which asks the upstream. */
+/** Served by a wrapped model, which asks the upstream. */
 export const packagedModel = 'model.bench-packaged';
 
 const json = { 'content-type': 'application/json' };

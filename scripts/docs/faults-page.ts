@@ -72,7 +72,7 @@ After every fault the script compares the clients' answers, that journal, and th
 const streamed = `
 ## Streams of paid calls
 
-\`npm run faults -- streams\` opens 500 streams of a paid model at once, against one server and a real instance of the sample \`model\`. The daily limit of the project admits 100 of them: the rate of a call is 0.10 USD, and its tokens cost 0.002 USD. It printed on 2026-11-26:
+\`npm run faults -- streams\` opens 500 streams of a paid model at once, against one server and a real instance of a wrapped model. The daily limit of the project admits 100 of them: the rate of a call is 0.10 USD, and its tokens cost 0.002 USD. It printed on 2026-11-26:
 
 | fault | admitted | requests to the provider | booked as estimated | spent, USD | reserved at the end, USD |
 | --- | --- | --- | --- | --- | --- |

@@ -10,6 +10,7 @@ import { answer, type Instance } from '../support/fleet.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { createServedModels } from '../support/served-models.ts';
 import { waitFor } from '../support/wait.ts';
+import { priceAt } from '../support/wrapped-models.ts';
 
 let api: TestApi;
 let provider: ModelServer;
@@ -21,11 +22,7 @@ const paid = { cost_model: { type: 'per_call', rate_usd: 0.25 } };
 beforeAll(async () => {
   [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
   models = createServedModels(api, provider);
-  await models.start('model.fast', {
-    MODEL_RATE_USD: '0.1',
-    MODEL_USD_PER_MTOK_IN: '1',
-    MODEL_USD_PER_MTOK_OUT: '2',
-  });
+  await models.start('model.fast', priceAt(0.1, [1, 2]));
   double = await registerInstance(api, { name: 'double', deterministic: true, ...paid });
   await specKnown('double');
 });

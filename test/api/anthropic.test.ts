@@ -6,6 +6,7 @@ import { aLimitedProject } from '../support/direct-calls.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { createServedModels } from '../support/served-models.ts';
 import { waitFor } from '../support/wait.ts';
+import { priceAt } from '../support/wrapped-models.ts';
 
 let api: TestApi;
 let provider: ModelServer;
@@ -17,7 +18,7 @@ beforeAll(async () => {
   [api, provider] = await Promise.all([startTestApi(), startModelServer()]);
   models = createServedModels(api, provider);
   client = new Anthropic({ baseURL: `${api.url}/anthropic`, apiKey: api.apiKey, maxRetries: 0 });
-  const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
+  const prices = priceAt(0.1, [1, 2]);
   await models.start('model.claude-large', prices);
 });
 beforeEach(() => provider.answer(() => ({ text: 'Hello, world', usage: [1_000, 500] })));
@@ -162,7 +163,7 @@ describe('a message', () => {
       messages: hi,
       output_config: { format: { type: 'json_schema', schema } },
     });
-    expect(content).toMatchObject([{ type: 'text', text: '{"rate":44100}' }]);
+    expect(content).toMatchObject([{ type: 'text', text: '{"rate": 44100}' }]);
     expect(lastBody().response_format).toMatchObject({ type: 'json_schema', json_schema: { schema } });
   });
 });
@@ -218,7 +219,7 @@ describe('a stream', () => {
     const stream = client.messages.stream({ ...basics, messages: hi });
     await expect(stream.finalMessage()).rejects.toMatchObject({
       type: 'api_error',
-      message: expect.stringContaining('model_unavailable'),
+      message: expect.stringMatching(/broke off|before it was complete/),
     });
   });
 

@@ -3,13 +3,12 @@
 import type { RunningInstance } from '@capstan/capability';
 import type { Decision } from '@capstan/core/contracts/decision';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readModelSettings } from '../../capabilities/model/configuration.ts';
-import { defineModel } from '../../capabilities/model/define-model.ts';
 import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { execOn } from '../support/direct-calls.ts';
 import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { waitFor } from '../support/wait.ts';
+import { defineModel, type ModelFile, priceAt } from '../support/wrapped-models.ts';
 
 let api: TestApi;
 let provider: ModelServer;
@@ -23,18 +22,12 @@ afterAll(async () => {
   await Promise.all([provider.close(), api.close()]);
 });
 
-async function start(level: string, more: Record<string, string>): Promise<RunningInstance> {
-  const settings = readModelSettings({
-    MODEL_CAPABILITY: level,
-    MODEL_PROVIDER: 'openai-compatible',
-    MODEL_BASE_URL: provider.url,
-    MODEL_NAME: 'small',
-    ...more,
-  });
-  const instance = await serve(defineModel(settings), { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
+async function start(name: string, more: Partial<ModelFile>): Promise<RunningInstance> {
+  const capability = defineModel({ name, url: provider.url, ...more });
+  const instance = await serve(capability, { ROUTER_URL: api.url, ROUTER_TOKEN: api.apiKey });
   instances.push(instance);
   await waitFor('the router to know it', async () => {
-    const answer = await api.call('/v1/route', { body: { capability: level } });
+    const answer = await api.call('/v1/route', { body: { capability: name } });
     const { candidates = [] } = (await answer.json()) as Partial<Decision>;
     return candidates.some(({ endpoint }) => endpoint === instance.endpoint);
   });
@@ -46,8 +39,7 @@ function ask(level: string) {
 }
 
 test('a call reserves what its input may cost, costs what its tokens cost, and at most the rate', async () => {
-  const prices = { MODEL_RATE_USD: '0.1', MODEL_USD_PER_MTOK_IN: '1', MODEL_USD_PER_MTOK_OUT: '2' };
-  await start('model.top', prices);
+  await start('model.top', priceAt(0.1, [1, 2]));
   provider.answer(() => ({ text: 'x', usage: [1_000, 500] }));
   expect((await ask('model.top')).body).toMatchObject({
     output: { text: 'x', cost_usd: 0.002 },
@@ -58,13 +50,11 @@ test('a call reserves what its input may cost, costs what its tokens cost, and a
 });
 
 test('an instance with a wrong key is passed over for one that works', async () => {
-  await start('model.fast', { MODEL_API_KEY: 'wrong-key' });
-  provider.answer(({ headers }) => {
-    return headers.authorization === 'Bearer wrong-key' ? { status: 401 } : { text: 'works' };
-  });
+  await start('model.fast', { part: { model: 'locked' } });
+  provider.answer(({ body }) => (body.model === 'locked' ? { status: 401 } : { text: 'works' }));
   const { status, body } = await ask('model.fast');
-  expect([status, body.detail]).toEqual([502, expect.stringMatching(/model_config: .*401/)]);
-  const paid = await start('model.fast', { MODEL_RATE_USD: '0.01' });
+  expect([status, body.detail]).toEqual([502, expect.stringMatching(/was answered 401/)]);
+  const paid = await start('model.fast', priceAt(0.01));
   expect((await ask('model.fast')).body).toMatchObject({
     output: { text: 'works' },
     routing: { chosen: paid.endpoint },

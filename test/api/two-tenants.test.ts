@@ -11,6 +11,7 @@ import { type ModelServer, startModelServer } from '../support/model-server.ts';
 import { openStream } from '../support/project-stream.ts';
 import { createServedModels } from '../support/served-models.ts';
 import { waitFor } from '../support/wait.ts';
+import { priceAt } from '../support/wrapped-models.ts';
 
 interface Tenant {
   readonly projectId: string;
@@ -65,7 +66,7 @@ beforeAll(async () => {
     provider,
     'none',
   );
-  endpoint = (await models.start(name, { MODEL_RATE_USD: '0.25' })).endpoint;
+  endpoint = (await models.start(name, priceAt(0.25))).endpoint;
   const answer = await first.call(`/v1/capabilities/${name}/exec`, { body: { input } });
   foreignDecision = ((await answer.json()) as { routing: { decision_id: string } }).routing.decision_id;
   await second.call('/v1/pipelines', { body: definition });

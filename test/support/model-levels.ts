@@ -1,11 +1,9 @@
 /** Levels of the ladder for tests: the capability of every level, in front of one scripted provider. */
-
 import type { RunningInstance } from '@capstan/capability';
-import { readModelSettings } from '../../capabilities/model/configuration.ts';
-import { defineModel } from '../../capabilities/model/define-model.ts';
 import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import type { ModelRequest, ModelServer } from './model-server.ts';
 import type { SharedCapstan } from './shared-capstan.ts';
+import { defineModel, priceAt } from './wrapped-models.ts';
 
 /** The prompt as the model saw it: the constant rules, and the data between its marks. */
 export interface Shown {
@@ -37,16 +35,14 @@ export function startModelLevel(
   provider: ModelServer,
   [level, rate]: readonly [string, number],
 ): Promise<RunningInstance> {
-  const prices = rate === 0 ? {} : { MODEL_RATE_USD: String(rate) };
-  const settings = readModelSettings({
-    MODEL_CAPABILITY: `model.${level}`,
-    MODEL_NAME: level,
-    MODEL_PROVIDER: 'openai-compatible',
-    MODEL_BASE_URL: provider.url,
-    MODEL_MAX_CONCURRENCY: '50',
-    ...prices,
+  const { file } = priceAt(rate);
+  const capability = defineModel({
+    name: `model.${level}`,
+    url: provider.url,
+    file: { max_concurrency: 50, ...file },
+    part: { model: level },
   });
-  return serve(defineModel(settings), {
+  return serve(capability, {
     ROUTER_URL: router.url,
     ROUTER_TOKEN: router.key,
     SHARED_WITH: 'all',

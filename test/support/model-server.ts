@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { anthropicEvents, chatChunks, chatCompletion, type WrittenAnswer } from './model-wire.ts';
 
 export interface ModelRequest {
@@ -29,11 +30,21 @@ export type ModelReply =
   /** Refuses; a string is sent unchanged. */
   | { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
   /** Sends 200 with this body. */
-  | { readonly garbage: string; readonly contentType?: string }
+  | {
+      readonly garbage: string | Buffer;
+      readonly contentType?: string;
+      readonly headers?: Record<string, string>;
+      /** The most bytes that go out at once; default: all. */
+      readonly each?: number;
+      /** The connection stays open after the last byte. */
+      readonly staysOpen?: boolean;
+    }
   /** Sends the text, then breaks the connection. */
   | { readonly cut: string }
   /** Never sends anything. */
   | 'hang';
+
+type GarbageReply = Extract<ModelReply, { readonly garbage: string | Buffer }>;
 
 type Script = (request: ModelRequest) => ModelReply | Promise<ModelReply>;
 
@@ -57,6 +68,21 @@ function sendEvents(response: ServerResponse, events: readonly string[]): void {
   for (const event of events) response.write(event);
 }
 
+async function sendBytes(
+  response: ServerResponse,
+  { garbage, contentType = 'text/event-stream', headers, each, staysOpen = false }: GarbageReply,
+): Promise<void> {
+  response.writeHead(200, { 'content-type': contentType, ...headers });
+  const bytes = Buffer.from(garbage);
+  const size = each ?? bytes.length;
+  for (let at = 0; at < bytes.length && !response.destroyed; at += size) {
+    const goesOn = response.write(bytes.subarray(at, at + size));
+    // Each part is a read of its own at the other end, as a rule.
+    await (goesOn ? nextTurn() : once(response, 'drain'));
+  }
+  if (!staysOpen) response.end();
+}
+
 function eventsOf({ path, body }: ModelRequest, answer: WrittenAnswer): readonly string[] {
   return path.endsWith('/messages') ? anthropicEvents(body.model, answer) : chatChunks(body.model, answer);
 }
@@ -76,8 +102,7 @@ function send(request: ModelRequest, response: ServerResponse, reply: ModelReply
       usage: { prompt_tokens: reply.tokens ?? 3, total_tokens: reply.tokens ?? 3 },
     });
   } else if ('garbage' in reply) {
-    response.writeHead(200, { 'content-type': reply.contentType ?? 'text/event-stream' });
-    response.end(reply.garbage);
+    sendBytes(response, reply).catch(() => response.destroy());
   } else if ('cut' in reply) {
     sendEvents(response, eventsOf(request, { text: reply.cut }).slice(0, 2));
     response.socket?.end();
@@ -91,7 +116,8 @@ function send(request: ModelRequest, response: ServerResponse, reply: ModelReply
 
 function isKnown(request: IncomingMessage): boolean {
   return (
-    request.method === 'POST' && /^\/v1\/(chat\/completions|messages|embeddings)$/.test(request.url ?? '')
+    request.method === 'POST' &&
+    /^\/v1\/(chat\/completions|messages|embeddings)(\?|$)/.test(request.url ?? '')
   );
 }
 

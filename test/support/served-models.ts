@@ -1,16 +1,14 @@
-/** Instances of the sample `model`, on the scripted provider of a test and the router of its API. */
+/** Instances of wrapped models, on the scripted provider of a test and the router of its API. */
 
 import type { RunningInstance } from '@capstan/capability';
-import { readModelSettings } from '../../capabilities/model/configuration.ts';
-import { defineEmbedding } from '../../capabilities/model/define-embedding.ts';
-import { defineModel } from '../../capabilities/model/define-model.ts';
 import { serve } from '../../packages/capability/test/support/capabilities.ts';
 import type { TestApi } from './api.ts';
 import type { ModelServer } from './model-server.ts';
+import { defineModel, type ModelFile } from './wrapped-models.ts';
 
 interface ServedModels {
-  /** The router knows it when this resolves. @param more settings of the instance */
-  start(name: string, more?: Record<string, string>): Promise<RunningInstance>;
+  /** The router knows it when this resolves. @param more fields of its file */
+  start(name: string, more?: Partial<ModelFile>): Promise<RunningInstance>;
   stop(): Promise<void>;
 }
 
@@ -23,14 +21,7 @@ export function createServedModels(
   const instances: RunningInstance[] = [];
   return {
     start: async (name, more = {}) => {
-      const settings = readModelSettings({
-        MODEL_CAPABILITY: name,
-        MODEL_PROVIDER: 'openai-compatible',
-        MODEL_BASE_URL: provider.url,
-        MODEL_NAME: 'small',
-        ...more,
-      });
-      const capability = name.startsWith('embed.') ? defineEmbedding(settings) : defineModel(settings);
+      const capability = defineModel({ name, url: provider.url, ...more });
       const instance = await serve(capability, {
         ROUTER_URL: api.url,
         ROUTER_TOKEN: api.apiKey,

@@ -63,6 +63,7 @@ export interface ExecContext {
    * Passes on a part of the result as soon as it is made, such as a piece of a text, to a caller that asked for a
    * stream. `exec` still returns the whole result. A text of any length is allowed; other values have at most 16 kB of
    * JSON.
+   * @throws Error for a larger value, since the caller would miss it
    */
   delta(part: Json): void;
 }

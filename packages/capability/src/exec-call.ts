@@ -9,6 +9,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { LogLevel } from '@capstan/core/contracts/event';
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
+import type { Json } from '@capstan/core/contracts/primitives';
+import { isPlainObject } from '@capstan/core/json/values';
 import { isCallFailure } from './call-failure.ts';
 import type { CallLogger, Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
@@ -55,6 +57,15 @@ function answerThrown(thrown: unknown): ExecReply {
   return { status, body: { ok: false, error, ...report }, headers };
 }
 
+/** A result that its own schema refuses was paid for all the same. */
+function paidFacts(output: unknown): object {
+  const { usage, cost_usd } = isPlainObject(output) ? output : {};
+  return {
+    ...(isPlainObject(usage) ? { usage } : {}),
+    ...(typeof cost_usd === 'number' && cost_usd >= 0 ? { cost_usd } : {}),
+  };
+}
+
 /** RFC 3339, or milliseconds since 1970. */
 function readDeadline(header: string | string[] | undefined): Date | undefined {
   const text = String(header ?? '');
@@ -90,7 +101,8 @@ async function perform(
     const output = await capability.exec(call.input, { ...context, ...readCallFacts(call.headers) });
     const checked = await capability.checkOutput(output);
     if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
-    return failure(422, `the output does not match its own schema: ${checked.error}`);
+    const error = `the output does not match its own schema: ${checked.error}`;
+    return { status: 422, body: { ok: false, error, ...paidFacts(output) } };
   } finally {
     await close();
   }
@@ -174,17 +186,28 @@ const pauseMs = 250;
 const longestMessage = { progress: 200, log: 2_000 };
 /** Pieces of a text, with no character cut in two: all of it escaped, a line stays below the 16 kB that are read. */
 const deltaPieces = /[\s\S]{1,1250}/gu;
+/** The router reads no longer line of a part, newline included. */
+const longestDeltaLine = 16_384;
+
+/** @throws Error for a part that cannot be told: a caller who got the others would take them for all */
+function toDeltaLine(delta: Json): string {
+  const line = `${JSON.stringify({ delta })}\n`;
+  const size = line.length * 3 <= longestDeltaLine ? line.length : Buffer.byteLength(line);
+  if (size <= longestDeltaLine) return line;
+  throw new Error(`a part of the result has ${size} bytes of JSON; allowed are ${longestDeltaLine}`);
+}
 
 export function createCallTeller(request: IncomingMessage, response: ServerResponse): CallTeller {
   const isWanted = String(request.headers.accept ?? '').includes('application/x-ndjson');
   const wantsDeltas = request.headers['x-stream'] === 'delta';
   let toldAt = Number.NEGATIVE_INFINITY;
-  const tell = (line: object): boolean => {
+  const tellLine = (line: string): boolean => {
     if (!isWanted || response.destroyed || response.writableEnded) return false;
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
-    response.write(`${JSON.stringify(line)}\n`);
+    response.write(line);
     return true;
   };
+  const tell = (line: object): boolean => tellLine(`${JSON.stringify(line)}\n`);
   return {
     progress: (fraction, message) => {
       const now = performance.now();
@@ -195,7 +218,7 @@ export function createCallTeller(request: IncomingMessage, response: ServerRespo
     delta: (part) => {
       if (!wantsDeltas) return;
       const parts = typeof part === 'string' ? (part.match(deltaPieces) ?? []) : [part];
-      for (const delta of parts) tell({ delta });
+      for (const delta of parts) tellLine(toDeltaLine(delta));
     },
     log: (level, message) => tell({ log: { level, message: message.slice(0, longestMessage.log) } }),
   };

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import type { Health } from '@capstan/core/contracts/capability';
+import type { Json } from '@capstan/core/contracts/primitives';
 import { createMediaStore } from '@capstan/media-store/create-media-store';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { CallFailure, type Capability, defineCapability, type ExecContext } from '../src/index.ts';
@@ -504,4 +505,53 @@ describe('what a call logs', () => {
       printed: ['for the instance', 'info: two clips', `warn: ${'w'.repeat(3_000)}`],
     });
   });
+});
+
+describe('a part of the result', () => {
+  const ask = async (part: (size: number) => Json, size: number) => {
+    const instance = await start(
+      anEcho(async (input, { delta }) => {
+        delta(part(Number(input.text)));
+        return input;
+      }),
+    );
+    const headers = { accept: 'application/x-ndjson', 'x-stream': 'delta' };
+    const answer = await post(`${instance.endpoint}/exec`, JSON.stringify({ text: String(size) }), headers);
+    const text = await answer.text();
+    return text.trim().split('\n');
+  };
+
+  it.each(['x', '\u0000', '🎬', '\ud83c'])(
+    'is cut to the size that the router reads, if it is a text of %j',
+    async (sign) => {
+      const lines = await ask((size) => sign.repeat(size), 20_000);
+      const parts = lines.slice(0, -1).map((line) => JSON.parse(line).delta);
+      expect(parts.join('')).toBe(sign.repeat(20_000));
+      for (const line of lines.slice(0, -1)) expect(Buffer.byteLength(line)).toBeLessThan(16_384);
+    },
+  );
+
+  it.each<[string, (size: number) => Json, number]>([
+    ['an object', (size) => ({ content: 'x'.repeat(size) }), 16_359],
+    ['an object of wide signs', (size) => ({ content: '电'.repeat(size) }), 5_453],
+    ['a list', (size) => ['x'.repeat(size)], 16_369],
+  ])('fails the call if it is %s that the router would drop', async (_name, part, most) => {
+    const [told = '', last = ''] = await ask(part, most);
+    expect([Buffer.byteLength(`${told}\n`) <= 16_384, JSON.parse(last).ok]).toEqual([true, true]);
+    const refused = await ask(part, most + 1);
+    expect(refused.map((line) => JSON.parse(line))).toEqual([
+      {
+        ok: false,
+        error: expect.stringMatching(/^a part of the result has 1638\d bytes of JSON; allowed are 16384$/),
+      },
+    ]);
+  });
+});
+
+it('a result that its own schema refuses reports what it has cost', async () => {
+  const usage = { input_tokens: 3, output_tokens: 4 };
+  const output = { text: 7, cost_usd: 0.2, usage } as unknown as { text: string };
+  const instance = await start(anEcho(async () => output));
+  const answer = await post(`${instance.endpoint}/exec`, JSON.stringify({ text: 'a' }));
+  expect([answer.status, await answer.json()]).toMatchObject([422, { ok: false, cost_usd: 0.2, usage }]);
 });

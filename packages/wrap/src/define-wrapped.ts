@@ -1,13 +1,10 @@
 /** A capability out of a checked file: its schemas, its price, and the course of one call. */
 import { access, constants } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import {
-  CallFailure,
-  type Capability,
-  defineCapability,
-  type ExecContext,
-  type Prerequisite,
-} from '@capstan/capability';
+import { type Capability, defineCapability, type ExecContext, type Prerequisite } from '@capstan/capability';
+import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
+import type { Schema } from '@capstan/capability/schema';
+import type { CostModel } from '@capstan/core/contracts/capability';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
@@ -28,6 +25,8 @@ interface Wrapped {
   readonly result: Evaluate<Json>;
   readonly measures: readonly Measure[];
   readonly timeout: { readonly text: string; readonly ms: number };
+  /** The most that is counted. */
+  readonly rateUsd: number;
 }
 
 function compileMeasures({ cost }: WrapFile, compile: WrapCompiler): Measure[] {
@@ -39,18 +38,13 @@ function compileMeasures({ cost }: WrapFile, compile: WrapCompiler): Measure[] {
 }
 
 /** @returns nothing when the answer does not state what it used: the call costs its reservation then */
-function measureCost(
-  measures: readonly Measure[],
-  scope: WrapScope,
-  log: ExecContext['log'],
-): { cost_usd?: number } {
-  if (measures.length === 0) return {};
+function measureCost(wrapped: Wrapped, scope: WrapScope, log: ExecContext['log']): { cost_usd?: number } {
   try {
-    const cost_usd = measures.reduce(
-      (sum, { value, rateUsd, per }) => sum + (value(scope) / per) * rateUsd,
-      0,
-    );
-    return { cost_usd: Math.max(0, cost_usd) };
+    const cost_usd = costOf(wrapped, scope);
+    if (cost_usd === null) return {};
+    const { rateUsd } = wrapped;
+    if (cost_usd > rateUsd) log(`a call cost ${cost_usd} USD; only the rate_usd, ${rateUsd}, is counted`);
+    return { cost_usd };
   } catch (error) {
     log.warn(
       `the cost is unknown, the call costs its reservation: ${error instanceof Error ? error.message : error}`,
@@ -59,39 +53,89 @@ function measureCost(
   }
 }
 
+/** Null: nothing measures it. @throws Error when the answer does not state what it used */
+function costOf({ kind, measures }: Wrapped, scope: WrapScope): number | null {
+  if (kind.price !== undefined) return kind.price.costOf(scope.answer ?? null);
+  if (measures.length === 0) return null;
+  const sum = measures.reduce((cost, { value, rateUsd, per }) => cost + (value(scope) / per) * rateUsd, 0);
+  return Math.max(0, sum);
+}
+
+/** A call that fails has cost what its answer used. */
+function withMeasuredCost(
+  error: unknown,
+  wrapped: Wrapped,
+  { scope, log }: { readonly scope: WrapScope; readonly log: ExecContext['log'] },
+): unknown {
+  const failure = isCallFailure(error) ? error : new CallFailure(422, messageOf(error), { cause: error });
+  const { cost_usd: known, usage } = failure.report ?? {};
+  if (known !== undefined) return error;
+  const answer = scope.answer ?? (usage === undefined ? undefined : { usage });
+  if (answer === undefined) return error;
+  const { cost_usd } = measureCost(wrapped, { ...scope, answer }, log);
+  return cost_usd === undefined ? error : withCost(failure, cost_usd);
+}
+
+function withCost(failure: CallFailure, cost_usd: number): CallFailure {
+  const { status, message, retryAfterS, code, cause, report } = failure;
+  return new CallFailure(status, message, { retryAfterS, code, cause, report: { ...report, cost_usd } });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 async function perform(wrapped: Wrapped, input: JsonObject, context: ExecContext): Promise<JsonObject> {
-  const { kind, files: rules, result, measures } = wrapped;
+  const { kind, files: rules, result } = wrapped;
   const startedAt = performance.now();
   const { media, signal, log, idempotencyKey = null } = context;
   const call = { idempotency_key: idempotencyKey };
   const files = await openCallFiles({ rules, kind, media, signal }, { input, files: {}, call });
-  const scope = { input, files: files.values, call };
-  const answer = await kind.perform({
-    scope,
-    context,
-    paths: files.paths,
-    maxFileBytes: rules.maxBytes,
-    keep: files.keep,
-  });
-  const seconds = (performance.now() - startedAt) / 1_000;
-  const done = { ...scope, answer, call: { ...call, seconds } };
-  const output = asObject(result({ ...done, files: await files.store(done) }));
-  if (output === null) throw new CallFailure(502, 'the result is no object', { code: 'answer_unexpected' });
-  return { ...output, ...measureCost(measures, done, log) };
+  let scope: WrapScope = { input, files: files.values, call };
+  try {
+    const answer = await kind.perform({
+      scope,
+      context,
+      paths: files.paths,
+      maxFileBytes: rules.maxBytes,
+      keep: files.keep,
+    });
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const done = { ...scope, answer, call: { ...call, seconds } };
+    scope = done;
+    const output = asObject(result({ ...done, files: await files.store(done) }));
+    if (output === null) throw new CallFailure(502, 'the result is no object', { code: 'answer_unexpected' });
+    return { ...output, ...measureCost(wrapped, done, log) };
+  } catch (error) {
+    throw withMeasuredCost(error, wrapped, { scope, log });
+  }
+}
+
+/** @throws CallFailure when the deadline of the caller has passed */
+function limitOf(
+  { timeout }: Wrapped,
+  deadline: Date | undefined,
+): { readonly ms: number; readonly text: string } {
+  const leftMs = deadline === undefined ? Number.POSITIVE_INFINITY : deadline.getTime() - Date.now();
+  if (leftMs <= 0) {
+    throw new CallFailure(504, 'the deadline of the call has passed', {
+      code: 'timeout',
+      report: { cost_usd: 0 },
+    });
+  }
+  if (leftMs >= timeout.ms) return { ms: timeout.ms, text: `its timeout of ${timeout.text}` };
+  return { ms: leftMs, text: `the ${Math.ceil(leftMs)} ms until its deadline` };
 }
 
 async function performInTime(wrapped: Wrapped, input: JsonObject, context: ExecContext): Promise<JsonObject> {
-  const { text, ms } = wrapped.timeout;
+  const { text, ms } = limitOf(wrapped, context.deadline);
   const limit = AbortSignal.timeout(ms);
   const signal = AbortSignal.any([context.signal, limit]);
   try {
     return await perform(wrapped, input, { ...context, signal });
   } catch (error) {
     if (!limit.aborted || context.signal.aborted) throw error;
-    throw new CallFailure(504, `the call took longer than its timeout of ${text}`, {
-      code: 'timeout',
-      cause: error,
-    });
+    throw new CallFailure(504, `the call took longer than ${text}`, { code: 'timeout', cause: error });
   }
 }
 
@@ -121,13 +165,19 @@ function prerequisiteOf({ program }: PreparedKind): Prerequisite[] {
 }
 
 /** The schema stays as written: all instances of one version must have the same, whatever their price. */
-function requireCostField(output: JsonObject, compile: WrapCompiler): void {
-  const isAllowed =
-    output.additionalProperties !== false || Object.hasOwn(Object(output.properties), 'cost_usd');
+function requireCostField(output: Schema, compile: WrapCompiler): void {
+  const { additionalProperties, properties } = output as JsonObject;
+  const isAllowed = additionalProperties !== false || Object.hasOwn(Object(properties), 'cost_usd');
   if (isAllowed) return;
   const message = 'the schema allows no cost_usd, which a measured call adds to its output';
   const suggestion = 'add the property cost_usd: {type: number}';
   compile.refuse({ code: 'cost_refused', pointer: '/output', message, suggestion });
+}
+
+function requireOnePrice({ cost }: WrapFile, { price }: PreparedKind, compile: WrapCompiler): void {
+  if (price === undefined || cost.measured === undefined) return;
+  const message = 'a call is measured by the prices of the model, or by this list, and not by both';
+  compile.refuse({ code: 'cost_refused', pointer: '/cost/measured', message });
 }
 
 function requireSchemas(
@@ -141,27 +191,41 @@ function requireSchemas(
   }
 }
 
-/** @throws Error that names the invalid fields */
-export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Capability {
-  const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic, cost } =
-    file;
+function prepareCall(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Wrapped {
   const { defaults } = kind;
-  const [input, output, written] = [
-    file.input ?? defaults.input,
-    file.output ?? defaults.output,
-    file.result,
-  ];
-  requireSchemas(file, { input, output }, compile);
   const measures = compileMeasures(file, compile);
-  if (measures.length > 0) requireCostField(output ?? {}, compile);
-  const wrapped: Wrapped = {
+  const timeout = file.timeout ?? defaults.timeout ?? defaultTimeout;
+  return {
     kind,
     files: withDefaultUploads(compileFiles(file.files, compile), defaults, compile),
-    result: compile.value(written ?? defaults.result ?? '{{ answer }}', '/result'),
+    result: compile.value(file.result ?? defaults.result ?? '{{ answer }}', '/result'),
     measures,
-    timeout: { text: file.timeout, ms: parseDuration(file.timeout) },
+    timeout: { text: timeout, ms: parseDuration(timeout) },
+    rateUsd: file.cost.rate_usd,
   };
+}
+
+function costModelOf({ cost }: WrapFile, { price }: PreparedKind): CostModel {
   const { type, rate_usd, notes } = cost;
+  return {
+    type,
+    rate_usd,
+    ...(price === undefined ? {} : { worst_case: price.worstCase }),
+    ...(notes === undefined ? {} : { notes }),
+  };
+}
+
+const defaultTimeout = '5m';
+
+/** @throws Error that names the invalid fields */
+export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Capability {
+  const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic } = file;
+  const { input = kind.defaults.input, output = kind.defaults.output } = file;
+  requireSchemas(file, { input, output }, compile);
+  requireOnePrice(file, kind, compile);
+  const wrapped = prepareCall(file, kind, compile);
+  const isMeasured = wrapped.measures.length > 0 || kind.price !== undefined;
+  if (isMeasured) requireCostField(output ?? {}, compile);
   return defineCapability({
     name,
     version,
@@ -171,11 +235,11 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     ...(warm_up === undefined ? {} : { warm_up }),
     ...(shared_with === undefined ? {} : { shared_with }),
     deterministic,
-    cost_model: { type, rate_usd, ...(notes === undefined ? {} : { notes }) },
-    settle: measures.length > 0 ? 'reported' : 'computed',
+    cost_model: costModelOf(file, kind),
+    settle: isMeasured ? 'reported' : 'computed',
     input: input ?? {},
     output: output ?? {},
     prerequisites: prerequisiteOf(kind),
-    exec: (given, context) => performInTime(wrapped, given, context),
+    exec: (given, context) => performInTime(wrapped, given as JsonObject, context),
   });
 }

@@ -48,7 +48,7 @@ export interface WrapCompiler {
    * address that is one expression is used unchanged.
    */
   address(written: string, pointer: string): Evaluate<RequestTarget>;
-  /** A base address, which paths follow. */
+  /** A base address: a path goes between its own path and its query. */
   base(written: string, pointer: string): (path: string) => RequestTarget;
   /** Headers by name: null leaves one out. */
   headers(written: Readonly<Record<string, string>>, pointer: string): Evaluate<Record<string, string>>;
@@ -213,7 +213,7 @@ export function createCompiler(faults: WrapFault[], file: Json): WrapCompiler {
   };
   // A part that has a default is not written.
   const showWritten = (written: string, pointer: string): string =>
-    showPath(withoutEndSlashes(String(valueAt(file, pointer) ?? written)));
+    withoutEndSlashes(showPath(String(valueAt(file, pointer) ?? written)));
   return {
     value: (written, pointer) => {
       const template = read(written, pointer);
@@ -235,8 +235,9 @@ export function createCompiler(faults: WrapFault[], file: Json): WrapCompiler {
     address: (written, pointer) =>
       guarded(readAddress(read(written, pointer), showWritten(written, pointer))),
     base: (written, pointer) => {
-      const [base, shown] = [withoutEndSlashes(written), showWritten(written, pointer)];
-      return (path) => describeTarget(base + path, shown + showPath(path));
+      const [, address = '', query = ''] = /^([^?]*)(.*)$/s.exec(written) ?? [];
+      const [base, shown] = [withoutEndSlashes(address), showWritten(written, pointer)];
+      return (path) => describeTarget(base + path + query, shown + showPath(path));
     },
     headers: (written, pointer) => guarded(compileHeaders(written, pointer, { read, faults })),
     refuse: (fault) => void faults.push(fault),

@@ -5,6 +5,7 @@ import { CapabilityName, Json, JsonObject, Tags, VersionText } from '@capstan/co
 import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
 import { FilesPart, noFiles } from './call-files.ts';
+import { anthropic } from './kinds/anthropic.ts';
 import { comfyui } from './kinds/comfyui.ts';
 import { command } from './kinds/command.ts';
 import { cog, fal, replicate } from './kinds/hosted.ts';
@@ -13,10 +14,16 @@ import { openai } from './kinds/openai.ts';
 import { Span, type WrapKind } from './wrap-kind.ts';
 
 /** The kinds by the name that `kind` has in the file; the part of the kind has the same name. */
-export const kinds = { command, http, openai, comfyui, replicate, fal, cog } as const satisfies Record<
-  string,
-  WrapKind
->;
+export const kinds = {
+  command,
+  http,
+  openai,
+  anthropic,
+  comfyui,
+  replicate,
+  fal,
+  cog,
+} as const satisfies Record<string, WrapKind>;
 
 export type KindName = keyof typeof kinds;
 
@@ -61,7 +68,7 @@ export const common = {
   shared_with: SharedWith.optional(),
   timeout: Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestTimeoutMs, {
     error: 'a timeout is more than 0 and at most 24h',
-  }).default('5m'),
+  }).optional(),
   deterministic: z.boolean().default(false),
   files: FilesPart.default(noFiles),
   result: Json.optional(),

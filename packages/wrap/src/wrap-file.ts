@@ -117,7 +117,8 @@ function define(
   const faults: WrapFault[] = [];
   const compile = createCompiler(faults, written);
   const { folder, stateDir } = options;
-  const host: WrapHost = { name: file.name, folder, stateDir, compile, hide: createHider(secrets) };
+  const { name, cost } = file;
+  const host: WrapHost = { name, cost, folder, stateDir, compile, hide: createHider(secrets) };
   try {
     const capability = defineWrapped(file, kinds[file.kind].prepare(part, host), compile);
     return { capability, faults };

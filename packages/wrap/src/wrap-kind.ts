@@ -4,10 +4,11 @@
  */
 
 import type { ExecContext } from '@capstan/capability';
-import { Duration, type Json, type JsonObject } from '@capstan/core/contracts/primitives';
+import type { Schema } from '@capstan/capability/schema';
+import { Duration, type Json } from '@capstan/core/contracts/primitives';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { z } from 'zod';
-import type { Origin } from './exchange.ts';
+import type { Origin } from './download.ts';
 import { canBeHeader, type WrapCompiler } from './templates.ts';
 
 // Shapes of fields. Strings of `env`, `headers`, `token` and every key that ends in `url` may hold `${NAME}`.
@@ -25,6 +26,11 @@ export const AddressOrExpression = z.union([Address, z.string().regex(/^\s*\{\{[
 
 export const BaseAddress = Address.refine((url) => !/[?#{]/.test(url), {
   error: 'a base address has no query, fragment or expression',
+});
+
+/** A base address whose query, such as a version of the interface, goes with each request. */
+export const ServiceAddress = Address.refine((url) => !/[#{]/.test(url), {
+  error: 'the address of a service has no fragment or expression',
 });
 
 export const Secret = z
@@ -61,13 +67,24 @@ export interface WrapHost {
   readonly stateDir: string;
   /** Takes secrets out of a text. */
   readonly hide: (text: string) => string;
+  /** The price that the file states. */
+  readonly cost: { readonly rate_usd: number };
+}
+
+/** What a kind knows of the price of a call. */
+export interface WrapPrice {
+  /** The most that a call costs by its input, USD, as an expression. */
+  readonly worstCase: string;
+  /** USD; null: the answer does not report what it used. */
+  costOf(answer: Json): number | null;
 }
 
 /** Defaults for fields that the file leaves out. */
 export interface WrapDefaults {
-  readonly input?: JsonObject;
-  readonly output?: JsonObject;
+  readonly input?: Schema;
+  readonly output?: Schema;
   readonly result?: Json;
+  readonly timeout?: string;
   /** Files of `files.upload` that the file does not list. */
   readonly uploads?: Readonly<Record<string, { readonly from: string; readonly to: string }>>;
 }
@@ -82,6 +99,8 @@ export interface PreparedKind {
   readonly program?: string;
   /** Requests with these headers go to this origin only. */
   readonly origin?: Origin;
+  /** In place of what the file measures. */
+  readonly price?: WrapPrice;
   /** @returns the answer, which expressions read @throws CallFailure */
   perform(call: WrappedCall): Promise<Json>;
 }

@@ -206,7 +206,7 @@ openai: {base_url: "${url}", endpoint: chat, model: m}
     expect(answer).toMatchObject({
       status: 422,
       code: 'provider_refused',
-      body: { error: 'a line of the answer is larger than the allowed 1048576 bytes' },
+      body: { error: 'a line of the answer is larger than the allowed 8388608 bytes' },
     });
   });
 

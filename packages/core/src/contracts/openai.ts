@@ -217,7 +217,7 @@ const ModelChoice = z.object({
 });
 export type ModelChoice = z.infer<typeof ModelChoice>;
 
-/** The result of a call of `model.…`, as far as it is read. The sample `model` answers it. */
+/** The result of a call of `model.…`, as far as it is read. Wrapped models answer it. */
 export const ModelResult = ModelChoice.extend({
   /** The answers of a call that asked for several. */
   choices: z.array(ModelChoice).optional(),

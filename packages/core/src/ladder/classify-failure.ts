@@ -51,7 +51,7 @@ export function classifyFailure({ code, status, from_model }: FailureFacts): Fai
  * status.
  */
 const classByModelError: ReadonlyMap<string | undefined, FailureClass> = new Map([
-  ['model_config', 'config'],
+  ['provider_config', 'config'],
   ['model_answer_invalid', 'malformed'],
 ]);
 

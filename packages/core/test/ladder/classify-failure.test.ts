@@ -59,14 +59,14 @@ it.each(table.flatMap(([is, all]) => all.map((facts) => [is, facts] as const)))(
 });
 
 it.each([
-  ['config', 'capability_failed', 502, 'model_config'],
+  ['config', 'capability_failed', 502, 'provider_config'],
   ['malformed', 'input_rejected', 422, 'model_answer_invalid'],
-  ['transient', 'capability_failed', 502, 'model_unavailable'],
-  ['real', 'input_rejected', 422, 'model_rejected'],
+  ['transient', 'capability_failed', 502, 'provider_unavailable'],
+  ['real', 'input_rejected', 422, 'provider_refused'],
   ['real', 'input_rejected', 422, 'constructor'],
   ['config', 'input_rejected', 404, undefined],
 ] as const)('a call of a model is %s when it ends as %s with %i and %s', (is, code, status, errorCode) => {
-  const said = { status, message: 'model_config: it says something else' };
+  const said = { status, message: 'provider_config: it says something else' };
   const error = toHttpFailure(code, errorCode === undefined ? said : { ...said, errorCode });
   expect(classOfModelCall(error)).toBe(is);
 });

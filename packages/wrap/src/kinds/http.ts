@@ -7,16 +7,10 @@ import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { FormData } from 'undici';
 import { z } from 'zod';
 import { openAsBlob } from '../call-files.ts';
-import {
-  askJson,
-  type Exchange,
-  openExchange,
-  providerFailure,
-  readBytes,
-  requireOrigin,
-  saveBody,
-} from '../exchange.ts';
+import { requireOrigin } from '../download.ts';
+import { askJson, type Exchange, openExchange, readBytes, saveBody } from '../exchange.ts';
 import { createJobRunner, type JobState, pollFields } from '../poll-job.ts';
+import { providerFailure } from '../provider-failure.ts';
 import type { RequestTarget } from '../templates.ts';
 import {
   Address,
@@ -81,14 +75,14 @@ function compileForm(written: Readonly<Record<string, string>>, { compile }: Wra
 
 /** JSON as its value, text as a text, anything else as a file that `from` accepts: `{{ answer.file }}`. */
 async function readAnswer(exchange: Exchange, { context, keep, maxFileBytes }: WrappedCall): Promise<Json> {
-  const response = await openExchange(exchange);
-  const type = response.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+  const answer = await openExchange(exchange);
+  const type = answer.header('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
   if (type !== '' && !type.startsWith('text/') && !type.endsWith('json')) {
     const path = await context.media.temporaryPath('answer');
-    await saveBody(response, path, { signal: exchange.signal, maxBytes: maxFileBytes });
+    await saveBody(answer.chunks(), path, { signal: exchange.signal, maxBytes: maxFileBytes });
     return { file: keep(path, type), content_type: type, size: (await stat(path)).size };
   }
-  const bytes = await readBytes(response, exchange);
+  const bytes = await readBytes(answer);
   if (type.startsWith('text/')) return bytes.toString('utf8');
   if (bytes.length === 0) return null;
   try {

@@ -1,25 +1,21 @@
-import { execFile } from 'node:child_process';
-import { dirname } from 'node:path';
-import { promisify } from 'node:util';
-import type { RunningInstance } from '@capstan/capability';
-import { startCapability } from '@capstan/capability/bootstrap/start-capability';
 import { checkCapability } from '@capstan/capability/conformance';
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { readModelSettings } from '../../capabilities/model/configuration.ts';
-import { defineModel } from '../../capabilities/model/define-model.ts';
-import { startFakeRouter } from '../../packages/capability/test/support/fake-router.ts';
-import { aFolder } from '../../packages/capability/test/support/folders.ts';
-import { findCompiled } from '../support/compiled.ts';
-import { isLong } from '../support/long.ts';
-import { startModelServer } from '../support/model-server.ts';
-import { anthropicMessage, chatChunks, chatCompletion, type WrittenAnswer } from '../support/model-wire.ts';
-import { key, type ModelLevel, priced, schema, startModelLevel, user } from './model-level.ts';
+import type { RunningInstance } from '@capstan/capability/lifecycle/start-instance';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startModelServer } from '../../../test/support/model-server.ts';
+import {
+  anthropicMessage,
+  chatChunks,
+  chatCompletion,
+  type WrittenAnswer,
+} from '../../../test/support/model-wire.ts';
+import { defineModel, modelKey, priced } from '../../../test/support/wrapped-models.ts';
+import { startFakeRouter } from '../../capability/test/support/fake-router.ts';
+import { type ModelLevel, schema, startModelLevel, user } from './model-level.ts';
 
 let level: ModelLevel;
 const ask: ModelLevel['ask'] = (...call) => level.ask(...call);
 
 beforeAll(async () => {
-  globalThis.AI_SDK_LOG_WARNINGS = false;
   level = await startModelLevel();
 });
 afterAll(() => level.close());
@@ -56,13 +52,13 @@ describe('an answer', () => {
     expect(body).toMatchObject({ output: { text: 'hel', finish_reason: 'length' } });
   });
 
-  it.each<[string, string, (reply: WrittenAnswer) => object]>([
-    ['openai-compatible', 'application/json', (reply) => chatCompletion('small', reply)],
-    ['openai-compatible', 'text/plain', (reply) => chatCompletion('small', reply)],
-    ['openai-compatible', 'text/event-stream', (reply) => chatCompletion('small', reply)],
+  it.each<['openai' | 'anthropic', string, (reply: WrittenAnswer) => object]>([
+    ['openai', 'application/json', (reply) => chatCompletion('small', reply)],
+    ['openai', 'text/plain', (reply) => chatCompletion('small', reply)],
+    ['openai', 'text/event-stream', (reply) => chatCompletion('small', reply)],
     ['anthropic', 'application/json', (reply) => anthropicMessage('small', reply)],
-  ])('of %s may come whole as %s, with calls of tools', async (MODEL_PROVIDER, contentType, write) => {
-    const other = await level.start({ MODEL_PROVIDER });
+  ])('of %s may come whole as %s, with calls of tools', async (kind, contentType, write) => {
+    const other = await level.start({ kind });
     const toolCalls = ['1', '2'].map((id) => ({ id, name: 'weather', arguments: `{"place":${id}}` }));
     const reply = { text: 'Let me see.', toolCalls, finish: 'tool_calls', usage: [7, 3] } as const;
     const input = { ...user('a'), tools: [{ name: 'weather' }] };
@@ -96,7 +92,7 @@ describe('an answer', () => {
     ];
     const input = { messages, temperature: 0, seed: 7, max_output_tokens: 50 };
     const { request } = await ask(input, { text: 'x' });
-    expect(request?.headers.authorization).toBe(`Bearer ${key}`);
+    expect(request?.headers.authorization).toBe(`Bearer ${modelKey}`);
     expect(request?.body).toEqual({
       model: 'small',
       messages: [
@@ -205,16 +201,15 @@ describe('chunks of a stream', () => {
     expect([status, body]).toMatchObject([200, { output }]);
   });
 
-  it('may come from another address, where the provider has moved', async () => {
-    const moved = await startModelServer(() => ({
-      status: 308,
-      headers: { location: `${level.provider.url}/chat/completions` },
-    }));
-    const other = await level.start({ MODEL_BASE_URL: moved.url });
-    const { body } = await ask(user('a'), { text: 'from there' }, other);
+  it('come from the address of the file alone: the error names where the provider has moved', async () => {
+    const location = `${level.provider.url}/chat/completions`;
+    const moved = await startModelServer(() => ({ status: 308, headers: { location } }));
+    const other = await level.start({ url: moved.url });
+    const { status, body, request } = await ask(user('a'), { text: 'from there' }, other);
     await other.stop();
     await moved.close();
-    expect(body.output).toMatchObject({ text: 'from there' });
+    expect([status, request]).toEqual([502, undefined]);
+    expect(body.error).toMatch(`was answered 308: it leads to ${location}`);
   });
 });
 
@@ -224,8 +219,7 @@ describe('an answer by schema', () => {
       { ...user('a'), response_schema: schema },
       { text: '{"rate": 44100}' },
     );
-    expect(body.output).toMatchObject({ json: { rate: 44_100 } });
-    expect(body.output).not.toHaveProperty('text');
+    expect(body.output).toMatchObject({ json: { rate: 44_100 }, text: '{"rate": 44100}' });
     expect(request?.body.response_format).toEqual({
       type: 'json_schema',
       json_schema: { name: 'response', schema, strict: false },
@@ -233,17 +227,9 @@ describe('an answer by schema', () => {
   });
 
   it.each([
-    [
-      'is no JSON',
-      'The rate is 44100.',
-      /^model_answer_invalid: the answer is not JSON; the answer was "The rate is/,
-    ],
-    [
-      'breaks the schema',
-      '{"rate": "44.1k"}',
-      /^model_answer_invalid: \/rate .*integer.*; the answer was ".*44\.1k/,
-    ],
-    ['is empty', '', /^model_answer_invalid: the answer is not JSON/],
+    ['is no JSON', 'The rate is 44100.', /^the answer is not JSON; the answer was "The rate is/],
+    ['breaks the schema', '{"rate": "44.1k"}', /^\/rate .*integer.*; the answer was ".*44\.1k/],
+    ['is empty', '', /^the answer is not JSON/],
   ])('is refused with what is wrong when it %s', async (_name, text, error) => {
     const { status, body } = await ask({ ...user('a'), response_schema: schema }, { text });
     expect([status, body.error]).toEqual([422, expect.stringMatching(error)]);
@@ -260,8 +246,8 @@ describe('an answer by schema', () => {
   it.each([
     ['json_object', { type: 'json_object' }],
     ['prompt', undefined],
-  ])('is described in words with MODEL_STRUCTURED_OUTPUT=%s', async (way, format) => {
-    const other = await level.start({ MODEL_STRUCTURED_OUTPUT: way });
+  ])('is described in words with structured_output: %s', async (way, format) => {
+    const other = await level.start({ part: { structured_output: way } });
     const wrapped = { text: '```json\n{"rate": 1}\n```' };
     const { body, request } = await ask({ ...user('a'), response_schema: schema }, wrapped, other);
     await other.stop();
@@ -275,7 +261,7 @@ describe('an answer by schema', () => {
     const { status, body, request } = await ask({ ...user('a'), response_schema }, { text: '{}' });
     expect([status, body.error, request]).toEqual([
       422,
-      expect.stringMatching(/^model_rejected: response_schema cannot be used: /),
+      expect.stringMatching(/^response_schema cannot be used: /),
       undefined,
     ]);
   });
@@ -284,7 +270,7 @@ describe('an answer by schema', () => {
 describe('with Anthropic', () => {
   let claude: RunningInstance;
   beforeAll(async () => {
-    claude = await level.start({ MODEL_PROVIDER: 'anthropic', MODEL_NAME: 'claude-sonnet-4-5' });
+    claude = await level.start({ kind: 'anthropic', part: { model: 'claude-sonnet-4-5' } });
   });
   afterAll(() => claude.stop());
 
@@ -292,12 +278,13 @@ describe('with Anthropic', () => {
     const input = { ...user('a'), response_schema: schema, seed: 3, temperature: 0.5 };
     const { body, request } = await ask(input, { text: '{"rate": 8000}', usage: [12, 6] }, claude);
     expect(body.output).toEqual({
+      text: '{"rate": 8000}',
       json: { rate: 8_000 },
       model: 'claude-sonnet-4-5',
       finish_reason: 'stop',
       usage: { input_tokens: 12, output_tokens: 6 },
     });
-    expect(request).toMatchObject({ path: '/v1/messages', headers: { 'x-api-key': key } });
+    expect(request).toMatchObject({ path: '/v1/messages', headers: { 'x-api-key': modelKey } });
     expect(request?.body).toMatchObject({ max_tokens: 4_096, temperature: 0.5, stream: true });
     expect(request?.body).not.toHaveProperty('seed');
   });
@@ -309,12 +296,12 @@ describe('with Anthropic', () => {
 
   it('does not take the first half of an answer for the whole', async () => {
     const { status, body } = await ask(user('a'), { text: 'half an ans', finish: null }, claude);
-    expect([status, body.error]).toEqual([502, expect.stringMatching(/^model_unavailable: .*ended before/)]);
+    expect([status, body.error]).toEqual([502, expect.stringMatching(/ended before/)]);
   });
 
   it.each([
-    [401, 502, /^model_config: .*401: no/],
-    [529, 503, /^model_overloaded: .*529: no/],
+    [401, 502, /was answered 401: .*no/],
+    [529, 503, /was answered 529: .*no/],
   ])('reports status %i by its own code', async (status, answered, error) => {
     const refusal = { status, body: { type: 'error', error: { type: 'some_error', message: 'no' } } };
     const { status: seen, body } = await ask(user('a'), refusal, claude);
@@ -339,7 +326,7 @@ describe('an instance', () => {
   it('registers its level, its price and that it reports costs', async () => {
     const router = await startFakeRouter();
     const top = await level.start(
-      { ...priced, MODEL_CAPABILITY: 'model.top' },
+      { ...priced, name: 'model.top', file: { ...priced.file, tags: ['local'] } },
       { ROUTER_URL: router.url, ROUTER_TOKEN: 't' },
     );
     await top.stop();
@@ -348,19 +335,19 @@ describe('an instance', () => {
       name: 'model.top',
       cost_model: { type: 'per_call', rate_usd: 0.02 },
       settle: 'reported',
-      tags: ['model', 'openai-compatible'],
+      tags: ['local'],
       max_concurrency: 4,
     });
   });
 
   it('is free and computed when no price is set', () => {
-    const capability = defineModel(readModelSettings(level.environment()));
+    const capability = defineModel({ url: level.provider.url });
     expect(capability).toMatchObject({ cost_model: { type: 'free', rate_usd: 0 }, settle: 'computed' });
   });
 
   it('logs when a call costs more than is counted', async () => {
-    await ask(user('a'), { text: 'x', usage: [1_000_000, 0] });
-    expect(level.lines.join()).toContain('a call cost 1.5 USD; only MODEL_RATE_USD, 0.02, is counted');
+    await ask(user('a'), { text: 'x', usage: [1_000_000, 1] });
+    expect(level.lines.join()).toContain('a call cost 1.500003 USD; only the rate_usd, 0.02, is counted');
   });
 
   it('asks nothing that could cost more than is reserved', async () => {
@@ -368,31 +355,12 @@ describe('an instance', () => {
     const { status, body } = await ask(user('long '.repeat(2_000)), { text: 'x' });
     expect([status, level.provider.requests.length]).toEqual([422, asked]);
     expect(body.error).toMatch(
-      /^model_rejected: up to \d+ tokens of question and 4096 tokens of answer may cost 0\.02\d+ USD/,
+      /^up to \d+ tokens of question and 4096 tokens of answer may cost 0\.02\d+ USD/,
     );
   });
 
-  it.runIf(isLong)('starts from its folder', async () => {
-    for (const [name, value] of Object.entries(level.environment())) vi.stubEnv(name, value);
-    const source = dirname(findCompiled(inject('packageFolder'), 'capabilities/model/index.ts'));
-    const options = { source, cacheDir: await aFolder(), env: { PORT: '0' }, print: () => {} };
-    const started = await startCapability(options).finally(() => vi.unstubAllEnvs());
-    const { body } = await ask(user('a'), { text: 'from a folder' }, started);
-    await started.stop();
-    expect(body.output).toMatchObject({ text: 'from a folder' });
-  });
-
-  it('does not start unconfigured: it exits 1 and names what is missing', async () => {
-    const run = promisify(execFile)(
-      process.execPath,
-      ['bin/capstan.mjs', 'capability', 'start', 'capabilities/model'],
-      { env: { PATH: process.env.PATH, PORT: '0' } },
-    );
-    const failed = await run.then(
-      () => null,
-      (error: { code: number; stdout: string; stderr: string }) => error,
-    );
-    expect(failed?.code).toBe(1);
-    expect(`${failed?.stdout}${failed?.stderr}`).toMatch(/MODEL_PROVIDER[\s\S]*MODEL_NAME/);
+  it('serves one name with instances of both kinds, whose schemas are equal', () => {
+    const specOf = (kind: 'openai' | 'anthropic') => defineModel({ kind, url: level.provider.url }).spec;
+    expect(specOf('anthropic')).toEqual(specOf('openai'));
   });
 });

@@ -1,58 +1,57 @@
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { readModelSettings } from '../../capabilities/model/configuration.ts';
-import { declareTerms } from '../../capabilities/model/terms.ts';
-import { anyText } from '../support/any-text.ts';
-import { runs } from '../support/runs.ts';
+import { anyText } from '../../../test/support/any-text.ts';
+import { runs } from '../../../test/support/runs.ts';
+import { defineModel, type ModelFile } from '../../../test/support/wrapped-models.ts';
 
-const openai = {
-  MODEL_PROVIDER: 'openai-compatible',
-  MODEL_BASE_URL: 'http://127.0.0.1:11434/v1',
-  MODEL_NAME: 'small',
-};
-const prices = { MODEL_RATE_USD: '0.2', MODEL_USD_PER_MTOK_IN: '3', MODEL_USD_PER_MTOK_OUT: '15' };
+const url = 'http://127.0.0.1:11434/v1';
+const cost = { type: 'per_call', rate_usd: 0.2 };
+const prices = { input: 3, output: 15 };
+const priced = { file: { cost }, part: { prices } };
 
-function declare(more: Record<string, string>) {
-  return declareTerms(readModelSettings({ ...openai, ...more })).cost_model;
+function declare(more: Partial<ModelFile>) {
+  return defineModel({ url, ...more }).cost_model;
 }
 
 const schema = '((input.response_schema | json | tokens) + 40 ?? 0)';
 const tools = '((input.tools | json | tokens) + 600 ?? 0)';
 const question = `((input.messages | tokens) + ${schema} + ${tools})`;
 
-it.each<[name: string, settings: Record<string, string>, worst_case: string | undefined]>([
+it.each<[name: string, model: Partial<ModelFile>, worst_case: string | undefined]>([
   [
     'prices',
-    prices,
+    priced,
     `{{ (input.n ?? 1) * (${question} * 0.000003 + (input.max_output_tokens ?? 4096) * 0.000015) }}`,
   ],
   [
     'another limit of the output',
-    { ...prices, MODEL_MAX_OUTPUT_TOKENS: '500' },
+    { ...priced, part: { prices, max_output_tokens: 500 } },
     `{{ (input.n ?? 1) * (${question} * 0.000003 + (input.max_output_tokens ?? 500) * 0.000015) }}`,
   ],
   [
     'images that count twice as much',
-    { ...prices, MODEL_IMAGE_TOKENS: '8192' },
+    { ...priced, part: { prices, image_tokens: 8_192 } },
     `{{ (input.n ?? 1) * (${question} * 0.000006 + (input.max_output_tokens ?? 4096) * 0.000015) }}`,
   ],
   [
     'embeddings',
-    { ...prices, MODEL_CAPABILITY: 'embed.small', MODEL_USD_PER_MTOK_OUT: '0' },
+    { ...priced, name: 'embed.small', part: { prices: { input: 3 } } },
     '{{ (input.texts | tokens) * 0.000003 }}',
   ],
-  ['a price a call only', { MODEL_RATE_USD: '0.2' }, undefined],
+  ['a price a call only', { file: { cost } }, undefined],
   ['no price', {}, undefined],
-])('a model with %s declares its worst case', (_, settings, worst_case) => {
-  expect(declare(settings).worst_case).toBe(worst_case);
+])('a model with %s declares its worst case', (_, model, worst_case) => {
+  expect(declare(model).worst_case).toBe(worst_case);
 });
 
 it('covers a question in text, and images', () => {
   const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
   const content = [{ type: 'text', text: 'word '.repeat(100) }, image, image];
   const input = { messages: [{ role: 'user', content }], max_output_tokens: 100 };
-  const usd = createCostOfInput(input)(declare({ ...prices, MODEL_IMAGE_TOKENS: '8192' }).worst_case ?? '');
+  const usd = createCostOfInput(input)(
+    declare({ ...priced, part: { prices, image_tokens: 8_192 } }).worst_case ?? '',
+  );
   expect(usd).toBeGreaterThan((125 + 2 * 8_192) * 0.000_003 + 100 * 0.000_015);
 });
 
@@ -64,7 +63,7 @@ function tokensOf(...texts: readonly unknown[]): number {
 }
 
 it('covers any text, in any script and in base64, of question, tools and schema, times the answers asked for', () => {
-  const worst_case = declare(prices).worst_case ?? '';
+  const worst_case = declare(priced).worst_case ?? '';
   const scripts = fc.constantFrom(
     'word ',
     '机器学习',
@@ -113,4 +112,24 @@ it('covers any text, in any script and in base64, of question, tools and schema,
     ),
     { numRuns: runs(200) },
   );
+});
+
+it.each<[string, Partial<ModelFile>, RegExp]>([
+  ['one price of two', { file: { cost }, part: { prices: { input: 1 } } }, /prices\/output/],
+  ['prices, but free', { part: { prices } }, /^\/cost: rate_usd is 0, but 4096 output tokens cost 0\.06144/],
+  [
+    'a price below its output',
+    { file: { cost: { ...cost, rate_usd: 0.04 } }, part: { prices } },
+    /but 4096 output tokens cost 0\.06144; it is the most/,
+  ],
+  [
+    'prices and a list of measures',
+    { file: { cost: { ...cost, measured: [{ value: 1, rate_usd: 1 }] } }, part: { prices } },
+    /^\/cost\/measured: .*not by both/,
+  ],
+  ['a password in the address', { url: 'http://u:p@host/v1' }, /without user and password/],
+  ['embeddings of Anthropic', { kind: 'anthropic', part: { endpoint: 'embeddings' } }, /endpoint/],
+  ['an output price of embeddings', { name: 'embed.a', file: { cost }, part: { prices } }, /output/],
+])('a file is refused with %s', (_, model, message) => {
+  expect(() => declare(model)).toThrow(message);
 });

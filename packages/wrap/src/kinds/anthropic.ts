@@ -1,0 +1,17 @@
+/** Kind `anthropic`: a chat by Anthropic's messages, as a capability `model.…`. */
+import { z } from 'zod';
+import { createAnthropicMessages } from '../models/anthropic-messages.ts';
+import { prepareChat } from '../models/chat.ts';
+import { chatFields } from '../models/model-part.ts';
+import { defineKind } from '../wrap-kind.ts';
+
+const AnthropicPart = z.strictObject({
+  ...chatFields,
+  base_url: chatFields.base_url.default('https://api.anthropic.com/v1'),
+  structured_output: z.enum(['json_schema', 'prompt']).default('json_schema'),
+});
+
+export const anthropic = defineKind({
+  shape: AnthropicPart,
+  prepare: (part, host) => prepareChat(part, createAnthropicMessages(part), { host, kind: 'anthropic' }),
+});

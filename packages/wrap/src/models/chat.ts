@@ -1,0 +1,167 @@
+/**
+ * One call of `model.…` through a protocol of a provider: stateless, one question for each answer, never repeated, money
+ * as the provider counts it. How a provider is reached is exchange.ts, how it speaks is a `ModelProtocol`.
+ */
+import { setMaxListeners } from 'node:events';
+import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { readEvents, unexpectedAnswer } from '../event-stream.ts';
+import { openExchange } from '../exchange.ts';
+import { providerFailure } from '../provider-failure.ts';
+import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
+import {
+  type AnswerChoice,
+  isOfSystem,
+  ModelInput,
+  ModelOutput,
+  mostTokens,
+  systemOf,
+} from './conversation.ts';
+import { createFenceFilter, createJsonReader, type JsonReader } from './json-answer.ts';
+import { createModelAnswer, type ModelAnswer } from './model-answer.ts';
+import type { ChatModelPart } from './model-part.ts';
+import { type ModelProtocol, parseObject, type Question, withSettings } from './protocol.ts';
+import { createProvider, type Provider } from './provider.ts';
+import {
+  type ModelTerms,
+  priceOf,
+  readTerms,
+  requireCovered,
+  requireRateFor,
+  worstCaseOfChat,
+} from './terms.ts';
+import { sumUsage, type Usage } from './usage.ts';
+
+interface Chat {
+  readonly part: ChatModelPart;
+  readonly provider: Provider;
+  readonly protocol: ModelProtocol;
+  readonly terms: ModelTerms;
+}
+
+function toQuestion({ part }: Chat, input: ModelInput): Question {
+  const { max_output_tokens: limit, structured_output: way } = part;
+  const schema = input.response_schema as JsonObject | undefined;
+  const system = systemOf(input.messages);
+  if (schema !== undefined && way !== 'json_schema') {
+    system.push(`Answer with JSON only, which matches this JSON Schema:\n${JSON.stringify(schema)}`);
+  }
+  return {
+    system: system.join('\n\n'),
+    messages: input.messages.filter((message) => !isOfSystem(message)),
+    tools: input.tools ?? [],
+    toolChoice: input.tool_choice,
+    schema: way === 'prompt' ? undefined : schema,
+    maxOutputTokens: Math.min(input.max_output_tokens ?? limit, limit),
+    input,
+  };
+}
+
+/** The most tokens that the question can count. */
+function countTokens({ imageTokens }: ModelTerms, input: ModelInput): number {
+  const others = JSON.stringify([input.response_schema ?? null, input.tools ?? null]);
+  return mostTokens(input.messages, imageTokens) + Buffer.byteLength(others);
+}
+
+interface AskedQuestion {
+  readonly question: Question;
+  readonly signal: AbortSignal;
+  readonly tell: (delta: JsonObject) => void;
+}
+
+/** @throws CallFailure */
+async function ask(
+  { part, provider, protocol }: Chat,
+  { question, signal, tell }: AskedQuestion,
+): Promise<ModelAnswer> {
+  const { hide } = provider;
+  const filter = question.input.response_schema === undefined ? undefined : createFenceFilter();
+  const growing = createModelAnswer({ askedModel: part.model, tell, hide, filter });
+  const reader = protocol.createReader(growing);
+  const body = withSettings(protocol.toBody(question), part.settings);
+  const answer = await openExchange(provider.send(protocol.path, { body, signal }));
+  const text = await readEvents(answer, reader.event);
+  if (text !== null && !reader.whole(parseObject(text) ?? {})) throw unexpectedAnswer(answer, text, hide);
+  return growing.end();
+}
+
+/** Asks so many times at once; when one fails, the others are stopped. */
+async function askTimes<Answer>(
+  times: number,
+  signal: AbortSignal,
+  askOnce: (stop: AbortSignal, index: number) => Promise<Answer>,
+): Promise<Answer[]> {
+  if (times === 1) return [await askOnce(signal, 0)];
+  const left = new AbortController();
+  const stop = AbortSignal.any([signal, left.signal]);
+  setMaxListeners(0, stop);
+  try {
+    return await Promise.all(Array.from({ length: times }, (_, index) => askOnce(stop, index)));
+  } catch (error) {
+    // Of the others nothing is known.
+    throw isCallFailure(error) ? withoutCost(error) : error;
+  } finally {
+    left.abort();
+  }
+}
+
+function withoutCost({ status, message, retryAfterS, code, cause, report }: CallFailure): CallFailure {
+  const { cost_usd: _cost, usage: _usage, ...rest } = report ?? {};
+  return new CallFailure(status, message, { retryAfterS, code, cause, report: rest });
+}
+
+/** @throws CallFailure `model_answer_invalid` */
+function readChoice(answer: ModelAnswer, readJson: JsonReader | null, usage: Usage): AnswerChoice {
+  const { text, toolCalls, finishReason: finish_reason, stopSequence } = answer;
+  const end = { finish_reason, ...(stopSequence === null ? {} : { stop_sequence: stopSequence }) };
+  if (toolCalls.length > 0) return { ...(text === '' ? {} : { text }), tool_calls: [...toolCalls], ...end };
+  if (readJson === null || finish_reason === 'content_filter') return { text, ...end };
+  return { text, json: readJson(answer, usage), ...end };
+}
+
+function describeAnswers(answers: readonly ModelAnswer[], readJson: JsonReader | null): ModelOutput {
+  const usage = sumUsage(answers.map((answer) => answer.usage));
+  const choices = answers.map((answer) => readChoice(answer, readJson, usage));
+  const [first, ...others] = choices as [AnswerChoice, ...AnswerChoice[]];
+  const all = others.length === 0 ? {} : { choices };
+  return { ...first, ...all, model: answers[0]?.model ?? '', usage };
+}
+
+async function perform(chat: Chat, { scope, context }: WrappedCall): Promise<Json> {
+  const input = scope.input as unknown as ModelInput;
+  if (input.messages.every(isOfSystem)) {
+    throw providerFailure('provider_refused', '/messages: expected at least one message of the user', {
+      cost_usd: 0,
+    });
+  }
+  const schema = input.response_schema as JsonObject | undefined;
+  const readJson = schema === undefined ? null : createJsonReader(schema, chat.provider.hide);
+  const question = toQuestion(chat, input);
+  const { n = 1 } = input;
+  requireRateFor(chat.terms, n);
+  requireCovered(chat.terms, n * countTokens(chat.terms, input), n * question.maxOutputTokens);
+  const answers = await askTimes(n, context.signal, (signal, index) => {
+    const tell = (delta: JsonObject): void => context.delta(n === 1 ? delta : { index, ...delta });
+    return ask(chat, { question, signal, tell });
+  });
+  return describeAnswers(answers, readJson) as unknown as Json;
+}
+
+/** @param kind the name of the part in the file */
+export function prepareChat(
+  part: ChatModelPart,
+  protocol: ModelProtocol,
+  { host, kind }: { readonly host: WrapHost; readonly kind: string },
+): PreparedKind {
+  const terms = readTerms(part, host);
+  const provider = createProvider(part, { host, kind, headers: protocol.headers });
+  const chat: Chat = { part, provider, protocol, terms };
+  return {
+    defaults: { input: ModelInput, output: ModelOutput, timeout: '1h' },
+    fileForm: 'data_uri',
+    writesFiles: false,
+    origin: provider.origin,
+    ...priceOf(terms, { worstCase: (prices) => worstCaseOfChat(prices, terms) }),
+    perform: (call) => perform(chat, call),
+  };
+}

@@ -1,0 +1,49 @@
+/** The parts of the YAML file that models have in common. */
+
+import { JsonObject } from '@capstan/core/contracts/primitives';
+import { parseDuration } from '@capstan/core/duration';
+import { z } from 'zod';
+import { Headers, Secret, ServiceAddress, Span } from '../wrap-kind.ts';
+import { Prices } from './terms.ts';
+
+/** Of every endpoint. */
+export const providerFields = {
+  base_url: ServiceAddress,
+  token: Secret.optional(),
+  /** Sent with each request, in place of those of the protocol. */
+  headers: Headers.default({}),
+  model: z.string().min(1),
+  /** Further fields of each request; null removes a field. */
+  settings: JsonObject.default({}),
+} as const;
+
+const longestIdleMs = 24 * 3_600_000;
+
+const IdleTimeout = Span.refine((text) => parseDuration(text) > 0 && parseDuration(text) <= longestIdleMs, {
+  error: 'an idle_timeout is more than 0 and at most 24h',
+}).default('2m');
+
+const Tokens = z.number().int().min(1).max(1_000_000);
+
+export const chatFields = {
+  ...providerFields,
+  prices: Prices.optional(),
+  max_output_tokens: Tokens.default(4_096),
+  image_tokens: Tokens.default(4_096),
+  idle_timeout: IdleTimeout,
+} as const;
+
+export interface ProviderPart {
+  readonly base_url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly model: string;
+  readonly settings: JsonObject;
+  readonly idle_timeout?: string;
+}
+
+export interface ChatModelPart extends ProviderPart {
+  readonly prices?: Prices | undefined;
+  readonly max_output_tokens: number;
+  readonly image_tokens: number;
+  readonly structured_output: 'json_schema' | 'json_object' | 'prompt';
+}
