@@ -12,6 +12,7 @@ import { createConformancePage } from './docs/conformance-page.ts';
 import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
 import { createFaultsPage } from './docs/faults-page.ts';
+import { createModelFieldsPage } from './docs/model-fields-page.ts';
 import { generateCommand, type Page } from './docs/page.ts';
 import { createStatesPages } from './docs/states/page.ts';
 import { readFigures } from './docs/step-costs/figures.ts';
@@ -39,6 +40,7 @@ const pages: readonly Page[] = [
   createErrorsPage(),
   createExpressionsPage(),
   createFaultsPage(readFaultFigures()),
+  createModelFieldsPage(),
   ...(await createStatesPages()),
   createStepCostsPage(figures),
   createStepCostsPicture(figures),

@@ -203,7 +203,7 @@ export const ConfigSchema = z
       description: "Largest request in OpenAI's form, with its pictures; never less than BODY_LIMIT_BYTES.",
     }),
     CHAT_MESSAGES: integer(1_000, 1, 10_000).meta({ description: 'Most messages of a chat completion.' }),
-    CHAT_TOOLS: integer(128, 0, 1_000).meta({ description: 'Most tools of a chat completion.' }),
+    CHAT_TOOLS: integer(1_000, 0, 10_000).meta({ description: 'Most tools of a chat completion.' }),
     DEFINITION_LIMIT_BYTES: integer(8_388_608, 1_024, 67_108_864).meta({
       description: 'Largest pipeline definition.',
     }),

@@ -16,7 +16,7 @@ import { findLostNumbers } from '@capstan/core/json/numbers';
 import { findJsonFault } from '@capstan/core/json/scan';
 import { createTurns, largeTextBytes, type Turns } from '@capstan/core/pacing';
 import { createTally } from '@capstan/core/tally';
-import type { BodyKind, ReceivedStream, ReceivedText } from './input.ts';
+import type { BodyKind, BodySize, ReceivedStream, ReceivedText } from './input.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 
 /** Memory of a chunk besides its bytes: a body that arrives byte by byte takes a hundred times its length. */
@@ -192,8 +192,11 @@ function scan(bytes: Buffer, limits: BodyLimits): void {
   if (fault !== null) throw new AppError(fault.code, `the body ${fault.message}`);
 }
 
-/** @throws AppError `malformed_json`, and `request_invalid` for numbers that would change */
-function parse(text: string): unknown {
+/**
+ * @param size of a `chat`, the text may be passed on, so that its numbers are checked where it is not
+ * @throws AppError `malformed_json`, and `request_invalid` for numbers that would change
+ */
+function parse(text: string, size: BodySize): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -201,15 +204,20 @@ function parse(text: string): unknown {
     const reason = cause instanceof SyntaxError ? cause.message.slice(0, 200) : 'not JSON';
     throw new AppError('malformed_json', `the body is not JSON: ${reason}`, { cause });
   }
-  const lost = findLostNumbers(text);
+  const lost = size === 'chat' ? [] : findLostNumbers(text);
   if (lost.length === 0) return value;
   throw refuseRequest(lost.map((number) => ({ ...number, code: 'number_inexact' })));
 }
 
-function readJson(bytes: Buffer, limits: BodyLimits): ReceivedBody {
+interface SizedLimits {
+  readonly limits: BodyLimits;
+  readonly size: BodySize;
+}
+
+function readJson(bytes: Buffer, { limits, size }: SizedLimits): ReceivedBody {
   requireText(bytes);
   scan(bytes, limits);
-  return { bytes, body: parse(bytes.toString('utf8')) };
+  return { bytes, body: parse(bytes.toString('utf8'), size) };
 }
 
 function isAbsent({ headers }: IncomingMessage): boolean {
@@ -266,12 +274,13 @@ export function createReadBody(config: ApiConfig): ReadBody {
       held.release();
     }
   };
-  const readJsonBody = (request: IncomingMessage, limits: BodyLimits, sender: string) => {
+  const readJsonBody = (request: IncomingMessage, size: BodySize, sender: string) => {
+    const limits = limitsOf[size];
     requireType(request, jsonTypes);
     const arrived = takeArrived(request, limits);
-    if (arrived !== null) return readJson(arrived, limits);
+    if (arrived !== null) return readJson(arrived, { limits, size });
     return reading(sender, async (held) =>
-      readJson(await receive({ request, limits, takeTurn, held }), limits),
+      readJson(await receive({ request, limits, takeTurn, held }), { limits, size }),
     );
   };
   return (request, kind, sender) => {
@@ -279,7 +288,7 @@ export function createReadBody(config: ApiConfig): ReadBody {
       case 'json':
         return kind.optional && isAbsent(request)
           ? { bytes: nothing, body: {} }
-          : readJsonBody(request, limitsOf[kind.size], sender);
+          : readJsonBody(request, kind.size, sender);
       case 'definition': {
         const limits = limitsOf.definition;
         return reading(sender, (held) => readDefinitionBody({ request, limits, takeTurn, held }));

@@ -5,11 +5,11 @@
  * head has been sent by then, so a failure carries its status in the answer itself.
  */
 import { isUtf8 } from 'node:buffer';
+import { type CallOutcome, findAnswerFault, kindOfStatus } from '@capstan/core/call/outcome';
 import { mostValues } from '@capstan/core/contracts/bounds';
 import { FailureReport } from '@capstan/core/contracts/capability';
 import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json } from '@capstan/core/contracts/primitives';
-import { type CallOutcome, findAnswerFault, kindOfStatus } from '@capstan/core/call/outcome';
 import { describeValue } from '@capstan/core/expression/evaluation';
 import { findJsonFault, type JsonLimits } from '@capstan/core/json/scan';
 import { isPlainObject } from '@capstan/core/json/values';
@@ -88,7 +88,7 @@ function readObject(value: unknown): CallOutcome {
     : { kind: 'malformed', message: `the answer ${fault}` };
 }
 
-/** What an error answer tells beside its message; an answer that tells nothing has no `report`. */
+/** Reads the fields of an error answer beside its message; `report` is absent if there are none. */
 export function readReport(value: object): { readonly report?: FailureReport } {
   const { success, data } = FailureReport.safeParse(value);
   const told = Object.entries(success ? data : {}).filter(([, field]) => field !== undefined);

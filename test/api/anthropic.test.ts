@@ -276,8 +276,7 @@ describe('an error', () => {
   });
 
   test.each<[object, string]>([
-    [{ thinking: { type: 'enabled', budget_tokens: 1_024 } }, 'thinking'],
-    [{ top_k: 5 }, 'top_k'],
+    [{ top_k: 'five' }, 'top_k'],
     [{ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'tools[0]'],
     [{ messages: [{ role: 'user', content: [{ type: 'video' }] }] }, 'messages[0]'],
     [{ stop_sequences: ['1', '2', '3', '4', '5'] }, 'stop'],
@@ -292,8 +291,10 @@ describe('an error', () => {
     await expect(stranger.messages.create({ ...basics, messages: hi })).rejects.toBeInstanceOf(
       Anthropic.AuthenticationError,
     );
-    const counting = client.messages.countTokens({ model: 'claude-large', messages: hi });
+    const counting = client.messages.countTokens({ model: 'claude-unknown', messages: hi });
     await expect(counting).rejects.toMatchObject({ status: 404, type: 'not_found_error' });
+    const lost = client.get('/v1/files');
+    await expect(lost).rejects.toMatchObject({ status: 404, type: 'not_found_error' });
     provider.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }));
     expect(await errorOf()).toMatchObject({ status: 503, type: 'overloaded_error' });
   });

@@ -41,7 +41,6 @@ describe('a body is refused for a number that would change', () => {
     ['/v1/schedules', '{"name":"s","cron":"@daily","pipeline":"p","job":{"x":1e999}}', '/job/x'],
     ['/v1/capabilities/seeds/exec', '{"input":{"seed":0.1234567890123456789012}}', '/input/seed'],
     ['/v1/reviews/rev_1/decision', '{"input":{"id":18446744073709551615}}', '/input/id'],
-    ['/openai/v1/chat/completions', '{"model":"m","messages":[],"seed":-9007199254740993}', undefined],
     [
       '/v1/plan',
       `{"definition":${definition.replace('%', '1')},"job":{"seed":9007199254740993}}`,

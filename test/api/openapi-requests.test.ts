@@ -114,9 +114,10 @@ test('a query that the document does not allow is refused there', async () => {
     const query = new URLSearchParams({ [name]: value });
     const body = method === 'GET' ? undefined : { pipeline: 'p', version: '1', steps: [] };
     const answer = await api.call(`${path}?${query}`, { method, body });
-    const { errors = [] } = (await answer.json()) as Problem;
+    const { errors = [], error } = (await answer.json()) as Problem & { error?: { param: string } };
     // The body belongs to another route.
-    const inQuery = errors.map(({ pointer }) => pointer).filter((pointer) => pointer.startsWith('/query/'));
+    const pointers = [...errors.map(({ pointer }) => pointer), `/${error?.param.replace('.', '/')}`];
+    const inQuery = pointers.filter((pointer) => pointer.startsWith('/query/'));
     const told = [method, path, answer.status, [...new Set(inQuery)]];
     expect(told).toEqual([method, path, 422, [`/query/${name}`]]);
   }

@@ -1,8 +1,8 @@
 /** What a call that failed has used is booked: as its instance reports it, else as the reservation where it did work. */
 import type { ServerResponse } from 'node:http';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { KeyCreated } from '@capstan/core/contracts/access';
 import type { LedgerEntry } from '@capstan/core/contracts/money';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { execOn, registerInstance } from '../support/direct-calls.ts';
 import { answer, type Handler, type Instance } from '../support/fleet.ts';
@@ -80,7 +80,7 @@ describe('a failure that reports its cost is settled by it', () => {
   });
 });
 
-describe('a refusal that says nothing costs nothing', () => {
+describe('a refusal without a report costs nothing', () => {
   test.each([401, 404, 422, 500])('%i', async (status) => {
     model.handle = (_, response) => answer(response, status, refusal);
     await execOn(api, 'model.paid', { body: { input: { messages } } });
@@ -89,7 +89,7 @@ describe('a refusal that says nothing costs nothing', () => {
 });
 
 const parts = ['an essay', ' without its last brace'].map((content) => ({ delta: { content } }));
-/** An answer that is told in full, and is then no answer. */
+/** An answer that is streamed in full, and is then no answer. */
 const stops = [
   ['a refusal', inLines(...parts, { ...refusal, status: 422 })],
   ['a failure', inLines(...parts, { ok: false, error: 'timeout', status: 504 })],
@@ -98,7 +98,7 @@ const stops = [
   ['an unusable last line', inLines(...parts, { ok: true })],
 ] as const;
 
-describe('an answer that was told in part', () => {
+describe('an answer that was streamed in part', () => {
   test.each(stops)('and ends with %s costs its reservation, as an estimate', async (_, handle) => {
     model.handle = handle;
     const body = {

@@ -34,6 +34,7 @@ export interface InstanceOptions {
   readonly input?: object;
   readonly output?: object;
   readonly deterministic?: boolean;
+  readonly protocols?: readonly string[];
   readonly description?: string;
   readonly warm_up?: { readonly input: object };
   readonly shared_with?: SharedWith;
@@ -80,6 +81,7 @@ export async function startInstance(
     output: options.output ?? { type: 'object' },
     cost_model,
     ...(options.deterministic === undefined ? {} : { deterministic: options.deterministic }),
+    ...(options.protocols === undefined ? {} : { protocols: options.protocols }),
   };
   const instance: Instance = { endpoint: '', execs: [], handle: echo, stop: () => closeServer(server) };
   const server = createServer(async (request, response) => {

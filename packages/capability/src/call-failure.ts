@@ -13,7 +13,7 @@ interface CallFailureOptions {
   readonly retryAfterS?: number | undefined;
   readonly code?: string | undefined;
   readonly cause?: unknown;
-  /** What the failed call has cost and used, and what the provider behind the instance said. */
+  /** What the failed call has cost and used, and the refusal of the provider behind the instance. */
   readonly report?: FailureReport | undefined;
 }
 

@@ -106,6 +106,8 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
   readonly shared_with?: SharedWith;
   /** True: equal inputs, with files of equal bytes, give equivalent results, so steps may cache them. Default false. */
   readonly deterministic?: boolean;
+  /** The protocols of models that it speaks itself, such as `openai.chat`. Default: none. */
+  readonly protocols?: readonly string[];
   /** Programs and models that the instance needs; checked, and installed if possible, before it listens. */
   readonly prerequisites?: readonly Prerequisite[];
   /**
@@ -199,7 +201,7 @@ export function defineCapability<I extends Schema, O extends Schema>(
 
 /** Answer of `GET /spec`. */
 function describe(definition: CapabilityDefinition, input: JsonObject, output: JsonObject): CapabilitySpec {
-  const { name, version, description, cost_model, deterministic = false } = definition;
+  const { name, version, description, cost_model, deterministic = false, protocols } = definition;
   const { notes: _, ...price } = cost_model;
   return {
     name,
@@ -209,6 +211,7 @@ function describe(definition: CapabilityDefinition, input: JsonObject, output: J
     output,
     cost_model: price,
     ...(deterministic ? { deterministic } : {}),
+    ...(protocols === undefined ? {} : { protocols: [...protocols] }),
   };
 }
 

@@ -1,5 +1,5 @@
 /** OpenAI's protocol over the router: programs that speak it call models by changing their address and key. */
-
+import type { IncomingHttpHeaders } from 'node:http';
 import type { CancelSignal } from '@capstan/core/cancellation';
 import type { ExecRequest } from '@capstan/core/contracts/decision';
 import {
@@ -8,6 +8,7 @@ import {
   ModelAliasList,
   ModelAliasRequest,
 } from '@capstan/core/contracts/model-alias';
+import { passedHeaders } from '@capstan/core/contracts/model-protocol';
 import {
   ChatCompletion,
   ChatHeaders,
@@ -18,8 +19,10 @@ import {
   ModelList,
 } from '@capstan/core/contracts/openai';
 import { refuseField } from '@capstan/core/errors/app-error';
+import type { JsonText } from '@capstan/core/json/text';
 import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
+import type { ClientRequest } from '../../use-cases/calls/client-protocol.ts';
 import type { StreamedModel } from '../../use-cases/calls/model-calls.ts';
 import {
   listAliases,
@@ -51,6 +54,7 @@ export const ModelHeaders = ChatHeaders.extend({
 });
 
 interface OpenAiCall {
+  readonly requestHeaders: IncomingHttpHeaders;
   readonly caller: Caller;
   readonly headers: z.output<typeof ModelHeaders>;
   readonly bytes: Buffer;
@@ -60,6 +64,18 @@ interface OpenAiCall {
 
 /** OpenAI's clients wait ten minutes for an answer. */
 const timeoutMs = 600_000;
+
+function toClient({ headers, requestHeaders, bytes }: OpenAiCall): ClientRequest {
+  const passed = passedHeaders.flatMap((name) => {
+    const value = requestHeaders[name];
+    return typeof value === 'string' ? [[name, value] as const] : [];
+  });
+  return {
+    bytes,
+    headers: Object.fromEntries(passed) as ClientRequest['headers'],
+    isStrict: headers['x-capstan-strict'] === true,
+  };
+}
 
 function toConstraints({
   'x-capstan-ceiling-usd': ceiling,
@@ -75,11 +91,13 @@ function toConstraints({
 
 /** @param user whose call it is, by the protocol's own field */
 export function toOrder<Request>(
-  { caller, headers, bytes, signal, setHeader }: OpenAiCall,
+  call: OpenAiCall,
   request: Request,
   user: string | null | undefined,
 ): OpenAiOrder<Request> {
+  const { caller, headers, bytes, signal, setHeader } = call;
   return {
+    client: toClient(call),
     caller: callingKeyOf(caller, headers, user),
     request,
     constraints: toConstraints(headers),
@@ -103,21 +121,38 @@ function nameDecision({ setHeader, headers }: HeadedCall, { routing }: Pick<Stre
   if (headers['x-capstan-cache'] !== undefined) setHeader('X-Capstan-Cache', cacheWordOf({ routing }));
 }
 
+/** Names the fields of the request that the model did not get. */
+function nameDropped({ setHeader }: HeadedCall, { dropped }: { readonly dropped: readonly string[] }): void {
+  if (dropped.length > 0)
+    setHeader('X-Capstan-Dropped', dropped.slice(0, mostNamed).join(', ').replaceAll(unsafe, '?'));
+}
+
+const mostNamed = 50;
+/** Names of fields are the client's. */
+const unsafe = /[^\x20-\x7e]/g;
+
 /** A stream begins before its cost is known, so its headers do not have it. */
 export function answerStream(call: HeadedCall, streamed: StreamedModel) {
   nameDecision(call, streamed);
+  nameDropped(call, streamed);
   return { status: 200, headers: eventStreamHeaders, body: streamed.events } as const;
 }
 
 /** Sets the headers that explain an answer. @returns its body */
 export function answerOf<Body>(
   { setHeader, headers }: HeadedCall,
-  { body, routing, isReplayed }: OpenAiAnswer<Body>,
+  { body, routing, isReplayed, dropped }: OpenAiAnswer<Body>,
 ): Body {
   nameDecision({ setHeader, headers }, { routing });
+  nameDropped({ setHeader, headers }, { dropped });
   setHeader('X-Capstan-Cost-Usd', String(routing.settled_usd ?? 0));
   if (isReplayed) setHeader('Idempotent-Replayed', 'true');
   return body;
+}
+
+/** @param body ours, or the text that a provider wrote */
+export function answerBody<Body>(body: Body | JsonText<Body>) {
+  return { status: 200, body: body as Body } as const;
 }
 
 export const openAiRoutes: readonly Route[] = [
@@ -136,9 +171,9 @@ export const openAiRoutes: readonly Route[] = [
     errors: [...callErrors, 'not_found'],
     handle: async (ctx, call) => {
       const { body } = call;
-      requireSmallChat(body, ctx.config);
+      requireSmallChat({ messages: body.messages, tools: body.tools ?? [] }, ctx.config);
       const order = toOrder(call, body, body.user);
-      if (body.stream !== true) return { status: 200, body: answerOf(call, await completeChat(ctx, order)) };
+      if (body.stream !== true) return answerBody(answerOf(call, await completeChat(ctx, order)));
       refuseKeptStream(order);
       return answerStream(call, await streamChat(ctx, order, toOpenAiError));
     },

@@ -47,6 +47,8 @@ export interface InstanceColumns {
   readonly success_count: number;
   readonly failure_count: number;
   readonly spec_digest: string | null;
+  /** Protocols of models that it speaks itself; null: none. */
+  readonly protocols: readonly string[] | null;
   readonly failed_probes: number;
   readonly next_probe_at: Date | null;
   readonly registered_at: Date;
@@ -138,6 +140,7 @@ export const polledColumns = [
   'expected_cost',
   'overran',
   'shared_with',
+  'protocols',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** Columns as JSON holds them: a price is a number there. */
@@ -285,15 +288,22 @@ export async function updateInstanceState(db: Db, instanceId: string, change: St
   );
 }
 
-/** @param peer where the address leads, as the probe was connected */
+interface FoundSpec {
+  readonly digest: string;
+  readonly protocols: readonly string[] | null;
+  /** Where the address leads, as the probe was connected. */
+  readonly peer: string | null;
+}
+
 export async function updateSpecDigest(
   db: Db,
   instanceId: string,
-  { digest, peer }: { readonly digest: string; readonly peer: string | null },
+  { digest, protocols, peer }: FoundSpec,
 ): Promise<void> {
   await db.raw(
-    'update instance set spec_digest = :digest, known_digest = :digest, peer = :peer where instance_id = :instanceId',
-    { digest, peer, instanceId },
+    `update instance set spec_digest = :digest, known_digest = :digest, protocols = :protocols::text[], peer = :peer
+     where instance_id = :instanceId`,
+    { digest, protocols, peer, instanceId },
   );
 }
 

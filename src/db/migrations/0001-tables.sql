@@ -205,6 +205,7 @@ create table instance (
   shared_with jsonb not null default '[]', -- "all", or the projects that it serves beside its owner's
   known_digest text, -- of the last spec that was accepted; null: none was
   peer text, -- where its address led then
+  protocols text[], -- of models, that it speaks itself, by its spec; null: none
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );

@@ -3,7 +3,7 @@
 import type { CallCaller } from '@capstan/core/call/caller';
 import type { CallLog } from '@capstan/core/call/log-lines';
 import type { CallProgress } from '@capstan/core/call/outcome';
-import type { CallEnd, ClaimedCall, RoutedCall } from '@capstan/core/call/types';
+import type { CallEnd, CallForms, ClaimedCall, RoutedCall } from '@capstan/core/call/types';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
@@ -53,6 +53,8 @@ export interface CallRequest extends RoutedCall {
   readonly secrets?: CallSecrets | null;
   /** Fields of the input that the instance's schema must declare: one that only lets them pass would ignore them. */
   readonly declaredFields?: readonly string[];
+  /** Other forms of the input. Default: there are none. */
+  readonly forms?: CallForms | undefined;
   /** The job whose files the call may name; it belongs to the project. */
   readonly jobId?: string;
   /** Sent at most once, so the claim must survive a crash of the database. */

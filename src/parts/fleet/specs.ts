@@ -4,6 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import type { CallForms } from '@capstan/core/call/types';
 import type { CapabilitySpec } from '@capstan/core/contracts/capability';
 import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
@@ -14,6 +15,7 @@ import { isRoutable } from '@capstan/core/instance-states';
 import { canonicalJson } from '@capstan/core/json/values';
 import type { InputSpec } from '@capstan/core/ladder/correction';
 import { isInRange, readRange } from '@capstan/core/routing/filter';
+import { type InstanceSnapshot, speaks } from '@capstan/core/routing/types';
 import { typeOfSchema } from '@capstan/core/schema-types/schema-type';
 import { createForeignChecks, type ForeignCheck } from '@capstan/core/schemas/foreign-check';
 import type { SchemaError } from '@capstan/core/schemas/schema-errors';
@@ -138,7 +140,30 @@ export function createSchemaValidator({
 interface CallInput {
   readonly input: JsonObject;
   /** Fields that the schema must declare. */
-  readonly declaredFields?: readonly string[];
+  readonly declaredFields?: readonly string[] | undefined;
+}
+
+interface FormedInput extends CallInput {
+  readonly isNative: boolean;
+  /** Fields that the instance does not get. */
+  readonly left: readonly string[];
+}
+
+const nothingLeft: readonly string[] = [];
+
+/** The input of a call as an instance gets it: in the client's own protocol if it speaks that. */
+export function pickInput(
+  { input, declaredFields, forms }: CallInput & { readonly forms?: CallForms | undefined },
+  instance: Pick<InstanceSnapshot, 'protocols'>,
+  { spec }: Pick<CompiledSpec, 'spec'>,
+): FormedInput {
+  if (forms === undefined) return { input, declaredFields, isNative: false, left: nothingLeft };
+  if (speaks(instance, forms.protocol)) return { input: forms.native(), isNative: true, left: nothingLeft };
+  if (forms.optional.length === 0) return { input, declaredFields, isNative: false, left: nothingLeft };
+  const known = typeOfSchema(spec.input).object.names();
+  const left = forms.optional.filter((name) => !known.has(name));
+  const kept = Object.entries(input).filter(([name]) => !left.includes(name));
+  return { input: Object.fromEntries(kept), declaredFields, isNative: false, left };
 }
 
 /** Checks the input of a call by the schema of an instance. */

@@ -6,7 +6,7 @@ import type { ProjectKey } from '@capstan/core/call/caller';
 import type { SchemaError } from '@capstan/core/call/claim-search';
 import { describeMismatch } from '@capstan/core/call/no-claim';
 import { longestWaitMs, type RetrySettings } from '@capstan/core/call/retry';
-import type { CallEnd } from '@capstan/core/call/types';
+import type { CallEnd, CallForms } from '@capstan/core/call/types';
 import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
 import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
@@ -15,6 +15,7 @@ import type { Json } from '@capstan/core/contracts/primitives';
 import type { ProblemItem } from '@capstan/core/contracts/problem';
 import { AppError, type AppErrorOptions } from '@capstan/core/errors/app-error';
 import { isPlainObject, summarizeFindings } from '@capstan/core/json/values';
+import type { SpokenProtocol } from '@capstan/core/routing/types';
 import type { ServerCtx } from '../../context.ts';
 import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
@@ -108,6 +109,8 @@ interface ExecCall {
   readonly signal: CancelSignal;
   readonly onDelta?: OnDelta | undefined;
   readonly declaredFields?: readonly string[] | undefined;
+  readonly forms?: CallForms | undefined;
+  readonly protocol?: SpokenProtocol | undefined;
   readonly onNotKept?: ((reason: string) => void) | undefined;
 }
 
@@ -134,7 +137,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(
   { callCapability }: Pick<CallCtx, 'callCapability'>,
-  { projectId, caller, capability, request, key, keeps, signal, onDelta, declaredFields = [] }: ExecCall,
+  { projectId, caller, capability, request, key, keeps, signal, onDelta, ...more }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
   const passOn: OnDelta = (delta, attemptId) => {
@@ -152,8 +155,9 @@ async function execCapability(
     key: key ?? newId('call'),
     isKeyNew: key === null,
     input: request.input,
-    declaredFields,
-    route: toConstraints(capability, request),
+    declaredFields: more.declaredFields ?? [],
+    forms: more.forms,
+    route: { ...toConstraints(capability, request), protocol: more.protocol },
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     hasPassedOn: () => hasPassedOn,
     onDelta: onDelta && passOn,
@@ -177,6 +181,10 @@ interface CallOrder {
   readonly onDelta?: OnDelta | undefined;
   /** Fields of the input that the schema of the instance must declare. */
   readonly declaredFields?: readonly string[] | undefined;
+  /** Other forms of the input. Default: there are none. */
+  readonly forms?: CallForms | undefined;
+  /** The protocol of the client. Default: the call is in the neutral form. */
+  readonly protocol?: SpokenProtocol | undefined;
 }
 
 export type CallCtx = AnswerCacheCtx &
@@ -238,9 +246,10 @@ function callByKey(ctx: CallCtx, order: CallOrder, { key, bodySha256 }: Idempote
 }
 
 function toExecCall(
-  { caller, capability, request, declaredFields, onNotKept }: CallOrder,
+  { caller, capability, request, declaredFields, forms, protocol, onNotKept }: CallOrder,
   { key, keeps, signal, onDelta }: Pick<ExecCall, 'key' | 'keeps' | 'signal' | 'onDelta'>,
 ): ExecCall {
   const projectId = caller.project_id;
-  return { projectId, caller, capability, request, declaredFields, key, keeps, signal, onDelta, onNotKept };
+  const order = { projectId, caller, capability, request, declaredFields, forms, protocol, onNotKept };
+  return { ...order, key, keeps, signal, onDelta };
 }

@@ -5,15 +5,20 @@
  */
 import { Readable } from 'node:stream';
 import type { ProjectKey } from '@capstan/core/call/caller';
+import type { CallForms } from '@capstan/core/call/types';
 import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
 import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
 import { type ModelChoice, ModelResult } from '@capstan/core/contracts/openai';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { AppError, toAppError } from '@capstan/core/errors/app-error';
 import { type AnswerWriter, choicesOf, wholeDeltas } from '@capstan/core/model-protocols/model-answer';
+import { createToldAnswer } from '@capstan/core/model-protocols/told-answer';
+import { restoreDelta, restoreResult } from '@capstan/core/model-protocols/translation';
+import type { SpokenProtocol } from '@capstan/core/routing/types';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { decisionIdOf } from '../../parts/ids.ts';
 import type { Idempotency } from '../idempotency.ts';
+import { type PreparedCall, readNativeOutput, readNativePart } from './client-protocol.ts';
 import { type CallCtx, makeDirectCall } from './direct-calls.ts';
 
 export interface CallTerms {
@@ -31,6 +36,9 @@ interface NamedCall {
   readonly capability: string;
   readonly input: JsonObject;
   readonly onDelta?: OnDelta | undefined;
+  readonly declaredFields?: readonly string[] | undefined;
+  readonly forms?: CallForms | undefined;
+  readonly protocol?: SpokenProtocol | undefined;
 }
 
 interface AnsweredCall {
@@ -39,25 +47,21 @@ interface AnsweredCall {
   readonly isReplayed: boolean;
 }
 
-/** An instance that let `n` pass without reading it would answer once. */
-function declaredIn({ n }: JsonObject): readonly string[] {
-  return n === undefined ? [] : ['n'];
-}
-
 /** @throws AppError of a direct call */
 export async function callModel(
   ctx: CallCtx,
   { caller, onNotKept, constraints, idempotency, signal }: CallTerms,
-  { capability, input, onDelta }: NamedCall,
+  { capability, input, onDelta, declaredFields, forms, protocol }: NamedCall,
 ): Promise<AnsweredCall> {
   const request: ExecRequest = { input, ...constraints };
-  const declaredFields = declaredIn(input);
   const order = { caller, onNotKept, idempotency, signal };
   const { answer, isReplayed } = await makeDirectCall(ctx, {
     capability,
     request,
     onDelta,
     declaredFields,
+    forms,
+    protocol,
     ...order,
   });
   if (answer instanceof AppError) throw answer;
@@ -81,14 +85,25 @@ function readResult(output: Json, { capability, input: { n } }: NamedCall): Mode
   );
 }
 
+/** The answer of a model: its result, or the body that its provider wrote in the protocol of the client. */
+export type ProtocolAnswer =
+  | { readonly kind: 'result'; readonly result: ModelResult }
+  | { readonly kind: 'native'; readonly response: string | undefined };
+
 export interface AskedModel extends Omit<AnsweredCall, 'output'> {
-  readonly result: ModelResult;
+  readonly answer: ProtocolAnswer;
 }
 
 /** @throws AppError of a direct call, `output_invalid` */
-export async function askModel(ctx: CallCtx, terms: CallTerms, call: NamedCall): Promise<AskedModel> {
-  const { output, ...facts } = await callModel(ctx, terms, call);
-  return { result: readResult(output, call), ...facts };
+export async function askModel(ctx: CallCtx, terms: CallTerms, call: PreparedCall): Promise<AskedModel> {
+  return readAnswer(await callModel(ctx, terms, call), call);
+}
+
+function readAnswer({ output, ...facts }: AnsweredCall, call: PreparedCall): AskedModel {
+  const native = readNativeOutput(output);
+  if (native !== null) return { answer: { kind: 'native', response: native.response }, ...facts };
+  const result = restoreResult(readResult(output, call), call.toolNames);
+  return { answer: { kind: 'result', result }, ...facts };
 }
 
 /** A client that reads slower than the model writes is cut off when this much of the answer waits for it. */
@@ -102,6 +117,8 @@ export interface StreamedModel {
   readonly events: Readable;
   /** What is known of the call when its answer begins. */
   readonly routing: BegunRouting;
+  /** Fields of the request that the model did not get. */
+  readonly dropped: readonly string[];
 }
 
 interface AnswerEvents {
@@ -143,7 +160,7 @@ export function createJoin(events: Readable) {
 }
 
 /** @param onLeft the client reads no more */
-function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerEvents {
+function createAnswerEvents({ open }: Pick<AnswerWriter, 'open'>, onLeft: () => void): AnswerEvents {
   const events = new Readable({
     read: () => undefined,
     destroy: (error, done) => {
@@ -176,10 +193,58 @@ function createAnswerEvents({ open }: AnswerWriter, onLeft: () => void): AnswerE
   };
 }
 
-interface StreamedCall extends Omit<NamedCall, 'onDelta'> {
+interface StreamedCall {
+  readonly call: PreparedCall;
   readonly writer: AnswerWriter;
   /** The body of an error that ends the stream. */
   readonly toError: (error: AppError) => JsonObject;
+}
+
+/** Passes on the events of an instance that speaks the protocol of the client. */
+function createNativeWriter({ fail }: AnswerWriter): Pick<AnswerWriter, 'part' | 'fail'> {
+  let end = '';
+  return {
+    part: (delta) => {
+      const events = readNativePart(delta);
+      if (events === null || events === '') return [];
+      end = (end + events).slice(-2);
+      return [events];
+    },
+    // The stream may have broken within an event.
+    fail: (error) => [...(end === '\n\n' ? [] : ['\n\n']), ...fail(error)],
+  };
+}
+
+/** Writes the events of an answer, in the form that the instance of the last attempt gives it. */
+function createPartWriter({ call, writer }: Pick<StreamedCall, 'call' | 'writer'>) {
+  const native = createNativeWriter(writer);
+  const told = createToldAnswer();
+  const writeParts = (deltas: readonly Json[]): string[] =>
+    deltas.flatMap((delta) => writer.part(restoreDelta(delta, call.toolNames)));
+  return {
+    open: () => (call.isNative() ? [] : writer.open()),
+    part: (delta: Json): readonly string[] => {
+      if (call.isNative()) return native.part(delta);
+      told.note(delta);
+      return writeParts([delta]);
+    },
+    fail: (error: JsonObject) => (call.isNative() ? native : writer).fail(error),
+    /**
+     * The parts that are missing, and the last events of the stream.
+     * @throws AppError `output_invalid` where the parts of the stream differ from the result
+     */
+    close: ({ answer, routing }: AskedModel, hasBegun: boolean) => {
+      if (answer.kind === 'native') {
+        if (hasBegun) return { rest: [], last: [] };
+        throw new AppError('output_invalid', `${call.capability} answered a stream without its events`);
+      }
+      const { result } = answer;
+      const rest = hasBegun ? told.missing(result) : wholeDeltas(result);
+      if (rest === null)
+        throw new AppError('output_invalid', 'the result is another one than the parts of the stream');
+      return { rest: writeParts(rest), last: writer.close(result, routing.settled_usd ?? 0) };
+    },
+  };
 }
 
 /**
@@ -189,29 +254,28 @@ interface StreamedCall extends Omit<NamedCall, 'onDelta'> {
 export async function streamModel(
   ctx: CallCtx,
   terms: CallTerms,
-  { writer, toError, ...call }: StreamedCall,
+  { call, writer, toError }: StreamedCall,
 ): Promise<StreamedModel> {
   const stop = new CancelSource();
   onCancel(terms.signal, () => stop.abort(terms.signal.reason));
-  const { events, begun, hasBegun, send, close } = createAnswerEvents(writer, () => stop.abort('cancelled'));
+  const parts = createPartWriter({ call, writer });
+  const { events, begun, hasBegun, send, close } = createAnswerEvents(parts, () => stop.abort('cancelled'));
   const onDelta: OnDelta = (delta, attemptId) =>
-    send(writer.part(delta), { decision_id: decisionIdOf(attemptId) });
-  const ended = askModel(ctx, { ...terms, idempotency: null, signal: stop }, { onDelta, ...call }).then(
-    ({ result, routing }) => {
-      if (!hasBegun()) for (const delta of wholeDeltas(result)) send(writer.part(delta), routing);
-      const last = writer.close(result, routing.settled_usd ?? 0);
-      if (hasBegun()) close(last);
-      else {
-        send(last, routing);
-        close([]);
-      }
-      return routing;
-    },
-    (error: unknown) => {
+    send(parts.part(delta), { decision_id: decisionIdOf(attemptId) });
+  const asked = callModel(ctx, { ...terms, idempotency: null, signal: stop }, { ...call, onDelta });
+  const ended = asked
+    .then((answered) => {
+      const { answer, ...facts } = readAnswer(answered, call);
+      const { rest, last } = parts.close({ answer, ...facts }, hasBegun());
+      send(rest, facts.routing);
+      send(last, facts.routing);
+      close([]);
+      return facts.routing;
+    })
+    .catch((error: unknown) => {
       if (!hasBegun()) throw error;
-      close(writer.fail(toError(toAppError(error))));
+      close(parts.fail(toError(toAppError(error))));
       return begun;
-    },
-  );
-  return { events, routing: await Promise.race([begun, ended]) };
+    });
+  return { events, routing: await Promise.race([begun, ended]), dropped: call.dropped() };
 }

@@ -10,17 +10,19 @@ import {
   EmbeddingResult,
   type EmbeddingsAnswer,
   type EmbeddingsRequest,
+  type ModelResult,
 } from '@capstan/core/contracts/openai';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { AppError } from '@capstan/core/errors/app-error';
-import type { JsonText } from '@capstan/core/json/text';
+import { type JsonText, toJsonText } from '@capstan/core/json/text';
 import {
   type ChatHead,
   createChatWriter,
   toCompletion,
   toEmbeddingInput,
-  toModelInput,
 } from '@capstan/core/model-protocols/openai';
+import { translateChat } from '@capstan/core/model-protocols/openai-request';
+import { type ClientRequest, type PreparedCall, prepareCall } from './client-protocol.ts';
 import type { CallCtx } from './direct-calls.ts';
 import { writeEmbeddings } from './embeddings.ts';
 import { askModel, type CallTerms, callModel, type StreamedModel, streamModel } from './model-calls.ts';
@@ -28,6 +30,7 @@ import { findModel, type NameCtx } from './model-names.ts';
 
 export interface OpenAiOrder<Request> extends CallTerms {
   readonly request: Request;
+  readonly client: ClientRequest;
 }
 
 type ChatOrder = OpenAiOrder<ChatRequest>;
@@ -37,18 +40,57 @@ export interface OpenAiAnswer<Body> {
   readonly body: Body;
   readonly routing: ExecAnswer['routing'];
   readonly isReplayed: boolean;
+  /** Fields of the request that the model did not get. */
+  readonly dropped: readonly string[];
 }
+
+/** The body that a provider wrote, or ours. */
+export type ProtocolBody<Body> = Body | JsonText<Body>;
 
 function headOf({ model }: ChatRequest): ChatHead {
   return { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1_000), model };
 }
 
-/** @throws AppError of a direct call, `not_found`, `output_invalid` */
-export async function completeChat(ctx: ModelCtx, order: ChatOrder): Promise<OpenAiAnswer<ChatCompletion>> {
+async function prepareChat(ctx: ModelCtx, order: ChatOrder): Promise<PreparedCall> {
   const { request } = order;
   const capability = await findModel(ctx, order.caller, { model: request.model, kind: 'chat' });
-  const { result, ...facts } = await askModel(ctx, order, { capability, input: toModelInput(request) });
-  return { body: toCompletion(headOf(request), result, facts.routing.settled_usd ?? 0), ...facts };
+  const translation = translateChat(request);
+  return prepareCall(ctx, order, {
+    capability,
+    protocol: 'openai.chat',
+    body: request as JsonObject,
+    translation,
+  });
+}
+
+/**
+ * Asks a model in the protocol of a client.
+ * @param write the body of a result @throws AppError of a direct call, `output_invalid`
+ */
+export async function answerInProtocol<Body>(
+  ctx: ModelCtx,
+  { terms, call }: { readonly terms: CallTerms; readonly call: PreparedCall },
+  write: (result: ModelResult, costUsd: number) => Body,
+): Promise<OpenAiAnswer<ProtocolBody<Body>>> {
+  const { answer, ...facts } = await askModel(ctx, terms, call);
+  if (answer.kind === 'result') {
+    const body = write(answer.result, facts.routing.settled_usd ?? 0);
+    return { body, dropped: call.dropped(), ...facts };
+  }
+  if (answer.response === undefined)
+    throw new AppError('output_invalid', `${call.capability} answered without a response`);
+  return { body: toJsonText<Body>(answer.response), dropped: [], ...facts };
+}
+
+/** @throws AppError of a direct call, `not_found`, `output_invalid`, `request_invalid` */
+export async function completeChat(
+  ctx: ModelCtx,
+  order: ChatOrder,
+): Promise<OpenAiAnswer<ProtocolBody<ChatCompletion>>> {
+  const call = await prepareChat(ctx, order);
+  return answerInProtocol(ctx, { terms: order, call }, (result, costUsd) =>
+    toCompletion(headOf(order.request), result, costUsd),
+  );
 }
 
 /**
@@ -62,10 +104,10 @@ export async function streamChat(
   toError: (error: AppError) => JsonObject,
 ): Promise<StreamedModel> {
   const { request } = order;
-  const capability = await findModel(ctx, order.caller, { model: request.model, kind: 'chat' });
+  const call = await prepareChat(ctx, order);
   const includesUsage = request.stream_options?.include_usage === true;
   const writer = createChatWriter(headOf(request), { includesUsage, choices: request.n ?? 1 });
-  return streamModel(ctx, order, { capability, input: toModelInput(request), writer, toError });
+  return streamModel(ctx, order, { call, writer, toError });
 }
 
 /** @throws AppError of a direct call, `not_found`, `output_invalid` */
@@ -82,5 +124,5 @@ export async function embedTexts(
   const body = success ? await writeEmbeddings(request, data, routing.settled_usd ?? 0) : null;
   if (body === null)
     throw new AppError('output_invalid', `${capability} answered without embeddings: vectors in base64`);
-  return { body, routing, isReplayed };
+  return { body, routing, isReplayed, dropped: [] };
 }

@@ -59,6 +59,7 @@ export function toInstance(row: InstanceRow, viewer: string): Instance {
     ...row,
     shared_with: shownShares(row, viewer),
     cost_model: toCostModel(row),
+    protocols: row.protocols ?? undefined,
     overruns: toOverruns(row),
     drain: toDrain(row),
     reason: reasonOf(row),

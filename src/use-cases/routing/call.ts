@@ -20,6 +20,7 @@ import type { TimedOutcome } from '../../clients/capability-http.ts';
 import { readReport } from '../../clients/read-answer.ts';
 import type { RoutingCtx } from '../../context.ts';
 import type { CallCapability, CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
+import { pickInput } from '../../parts/fleet/specs.ts';
 import { isCallId } from '../../parts/ids.ts';
 import { describeForeign } from '../../parts/media/own-media.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
@@ -52,10 +53,11 @@ async function deliverCall(
   const { secrets, onDelta } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
+  const formed = request.forms === undefined ? null : await formInput(ctx, request, instance);
   let hasBegun = false;
   const { outcome, durationMs } = await ctx.client.call({
     endpoint: instance.endpoint,
-    input: revealed?.input ?? request.input,
+    input: revealed?.input ?? formed ?? request.input,
     redactor: revealed?.redactor,
     idempotencyKey: toOpaqueKey(claim.key),
     attempt: number,
@@ -74,6 +76,18 @@ async function deliverCall(
     trace,
   });
   return { outcome: await checkOutput(ctx, instance, outcome), durationMs, hasBegun };
+}
+
+/** The input in the form that the instance understands. */
+async function formInput(
+  { validator }: RoutingCtx,
+  request: CallRequest,
+  instance: InstanceSnapshot,
+): Promise<JsonObject> {
+  const spec = await validator.of(instance.spec_digest as string); // vetted, or it could not be claimed
+  const { input, isNative, left } = pickInput(request, instance, spec);
+  request.forms?.onChosen({ isNative, left });
+  return input;
 }
 
 /** A secret is not sent unless its use is on record. */

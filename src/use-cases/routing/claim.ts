@@ -18,13 +18,14 @@ import { explainMiss, isWorthWaiting, timeInLine } from '@capstan/core/call/no-c
 import type { ClaimEnd } from '@capstan/core/call/types';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
+import type { NativeCost } from '@capstan/core/routing/call-bound';
 import { lineOf, rankOf } from '@capstan/core/routing/call-line';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
 import type { RankedInstance } from '@capstan/core/routing/types';
 import type { RoutingCtx } from '../../context.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';
-import { findInputErrors } from '../../parts/fleet/specs.ts';
+import { findInputErrors, pickInput } from '../../parts/fleet/specs.ts';
 import { newId } from '../../parts/ids.ts';
 import { vetInstance } from '../registry/vetting.ts';
 import { type ClaimBestEnd, claimBest, isDueTrial } from './reservation.ts';
@@ -50,6 +51,7 @@ export async function claimInstance(
     route: target.route,
     tried,
     costOf: createCostOfInput(target.input, { note: noteWork }),
+    native: nativeCostOf(target),
     projectId: target.projectId,
   });
   const own = { target, search, queue: queueOf(scope, capability) };
@@ -70,6 +72,12 @@ export async function claimInstance(
   const last = result ?? lookOnceMore(ctx, own, ahead + countInLine(ctx, target));
   const waitedMs = first.choice.best === null ? 0 : performance.now() - beganAt;
   return { ...toClaimEnd(last, own), waitedMs };
+}
+
+/** The cost for instances that get the input in the client's own protocol. */
+function nativeCostOf({ forms }: CallRequest): NativeCost | undefined {
+  if (forms === undefined) return undefined;
+  return { protocol: forms.protocol, costOf: createCostOfInput(forms.native, { note: noteWork }) };
 }
 
 /** Calls of steps in the line of this call's route that go before it. */
@@ -184,7 +192,8 @@ async function isFitting(
     search.noteDown(instance_id);
     return false;
   }
-  const errors = await findInputErrors(await validator.of(spec_digest), target);
+  const compiled = await validator.of(spec_digest);
+  const errors = await findInputErrors(compiled, pickInput(target, instance, compiled));
   if (errors.length > 0) search.noteRefusal(instance_id, errors);
   return errors.length === 0;
 }

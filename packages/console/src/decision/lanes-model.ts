@@ -44,6 +44,7 @@ const words: Readonly<Record<Verdict, string>> = {
   lost_claim: 'another call took its last slot',
   wrong_version: 'another version than was asked for',
   secret_not_allowed: 'may not receive the secrets of the step',
+  other_protocol: 'does not speak the protocol of the client',
   tag_mismatch: 'lacks a tag that was asked for',
   draining: 'is draining',
   down: 'is down',

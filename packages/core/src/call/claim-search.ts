@@ -9,7 +9,7 @@ import type { JsonObject } from '../contracts/primitives.ts';
 import type { CostOfInput } from '../money/cost-expressions.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { headroomOf, type Shortage } from '../money/reservation.ts';
-import { boundsOf } from '../routing/call-bound.ts';
+import { boundsOf, type NativeCost } from '../routing/call-bound.ts';
 import { choose } from '../routing/choose.ts';
 import { toInputs } from '../routing/replay.ts';
 import type {
@@ -68,19 +68,20 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly shortage: Shortage | null;
   /** Null: the input is unknown. */
   readonly costOf: CostOfInput | null;
+  readonly native: NativeCost | undefined;
   readonly projectId: string | null;
 }
 
 function chooseNow(
   fleet: FleetNow,
   { findDue, waiting }: ChoiceFacts,
-  { seed, route, shortage, ruledOut, busy, failedBefore, costOf, projectId }: Learnt,
+  { seed, route, shortage, ruledOut, busy, failedBefore, costOf, native, projectId }: Learnt,
 ): { request: RouteRequest; choice: Choice } {
   const known = fleet.of(route.capability);
   const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
   const { versionRange, tags } = route;
-  const bounds = boundsOf(known, costOf, { projectId, versionRange, tags, ruledOut, nowMs });
+  const bounds = boundsOf(known, costOf, { projectId, versionRange, tags, ruledOut, nowMs, native });
   const request: RouteRequest = {
     capability: route.capability,
     versionRange: route.versionRange,
@@ -100,6 +101,7 @@ function chooseNow(
     trials: findDue?.(instances, nowMs) ?? none,
     failedBefore,
     bounds,
+    protocol: route.protocol,
     waiting,
   };
   return { request, choice: choose(instances, request, seed) };
@@ -112,6 +114,8 @@ interface NewSearch {
   readonly tried: Iterable<string>;
   /** Default: the input is unknown, so no cost depends on it. */
   readonly costOf?: CostOfInput | null;
+  /** Default: the call has one form. */
+  readonly native?: NativeCost | undefined;
   /** Default: a run outside of Capstan. */
   readonly projectId?: string;
 }
@@ -125,6 +129,7 @@ export class ClaimSearch {
   shortage: Shortage | null = null;
   readonly #route: RouteConstraints;
   readonly #costOf: CostOfInput | null;
+  readonly #native: NativeCost | undefined;
   readonly #projectId: string | null;
   readonly #ruledOut: Map<string, RuledOut>;
   readonly #hasPaused: boolean;
@@ -132,10 +137,11 @@ export class ClaimSearch {
   readonly #busy = new Set<string>();
   readonly #vetted = new Set<string>();
 
-  constructor({ seed, route, tried, costOf = null, projectId }: NewSearch) {
+  constructor({ seed, route, tried, costOf = null, native, projectId }: NewSearch) {
     this.seed = seed;
     this.#route = route;
     this.#costOf = costOf;
+    this.#native = native;
     this.#projectId = projectId ?? null;
     this.#ruledOut = new Map([...tried].map((id) => [id, 'already_tried']));
     this.#hasPaused = this.#ruledOut.size === 0;
@@ -151,6 +157,7 @@ export class ClaimSearch {
       busy: this.#busy,
       failedBefore: this.#failedBefore,
       costOf: this.#costOf,
+      native: this.#native,
       projectId: this.#projectId,
     });
   }

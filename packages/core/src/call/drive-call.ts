@@ -168,7 +168,7 @@ function notSent(kind: 'withheld' | 'unsent'): SentRequest {
   return { outcome: { kind }, durationMs: 0 };
 }
 
-/** What the instance says that the call cost. */
+/** The cost that the instance reports. */
 function costOf(outcome: CallOutcome): unknown {
   return outcome.kind === 'answered' ? outcome.body.cost_usd : reportOf(outcome)?.cost_usd;
 }

@@ -19,7 +19,7 @@ interface DeliveryFacts {
   readonly retryMax: number;
   /** Lower-case fragments of messages that mark a temporary refusal. Default: none. */
   readonly transientTexts?: readonly string[];
-  /** Whether parts of the result have come: then work was done, whatever the end says. Default: none has. */
+  /** Whether parts of the result have come: then work was done, whatever the answer is. Default: none has. */
   readonly hasBegun?: boolean | undefined;
 }
 
@@ -169,8 +169,8 @@ function rowOf(
 }
 
 /**
- * An error answer says that the call was not completed, not that nothing was done: parts of the result prove work, and
- * so does a report of what it used.
+ * An error answer means that the call was not completed, not that no work was done: parts of the result prove work, and
+ * so does a reported cost.
  */
 function settlementOf(
   { settlement }: Pick<OutcomeRow, 'settlement'>,

@@ -18,7 +18,7 @@ export interface AnsweredError {
   readonly message: string;
   /** The header `x-error-code`; undefined when absent. */
   readonly errorCode?: string;
-  /** What the instance tells of the failure beside its message. Default: nothing. */
+  /** The fields of the answer beside its message. Default: none. */
   readonly report?: FailureReport;
 }
 
@@ -164,7 +164,7 @@ type UnwrappedAnswer =
   | { readonly ok: true; readonly output: Json }
   /** The instance reports success and nothing else. */
   | { readonly ok: true; readonly output?: never }
-  /** The instance reports failure, although the status says otherwise. */
+  /** The instance reports failure, although the status does not. */
   | { readonly ok: false; readonly error: string; readonly body: JsonObject };
 
 /**

@@ -2,7 +2,7 @@
 
 import type { CancelSignal } from '../cancellation.ts';
 import type { Decision } from '../contracts/decision.ts';
-import type { Failure, Json } from '../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
 import type { Verdict } from './judge.ts';
 import type { NoClaim } from './no-claim.ts';
@@ -69,6 +69,23 @@ type ClaimOrNone<Claimed extends ClaimedCall> =
   | { readonly kind: 'closed' }
   /** No instance was available; the decision gives the reason. */
   | ({ readonly kind: 'none'; readonly decision: Decision } & NoClaim);
+
+/** The input of a call by what its instance understands; the call's own input is in the neutral form of models. */
+export interface CallForms {
+  /** The protocol of the client. */
+  readonly protocol: string;
+  /** The input for an instance that speaks it. */
+  readonly native: () => JsonObject;
+  /** Fields of the neutral form that only an instance gets whose schema declares them. */
+  readonly optional: readonly string[];
+  /** Learns, for each attempt, which form its instance gets, and which of these fields it does not. */
+  readonly onChosen: (form: ChosenForm) => void;
+}
+
+export interface ChosenForm {
+  readonly isNative: boolean;
+  readonly left: readonly string[];
+}
 
 /** One request to one instance, and its verdict. */
 export interface Delivery {

@@ -3,8 +3,8 @@
  *
  * U1 A call counts what its model reports, in an answer or in an error, and at most what its input can need: a wrong
  *    report of an instance is bounded by the call.
- * U2 A call of a model whose end is not known counts an estimate, and so does one that failed after work was done: a
- *    client that leaves before the last line has read the text all the same. An answer without a report counts its text.
+ * U2 A call of a model without a known outcome counts an estimate, and so does one that failed after work was done: a
+ *    client that leaves before the last line has still read the text. An answer without a report counts its text.
  * U3 Every other call counts nothing.
  */
 import { ExactNumber } from '../contracts/exact-json.ts';

@@ -6,38 +6,7 @@ import { z } from 'zod';
 import { EndUser } from './openai.ts';
 import { JsonObject } from './primitives.ts';
 
-// Blocks may hold more than what is read, such as `cache_control` and `citations`.
-
-const TextBlock = z.object({ type: z.literal('text'), text: z.string() });
-export type TextBlock = z.infer<typeof TextBlock>;
-
-const ImageBlock = z.object({
-  type: z.literal('image'),
-  source: z.union([
-    z.object({ type: z.literal('base64'), media_type: z.string(), data: z.string() }),
-    z.object({ type: z.literal('url'), url: z.string() }),
-  ]),
-});
-
-const DocumentBlock = z.object({
-  type: z.literal('document'),
-  source: z.union([
-    z.object({ type: z.literal('base64'), media_type: z.string(), data: z.string() }),
-    z.object({ type: z.literal('text'), media_type: z.string(), data: z.string() }),
-  ]),
-  title: z.string().nullish(),
-});
-
-const PartBlock = z.union([TextBlock, ImageBlock, DocumentBlock]);
-export type PartBlock = z.infer<typeof PartBlock>;
-
-const ToolResultBlock = z.object({
-  type: z.literal('tool_result'),
-  tool_use_id: z.string(),
-  content: z.union([z.string(), z.array(PartBlock)]).optional(),
-  is_error: z.boolean().optional(),
-});
-export type ToolResultBlock = z.infer<typeof ToolResultBlock>;
+const TextBlock = z.object({ type: z.literal('text'), text: z.string(), citations: z.null() });
 
 const ToolUseBlock = z.object({
   type: z.literal('tool_use'),
@@ -45,81 +14,116 @@ const ToolUseBlock = z.object({
   name: z.string(),
   input: JsonObject,
 });
-export type ToolUseBlock = z.infer<typeof ToolUseBlock>;
 
-/** Thoughts of an earlier answer of another model. */
-const ThoughtBlock = z.object({ type: z.enum(['thinking', 'redacted_thinking']) });
+const ThinkingBlock = z.object({ type: z.literal('thinking'), thinking: z.string(), signature: z.string() });
 
-const UserTurn = z.object({
-  role: z.literal('user'),
-  content: z.union([z.string(), z.array(z.union([PartBlock, ToolResultBlock])).min(1)]),
-});
-const AssistantTurn = z.object({
-  role: z.literal('assistant'),
-  content: z.union([z.string(), z.array(z.union([TextBlock, ToolUseBlock, ThoughtBlock]))]),
-});
-const SystemTurn = z.object({
-  role: z.literal('system'),
-  content: z.union([z.string(), z.array(TextBlock)]),
-});
-
-const Turn = z.union([UserTurn, AssistantTurn, SystemTurn], {
-  error:
-    'expected a text, or blocks: of the user text, image, document (base64 or text) and tool_result; of the assistant text and tool_use',
+/** Blocks are read by core/model-protocols: an instance that speaks the protocol gets them as they are. */
+const Turn = z.looseObject({
+  role: z.enum(['user', 'assistant', 'system']),
+  content: z.union([z.string(), z.array(JsonObject)], { error: 'a text, or a list of blocks' }),
 });
 export type Turn = z.infer<typeof Turn>;
 
-const MessagesTool = z.object({
-  type: z.literal('custom', { error: 'tools that the provider executes are not served' }).nullish(),
-  name: z.string().regex(/^[\w-]{1,64}$/, { error: '1 to 64 letters, digits, _ or -' }),
-  description: z.string().optional(),
-  input_schema: JsonObject,
+const MessagesTool = z.looseObject({
+  type: z.string().nullish(),
+  name: z.string().min(1).max(128),
+  description: z.string().nullish(),
+  input_schema: JsonObject.nullish(),
+});
+export type MessagesTool = z.infer<typeof MessagesTool>;
+
+const MessagesToolChoice = z.looseObject({
+  type: z.enum(['auto', 'any', 'none', 'tool']),
+  name: z.string().optional(),
+  disable_parallel_tool_use: z.boolean().nullish(),
 });
 
-const MessagesToolChoice = z.union([
-  z.object({ type: z.enum(['auto', 'any', 'none']) }),
-  z.object({ type: z.literal('tool'), name: z.string() }),
-]);
+const Format = z.looseObject({ type: z.string(), schema: JsonObject.optional() });
 
-const ignored = z.unknown().optional().meta({ description: 'Ignored.' });
+const askedOf = {
+  model: z.string().min(1).max(128).meta({
+    description: 'A capability `model.NAME`, with or without `model.`',
+  }),
+  messages: z.array(Turn).min(1),
+  system: z.union([z.string(), z.array(JsonObject)]).nullish(),
+  tools: z.array(MessagesTool).nullish(),
+  tool_choice: MessagesToolChoice.nullish(),
+};
 
-/** Body of `POST /anthropic/v1/messages`. The schema of the chosen instance checks the messages. */
+/**
+ * Body of `POST /anthropic/v1/messages`. The schema of the chosen instance checks the messages. Other fields are passed
+ * on, translated, ignored or refused (docs/reference/model-fields.md).
+ */
 export const MessagesRequest = z
-  .strictObject({
-    model: z.string().min(1).max(128).meta({
-      description: 'A capability `model.NAME`, with or without `model.`',
-    }),
+  .looseObject({
+    ...askedOf,
     max_tokens: z.number().int().min(1),
-    messages: z.array(Turn).min(1).max(1_000),
-    system: z.union([z.string(), z.array(TextBlock)]).optional(),
     stream: z.boolean().nullish(),
     temperature: z.number().min(0).max(1).nullish(),
     top_p: z.number().min(0).max(1).nullish(),
+    top_k: z.number().int().min(0).nullish(),
     stop_sequences: z.array(z.string().min(1)).nullish(),
-    tools: z.array(MessagesTool).max(128).nullish(),
-    tool_choice: MessagesToolChoice.nullish(),
-    thinking: z
-      .object({ type: z.literal('disabled', { error: 'thinking is not served; allowed is disabled' }) })
-      .nullish(),
-    output_config: z
-      .strictObject({
-        format: z.object({ type: z.literal('json_schema'), schema: JsonObject }).nullish(),
-      })
-      .nullish(),
+    thinking: z.looseObject({ type: z.string(), budget_tokens: z.number().int().nullish() }).nullish(),
+    output_config: z.looseObject({ format: Format.nullish(), effort: z.string().nullish() }).nullish(),
+    output_format: Format.nullish(),
     metadata: z.looseObject({ user_id: EndUser }).nullish(),
-    service_tier: ignored,
-    cache_control: ignored,
-    inference_geo: ignored,
   })
   .meta({ id: 'MessagesRequest' });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
 
+/** Body of `POST /anthropic/v1/messages/count_tokens`. */
+export const CountTokensRequest = z.looseObject(askedOf).meta({ id: 'CountTokensRequest' });
+export const CountedTokens = z
+  .object({
+    input_tokens: z.number().int().meta({ description: 'An estimate by the bytes of the request.' }),
+  })
+  .meta({ id: 'CountedTokens' });
+
+/** A model in Anthropic's form. */
+export const AnthropicModel = z
+  .object({
+    type: z.literal('model'),
+    id: z.string(),
+    display_name: z.string(),
+    created_at: z.string(),
+    max_input_tokens: z.null(),
+    max_tokens: z.null(),
+  })
+  .meta({ id: 'AnthropicModel' });
+export type AnthropicModel = z.infer<typeof AnthropicModel>;
+export const AnthropicModelList = z
+  .object({
+    data: z.array(AnthropicModel),
+    has_more: z.boolean(),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  })
+  .meta({ id: 'AnthropicModelList' });
+
+export const AnthropicModelQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(1_000).default(20),
+  after_id: z.string().max(128).optional(),
+  before_id: z.string().max(128).optional(),
+});
+
 const stopReasons = ['end_turn', 'max_tokens', 'stop_sequence', 'tool_use', 'refusal'] as const;
 export type MessageStop = (typeof stopReasons)[number];
+
+/** Null: Capstan does not know them of any provider. */
+const absentUsage = {
+  cache_creation: z.null(),
+  server_tool_use: z.null(),
+  service_tier: z.null(),
+  inference_geo: z.null(),
+  output_tokens_details: z.null(),
+};
 
 const MessageUsage = z.object({
   input_tokens: z.number().int(),
   output_tokens: z.number().int(),
+  cache_creation_input_tokens: z.number().int(),
+  cache_read_input_tokens: z.number().int(),
+  ...absentUsage,
   cost_usd: z.number().meta({ description: 'What the call cost, USD. Anthropic has no such field.' }),
 });
 export type MessageUsage = z.infer<typeof MessageUsage>;
@@ -130,11 +134,14 @@ export const ModelMessage = z
     type: z.literal('message'),
     role: z.literal('assistant'),
     model: z.string().meta({ description: 'The model, as its provider names it.' }),
-    content: z.array(z.union([TextBlock, ToolUseBlock])),
+    content: z.array(z.union([TextBlock, ThinkingBlock, ToolUseBlock])),
     stop_reason: z.enum(stopReasons),
     stop_sequence: z.string().nullable().meta({
       description: 'The sequence that ended the answer; null: none did, or the model does not name it.',
     }),
+    stop_details: z.null(),
+    container: z.null(),
+    context_management: z.null(),
     usage: MessageUsage,
   })
   .meta({ id: 'ModelMessage' });

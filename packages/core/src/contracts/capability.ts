@@ -157,6 +157,8 @@ export const CapabilitySpec = z
     cost_model: z.object(price),
     /** Equal inputs, with files of equal bytes, give equivalent results. Our optional addition. */
     deterministic: z.boolean().optional(),
+    /** The protocols of models that the instance speaks itself. Our optional addition. */
+    protocols: z.array(z.string().min(1).max(64)).max(16).optional(),
   })
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
@@ -172,7 +174,7 @@ function shortText(most: number) {
 }
 
 /** The refusal of the provider behind an instance, in the provider's own words. Longer texts are cut. */
-export const ProviderError = z
+const ProviderError = z
   .object({
     status: z.number().int().min(400).max(599).meta({ description: "The provider's HTTP status." }),
     code: shortText(200).meta({ description: 'Such as `context_length_exceeded`.' }),
@@ -184,8 +186,8 @@ export const ProviderError = z
 export type ProviderError = z.infer<typeof ProviderError>;
 
 /**
- * What an error answer of `POST /exec` may tell beside the specification's `ok` and `error`: optional additions of ours.
- * A field that is wrong counts as absent.
+ * Optional fields of an error answer of `POST /exec`, beside the specification's `ok` and `error`. A field that is wrong
+ * counts as absent.
  */
 export const FailureReport = z
   .object({
@@ -274,6 +276,8 @@ export const Instance = z
     /** Absent: it is not drained. */
     drain: Drain.optional(),
     settle: z.enum(['computed', 'reported']),
+    /** The protocols of models that it speaks itself; absent: none. */
+    protocols: z.array(z.string()).optional(),
     /** Calls that cost more than the declared worst case; absent without any. */
     overruns: Overruns.optional(),
     spec_digest: z.string().nullable(),

@@ -32,6 +32,7 @@ export const Verdict = z
     'breaker_open',
     'already_tried',
     'no_time',
+    'other_protocol',
     'input_invalid',
     'over_ceiling',
     'over_budget',

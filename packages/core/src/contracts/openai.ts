@@ -6,83 +6,80 @@ import { z } from 'zod';
 import { AnswerCache } from './cache.ts';
 import { JsonObject, Priority, Tags, Usd } from './primitives.ts';
 
-const ToolName = z.string().regex(/^[\w-]{1,64}$/, { error: '1 to 64 letters, digits, _ or -' });
-
-const ChatTool = z.strictObject({
-  type: z.literal('function'),
-  function: z.strictObject({
-    name: ToolName,
-    description: z.string().optional(),
-    parameters: JsonObject.optional(),
-    strict: z.boolean().nullish(),
-  }),
+/** Fields that are not read may hold anything: core/model-protocols/fields.ts lists their treatment. */
+const ChatTool = z.looseObject({
+  type: z.string(),
+  function: z
+    .looseObject({
+      name: z.string().min(1).max(128),
+      description: z.string().nullish(),
+      parameters: JsonObject.nullish(),
+    })
+    .optional(),
 });
+export type ChatTool = z.infer<typeof ChatTool>;
+
+const NamedTool = z.looseObject({ name: z.string() }).optional();
 
 const ToolChoice = z.union([
   z.enum(['auto', 'none', 'required']),
-  z.strictObject({ type: z.literal('function'), function: z.strictObject({ name: ToolName }) }),
-]);
-
-const ResponseFormat = z.union([
-  z.strictObject({ type: z.literal('text') }),
-  z.strictObject({ type: z.literal('json_object') }),
-  z.strictObject({
-    type: z.literal('json_schema'),
-    json_schema: z.strictObject({
-      name: z.string(),
-      description: z.string().optional(),
-      schema: JsonObject,
-      strict: z.boolean().nullish(),
-    }),
+  z.looseObject({
+    type: z.string(),
+    function: NamedTool,
+    allowed_tools: z
+      .looseObject({
+        mode: z.enum(['auto', 'required']),
+        tools: z.array(z.looseObject({ function: NamedTool })),
+      })
+      .optional(),
   }),
 ]);
+
+const ResponseFormat = z.looseObject({
+  type: z.enum(['text', 'json_object', 'json_schema']),
+  json_schema: JsonObject.optional(),
+});
 
 function between(least: number, most: number) {
   return z.number().min(least).max(most).nullish();
 }
-const tokens = z.number().int().min(1).nullish();
-
-/** Fields that change who is asked or what is kept, but not the answer. Capstan ignores them. */
-const ignored = z.unknown().optional().meta({ description: 'Ignored.' });
+/** -1 is how some programs write that there is no limit. */
+const tokens = z
+  .union([z.number().int().min(1), z.literal(-1)], { error: 'a number of tokens from 1, or -1 for no limit' })
+  .nullish();
 
 /** The user of the calling program, for budgets and costs; instances do not receive it. */
 export const EndUser = z.string().max(256).nullish().meta({
   description: 'Whose call it is, for budgets and costs of `user:ID`. The model does not receive it.',
 });
 
-/** Body of `POST /openai/v1/chat/completions`. The schema of the chosen instance checks the messages. */
+/**
+ * Body of `POST /openai/v1/chat/completions`. The schema of the chosen instance checks the messages. Other fields are
+ * passed on, translated, ignored or refused (docs/reference/model-fields.md).
+ */
 export const ChatRequest = z
-  .strictObject({
+  .looseObject({
     model: z.string().min(1).max(128).meta({
       description: 'A capability `model.NAME`, with or without `model.`, or an alias of the project',
     }),
     messages: z.array(JsonObject).min(1),
     stream: z.boolean().nullish(),
-    stream_options: z
-      .strictObject({ include_usage: z.boolean().optional(), include_obfuscation: z.boolean().optional() })
-      .nullish(),
+    stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
     max_tokens: tokens,
     max_completion_tokens: tokens,
     temperature: between(0, 2),
     top_p: between(0, 1),
     presence_penalty: between(-2, 2),
     frequency_penalty: between(-2, 2),
-    stop: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(4)]).nullish(),
-    seed: z.number().int().nullish(),
+    stop: z.union([z.string(), z.array(z.string())]).nullish(),
+    seed: z.number().nullish(),
     n: z.number().int().min(1).max(8).nullish().meta({
       description: 'Answers to choose from; they are one call with one cost.',
     }),
-    response_format: ResponseFormat.optional(),
-    tools: z.array(ChatTool).optional(),
-    tool_choice: ToolChoice.optional(),
-    logprobs: z.literal(false, { error: 'log probabilities are not served' }).nullish(),
+    response_format: ResponseFormat.nullish(),
+    tools: z.array(ChatTool).nullish(),
+    tool_choice: ToolChoice.nullish(),
     user: EndUser,
-    metadata: ignored,
-    store: ignored,
-    service_tier: ignored,
-    parallel_tool_calls: ignored,
-    prompt_cache_key: ignored,
-    safety_identifier: ignored,
   })
   .meta({ id: 'ChatRequest' });
 export type ChatRequest = z.infer<typeof ChatRequest>;
@@ -103,6 +100,10 @@ export const ChatHeaders = z.object({
     .pipe(Tags)
     .optional()
     .meta({ description: 'Tags that the instance must have, separated by commas.' }),
+  'x-capstan-strict': z.stringbool().optional().meta({
+    description:
+      'True: a request of which a field would be left out is refused, with the name of the field. Otherwise the header `X-Capstan-Dropped` of the answer names such fields.',
+  }),
 });
 export type ChatHeaders = z.output<typeof ChatHeaders>;
 
@@ -136,6 +137,9 @@ export const ChatCompletion = z
           role: z.literal('assistant'),
           content: z.string().nullable(),
           refusal: z.null(),
+          reasoning_content: z.string().optional().meta({
+            description: 'What the model thought before, as far as its provider shows it.',
+          }),
           tool_calls: z.array(ToolCall).optional(),
         }),
         logprobs: z.null(),
@@ -153,8 +157,8 @@ export const EmbeddingsRequest = z
     model: z.string().min(1).max(128).meta({
       description: 'A capability `embed.NAME`, with or without `embed.`, or an alias of the project',
     }),
-    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(1_000)], {
-      error: 'a text, or 1 to 1,000 texts; tokens are not served',
+    input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2_048)], {
+      error: 'a text, or 1 to 2,048 texts; tokens are not served',
     }),
     dimensions: z.number().int().min(1).nullish(),
     encoding_format: z.enum(['float', 'base64']).nullish(),
@@ -209,6 +213,8 @@ export type OpenAiError = z.infer<typeof OpenAiError>;
 
 const ModelChoice = z.object({
   text: z.string().optional(),
+  /** What the model thought before it answered, as far as its provider shows it. */
+  reasoning: z.string().optional(),
   json: z.unknown().optional(),
   tool_calls: z.array(ToolCall).optional(),
   finish_reason: z.string().optional(),

@@ -1,131 +1,11 @@
-/** Anthropic's messages in the form of calls of `model.…`, and back. */
+/** The result of a call of `model.…` as a message of Anthropic's, whole or as events. */
 
-import type {
-  MessageStop,
-  MessagesRequest,
-  MessageUsage,
-  ModelMessage,
-  PartBlock,
-  TextBlock,
-  ToolResultBlock,
-  ToolUseBlock,
-  Turn,
-} from '../contracts/anthropic.ts';
-import { parseExactJson, writeExactJson } from '../contracts/exact-json.ts';
+import type { MessageStop, MessageUsage, ModelMessage } from '../contracts/anthropic.ts';
+import { parseExactJson } from '../contracts/exact-json.ts';
 import type { FinishReason, ModelResult } from '../contracts/openai.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { isPlainObject } from '../json/values.ts';
-import { type AnswerWriter, contentOf, finishOf, readDelta, toEvent, withoutAbsent } from './model-answer.ts';
-
-function textOf(content: string | readonly TextBlock[]): string {
-  return typeof content === 'string' ? content : content.map(({ text }) => text).join('');
-}
-
-function toDataUrl({ media_type, data }: { readonly media_type: string; readonly data: string }): string {
-  return `data:${media_type};base64,${data}`;
-}
-
-function toPart(block: PartBlock): JsonObject {
-  switch (block.type) {
-    case 'text':
-      return { type: 'text', text: block.text };
-    case 'image': {
-      const { source } = block;
-      return {
-        type: 'image_url',
-        image_url: { url: source.type === 'url' ? source.url : toDataUrl(source) },
-      };
-    }
-    case 'document': {
-      const { source, title } = block;
-      if (source.type === 'text') return { type: 'text', text: source.data };
-      return { type: 'file', file: withoutAbsent({ file_data: toDataUrl(source), filename: title }) };
-    }
-  }
-}
-
-function isText(block: PartBlock): block is TextBlock {
-  return block.type === 'text';
-}
-
-/** A message of a tool holds texts only, so the other parts of its result follow as the user's. */
-function splitResult({ tool_use_id, content = '', is_error }: ToolResultBlock) {
-  const blocks = typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content;
-  const text = textOf(blocks.filter(isText));
-  const told = is_error === true ? `Error: ${text}` : text;
-  return {
-    message: { role: 'tool', tool_call_id: tool_use_id, content: told },
-    parts: blocks.filter((block) => !isText(block)).map(toPart),
-  };
-}
-
-function toUserMessages(content: Extract<Turn, { role: 'user' }>['content']): JsonObject[] {
-  if (typeof content === 'string') return [{ role: 'user', content }];
-  const messages: JsonObject[] = [];
-  const parts: JsonObject[] = [];
-  for (const block of content) {
-    if (block.type !== 'tool_result') parts.push(toPart(block));
-    else {
-      const result = splitResult(block);
-      messages.push(result.message);
-      parts.push(...result.parts);
-    }
-  }
-  return parts.length === 0 ? messages : [...messages, { role: 'user', content: parts }];
-}
-
-function toAssistantMessage(content: Extract<Turn, { role: 'assistant' }>['content']): JsonObject {
-  if (typeof content === 'string') return { role: 'assistant', content };
-  const text = content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('');
-  const calls = content.flatMap((block) => (block.type === 'tool_use' ? [toToolCall(block)] : []));
-  return {
-    role: 'assistant',
-    ...(text === '' ? {} : { content: text }),
-    ...(calls.length === 0 ? {} : { tool_calls: calls }),
-  };
-}
-
-function toToolCall({ id, name, input }: ToolUseBlock): JsonObject {
-  return { id, type: 'function', function: { name, arguments: writeExactJson(input) } };
-}
-
-function toChatMessages(turn: Turn): JsonObject[] {
-  switch (turn.role) {
-    case 'user':
-      return toUserMessages(turn.content);
-    case 'assistant':
-      return [toAssistantMessage(turn.content)];
-    case 'system':
-      return [{ role: 'system', content: textOf(turn.content) }];
-  }
-}
-
-function choiceOf({ tool_choice: choice }: MessagesRequest): Json | undefined {
-  if (choice === null || choice === undefined) return undefined;
-  if (choice.type === 'tool') return { name: choice.name };
-  return choice.type === 'any' ? 'required' : choice.type;
-}
-
-/** The input of a call of `model.…`. */
-export function toMessagesInput(request: MessagesRequest): JsonObject {
-  const { system = '', messages, tools, output_config } = request;
-  const rules = textOf(system);
-  return withoutAbsent({
-    messages: [
-      ...(rules === '' ? [] : [{ role: 'system', content: rules }]),
-      ...messages.flatMap(toChatMessages),
-    ],
-    response_schema: output_config?.format?.schema,
-    tools: tools?.map(({ name, description, input_schema }) =>
-      withoutAbsent({ name, description, parameters: input_schema }),
-    ),
-    tool_choice: choiceOf(request),
-    max_output_tokens: request.max_tokens,
-    temperature: request.temperature,
-    top_p: request.top_p,
-    stop: request.stop_sequences?.length === 0 ? null : request.stop_sequences,
-  });
-}
+import { type AnswerWriter, contentOf, finishOf, readDelta, toEvent } from './model-answer.ts';
 
 const stopReasons: Readonly<Record<FinishReason, MessageStop>> = {
   stop: 'end_turn',
@@ -135,12 +15,12 @@ const stopReasons: Readonly<Record<FinishReason, MessageStop>> = {
 };
 
 /** Only some models report which text of `stop` ended the answer; for others it is a normal end. */
-function stopOf(result: ModelResult): Pick<ModelMessage, 'stop_reason' | 'stop_sequence'> {
+function stopOf(result: ModelResult): Pick<ModelMessage, 'stop_reason' | 'stop_sequence' | 'stop_details'> {
   const finish = finishOf(result);
   const { stop_sequence = null } = result;
   return finish === 'stop' && stop_sequence !== null
-    ? { stop_reason: 'stop_sequence', stop_sequence }
-    : { stop_reason: stopReasons[finish], stop_sequence: null };
+    ? { stop_reason: 'stop_sequence', stop_sequence, stop_details: null }
+    : { stop_reason: stopReasons[finish], stop_sequence: null, stop_details: null };
 }
 
 /** What all parts of one answer have in common. */
@@ -150,10 +30,23 @@ export interface MessageHead {
   readonly model: string;
 }
 
+/** Fields that Anthropic's answers always have, and that programs with strict types read. */
+const usualUsage = {
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  cache_creation: null,
+  server_tool_use: null,
+  service_tier: null,
+  inference_geo: null,
+  output_tokens_details: null,
+};
+const usualMessage = { container: null, context_management: null };
+
 function usageOf({ usage }: ModelResult, costUsd: number): MessageUsage {
   return {
     input_tokens: usage?.input_tokens ?? 0,
     output_tokens: usage?.output_tokens ?? 0,
+    ...usualUsage,
     cost_usd: costUsd,
   };
 }
@@ -172,19 +65,26 @@ function readArguments(written: string): JsonObject {
 
 export function toMessage(head: MessageHead, result: ModelResult, costUsd: number): ModelMessage {
   const text = contentOf(result) ?? '';
-  const calls = (result.tool_calls ?? []).map(({ id, function: { name, arguments: written } }) => ({
+  const { reasoning = '', tool_calls = [] } = result;
+  const calls = tool_calls.map(({ id, function: { name, arguments: written } }) => ({
     type: 'tool_use' as const,
     id,
     name,
     input: readArguments(written),
   }));
+  const thoughts = { type: 'thinking' as const, thinking: reasoning, signature: '' };
   return {
     id: head.id,
     type: 'message',
     role: 'assistant',
     model: result.model ?? head.model,
-    content: [...(text === '' ? [] : [{ type: 'text' as const, text }]), ...calls],
+    content: [
+      ...(reasoning === '' ? [] : [thoughts]),
+      ...(text === '' ? [] : [{ type: 'text' as const, text, citations: null }]),
+      ...calls,
+    ],
     ...stopOf(result),
+    ...usualMessage,
     usage: usageOf(result, costUsd),
   };
 }
@@ -193,51 +93,114 @@ function named(type: string, data: JsonObject): string {
   return toEvent({ type, ...data }, type);
 }
 
+/** A block of an answer while it is written. */
+interface AnswerBlock {
+  readonly kind: 'text' | 'thinking' | 'tool';
+  /** Of a call of a tool, by its pieces. */
+  readonly at: number;
+  readonly head: JsonObject;
+  /** The text so far, and the length of the part that was sent. */
+  text: string;
+  told: number;
+}
+
+function isWholeJson(text: string): boolean {
+  if (!text.trimEnd().endsWith('}')) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A text never continues behind another block. A call of a tool does, until its arguments are whole. */
+function isWhole({ kind, text }: AnswerBlock): boolean {
+  return kind !== 'tool' || isWholeJson(text);
+}
+
+function deltaOf({ kind }: AnswerBlock, text: string): JsonObject {
+  if (kind === 'text') return { type: 'text_delta', text };
+  return kind === 'thinking'
+    ? { type: 'thinking_delta', thinking: text }
+    : { type: 'input_json_delta', partial_json: text };
+}
+
 interface Blocks {
   /** Events by which a text grows. */
-  text(content: string): string[];
+  text(kind: 'text' | 'thinking', content: string): string[];
   /** Events by which a call of a tool grows. @param piece in OpenAI's form */
   tool(piece: JsonObject): string[];
   end(): string[];
 }
 
-/** The blocks of one answer: each begins when the first part of it comes, and ends with the next one. */
+/** The blocks of one answer; those before `open` are written, and `open` may have begun. */
+interface BlockQueue {
+  readonly blocks: AnswerBlock[];
+  open: number;
+  hasBegun: boolean;
+}
+
+function addBlock({ blocks }: BlockQueue, begun: Pick<AnswerBlock, 'kind' | 'at' | 'head'>): AnswerBlock {
+  const block = { ...begun, text: '', told: 0 };
+  blocks.push(block);
+  return block;
+}
+
+/** Events by which the open block grows to its present text. */
+function writeOpen(queue: BlockQueue, block: AnswerBlock): string[] {
+  const { open: index, hasBegun } = queue;
+  const events = hasBegun ? [] : [named('content_block_start', { index, content_block: block.head })];
+  queue.hasBegun = true;
+  const text = block.text.slice(block.told);
+  block.told = block.text.length;
+  if (text !== '') events.push(named('content_block_delta', { index, delta: deltaOf(block, text) }));
+  return events;
+}
+
+/** Writes what may be written now; at the end everything. */
+function writeQueue(queue: BlockQueue, isEnd: boolean): string[] {
+  const { blocks } = queue;
+  const events: string[] = [];
+  for (let block = blocks[queue.open]; block !== undefined; block = blocks[queue.open]) {
+    events.push(...writeOpen(queue, block));
+    const mayClose = isEnd || (queue.open < blocks.length - 1 && isWhole(block));
+    if (!mayClose) break;
+    events.push(named('content_block_stop', { index: queue.open }));
+    queue.open += 1;
+    queue.hasBegun = false;
+  }
+  return events;
+}
+
+/**
+ * The blocks of one answer. The protocol writes one after the other, and a model may write several in parallel: pieces of
+ * a later block are held back until the blocks before it are whole, at the latest until the end.
+ */
 function createBlocks(): Blocks {
-  let count = 0;
-  let open: number | 'text' | null = null;
-  const places = new Map<number, number>();
-  const end = (): string[] => {
-    if (open === null) return [];
-    const index = open === 'text' ? count - 1 : (places.get(open) ?? 0);
-    open = null;
-    return [named('content_block_stop', { index })];
-  };
-  const begin = (block: JsonObject): string => {
-    count += 1;
-    return named('content_block_start', { index: count - 1, content_block: block });
-  };
-  const grow = (index: number, delta: JsonObject): string => named('content_block_delta', { index, delta });
+  const queue: BlockQueue = { blocks: [], open: 0, hasBegun: false };
+  const { blocks } = queue;
   return {
-    text: (text) => {
-      if (text === '') return [];
-      const events = open === 'text' ? [] : [...end(), begin({ type: 'text', text: '' })];
-      open = 'text';
-      return [...events, grow(count - 1, { type: 'text_delta', text })];
+    text: (kind, content) => {
+      if (content === '') return [];
+      const last = blocks.at(-1);
+      const empty: JsonObject =
+        kind === 'text' ? { text: '', citations: null } : { thinking: '', signature: '' };
+      const block =
+        last?.kind === kind ? last : addBlock(queue, { kind, at: -1, head: { type: kind, ...empty } });
+      block.text += content;
+      return writeQueue(queue, false);
     },
     tool: ({ index, id, function: called = null }) => {
       const at = Number(index) || 0;
       const { name = '', arguments: written = '' } = isPlainObject(called) ? called : {};
-      const events: string[] = [];
-      if (!places.has(at)) {
-        events.push(...end(), begin({ type: 'tool_use', id: id ?? '', name, input: {} }));
-        places.set(at, count - 1);
-        open = at;
-      }
-      const place = places.get(at) ?? 0;
-      if (written !== '') events.push(grow(place, { type: 'input_json_delta', partial_json: written }));
-      return events;
+      const known = blocks.findLast((block) => block.kind === 'tool' && block.at === at);
+      const head = { type: 'tool_use', id: id ?? '', name, input: {} };
+      const block = known ?? addBlock(queue, { kind: 'tool', at, head });
+      block.text += typeof written === 'string' ? written : '';
+      return writeQueue(queue, false);
     },
-    end,
+    end: () => writeQueue(queue, true),
   };
 }
 
@@ -246,16 +209,21 @@ export function createMessageWriter(head: MessageHead): AnswerWriter {
   const blocks = createBlocks();
   return {
     open: () => {
-      const usage = { input_tokens: 0, output_tokens: 0 };
-      const said = { content: [], stop_reason: null, stop_sequence: null, usage };
+      const usage = { input_tokens: 0, output_tokens: 0, ...usualUsage };
+      const end = { stop_reason: null, stop_sequence: null, stop_details: null };
+      const said = { content: [], ...end, ...usualMessage, usage };
       return [named('message_start', { message: { type: 'message', role: 'assistant', ...head, ...said } })];
     },
     part: (delta) => {
-      const { content, toolCalls } = readDelta(delta);
-      return [...blocks.text(content ?? ''), ...toolCalls.flatMap(blocks.tool)];
+      const { content, reasoning, toolCalls } = readDelta(delta);
+      return [
+        ...blocks.text('thinking', reasoning ?? ''),
+        ...blocks.text('text', content ?? ''),
+        ...toolCalls.flatMap(blocks.tool),
+      ];
     },
     close: (result, costUsd) => {
-      const delta = { ...stopOf(result) };
+      const delta = { ...stopOf(result), container: null };
       const usage = { ...usageOf(result, costUsd) };
       return [...blocks.end(), named('message_delta', { delta, usage }), named('message_stop', {})];
     },

@@ -23,6 +23,7 @@ export function toEvent(data: JsonObject, type?: string): string {
   return `${type === undefined ? '' : `event: ${type}\n`}data: ${writeExactJson(data)}\n\n`;
 }
 
+/** Fields without those that are null or undefined. */
 export function withoutAbsent(fields: Readonly<Record<string, Json | null | undefined>>): JsonObject {
   const present = Object.entries(fields).filter(
     (field): field is [string, Json] => field[1] !== undefined && field[1] !== null,
@@ -55,18 +56,21 @@ interface ReadDelta {
   /** Of the choice. */
   readonly index: number;
   readonly content: string | null;
+  /** What the model thinks before. */
+  readonly reasoning: string | null;
   /** Pieces of calls of tools, in OpenAI's form. */
   readonly toolCalls: readonly JsonObject[];
 }
 
 /** @param delta a part of a result, as an instance passes it on */
 export function readDelta(delta: Json): ReadDelta {
-  if (typeof delta === 'string') return { index: 0, content: delta, toolCalls: [] };
-  if (!isPlainObject(delta)) return { index: 0, content: null, toolCalls: [] };
-  const { index, content, tool_calls = null } = delta;
+  if (typeof delta === 'string') return { index: 0, content: delta, reasoning: null, toolCalls: [] };
+  if (!isPlainObject(delta)) return { index: 0, content: null, reasoning: null, toolCalls: [] };
+  const { index, content, reasoning, tool_calls = null } = delta;
   return {
     index: Number.isSafeInteger(index) ? Number(index) : 0,
     content: typeof content === 'string' ? content : null,
+    reasoning: typeof reasoning === 'string' ? reasoning : null,
     toolCalls: isList(tool_calls) ? tool_calls.filter(isPlainObject) : [],
   };
 }
@@ -76,6 +80,6 @@ export function wholeDeltas(result: ModelResult): readonly JsonObject[] {
   return choicesOf(result).map((choice, index) => {
     const content = contentOf(choice);
     const tool_calls = choice.tool_calls?.map((call, at) => ({ index: at, ...call }));
-    return { index, ...withoutAbsent({ content, tool_calls }) };
+    return { index, ...withoutAbsent({ reasoning: choice.reasoning, content, tool_calls }) };
   });
 }

@@ -1,10 +1,8 @@
 /**
- * OpenAI's chat completions and embeddings in the form of calls of `model.…` and `embed.…`, and back. Fields that the
- * caller leaves out stay out, so that the schema of an instance refuses only what was asked of it.
+ * The results of calls of `model.…` and `embed.…` in the form of OpenAI's chat completions and embeddings.
  */
 import type {
   ChatCompletion,
-  ChatRequest,
   ChatUsage,
   EmbeddingsRequest,
   FinishReason,
@@ -21,50 +19,6 @@ import {
   toEvent,
   withoutAbsent,
 } from './model-answer.ts';
-
-/** Fields of an answer that programs send back with the conversation, and that mean nothing when they are empty. */
-const echoed: ReadonlySet<string> = new Set(['refusal', 'annotations', 'audio', 'function_call', 'name']);
-
-function isEmpty(value: Json | undefined): boolean {
-  return value === null || value === undefined || (Array.isArray(value) && value.length === 0);
-}
-
-function withoutEmpty(message: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(message).filter(
-      ([key, value]) => !(echoed.has(key) || key === 'tool_calls') || !isEmpty(value),
-    ),
-  );
-}
-
-function schemaOf({ response_format: format }: ChatRequest): JsonObject | undefined {
-  if (format?.type === 'json_schema') return format.json_schema.schema;
-  return format?.type === 'json_object' ? { type: 'object' } : undefined;
-}
-
-function choiceOf({ tool_choice: choice }: ChatRequest): Json | undefined {
-  return typeof choice === 'object' ? { name: choice.function.name } : choice;
-}
-
-/** The input of a call of `model.…`. */
-export function toModelInput(request: ChatRequest): JsonObject {
-  const { stop, tools } = request;
-  return withoutAbsent({
-    messages: request.messages.map(withoutEmpty),
-    response_schema: schemaOf(request),
-    tools: tools?.map(({ function: { strict: _, ...tool } }) => tool as JsonObject),
-    tool_choice: choiceOf(request),
-    max_output_tokens: request.max_completion_tokens ?? request.max_tokens,
-    temperature: request.temperature,
-    top_p: request.top_p,
-    presence_penalty: request.presence_penalty,
-    frequency_penalty: request.frequency_penalty,
-    stop: typeof stop === 'string' ? [stop] : stop,
-    seed: request.seed,
-    // One answer is the default, which schemas without the field serve too.
-    n: request.n === 1 ? undefined : request.n,
-  });
-}
 
 /** @param costUsd what the call cost */
 function usageOf({ usage }: ModelResult, costUsd: number): ChatUsage {
@@ -88,11 +42,12 @@ export interface ChatHead {
 }
 
 function toChoice(choice: ModelChoice, index: number): ChatCompletion['choices'][number] {
-  const { tool_calls } = choice;
+  const { tool_calls, reasoning } = choice;
   const message = {
     role: 'assistant' as const,
     content: contentOf(choice),
     refusal: null,
+    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
     ...(tool_calls === undefined ? {} : { tool_calls }),
   };
   return { index, message, logprobs: null, finish_reason: finishOf(choice) };
@@ -129,10 +84,11 @@ function createChunks(head: ChunkHead): (part: ChatPart) => string {
 }
 
 function toChatDelta(delta: Json): ChatPart | null {
-  const { index, content, toolCalls } = readDelta(delta);
-  if (toolCalls.length === 0) return content === null ? null : { index, delta: { content } };
-  const tool_calls = [...toolCalls];
-  return { index, delta: content === null ? { tool_calls } : { content, tool_calls } };
+  const { index, content, reasoning, toolCalls } = readDelta(delta);
+  if (toolCalls.length === 0 && reasoning === null)
+    return content === null ? null : { index, delta: { content } };
+  const tool_calls = toolCalls.length === 0 ? undefined : [...toolCalls];
+  return { index, delta: withoutAbsent({ reasoning_content: reasoning, content, tool_calls }) };
 }
 
 /**

@@ -116,7 +116,10 @@ interface CostWork {
 }
 
 /** Evaluates each text once for the input, however many instances share it and however often the call is routed. */
-export function createCostOfInput(input: JsonObject, { meter, note }: CostWork = {}): CostOfInput {
+export function createCostOfInput(
+  input: JsonObject | (() => JsonObject),
+  { meter, note }: CostWork = {},
+): CostOfInput {
   let known: { readonly costs: Map<string, ReturnType<CostOfInput>>; readonly all: Meter } | null = null;
   return (text) => {
     known ??= { costs: new Map(), all: meter ?? new Meter(workLimits.choice) };
@@ -124,7 +127,7 @@ export function createCostOfInput(input: JsonObject, { meter, note }: CostWork =
     let cost = costs.get(text);
     if (cost === undefined) {
       const own = all.part(workLimits.price);
-      cost = evaluateCost(text, input, own);
+      cost = evaluateCost(text, typeof input === 'function' ? input() : input, own);
       all.count(own);
       note?.(own.spent);
       costs.set(text, cost);

@@ -6,7 +6,7 @@
 import type { CostOfInput } from '../money/cost-expressions.ts';
 import { hasOverrunOften } from '../money/overruns.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
-import type { CallBound, InstanceSnapshot, RouteRequest } from './types.ts';
+import { type CallBound, type InstanceSnapshot, type RouteRequest, speaks } from './types.ts';
 
 /** Whether the cost of a call depends on its input. */
 export function isDeclaring({ worst_case, expected_cost, rate_usd }: InstanceSnapshot): boolean {
@@ -24,8 +24,15 @@ interface PriceCaller {
   readonly nowMs: number;
 }
 
+/** The cost of a call for instances that speak the protocol of its client, and get another input. */
+export interface NativeCost {
+  readonly protocol: string;
+  readonly costOf: CostOfInput;
+}
+
 /** The instances that count for a call. */
-type BoundRoute = PriceCaller & Pick<RouteRequest, 'versionRange' | 'tags' | 'ruledOut'>;
+type BoundRoute = PriceCaller &
+  Pick<RouteRequest, 'versionRange' | 'tags' | 'ruledOut'> & { readonly native?: NativeCost | undefined };
 
 /**
  * The bounds of those that the route leaves in, and that were vetted: only they may take the call.
@@ -43,9 +50,13 @@ export function boundsOf(
     const { instance_id, spec_digest } = instance;
     const isLeftIn = spec_digest !== null && !route.ruledOut.has(instance_id);
     if (isLeftIn && excludeByRoute(instance, filter) === null)
-      bounds.set(instance_id, boundOf(instance, costOf, route));
+      bounds.set(instance_id, boundOf(instance, costFor(instance, costOf, route), route));
   }
   return bounds;
+}
+
+function costFor(instance: InstanceSnapshot, costOf: CostOfInput, { native }: BoundRoute): CostOfInput {
+  return native !== undefined && speaks(instance, native.protocol) ? native.costOf : costOf;
 }
 
 function boundOf(

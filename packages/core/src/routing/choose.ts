@@ -8,6 +8,8 @@
  * - R4: no instance is chosen whose worst case exceeds the ceiling, or the known headroom of a budget.
  * - R5: every instance that cannot take the call carries the first reason that applies; an open breaker is the last.
  * - R6: instances that failed this call come after all other candidates of any tier, by their number of failures.
+ * - R7: where the client speaks a protocol, an instance that does not speak it counts a quarter more time, and loses
+ *   ties: among equals, the request is not translated.
  */
 import type { Verdict } from '../contracts/decision.ts';
 import type { Priority } from '../contracts/primitives.ts';
@@ -23,10 +25,21 @@ import {
   type Tie,
   tierOf,
 } from './ranking.ts';
-import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
+import {
+  type Choice,
+  type InstanceSnapshot,
+  type RankedInstance,
+  type RouteRequest,
+  speaks,
+} from './types.ts';
 
 /** The value of a second of waiting, USD. */
 const waitingUsdPerSecond: Record<Priority, number> = { interactive: 0.01, standard: 0.001, batch: 0 };
+
+/** R7 */
+function countedMs(waitMs: number, isTranslated: boolean): number {
+  return isTranslated ? waitMs * 1.25 : waitMs;
+}
 
 /**
  * A full instance counts twice, and once more for each queued call. Durations are guesses: without this, the queue for
@@ -48,9 +61,16 @@ function least(one: number | null, other: number): number {
   return one === null ? other : Math.min(one, other);
 }
 
-function exclude(draft: Draft, instance: InstanceSnapshot, verdict: Verdict): void {
+function exclude(
+  draft: Draft,
+  { instance, verdict }: Choice['excluded'][number],
+  request: RouteRequest,
+): void {
   draft.verdicts.set(verdict, (draft.verdicts.get(verdict) ?? 0) + 1);
   if (draft.excluded.length < shownCandidates) draft.excluded.push({ instance, verdict });
+  if (verdict === 'over_ceiling' || verdict === 'over_budget') {
+    draft.minimumUsd = least(draft.minimumUsd, neededUsd(instance, request, verdict));
+  }
   if (verdict === 'breaker_open') {
     draft.reopensAtMs = least(draft.reopensAtMs, instance.breaker_until_ms as number);
   }
@@ -87,6 +107,7 @@ function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie)
  */
 export function choose(instances: readonly InstanceSnapshot[], request: RouteRequest, seed: number): Choice {
   const { priorMs, priority } = request;
+  const protocol = request.protocol?.name ?? null;
   const busy = request.busy.size === 0 ? null : request.busy;
   const failed = request.failedBefore?.size ? request.failedBefore : null;
   const filter = createFilter(request);
@@ -98,10 +119,7 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const costUsd = expectedCost(instance, request);
     const verdict = excludeInstance(instance, filter, costUsd);
     if (verdict !== null) {
-      exclude(draft, instance, verdict);
-      if (verdict === 'over_ceiling' || verdict === 'over_budget') {
-        draft.minimumUsd = least(draft.minimumUsd, neededUsd(instance, request, verdict));
-      }
+      exclude(draft, { instance, verdict }, request);
       continue;
     }
     const held = heldOf(instance, busy);
@@ -110,12 +128,14 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const place = placeOf(tier, failed?.get(instance.instance_id));
     const waitMs = expectedWait(instance, depth, priorMs);
     const isFull = held >= instance.max_concurrency;
-    const priceUsd = (costUsd + (usdPerSecond * waitMs) / 1_000) / expectedSuccess(instance);
+    const isTranslated = protocol !== null && !speaks(instance, protocol);
+    const timeUsd = (usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
+    const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
     const score = isFull ? priceUsd * ifFull : priceUsd;
     draft.possible++;
     if (isFull) draft.full++;
     if (!isBehind(ranking, place, score)) {
-      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull });
+      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull, isTranslated });
     }
   }
   const tie = settleTie(ranking, seed);

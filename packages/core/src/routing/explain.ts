@@ -2,7 +2,7 @@
 import type { Candidate, Decision, Verdict } from '../contracts/decision.ts';
 import { formatDuration } from '../duration.ts';
 import { worstCaseUsd } from './estimate.ts';
-import { hasFailedBefore, shownCandidates } from './ranking.ts';
+import { hasFailedBefore, isTied, shownCandidates } from './ranking.ts';
 import type { Choice, InstanceSnapshot, RankedInstance, RouteRequest } from './types.ts';
 
 function describeUsd(usd: number): string {
@@ -74,6 +74,7 @@ const words: Record<Verdict, string> = {
   lost_claim: 'taken by others a moment ago',
   wrong_version: 'of another version',
   tag_mismatch: 'without the tags',
+  other_protocol: 'that speaks another protocol',
   secret_not_allowed: 'that may not receive the secrets of the step',
   draining: 'draining',
   down: 'down',
@@ -123,8 +124,14 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
   if (best === null) return explainNone(choice, request);
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
   return chosen
-    ? `${describeClaimed(best, shown[1])}${describeBound(best, request)}${ruledOut}`
+    ? `${describeClaimed(best, shown[1])}${describeProtocol(best, request)}${describeBound(best, request)}${ruledOut}`
     : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(request)}`;
+}
+
+/** R7 */
+function describeProtocol({ isTranslated }: RankedInstance, { protocol = null }: RouteRequest): string {
+  if (protocol === null) return '';
+  return isTranslated ? `; ${protocol.name} is translated for it` : `; it speaks ${protocol.name} itself`;
 }
 
 /** Where the reservation depends on the input. */
@@ -142,8 +149,17 @@ function describeLine({ waiting = 0 }: RouteRequest): string {
   return waiting === 1 ? '; 1 other call waits in line' : `; ${waiting} other calls wait in line`;
 }
 
+/** R7: it costs the same, and is behind for its protocol. */
+function isOnlyTranslated(entry: RankedInstance, best: RankedInstance): boolean {
+  const isOther = entry.isTranslated && !best.isTranslated;
+  return isOther && entry.place === best.place && !entry.isFull && isTied(entry.costUsd, best.costUsd);
+}
+
 function verdictOf(entry: RankedInstance, best: RankedInstance | null, chosen: boolean): Verdict {
-  if (entry !== best) return hasFailedBefore(entry) ? 'already_tried' : 'worse';
+  if (entry !== best) {
+    if (hasFailedBefore(entry)) return 'already_tried';
+    return best !== null && isOnlyTranslated(entry, best) ? 'other_protocol' : 'worse';
+  }
   if (chosen) return 'chosen';
   return entry.isFull ? 'wait' : 'lost_claim';
 }

@@ -100,6 +100,12 @@ function findSoonest(tied: readonly RankedInstance[]): RankedInstance | null {
   return soonest;
 }
 
+/** R7 */
+function preferSpoken(equal: readonly RankedInstance[]): readonly RankedInstance[] {
+  const spoken = equal.filter(({ isTranslated }) => !isTranslated);
+  return spoken.length > 0 ? spoken : equal;
+}
+
 /** The result of a tie. These two and the first by score settle it in the same way again. */
 export interface Tie {
   readonly winner: RankedInstance;
@@ -107,11 +113,13 @@ export interface Tie {
 }
 
 /**
- * Keeps those within 1 % of the least score, then of the least wait, and lets the seed decide. Null without candidates.
+ * Keeps those within 1 % of the least score that need no translation, if there are any, then those within 1 % of the
+ * least wait, and lets the seed decide. Null without candidates.
  */
 export function settleTie({ first: [head], near }: Ranking, seed: number): Tie | null {
   if (head === undefined) return null;
-  const tied = near.filter(({ place, score }) => isTiedWith(head, place, score));
+  const equal = near.filter(({ place, score }) => isTiedWith(head, place, score));
+  const tied = equal.some(({ isTranslated }) => isTranslated) ? preferSpoken(equal) : equal;
   const soonest = findSoonest(tied) ?? head;
   let winner = soonest;
   let least = tieHash(seed, idOf(soonest));

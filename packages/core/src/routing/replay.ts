@@ -13,7 +13,7 @@ import type { CallBound, Choice, InstanceSnapshot, RouteRequest, RuledOut } from
 const columns = [
   ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
   ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
-  ...(['success_count', 'failure_count', 'breaker_until_ms'] as const),
+  ...(['success_count', 'failure_count', 'breaker_until_ms', 'protocols'] as const),
 ] satisfies (keyof InstanceSnapshot)[];
 
 interface Inputs {
@@ -35,6 +35,7 @@ interface Inputs {
     readonly busy: readonly string[];
     readonly trials: readonly string[];
     readonly waiting: number;
+    readonly protocol?: RouteRequest['protocol'];
     readonly failed_before: readonly (readonly [instanceId: string, failures: number])[];
     /** Of the shown instances. */
     readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[] | undefined;
@@ -64,11 +65,12 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       busy: [...request.busy],
       trials: [...(request.trials ?? [])],
       waiting: request.waiting ?? 0,
+      protocol: request.protocol ?? undefined,
       failed_before: [...(request.failedBefore ?? [])],
       bounds: request.bounds && listBounds(shown, request.bounds),
     },
     seed,
-    instances: shown.map(({ instance }) => columns.map((column) => instance[column])),
+    instances: shown.map(({ instance }) => columns.map((column) => instance[column] ?? null)),
   };
   return inputs as unknown as JsonObject;
 }
@@ -116,6 +118,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     busy: new Set(request.busy),
     trials: new Set(request.trials),
     waiting: request.waiting,
+    protocol: request.protocol,
     failedBefore: new Map(request.failed_before),
     bounds: request.bounds === undefined ? undefined : new Map(request.bounds),
   };

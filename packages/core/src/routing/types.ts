@@ -40,8 +40,15 @@ export interface InstanceSnapshot {
   readonly breaker_until_ms: number | null;
   /** The project that registered it. */
   readonly owner_project?: string;
+  /** Protocols of models that it speaks itself; null or absent = none. */
+  readonly protocols?: readonly string[] | null;
   /** Has the tag `local`, or a loopback endpoint. */
   readonly is_local: boolean;
+}
+
+/** Whether an instance takes requests of the protocol as they are. */
+export function speaks({ protocols }: Pick<InstanceSnapshot, 'protocols'>, name: string): boolean {
+  return protocols?.includes(name) === true;
 }
 
 /** Why the caller of `choose` has ruled out an instance for this call. */
@@ -96,8 +103,17 @@ export interface RouteRequest {
   readonly bounds?: ReadonlyMap<string, CallBound> | undefined;
   /** Whether an instance may receive the secrets of the call; absent = the call has none. */
   readonly mayReceive?: ((instance: InstanceSnapshot) => boolean) | undefined;
+  /** The protocol of the client; absent or null = the call is in the neutral form. */
+  readonly protocol?: SpokenProtocol | null | undefined;
   /** Other queued calls of the capability; default 0. */
   readonly waiting?: number;
+}
+
+/** The protocol in which a client speaks to a model. */
+export interface SpokenProtocol {
+  readonly name: string;
+  /** The request cannot be translated, so only an instance that speaks the protocol can take it. */
+  readonly isRequired: boolean;
 }
 
 /** The caller's constraints on the instance. */
@@ -112,6 +128,7 @@ export type RouteConstraints = Pick<
   | 'timeoutMs'
   | 'leftMs'
   | 'mayReceive'
+  | 'protocol'
 >;
 
 /** An instance that could take the call. */
@@ -125,6 +142,8 @@ export interface RankedInstance {
   readonly score: number;
   /** All its slots are held: the call would wait for one. */
   readonly isFull: boolean;
+  /** R7: it does not speak the protocol of the client. */
+  readonly isTranslated: boolean;
 }
 
 export interface Choice {

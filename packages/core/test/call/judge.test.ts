@@ -241,7 +241,7 @@ describe('judgeOutcome', () => {
     );
   });
 
-  it('a refusal for now that tells what it has cost is no call that was never sent', () => {
+  it('a refusal for now with a cost is a call that was sent', () => {
     const facts = { countedBefore: 0, retryMax: 3 };
     const refused: CallOutcome = { kind: 'overloaded', status: 429, retryAfterMs: 5 };
     expect(judgeOutcome({ ...refused, report: { cost_usd: 0.1 } }, facts)).toMatchObject({
@@ -252,7 +252,7 @@ describe('judgeOutcome', () => {
     expect(judgeOutcome({ ...refused, report: {} }, facts).settlement).toBe('not_sent');
   });
 
-  it('a refusal passes when the operator has listed a part of what it says', () => {
+  it('a refusal passes when the operator has listed a part of its message', () => {
     const facts = { countedBefore: 0, retryMax: 3, transientTexts: ['gpu memory', 'rate limit'] };
     const judge = (message: string) => {
       const { next, counted, error } = judgeOutcome({ kind: 'rejected', status: 422, message }, facts);

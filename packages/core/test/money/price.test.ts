@@ -142,7 +142,7 @@ describe('settle', () => {
     },
   );
 
-  it('costs nothing at a rate of 0, whatever the instance says', () => {
+  it('costs nothing at a rate of 0, whatever the instance reports', () => {
     const facts = { durationMs: 1_500, reserved, risk: 0n, reports: true, reportedUsd: 0.5 };
     expect(settle({ ...perSecond, rate_usd: 0 }, 'answered', facts)).toEqual(exact(0n));
   });

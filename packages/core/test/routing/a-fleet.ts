@@ -11,6 +11,7 @@ const anySnapshot: fc.Arbitrary<Partial<InstanceSnapshot>> = fc
       { cost_type: 'per_second', rate_usd: 0.01 } as const,
     ),
     tags: fc.constantFrom([], ['gpu'], ['gpu', 'eu']),
+    protocols: fc.constantFrom(null, null, ['openai.chat'], ['openai.chat', 'anthropic.messages']),
     is_local: fc.boolean(),
     max_concurrency: fc.integer({ min: 1, max: 3 }),
     state: fc.constantFrom('up', 'up', 'up', 'up', 'suspect', 'down', 'quarantined', 'deregistered'),
@@ -30,10 +31,17 @@ export const anyFleet: fc.Arbitrary<InstanceSnapshot[]> = fc
 
 /** All possible, alike but for durations within 2 %: more are tied than are shown. */
 export const alikeFleet: fc.Arbitrary<InstanceSnapshot[]> = fc
-  .array(fc.record({ duration_ms: fc.integer({ min: 1_000, max: 1_020 }), held: fc.nat(1) }), {
-    minLength: 30,
-    maxLength: 60,
-  })
+  .array(
+    fc.record({
+      duration_ms: fc.integer({ min: 1_000, max: 1_020 }),
+      held: fc.nat(1),
+      protocols: fc.constantFrom(null, ['openai.chat']),
+    }),
+    {
+      minLength: 30,
+      maxLength: 60,
+    },
+  )
   .map((fleet) => fleet.map((one, at) => anInstance(`ins_${at}`, { ...one, is_local: false })));
 
 export const anyRequest: fc.Arbitrary<RouteRequest> = fc
@@ -52,6 +60,12 @@ export const anyRequest: fc.Arbitrary<RouteRequest> = fc
       ] as const),
     ),
     trials: fc.constantFrom(new Set<string>(), new Set(['ins_5']), new Set(['ins_2', 'ins_5'])),
+    protocol: fc.constantFrom(
+      null,
+      undefined,
+      { name: 'openai.chat', isRequired: false },
+      { name: 'anthropic.messages', isRequired: true },
+    ),
     waiting: fc.constantFrom(0, 0, 1, 7),
     failedBefore: fc.constantFrom(
       new Map<string, number>(),

@@ -265,6 +265,7 @@ describe('choose', () => {
       waitMs: 30_000,
       score: (0.3 / 0.9) * 2,
       isFull: true,
+      isTranslated: false,
     };
     expect(choose([full], interactive, 1)).toEqual({
       best,
@@ -491,7 +492,12 @@ describe('the choice', () => {
   it('is a free, local and idle instance whenever one is possible', () => {
     fc.assert(
       fc.property(anyFleet, anyRequest, fc.integer(), (fleet, request, seed) => {
-        const idle = anInstance('ins_idle', { version: '1.0.0', tags: ['gpu'], duration_ms: 1e9 });
+        const idle = anInstance('ins_idle', {
+          version: '1.0.0',
+          tags: ['gpu'],
+          protocols: ['openai.chat', 'anthropic.messages'],
+          duration_ms: 1e9,
+        });
         const { best } = choose([...fleet, idle], request, seed);
         expect([best?.tier, best?.costUsd, best?.isFull]).toEqual([0, 0, false]);
       }),

@@ -15,6 +15,7 @@ const anyCandidates: fc.Arbitrary<RankedInstance[]> = fc
       waitMs,
       score,
       isFull: false,
+      isTranslated: false,
     })),
   );
 

@@ -67,6 +67,7 @@ describe('what a decision was made from', () => {
     trials: new Set(['c']),
     waiting: 3,
     failedBefore: new Map([['d', 2]]),
+    protocol: { name: 'openai.chat', isRequired: false },
     bounds: new Map([['free', { worstUsd: 0.5, expectedUsd: null }]]),
   });
 
@@ -94,6 +95,7 @@ describe('what a decision was made from', () => {
       success_count: 5,
       failure_count: 4,
       breaker_until_ms: 9,
+      protocols: ['openai.chat'],
     });
     const { name: _, spec_digest: __, settle: ___, mean_cost_usd: ____, ...read } = instance;
     expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);

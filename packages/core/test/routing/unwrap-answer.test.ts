@@ -38,7 +38,7 @@ describe('unwrapAnswer', () => {
 
   it('reads {ok: false, error} as a failure unless the schema declares ok', () => {
     const failure = { ok: false, error: 'no such codec' };
-    expect(unwrapAnswer({ output: plain }, failure)).toEqual(failure);
+    expect(unwrapAnswer({ output: plain }, failure)).toEqual({ ...failure, body: failure });
     expect(unwrapAnswer({ output: own }, failure)).toEqual({ ok: true, output: failure });
   });
 

@@ -1,0 +1,204 @@
+/**
+ * One table of the fields of each protocol: the treatment of a field when a request is translated into the neutral form
+ * of models. An instance that speaks the protocol gets every field as it came, whatever this table has. The page
+ * docs/reference/model-fields.md is printed from it.
+ */
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { isList, isPlainObject } from '../json/values.ts';
+
+/**
+ * translated: it has a place in the neutral form. offered: an instance gets it if its schema declares it; else it is
+ * dropped. ignored: it does not change the answer. dropped: it is left out, and the answer names it. refused: an answer
+ * without it would be another one.
+ */
+export type FieldFate = 'translated' | 'offered' | 'ignored' | 'dropped' | 'refused';
+
+export interface FieldRule {
+  readonly fate: FieldFate;
+  /** For people: its place in the neutral form, or the reason. */
+  readonly note?: string;
+  /** Values that count as absent, beside null and an empty list or object. */
+  readonly defaults?: readonly Json[];
+}
+
+export type FieldTable = Readonly<Record<string, FieldRule>>;
+
+const translated: FieldRule = { fate: 'translated' };
+const ignored: FieldRule = { fate: 'ignored' };
+const dropped: FieldRule = { fate: 'dropped' };
+
+function to(note: string): FieldRule {
+  return { fate: 'translated', note: `\`${note}\`` };
+}
+
+function offeredAs(note: string, defaults?: readonly Json[]): FieldRule {
+  return { fate: 'offered', note: `\`${note}\``, ...(defaults === undefined ? {} : { defaults }) };
+}
+
+function refused(note: string, defaults?: readonly Json[]): FieldRule {
+  return { fate: 'refused', note, ...(defaults === undefined ? {} : { defaults }) };
+}
+
+function all(rule: FieldRule, ...names: readonly string[]): FieldTable {
+  return Object.fromEntries(names.map((name) => [name, rule]));
+}
+
+const caching: FieldRule = { fate: 'dropped', note: 'the provider may cache less' };
+const thoughts: FieldRule = { fate: 'dropped', note: 'thoughts belong to the model that had them' };
+
+function mark(prefix: string): FieldTable {
+  return { [`${prefix}.cache_control`]: caching };
+}
+
+/** `POST /openai/v1/chat/completions`. */
+export const chatFields: FieldTable = {
+  ...all(translated, 'model', 'messages', 'stream', 'stream_options', 'tools', 'tool_choice'),
+  ...all(translated, 'temperature', 'top_p', 'presence_penalty', 'frequency_penalty', 'stop', 'seed', 'n'),
+  ...all(to('max_output_tokens'), 'max_tokens', 'max_completion_tokens'),
+  response_format: to('response_schema'),
+  reasoning_effort: offeredAs('reasoning_effort'),
+  verbosity: offeredAs('verbosity', ['medium']),
+  parallel_tool_calls: offeredAs('parallel_tool_calls', [true]),
+  logit_bias: offeredAs('logit_bias'),
+  top_k: offeredAs('top_k'),
+  user: { fate: 'ignored', note: 'counts for budgets' },
+  ...all(ignored, 'metadata', 'store', 'service_tier', 'safety_identifier'),
+  ...all(ignored, 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options'),
+  ...all(dropped, 'prediction', 'web_search_options', 'chat_template_kwargs', 'reasoning'),
+  ...all(dropped, 'min_p', 'repetition_penalty', 'provider', 'extra_body'),
+  modalities: refused('answers are texts', [['text']]),
+  audio: refused('answers are texts'),
+  logprobs: refused('log probabilities are not served', [false]),
+  top_logprobs: refused('log probabilities are not served', [0]),
+  functions: refused('write tools'),
+  function_call: refused('write tool_choice', ['auto', 'none']),
+  ...all(translated, 'messages[].role', 'messages[].content', 'messages[].tool_calls', 'messages[].refusal'),
+  ...all(translated, 'messages[].tool_call_id', 'messages[].name'),
+  ...all(ignored, 'messages[].index', 'messages[].id', 'messages[].annotations', 'messages[].type'),
+  ...all(ignored, 'messages[].provider_specific_fields', 'messages[].function_call'),
+  ...all(thoughts, 'messages[].reasoning_content', 'messages[].reasoning', 'messages[].reasoning_details'),
+  ...all(thoughts, 'messages[].thinking_blocks'),
+  'messages[].audio': dropped,
+  ...mark('messages[]'),
+  ...all(translated, 'messages[].content[].type', 'messages[].content[].text'),
+  ...all(translated, 'messages[].content[].image_url', 'messages[].content[].input_audio'),
+  ...all(translated, 'messages[].content[].file', 'messages[].content[].refusal'),
+  ...all(ignored, 'messages[].content[].annotations', 'messages[].content[].id'),
+  ...mark('messages[].content[]'),
+  ...all(translated, 'messages[].tool_calls[].id', 'messages[].tool_calls[].type'),
+  'messages[].tool_calls[].function': translated,
+  ...all(ignored, 'messages[].tool_calls[].index', 'messages[].tool_calls[].provider_specific_fields'),
+  'messages[].tool_calls[].extra_content': thoughts,
+  ...all(translated, 'tools[].type', 'tools[].function'),
+  ...mark('tools[]'),
+  ...all(translated, 'tools[].function.name', 'tools[].function.description', 'tools[].function.parameters'),
+  'tools[].function.strict': { fate: 'dropped', defaults: [false] },
+  ...mark('tools[].function'),
+  ...all(translated, 'response_format.type', 'response_format.json_schema'),
+  'response_format.json_schema.schema': to('response_schema'),
+  ...all(ignored, 'response_format.json_schema.name', 'response_format.json_schema.description'),
+  'response_format.json_schema.strict': { fate: 'ignored', note: 'Capstan checks every answer' },
+};
+
+/** `POST /anthropic/v1/messages`. */
+export const messagesFields: FieldTable = {
+  ...all(translated, 'model', 'messages', 'system', 'stream', 'tools', 'tool_choice', 'temperature', 'top_p'),
+  max_tokens: to('max_output_tokens'),
+  stop_sequences: to('stop'),
+  output_format: to('response_schema'),
+  output_config: translated,
+  'output_config.format': to('response_schema'),
+  'output_config.effort': offeredAs('reasoning_effort'),
+  thinking: offeredAs('reasoning_effort'),
+  top_k: offeredAs('top_k'),
+  metadata: { fate: 'ignored', note: '`user_id` counts for budgets' },
+  ...all(ignored, 'service_tier', 'inference_geo', 'betas', 'thread', 'diagnostics'),
+  speed: { fate: 'dropped', defaults: ['standard'] },
+  ...all(dropped, 'context_management', 'container'),
+  mcp_servers: refused('servers that the provider calls need an instance that speaks the protocol'),
+  cache_control: caching,
+  ...all(translated, 'messages[].role', 'messages[].content'),
+  ...all(ignored, 'messages[].id', 'messages[].type', 'messages[].model', 'messages[].usage'),
+  ...all(ignored, 'messages[].stop_reason', 'messages[].stop_sequence'),
+  ...all(translated, 'messages[].content[].type', 'messages[].content[].text', 'messages[].content[].source'),
+  ...all(translated, 'messages[].content[].title', 'messages[].content[].content', 'messages[].content[].id'),
+  ...all(translated, 'messages[].content[].name', 'messages[].content[].input'),
+  ...all(translated, 'messages[].content[].tool_use_id', 'messages[].content[].is_error'),
+  'messages[].content[].context': translated,
+  ...all(ignored, 'messages[].content[].citations', 'messages[].content[].caller'),
+  'messages[].content[].thinking': thoughts,
+  'messages[].content[].redacted_thinking': thoughts,
+  ...mark('messages[].content[]'),
+  ...mark('system[]'),
+  ...all(translated, 'system[].type', 'system[].text'),
+  'system[].citations': ignored,
+  ...all(translated, 'tools[].name', 'tools[].description', 'tools[].input_schema', 'tools[].type'),
+  ...all(ignored, 'tools[].eager_input_streaming', 'tools[].defer_loading', 'tools[].input_examples'),
+  'tools[].allowed_callers': { fate: 'ignored', defaults: [['direct']] },
+  'tools[].strict': { fate: 'dropped', defaults: [false] },
+  ...mark('tools[]'),
+  ...all(translated, 'tool_choice.type', 'tool_choice.name'),
+  'tool_choice.disable_parallel_tool_use': offeredAs('parallel_tool_calls', [false]),
+};
+
+/** A field of a request that has no place in the neutral form. */
+export interface RefusedField {
+  /** JSON Pointer into the body. */
+  readonly pointer: string;
+  readonly message: string;
+}
+
+/** What a translation leaves out of a request. */
+export interface Sieve {
+  /** The fields of an object that are translated. @param pointer of the object @param path of the table */
+  take(value: JsonObject, pointer: string, path: string): JsonObject;
+  /** Notes that a field is left out. @param path as the answer names it */
+  drop(path: string): void;
+  refuse(pointer: string, message: string): void;
+  /** In the order in which they were found, each once. */
+  readonly dropped: ReadonlySet<string>;
+  readonly refused: readonly RefusedField[];
+}
+
+function isSame(one: Json, other: Json): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
+}
+
+/** Whether the request means the same without a value. */
+function saysNothing(value: Json | undefined, { defaults = [] }: FieldRule): boolean {
+  if (value === null || value === undefined) return true;
+  if (isList(value) && value.length === 0) return true;
+  if (isPlainObject(value) && Object.keys(value).length === 0) return true;
+  return defaults.some((one) => isSame(one, value));
+}
+
+export function createSieve(table: FieldTable): Sieve {
+  const left = new Set<string>();
+  const refusals: RefusedField[] = [];
+  const keeps = (
+    key: string,
+    value: Json,
+    at: { readonly pointer: string; readonly path: string },
+  ): boolean => {
+    const path = at.path === '' ? key : `${at.path}.${key}`;
+    const rule = Object.hasOwn(table, path) ? (table[path] as FieldRule) : dropped;
+    if (rule.fate === 'translated' || rule.fate === 'offered') return !saysNothing(value, { ...rule });
+    if (saysNothing(value, rule)) return false;
+    if (rule.fate === 'dropped') left.add(path);
+    if (rule.fate === 'refused')
+      refusals.push({ pointer: `${at.pointer}/${key}`, message: rule.note ?? 'is not served' });
+    return false;
+  };
+  return {
+    take: (value, pointer, path) =>
+      Object.fromEntries(Object.entries(value).filter(([key, item]) => keeps(key, item, { pointer, path }))),
+    drop: (path) => {
+      left.add(path);
+    },
+    refuse: (pointer, message) => {
+      refusals.push({ pointer, message });
+    },
+    dropped: left,
+    refused: refusals,
+  };
+}

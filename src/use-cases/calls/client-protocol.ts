@@ -1,0 +1,161 @@
+/**
+ * A request of a client's protocol as a call of a model: an instance that speaks the protocol gets it as it came, any
+ * other one gets its translation. The answer names the fields that a translation drops; a strict client
+ * gets a refusal.
+ */
+
+import type { ProjectKey } from '@capstan/core/call/caller';
+import type { CallForms, ChosenForm } from '@capstan/core/call/types';
+import type { ExecRequest } from '@capstan/core/contracts/decision';
+import {
+  type ModelProtocol,
+  type NativeModelInput,
+  NativeModelOutput,
+  NativeModelPart,
+} from '@capstan/core/contracts/model-protocol';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { refuseRequest } from '@capstan/core/errors/app-error';
+import { findLostNumbers } from '@capstan/core/json/numbers';
+import type { Translation } from '@capstan/core/model-protocols/translation';
+import { createCostOfInput } from '@capstan/core/money/cost-expressions';
+import { type SpokenProtocol, speaks } from '@capstan/core/routing/types';
+import type { CallCtx } from './direct-calls.ts';
+
+/** The request as the client sent it. */
+export interface ClientRequest {
+  readonly bytes: Buffer;
+  /** Headers that its provider reads too. */
+  readonly headers: NonNullable<NativeModelInput['headers']>;
+  /** Refuses what a translation would leave out. */
+  readonly isStrict: boolean;
+}
+
+/** A call, and what its instance gets of the request. */
+export interface PreparedCall {
+  readonly capability: string;
+  readonly input: JsonObject;
+  readonly declaredFields: readonly string[];
+  readonly forms: CallForms | undefined;
+  readonly protocol: SpokenProtocol | undefined;
+  readonly toolNames: Translation['toolNames'];
+  /** Whether the last attempt speaks the protocol of the client. */
+  isNative(): boolean;
+  /** Fields of the request that the instance of the last attempt did not get. */
+  dropped(): readonly string[];
+}
+
+interface AskedInProtocol {
+  readonly capability: string;
+  readonly protocol: ModelProtocol;
+  readonly body: JsonObject;
+  readonly translation: Translation;
+}
+
+interface ProtocolTerms {
+  readonly caller: ProjectKey;
+  readonly constraints: Omit<ExecRequest, 'input'>;
+  readonly client: ClientRequest;
+}
+
+/** The most tokens that a request can count, by the rule of the filter `tokens`. */
+export function countMostTokens(body: JsonObject, bytes: number): number {
+  const tokens = createCostOfInput(body)('{{ input | tokens }}');
+  return typeof tokens === 'number' ? Math.ceil(tokens) : bytes;
+}
+
+function toNativeInput(
+  { protocol, body, translation: { input } }: AskedInProtocol,
+  { bytes, headers }: ClientRequest,
+): JsonObject {
+  const { max_output_tokens, n } = input;
+  return {
+    protocol,
+    request: bytes.toString('utf8'),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    ...(max_output_tokens === undefined ? {} : { max_output_tokens }),
+    ...(n === undefined ? {} : { n }),
+    most_input_tokens: countMostTokens(body, bytes.length),
+  };
+}
+
+/** An equal request of another protocol takes the same cached answer, so such a call has the neutral form. */
+function hasSpeaker(
+  { fleet }: Pick<CallCtx, 'fleet'>,
+  { caller, constraints }: ProtocolTerms,
+  { capability, protocol }: AskedInProtocol,
+): boolean {
+  if (constraints.cache !== undefined) return false;
+  const { instances } = fleet.seenBy(caller.project_id).of(capability);
+  return instances.some((instance) => speaks(instance, protocol));
+}
+
+function toItem(pointer: string, message: string) {
+  return { pointer, code: 'invalid_value', message };
+}
+
+/** Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep. */
+function listObstacles({ refused, dropped }: Translation, { isStrict, bytes }: ClientRequest) {
+  const left = isStrict
+    ? dropped.map((path) =>
+        toItem(`/${path.replaceAll('.', '/')}`, 'would be left out, and X-Capstan-Strict is true'),
+      )
+    : [];
+  const numbers = findLostNumbers(bytes.toString('utf8')).map((one) => ({ ...one, code: 'number_inexact' }));
+  return [...numbers, ...refused.map(({ pointer, message }) => toItem(pointer, message)), ...left];
+}
+
+/** An instance that let `n` pass without reading it would answer once. */
+function declaredIn({ n }: JsonObject): readonly string[] {
+  return n === undefined ? [] : ['n'];
+}
+
+/** @throws AppError `request_invalid` for a request that no instance can take */
+export function prepareCall(
+  ctx: Pick<CallCtx, 'fleet'>,
+  terms: ProtocolTerms,
+  asked: AskedInProtocol,
+): PreparedCall {
+  const { capability, protocol, translation } = asked;
+  const { input, offered, toolNames } = translation;
+  const { isStrict } = terms.client;
+  const obstacles = listObstacles(translation, terms.client);
+  const isSpoken = hasSpeaker(ctx, terms, asked);
+  if (!isSpoken && obstacles.length > 0) throw refuseRequest(obstacles);
+  const optional = Object.keys(offered);
+  let native: JsonObject | null = null;
+  let chosen: ChosenForm = { isNative: false, left: [] };
+  const forms: CallForms = {
+    protocol,
+    native: () => {
+      native ??= toNativeInput(asked, terms.client);
+      return native;
+    },
+    optional: isStrict ? [] : optional,
+    onChosen: (form) => {
+      chosen = form;
+    },
+  };
+  return {
+    capability,
+    input,
+    declaredFields: [...declaredIn(input), ...(isStrict ? optional : [])],
+    forms: isSpoken || optional.length > 0 ? forms : undefined,
+    protocol: isSpoken ? { name: protocol, isRequired: obstacles.length > 0 } : undefined,
+    toolNames,
+    isNative: () => chosen.isNative,
+    dropped: () =>
+      chosen.isNative ? [] : [...translation.dropped, ...chosen.left.map((field) => offered[field] ?? field)],
+  };
+}
+
+/** The output of an instance that spoke the client's protocol; null: it is in the neutral form. */
+export function readNativeOutput(output: Json): NativeModelOutput | null {
+  const { success, data } = NativeModelOutput.safeParse(output);
+  return success ? data : null;
+}
+
+/** The text of a part of a stream in the client's protocol; null: it is none. */
+export function readNativePart(delta: Json): string | null {
+  const { success, data } = NativeModelPart.safeParse(delta);
+  return success ? data.events : null;
+}
