@@ -118,7 +118,7 @@ async function startAuthor(place: Place, connection: NodeJS.ProcessEnv): Promise
     ...describe('shout', place, environment),
     args: [file],
     cwd: place.author,
-    isReady: async () => (await readFile(join(place.logs, 'shout.log'), 'utf8')).includes('8/8'),
+    isReady: async () => (await readFile(join(place.logs, 'shout.log'), 'utf8')).includes('7/8'),
   });
 }
 
