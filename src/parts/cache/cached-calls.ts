@@ -31,16 +31,9 @@ import {
 
 type MakeCall<End> = (remainingMs: number) => Promise<End | SucceededCall>;
 
-/** @param call makes the call, in the remaining time */
-export type ThroughCache = <End extends { readonly kind: string }>(
-  stepCall: StepCall,
-  time: { readonly remainingMs: number; readonly signal: CancelSignal },
-  call: MakeCall<End>,
-) => Promise<End | SucceededCall>;
-
-export interface CachedCalls {
-  readonly throughCache: ThroughCache;
-  close(): void;
+interface CallTime {
+  readonly remainingMs: number;
+  readonly signal: CancelSignal;
 }
 
 interface CacheCtx extends CacheParts {
@@ -49,11 +42,18 @@ interface CacheCtx extends CacheParts {
   readonly watch: LeaderWatch;
 }
 
-export function createCachedCalls(parts: CacheParts): CachedCalls {
+export type CachedCalls = ReturnType<typeof createCachedCalls>;
+
+export function createCachedCalls(parts: CacheParts) {
   const watch = createLeaderWatch(parts);
   const ctx: CacheCtx = { ...parts, watch, flights: new Map() };
   return {
-    throughCache: async (stepCall, { remainingMs, signal }, call) => {
+    /** @param call makes the call, in the remaining time */
+    throughCache: async <End extends { readonly kind: string }>(
+      stepCall: StepCall,
+      { remainingMs, signal }: CallTime,
+      call: MakeCall<End>,
+    ): Promise<End | SucceededCall> => {
       const { context, step, key } = stepCall;
       const policy = key.revision > 0 ? null : resolveCache(context.definition, step.definition);
       if (policy === null) return call(remainingMs);

@@ -34,10 +34,6 @@ interface BatchWriterOptions<Item, Result> {
   readonly isItemsFault: (error: unknown) => boolean;
 }
 
-interface BatchWriter<Item, Result> {
-  push(item: Item, isDeferrable?: boolean): Promise<Result>;
-}
-
 interface QueuedItem<Item, Result> {
   readonly item: Item;
   readonly resolve: (result: Result) => void;
@@ -65,9 +61,7 @@ async function writeBatch<Item, Result>(
   }
 }
 
-export function createBatchWriter<Item, Result>(
-  options: BatchWriterOptions<Item, Result>,
-): BatchWriter<Item, Result> {
+export function createBatchWriter<Item, Result>(options: BatchWriterOptions<Item, Result>) {
   const { maxItems, patienceMs } = options;
   const queue: QueuedItem<Item, Result>[] = [];
   let isBusy = false;
@@ -97,7 +91,7 @@ export function createBatchWriter<Item, Result>(
   };
 
   return {
-    push: (item, isDeferrable = false) =>
+    push: (item: Item, isDeferrable = false): Promise<Result> =>
       new Promise((resolve, reject) => {
         queue.push({ item, resolve, reject });
         if (!isDeferrable || queue.length >= maxItems) start();
@@ -183,24 +177,6 @@ export function hasDurableEnd({ step, reserved_nano }: Claim): boolean {
   return step !== null || reserved_nano > 0n;
 }
 
-export interface AttemptWriter {
-  claim(claim: Claim, isDurable: boolean): Promise<ClaimResult>;
-  /** Retried until it is stored. @param isDeferrable no caller waits for it: it may go with the next claim */
-  settle(end: AttemptEnd, isDurable: boolean, isDeferrable: boolean): Promise<EndResult>;
-  /** Retried until it is stored. A claim whose response was lost is prevented, or ended if it was made. */
-  withdraw(claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void>;
-  /**
-   * Writes a call on a leased slot, open or ended. Retried until it is stored.
-   * @param isDeferrable no caller waits for it: it is written within 50 ms
-   * @returns false: the call is open and has no slot any more
-   */
-  record(call: LeasedCall, isDeferrable: boolean): Promise<boolean>;
-  /** A write that does not succeed within this time and some seconds is given up. */
-  retire(graceMs: number): void;
-  /** Resolves when everything is written, or given up at shutdown. */
-  close(): Promise<void>;
-}
-
 const maxItems = 64;
 const patienceMs = 10;
 const recordPatienceMs = 20;
@@ -240,8 +216,8 @@ async function send(
 }
 
 /** Its results show whether an open call has a slot. */
-function createRecordWriter(db: Db): BatchWriter<LeasedCall, boolean> {
-  return createBatchWriter({
+function createRecordWriter(db: Db) {
+  return createBatchWriter<LeasedCall, boolean>({
     send: async (calls) => {
       const lost = await recordCalls(db, calls);
       return calls.map(({ claim }) => !lost.has(claim.attempt_id));
@@ -252,7 +228,9 @@ function createRecordWriter(db: Db): BatchWriter<LeasedCall, boolean> {
   });
 }
 
-export function createAttemptWriter({ db, logger }: PartBase): AttemptWriter {
+export type AttemptWriter = ReturnType<typeof createAttemptWriter>;
+
+export function createAttemptWriter({ db, logger }: PartBase) {
   const { retryUntilStored, retire, close } = createStoreRetries({ isItemsFault, logger });
   const createWriter = (isDurable: boolean) =>
     createBatchWriter<Item, ClaimResult | EndResult>({
@@ -273,15 +251,26 @@ export function createAttemptWriter({ db, logger }: PartBase): AttemptWriter {
   };
 
   return {
-    claim: async (claim, isDurable) =>
+    claim: async (claim: Claim, isDurable: boolean): Promise<ClaimResult> =>
       (await writerOf(isDurable).push({ kind: 'claim', claim })) as ClaimResult,
-    settle: (end, isDurable, isDeferrable) => retryUntilStored(() => settle(end, isDurable, isDeferrable)),
-    withdraw: (claim, end, isDurable) =>
+    /** Retried until it is stored. @param isDeferrable no caller waits for it: it may go with the next claim */
+    settle: (end: AttemptEnd, isDurable: boolean, isDeferrable: boolean): Promise<EndResult> =>
+      retryUntilStored(() => settle(end, isDurable, isDeferrable)),
+    /** Retried until it is stored. A claim whose response was lost is prevented, or ended if it was made. */
+    withdraw: (claim: Claim, end: AttemptEnd, isDurable: boolean): Promise<void> =>
       retryUntilStored(async () => {
         if (!(await preventClaim(db, claim))) await settle(end, isDurable, false);
       }),
-    record: (call, isDeferrable) => retryUntilStored(() => records.push(call, isDeferrable)),
+    /**
+     * Writes a call on a leased slot, open or ended. Retried until it is stored.
+     * @param isDeferrable no caller waits for it: it is written within 50 ms
+     * @returns false: the call is open and has no slot any more
+     */
+    record: (call: LeasedCall, isDeferrable: boolean): Promise<boolean> =>
+      retryUntilStored(() => records.push(call, isDeferrable)),
+    /** A write that does not succeed within this time and some seconds is given up. */
     retire,
+    /** Resolves when everything is written, or given up at shutdown. */
     close,
   };
 }

@@ -8,22 +8,21 @@ import { type KeyHold, renewKeys } from '../../db/idempotency.ts';
 import { createLeaseRenewer, type LeaseRenewer } from '../delivery/lease-renewer.ts';
 import type { PartBase } from '../part.ts';
 
-export interface OpenCalls {
-  /**
-   * @param leaving aborts when the caller disconnects, which cancels the call. Null: the call continues without a
-   * caller
-   */
-  run<Result>(leaving: CancelSignal | null, work: (signal: CancelSignal) => Promise<Result>): Promise<Result>;
-  /** Abandons the open calls; resolves when all of them have ended. */
-  close(): Promise<void>;
-}
+export type OpenCalls = ReturnType<typeof createOpenCalls>;
 
 /** Calls in flight in this process, so that it can stop without leaving one unsettled. */
-export function createOpenCalls(): OpenCalls {
+export function createOpenCalls() {
   const open = new LiveList<{ readonly own: CancelSource; readonly task: Promise<unknown> }>();
   let isClosed = false;
   return {
-    run: async (leaving, work) => {
+    /**
+     * @param leaving aborts when the caller disconnects, which cancels the call. Null: the call continues without a
+     * caller
+     */
+    run: async <Result>(
+      leaving: CancelSignal | null,
+      work: (signal: CancelSignal) => Promise<Result>,
+    ): Promise<Result> => {
       const own = new CancelSource();
       const stopListening = leaving === null ? null : onCancel(leaving, () => own.abort('cancelled'));
       if (isClosed) own.abort('abandoned');
@@ -36,7 +35,8 @@ export function createOpenCalls(): OpenCalls {
         stopListening?.();
       }
     },
-    close: async () => {
+    /** Abandons the open calls; resolves when all of them have ended. */
+    close: async (): Promise<void> => {
       isClosed = true;
       const calls = open.members();
       for (const { own } of calls) own.abort('abandoned');

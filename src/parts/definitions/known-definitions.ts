@@ -73,15 +73,6 @@ export interface KnownDefinition {
   readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run'], meter?: Meter) => string | null;
 }
 
-export interface KnownDefinitions {
-  /** A stored version; null = the latest. @throws AppError `not_found`, `definition_invalid` */
-  find(projectId: string, pipeline: string, choice: VersionChoice | null): Promise<KnownDefinition>;
-  /** @throws AppError `not_found`, `definition_invalid` */
-  ofDigest(digest: string): Promise<KnownDefinition>;
-  /** A definition inside another document. @throws AppError `definition_invalid` */
-  ofBody(definition: PipelineDefinition): Promise<KnownDefinition>;
-}
-
 /** The version that a request, or a schedule, names. */
 export function choiceOf({ version, alias }: Pick<RunRequest, 'version' | 'alias'>): VersionChoice | null {
   if (version !== undefined) return { version };
@@ -135,9 +126,11 @@ function prepareDefinition(
   };
 }
 
+export type KnownDefinitions = ReturnType<typeof createKnownDefinitions>;
+
 export function createKnownDefinitions(
   ctx: Pick<CheckCtx, 'db' | 'vetter'> & { readonly validator: JobSchemas },
-): KnownDefinitions {
+) {
   const { db, validator } = ctx;
   const known = createTextCache<KnownDefinition>();
 
@@ -156,13 +149,20 @@ export function createKnownDefinitions(
   };
 
   return {
+    /** @throws AppError `not_found`, `definition_invalid` */
     ofDigest,
-    find: async (project_id, pipeline, choice) => {
+    /** A stored version; null = the latest. @throws AppError `not_found`, `definition_invalid` */
+    find: async (
+      project_id: string,
+      pipeline: string,
+      choice: VersionChoice | null,
+    ): Promise<KnownDefinition> => {
       const found = await findDigest(db, { project_id, pipeline }, choice);
       if (found === undefined) throw new AppError('not_found', `no ${describeChoice(pipeline, choice)}`);
       return ofDigest(found.digest);
     },
-    ofBody: async (definition) => {
+    /** A definition inside another document. @throws AppError `definition_invalid` */
+    ofBody: async (definition: PipelineDefinition): Promise<KnownDefinition> => {
       const digest = digestDefinition(definition);
       const found = known.get(digest);
       if (found !== undefined) return found;
