@@ -199,7 +199,7 @@ export async function createSharedContext(
     skillMatcher: createSkillMatcher({ db }),
     contexts: createRunContexts(db),
     results: createStepResults(db),
-    definitions: createKnownDefinitions({ ...own, validator: routing.validator }),
+    definitions: createKnownDefinitions(own),
     checked: createCheckedDefinitions(),
     media,
   };

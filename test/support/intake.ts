@@ -44,7 +44,8 @@ export function anIntakeCtx(
   return {
     ...ctx,
     config: { OPEN_RUNS_PER_PROJECT: mostOpen },
-    definitions: createKnownDefinitions({ ...ctx, validator: createSchemaValidator({ db }) }),
+    definitions: createKnownDefinitions(ctx),
+    validator: createSchemaValidator({ db }),
     ownMedia: createOwnMedia(db),
     telemetry: noTelemetry,
   };

@@ -11,7 +11,7 @@ import type { DecidedRoute, DispatchRoute } from '@capstan/core/contracts/decisi
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { RunRequest } from '@capstan/core/contracts/run';
-import { compileDefinition } from '@capstan/core/definition/compile';
+import { type CompiledDefinition, compileDefinition } from '@capstan/core/definition/compile';
 import { findUnstorableText } from '@capstan/core/definitions/read-definition';
 import { digestDefinition } from '@capstan/core/definitions/submission';
 import { createTextCache } from '@capstan/core/definitions/text-cache';
@@ -60,17 +60,12 @@ function requireStartable(definition: PipelineDefinition): void {
 export interface KnownDefinition {
   readonly definition: PipelineDefinition;
   readonly digest: string;
-  /** @throws AppError `job_invalid` with pointers into the job, `definition_invalid` */
-  readonly checkJob: (job: JsonObject) => Promise<void>;
   /** Jobs whose files the definition itself names, with pointers into the definition. */
   readonly mediaJobs: ReadonlyMap<string, MediaMention>;
   /** Routes of steps whose dispatch is open, each once. */
   readonly openRoutes: readonly DispatchRoute[];
-  /**
-   * The key by which runs are counted; null = they are not. @throws AppError `job_invalid` when the job does not give
-   * it
-   */
-  readonly concurrencyKey: (job: JsonObject, run: ExpressionScope['run'], meter?: Meter) => string | null;
+  /** Of the key by which runs are counted; null = they are not. */
+  readonly concurrencyKey: CompiledDefinition['concurrencyKey'];
 }
 
 /** The version that a request, or a schedule, names. */
@@ -86,19 +81,21 @@ function describeChoice(pipeline: string, choice: VersionChoice | null): string 
   return `version or alias ${choice.reference} of a pipeline ${pipeline}`;
 }
 
-type JobSchemas = Pick<SchemaValidator, 'ofSchema'>;
+export interface JobCheckCtx {
+  readonly validator: Pick<SchemaValidator, 'ofSchema'>;
+}
 
-function createJobCheck(
-  validator: JobSchemas,
-  { job_schema }: PipelineDefinition,
-): KnownDefinition['checkJob'] {
-  return async (job) => {
-    if (job_schema !== undefined) requireFit(await findJobErrors(validator, job_schema, job));
-  };
+/** @throws AppError `job_invalid` with pointers into the job, `definition_invalid` */
+export async function checkJob(
+  { validator }: JobCheckCtx,
+  { definition: { job_schema } }: Pick<KnownDefinition, 'definition'>,
+  job: JsonObject,
+): Promise<void> {
+  if (job_schema !== undefined) requireFit(await findJobErrors(validator, job_schema, job));
 }
 
 async function findJobErrors(
-  validator: JobSchemas,
+  validator: JobCheckCtx['validator'],
   schema: JsonObject,
   job: JsonObject,
 ): Promise<readonly SchemaError[]> {
@@ -110,32 +107,26 @@ async function findJobErrors(
   }
 }
 
-function prepareDefinition(
-  validator: JobSchemas,
-  definition: PipelineDefinition,
-  digest: string,
-): KnownDefinition {
+function prepareDefinition(definition: PipelineDefinition, digest: string): KnownDefinition {
   requireStartable(definition);
+  const isCounted = definition.concurrency !== undefined;
   return {
     definition,
     digest,
-    checkJob: createJobCheck(validator, definition),
     mediaJobs: findWrittenMedia(definition),
     openRoutes: listOpenRoutes(definition),
-    concurrencyKey: createKeyReader(definition),
+    concurrencyKey: isCounted ? compileDefinition(definition).concurrencyKey : null,
   };
 }
 
 export type KnownDefinitions = ReturnType<typeof createKnownDefinitions>;
 
-export function createKnownDefinitions(
-  ctx: Pick<CheckCtx, 'db' | 'vetter'> & { readonly validator: JobSchemas },
-) {
-  const { db, validator } = ctx;
+export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>) {
+  const { db } = ctx;
   const known = createTextCache<KnownDefinition>();
 
   const prepare = (definition: PipelineDefinition, digest: string): KnownDefinition => {
-    const prepared = prepareDefinition(validator, definition, digest);
+    const prepared = prepareDefinition(definition, digest);
     known.set(digest, prepared, definition);
     return prepared;
   };
@@ -205,19 +196,25 @@ function requireKey(value: Json): string {
   throw new AppError('job_invalid', 'concurrency.key holds a NUL character or half of a surrogate pair');
 }
 
-function createKeyReader(definition: PipelineDefinition): KnownDefinition['concurrencyKey'] {
-  const template = definition.concurrency === undefined ? null : compileDefinition(definition).concurrencyKey;
-  if (template === null) return () => null;
-  return (job, run, all) => {
-    const meter = all === undefined ? new Meter(workLimits.key) : all.part(workLimits.key);
-    try {
-      return requireKey(evaluateNow(meter, () => evaluateTemplate(template, { job, run, steps: {} }, meter)));
-    } catch (error) {
-      if (!(error instanceof ExpressionError)) throw error;
-      if (error.isTooLarge) throw refuseWork(error, 'concurrency.key');
-      throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
-    } finally {
-      all?.count(meter);
-    }
-  };
+/**
+ * @param all of a request with many runs
+ * @returns the key by which the run is counted; null: it is not
+ * @throws AppError `job_invalid` when the job does not give it
+ */
+export function readConcurrencyKey(
+  { concurrencyKey: template }: Pick<KnownDefinition, 'concurrencyKey'>,
+  scope: Pick<ExpressionScope, 'job' | 'run'>,
+  all?: Meter,
+): string | null {
+  if (template === null) return null;
+  const meter = all === undefined ? new Meter(workLimits.key) : all.part(workLimits.key);
+  try {
+    return requireKey(evaluateNow(meter, () => evaluateTemplate(template, { ...scope, steps: {} }, meter)));
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    if (error.isTooLarge) throw refuseWork(error, 'concurrency.key');
+    throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
+  } finally {
+    all?.count(meter);
+  }
 }

@@ -20,7 +20,7 @@ import type { Db } from '../../db/connect.ts';
 import { listCapabilityNames } from '../../db/instance/capability-name.ts';
 import { readHeadroom } from '../../db/money/budget.ts';
 import { checkForPlan, requireSoundBeside } from '../../parts/definitions/definition-checks.ts';
-import { choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
+import { checkJob, choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { newId } from '../../parts/ids.ts';
 import { bindJobMedia } from '../../parts/media/own-media.ts';
 import type { Caller } from '../access/caller.ts';
@@ -199,15 +199,11 @@ async function readChecks(
   return [...stops, ...checks.filter(({ pointer }) => !pointers.has(pointer))];
 }
 
-async function readTask(
-  { db, ownMedia }: PlanCtx,
-  projectId: string,
-  { known, wish }: PlanOrder,
-): Promise<RunTask> {
-  const { definition, checkJob } = known;
-  const { jobId, job } = await readJob(db, projectId, wish);
-  if (job !== null) await checkJob(job);
-  await requireOwnMedia({ ownMedia }, projectId, { known, job: { job_id: jobId, body: job } });
+async function readTask(ctx: PlanCtx, projectId: string, { known, wish }: PlanOrder): Promise<RunTask> {
+  const { definition } = known;
+  const { jobId, job } = await readJob(ctx.db, projectId, wish);
+  if (job !== null) await checkJob(ctx, known, job);
+  await requireOwnMedia(ctx, projectId, { known, job: { job_id: jobId, body: job } });
   return {
     definition,
     job,

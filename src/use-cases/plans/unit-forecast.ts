@@ -10,7 +10,7 @@ import { parseDuration } from '@capstan/core/duration';
 import { AppError } from '@capstan/core/errors/app-error';
 import { lowestCeiling } from '@capstan/core/routing/estimate';
 import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '@capstan/core/run/step-rules';
-import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
+import { checkJob, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { newId } from '../../parts/ids.ts';
 import {
   capCost,
@@ -31,9 +31,10 @@ async function forecastSubRun(context: PlanContext, task: RunTask, unit: Planned
   const tooDeep = findDepthFault(terms.depth);
   if (tooDeep !== null) return refuse(pointer, 'pipeline_depth', `${reference}: ${tooDeep.message}`);
   try {
-    const { definition, checkJob } = await findKnown(context, reference);
+    const known = await findKnown(context, reference);
+    const { definition } = known;
     const job = unit.input;
-    if (job !== null) await checkJob(job);
+    if (job !== null) await checkJob(context.ctx, known, job);
     const own = ceilingOfSubRun(terms, definition);
     const ceilingUsd = lowestCeiling(own, task.ceilingUsd);
     const asked: RunTask = { ...terms, definition, job, jobId: newId('job'), ceilingUsd };

@@ -22,9 +22,12 @@ import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { checkForRun } from '../../parts/definitions/definition-checks.ts';
 import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
 import {
+  checkJob,
   choiceOf,
+  type JobCheckCtx,
   type KnownDefinition,
   type KnownDefinitions,
+  readConcurrencyKey,
 } from '../../parts/definitions/known-definitions.ts';
 import { turnFor } from '../../parts/expression-work.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
@@ -70,7 +73,7 @@ export interface PreparedRun extends Pick<RunOrder, 'known' | 'isStored' | 'job'
 }
 
 /** The parts that accept runs, in both processes: requests in the server, steps and schedules in the worker. */
-export interface IntakeCtx extends CheckCtx {
+export interface IntakeCtx extends CheckCtx, JobCheckCtx {
   readonly definitions: KnownDefinitions;
   readonly ownMedia: OwnMedia;
   readonly telemetry: Telemetry;
@@ -135,7 +138,8 @@ function readConcurrency(
   const { concurrency, pipeline, version } = known.definition;
   if (concurrency === undefined) return {};
   const { job_id, body } = job;
-  const key = known.concurrencyKey(body, { id: runId, job_id, attempt: 1, pipeline, version }, meter);
+  const run = { id: runId, job_id, attempt: 1, pipeline, version };
+  const key = readConcurrencyKey(known, { job: body, run }, meter);
   return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
 }
 
@@ -149,7 +153,7 @@ function placeInTrace({ tracing }: Telemetry, runId: string): Pick<NewRun, 'trac
 export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOrder): Promise<PreparedRun> {
   const { known, job, isStored, reusedJobs, origin, check = checkForRun, meter: _, ...asked } = order;
   const { definition, digest } = known;
-  await known.checkJob(job.body);
+  await checkJob(ctx, known, job.body);
   await requireOwnMedia(ctx, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await check(ctx, projectId, { definition, digest });
   const turn = definition.concurrency === undefined ? null : turnFor();

@@ -10,11 +10,11 @@ import type { Ctx } from '../../context.ts';
 import { isKnownTimezone } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
 import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
-import { choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
+import { checkJob, choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { ownNamespace } from '../../parts/media/own-media.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';
 
-type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia'>;
+type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia' | 'validator'>;
 
 /** Temporal's minimum; without a window it would catch up on a year. */
 const leastCatchUpMs = 10_000;
@@ -107,7 +107,7 @@ export async function checkSchedule(
     ...('pointer' in target ? [target] : []),
   ];
   if (errors.length > 0 || 'pointer' in target) throw refuseRequest(errors);
-  await target.checkJob(request.job);
+  await checkJob(ctx, target, request.job);
   const job = { job_id: ownNamespace, body: request.job };
   await requireOwnMedia(ctx, projectId, { known: target, job });
 }

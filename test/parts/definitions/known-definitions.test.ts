@@ -1,14 +1,18 @@
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { Meter } from '@capstan/core/expression/meter';
 import { expect, it } from 'vitest';
-import { createKnownDefinitions } from '../../../src/parts/definitions/known-definitions.ts';
+import {
+  checkJob,
+  createKnownDefinitions,
+  readConcurrencyKey,
+} from '../../../src/parts/definitions/known-definitions.ts';
 import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
 import { useDatabase } from '../../support/database.ts';
 
 const { db } = useDatabase();
 
 function know(vet: () => Promise<string | null>) {
-  return createKnownDefinitions({ db, vetter: { vet }, validator: createSchemaValidator({ db }) });
+  return createKnownDefinitions({ db, vetter: { vet } });
 }
 function aDefinition(over: Partial<PipelineDefinition>): PipelineDefinition {
   return {
@@ -27,7 +31,8 @@ it('a schema from a request is vetted before it is compiled', async () => {
     message: expect.stringContaining('takes too long'),
   });
   const sound = await know(async () => null).ofBody(definition);
-  await expect(sound.checkJob({ n: 'one' })).rejects.toMatchObject({ code: 'job_invalid' });
+  const ctx = { validator: createSchemaValidator({ db }) };
+  await expect(checkJob(ctx, sound, { n: 'one' })).rejects.toMatchObject({ code: 'job_invalid' });
 });
 
 it.each([
@@ -41,12 +46,12 @@ it.each([
   const known = await know(async () => null).ofBody(
     aDefinition({ concurrency: { key: '{{ job.user }}', limit: 1, on_limit: 'queue' } }),
   );
-  expect(['x', 7, true].map((value) => known.concurrencyKey({ user: value }, run))).toEqual([
+  expect(['x', 7, true].map((value) => readConcurrencyKey(known, { job: { user: value }, run }))).toEqual([
     'x',
     '7',
     'true',
   ]);
-  expect(() => known.concurrencyKey({ user }, run)).toThrow(
+  expect(() => readConcurrencyKey(known, { job: { user }, run })).toThrow(
     expect.objectContaining({
       code: 'job_invalid',
       message: expect.stringMatching(/^concurrency\.key.{0,120}$/),
@@ -62,14 +67,16 @@ it.each([
     aDefinition({ concurrency: { key, limit: 1, on_limit: 'queue' } }),
   );
   const job = { text: 'x'.repeat(100_000), numbers: Array.from({ length: 10_000 }, (__, at) => at) };
-  expect(() => known.concurrencyKey(job, run)).toThrow(
+  expect(() => readConcurrencyKey(known, { job, run })).toThrow(
     expect.objectContaining({
       code: 'expression_limit',
       errors: [expect.objectContaining({ pointer: '/concurrency/key' })],
     }),
   );
   const meter = new Meter(10_000);
-  expect(known.concurrencyKey({ text: 'x', numbers: [] }, run, meter)).toMatch(/^[01]$/);
-  expect(() => known.concurrencyKey(job, run, meter)).toThrow(/units of work/);
-  expect(() => known.concurrencyKey({ text: 'x', numbers: [] }, run, meter)).toThrow(/units of work/);
+  expect(readConcurrencyKey(known, { job: { text: 'x', numbers: [] }, run }, meter)).toMatch(/^[01]$/);
+  expect(() => readConcurrencyKey(known, { job, run }, meter)).toThrow(/units of work/);
+  expect(() => readConcurrencyKey(known, { job: { text: 'x', numbers: [] }, run }, meter)).toThrow(
+    /units of work/,
+  );
 });

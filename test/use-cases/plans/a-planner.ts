@@ -68,7 +68,7 @@ async function createPlanner(db: Db): Promise<Planner> {
     }),
     fleet,
     validator,
-    definitions: createKnownDefinitions({ ...checking, validator }),
+    definitions: createKnownDefinitions(checking),
   };
   return {
     projectId,
