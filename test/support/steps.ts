@@ -16,7 +16,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { ConfigSchema } from '../../src/config.ts';
 import type { WorkerCtx } from '../../src/context.ts';
 import type { Db } from '../../src/db/connect.ts';
-import { type CachedCalls, createCachedCalls } from '../../src/parts/cache/cached-calls.ts';
+import { createCachedCalls } from '../../src/parts/cache/cached-calls.ts';
 import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
 import { createRunContexts } from '../../src/parts/definitions/run-context.ts';
 import { createStepResults } from '../../src/parts/definitions/step-results.ts';
@@ -80,9 +80,6 @@ export interface StepWorld {
 
 const escalates: WorkerCtx['openForStep'] = () =>
   Promise.reject(new Error('no step of these tests escalates'));
-
-/** Like a step without `cache`. */
-export const pastCache: CachedCalls['throughCache'] = (_stepCall, { remainingMs }, call) => call(remainingMs);
 
 /** Exists from before the first test of the file until after the last. */
 export function useSteps(settings: Readonly<Record<string, string>> = {}): StepWorld {

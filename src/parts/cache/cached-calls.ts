@@ -7,7 +7,7 @@
  */
 
 import type { CancelSignal } from '@capstan/core/cancellation';
-import { capabilityOf, type ResolvedCache, resolveCache } from '@capstan/core/definition/step-settings';
+import { capabilityOf } from '@capstan/core/definition/step-settings';
 import { isUnavailable } from '@capstan/core/errors/app-error';
 import { joinFlight } from '@capstan/core/pacing';
 import {
@@ -54,13 +54,10 @@ export function createCachedCalls(parts: CacheParts) {
       { remainingMs, signal }: CallTime,
       call: MakeCall<End>,
     ): Promise<End | SucceededCall> => {
-      const { context, step, key } = stepCall;
-      const policy = key.revision > 0 ? null : resolveCache(context.definition, step.definition);
-      if (policy === null) return call(remainingMs);
       const clock = startClock(remainingMs, signal);
-      const keys = await readKeys(ctx, stepCall, policy);
+      const keys = await readKeys(ctx, stepCall);
       if (keys === null) return call(clock.leftMs());
-      const lookup = toLookup(stepCall, policy, keys);
+      const lookup = toLookup(stepCall, keys);
       return callThroughCache(ctx, { stepCall, keys, lookup, clock }, call);
     },
     close: watch.close,
@@ -70,8 +67,7 @@ export function createCachedCalls(parts: CacheParts) {
 /** A failed lookup does not prevent the call, unless the failure of the database is transient. */
 async function readKeys(
   ctx: CacheParts,
-  { context, step, key, input, secrets }: StepCall,
-  policy: ResolvedCache,
+  { context, step, key, input, secrets, policy }: StepCall,
 ): Promise<CallKeys | null> {
   const call = {
     projectId: context.project_id,
@@ -90,11 +86,7 @@ async function readKeys(
   }
 }
 
-function toLookup(
-  { context, step, key }: StepCall,
-  { ttlMs }: ResolvedCache,
-  { keys }: CallKeys,
-): CacheLookup {
+function toLookup({ context, step, key, policy: { ttlMs } }: StepCall, { keys }: CallKeys): CacheLookup {
   return {
     project_id: context.project_id,
     keys: [...keys.values()],

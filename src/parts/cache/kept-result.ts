@@ -14,6 +14,7 @@ import { type MediaPath, parseMediaReference } from '@capstan/core/contracts/med
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { CachedFrom } from '@capstan/core/contracts/run-step';
 import type { CompiledStep } from '@capstan/core/definition/compile';
+import type { ResolvedCache } from '@capstan/core/definition/step-settings';
 import { isUnavailable } from '@capstan/core/errors/app-error';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
@@ -217,8 +218,9 @@ function explain(attemptId: string, { run_id, step_id }: CachedFrom): Decision {
   };
 }
 
-/** The call of a step, or of one of its items. */
+/** The call of a step with `cache`, or of one of its items. */
 export interface StepCall {
+  readonly policy: ResolvedCache;
   readonly context: RunContext;
   readonly step: CompiledStep;
   readonly key: StepKey;

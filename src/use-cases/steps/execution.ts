@@ -9,7 +9,6 @@
 
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Failure, JsonObject } from '@capstan/core/contracts/primitives';
-import type { CompiledStep } from '@capstan/core/definition/compile';
 import { capabilityOf, resolveCache, resolveEscalation } from '@capstan/core/definition/step-settings';
 import { AppError } from '@capstan/core/errors/app-error';
 import { isCorrectable } from '@capstan/core/ladder/classify-failure';
@@ -23,7 +22,6 @@ import { readBudgetVersion } from '../../db/run/run.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { readStep, type StoredStep, storeValues } from '../../db/step/step.ts';
 import { findRevisionFailure, readStepRevision } from '../../db/step/step-revision.ts';
-import type { RunContext } from '../../parts/definitions/run-context.ts';
 import { withAnswers } from '../../parts/definitions/step-results.ts';
 import { resolveInput, type StepUnit, stepOf } from '../run-data/evaluation.ts';
 import { resolveCallInput } from '../secrets/step-secrets.ts';
@@ -111,8 +109,7 @@ async function executeUnit(
     const left = mayBeHeld ? await waitForHolder(db, unit.key, control) : control;
     return executeCall(ctx, unit, { request, control: left });
   }
-  const stored = await readStep(db, unit.key);
-  if (stored !== undefined) control.onStored?.(stored);
+  const stored = await readStored(db, unit.key, control);
   if (stored !== undefined && stored.state !== 'waiting') return readEnd(db, unit.key);
   switch (unit.step.kind) {
     case 'run':
@@ -128,6 +125,17 @@ async function executeUnit(
     case 'set':
       return setValues(ctx, unit, control);
   }
+}
+
+/** The row of a step, whose state is reported. */
+async function readStored(
+  db: Db,
+  key: StepKey,
+  { onStored }: Pick<StepControl, 'onStored'>,
+): Promise<StoredStep | undefined> {
+  const stored = await readStep(db, key);
+  if (stored !== undefined) onStored?.(stored);
+  return stored;
 }
 
 /** Stores the values of a step with `set`. In a batch, it waits until the answers that it reads are stored (B6). */
@@ -156,18 +164,16 @@ async function executeCall(
   const { db, results } = ctx;
   const { escalates = false, resumed = false, again = false } = request;
   const mayHaveBegun = control.round > 1 || resumed || again;
-  const stored = mayHaveBegun ? await readStep(db, key) : undefined;
-  if (stored !== undefined) control.onStored?.(stored);
+  const stored = mayHaveBegun ? await readStored(db, key, control) : undefined;
   const ended = stored === undefined ? null : endOf(stored);
   if (ended !== null) return ended; // before the choice: there may be no instance for it any more
   const known = control.batch === undefined ? results : withAnswers(results, control.batch.answers);
   const resolved = await resolveCallInput(ctx, { unit, results: known });
-  if ('error' in resolved) {
-    return (await isOfStored(control)) ? failStep(db, key, resolved.error) : readEnd(db, key);
-  }
+  const policy = key.revision > 0 ? null : resolveCache(context.definition, step.definition);
+  const mayEndHere = policy !== null || 'error' in resolved; // neither a hit nor a failure precedes its dependencies
+  if (mayEndHere && !(await isOfStored(control))) return readEnd(db, key);
+  if ('error' in resolved) return failStep(db, key, resolved.error);
   const { input, secrets } = resolved;
-  const isKept = resolveCache(context.definition, step.definition) !== null; // a hit must not precede its dependencies
-  if (isKept && !(await isOfStored(control))) return readEnd(db, key);
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && stored !== undefined ? findHeldFailure(stored, holds) : null;
   if (failure === null) {
@@ -176,16 +182,18 @@ async function executeCall(
     const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
     const pause = () => readStepPause(db, request, control);
     const work = { ...unit, input, secrets, holds, wait, pause, inLine, beginsStep: !mayHaveBegun };
-    const call = (remainingMs: number) =>
-      callUnlessPaused(ctx, work, { request, control: { ...control, remainingMs } });
-    const end = await ctx.resultCache.throughCache(work, control, call);
+    const end =
+      policy === null
+        ? await callUnlessPaused(ctx, work, { request, control })
+        : await ctx.resultCache.throughCache({ ...work, policy }, control, (remainingMs) =>
+            callUnlessPaused(ctx, work, { request, control: { ...control, remainingMs } }),
+          );
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
     const missing = await findMissingFile(ctx.media, input, failure);
     if (missing !== null) return failStep(db, key, missing);
   }
-  const place = await ctx.openForStep(describeFailure(context, step, { ...key, input, failure }));
-  return { kind: 'escalated', error: failure, place };
+  return escalate(ctx, unit, { input, failure });
 }
 
 async function callUnlessPaused(
@@ -247,19 +255,21 @@ function findHeldFailure({ state, error }: StoredStep, holds: (code: ErrorCode) 
   return state === 'in_review' || (state === 'retrying' && holds(error.code as ErrorCode)) ? error : null;
 }
 
-function describeFailure(
-  { project_id, pipeline, definition }: RunContext,
-  step: CompiledStep,
-  failed: StepKey & Pick<FailedStep, 'input' | 'failure'>,
-): FailedStep {
-  return {
+async function escalate(
+  ctx: WorkerCtx,
+  { context: { project_id, pipeline, definition }, step, key }: StepUnit,
+  failed: Pick<FailedStep, 'input' | 'failure'>,
+): Promise<StepEnd> {
+  const place = await ctx.openForStep({
+    ...key,
     ...failed,
     project_id,
     pipeline,
     capability: capabilityOf(step.definition),
     tags: step.definition.tags ?? [],
     policy: resolveEscalation(definition, step.definition),
-  };
+  });
+  return { kind: 'escalated', error: failed.failure, place };
 }
 
 async function readRevisionInput(db: Db, key: StepKey): Promise<JsonObject> {

@@ -18,7 +18,6 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { aProject, aRun } from '../../support/factories.ts';
 import { answerText, type Instance, startInstance } from '../../support/fleet.ts';
 import { createRouterRuntime } from '../../support/router-runtime.ts';
-import { pastCache } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;
@@ -58,7 +57,6 @@ function aProcess(): WorkerCtx {
     results: createStepResults(db),
     inFlightSteps: createInFlightSteps(),
     telemetry: noTelemetry,
-    resultCache: { throughCache: pastCache, close: () => undefined },
   } as unknown as WorkerCtx;
 }
 

@@ -23,7 +23,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance, startInstance } from '../../support/fleet.ts';
 import { createRouterRuntime } from '../../support/router-runtime.ts';
-import { aloneInBatch, pastCache } from '../../support/steps.ts';
+import { aloneInBatch } from '../../support/steps.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let database: TestDatabase;
@@ -92,7 +92,6 @@ function stepsWith(openForStep: OpenForStep) {
     results: createStepResults(db),
     inFlightSteps: createInFlightSteps(),
     openForStep,
-    resultCache: { throughCache: pastCache, close: () => undefined },
     media: { exists } as Partial<WorkerCtx['media']>,
   } as WorkerCtx;
   return {
