@@ -220,16 +220,23 @@ export function problem(logger: Logger): ApiMiddleware {
       if (isGone(ctx.req)) return void logger.debug({ ...about, err: error }, 'client gone');
       if (error.status >= 500) logger.error({ ...about, err: error.cause ?? error }, error.code);
       if (ctx.headerSent) return void ctx.res.destroy();
-      if (error.retryAfterS !== undefined) ctx.set('Retry-After', String(Math.ceil(error.retryAfterS)));
       const path = sentPath(ctx.req);
       const form = findErrorForm(path);
+      setRetryAfter(ctx, error, form !== null);
       ctx.set('Content-Type', form === null ? 'application/problem+json' : 'application/json');
-      ctx.status = error.status;
+      ctx.status = form?.statusOf(error) ?? error.status;
       ctx.body = JSON.stringify(form?.write(error) ?? toProblem(error, { instance: path, request_id }));
     } finally {
       discardRest(ctx.req, ctx.res);
     }
   };
+}
+
+/** @param isExact programs of a foreign protocol read milliseconds too */
+function setRetryAfter(ctx: Parameters<ApiMiddleware>[0], { retryAfterS }: AppError, isExact: boolean): void {
+  if (retryAfterS === undefined) return;
+  ctx.set('Retry-After', String(Math.ceil(retryAfterS)));
+  if (isExact) ctx.set('retry-after-ms', String(Math.ceil(retryAfterS * 1_000)));
 }
 
 function isGone({ destroyed, complete }: IncomingMessage): boolean {

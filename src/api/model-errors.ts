@@ -1,9 +1,11 @@
 /** Errors below the paths of a foreign protocol, in the form that its programs expect. */
 
 import { AnthropicError } from '@capstan/core/contracts/anthropic';
+import { ProviderError } from '@capstan/core/contracts/capability';
 import { OpenAiError } from '@capstan/core/contracts/openai';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { AppError } from '@capstan/core/errors/app-error';
+import { isPlainObject } from '@capstan/core/json/values';
 import type { z } from 'zod';
 
 /** `/input/messages/0/content` → `messages[0].content`; null: the whole request. */
@@ -29,19 +31,44 @@ function describe({ code, message, errors = [] }: AppError): string {
   return faults.join('; ');
 }
 
+/** The refusal of the provider behind the instance that was called; null: it made none. */
+function providerOf({ details }: AppError): ProviderError | null {
+  const { provider = null } = isPlainObject(details) ? details : {};
+  const { success, data } = ProviderError.safeParse(provider);
+  return success ? data : null;
+}
+
+/** Refusals that programs expect with the status that the provider gave them. */
+const passedStatuses: ReadonlySet<number> = new Set([413, 429]);
+
+/**
+ * The status of an error for programs of a protocol: the one of the provider if it refused the request, or refuses
+ * requests for now. A provider without access is a fault of the operator, so the client gets no 401 or 403.
+ * @param overloaded the status by which the protocol answers that the provider is overloaded
+ */
+function statusFor(error: AppError, overloaded: number): number {
+  const { status } = providerOf(error) ?? { status: 0 };
+  if (error.code === 'overloaded')
+    return passedStatuses.has(status) ? status : status === 529 ? overloaded : error.status;
+  if (error.code !== 'input_rejected' || status === 0) return error.status;
+  return passedStatuses.has(status) ? status : 400;
+}
+
 interface ToldError {
   readonly message: string;
   readonly param: string | null;
-  /** Capstan's own (docs/reference/errors.md). */
+  /** Of the provider, else Capstan's own (docs/reference/errors.md). */
   readonly code: string;
 }
 
 function tell(error: AppError): ToldError {
   const [first] = error.errors ?? [];
+  const provider = providerOf(error);
+  const message = error.code === 'internal' ? 'unexpected fault' : describe(error);
   return {
-    message: error.code === 'internal' ? 'unexpected fault' : describe(error),
-    param: first === undefined ? null : toParam(first.pointer),
-    code: first?.code === 'model_not_found' ? first.code : error.code,
+    message: provider?.message || message,
+    param: provider?.param ?? (first === undefined ? null : toParam(first.pointer)),
+    code: provider?.code || (first?.code === 'model_not_found' ? first.code : error.code),
   };
 }
 
@@ -49,8 +76,12 @@ function isAboutMoney({ status, code }: AppError): boolean {
   return status === 402 || code === 'budget_reserved';
 }
 
+function openAiStatusOf(error: AppError): number {
+  return statusFor(error, 503);
+}
+
 function openAiTypeOf(error: AppError): string {
-  const { status } = error;
+  const status = openAiStatusOf(error);
   if (status === 401) return 'authentication_error';
   if (isAboutMoney(error)) return 'insufficient_quota';
   if (status === 403) return 'permission_error';
@@ -72,10 +103,14 @@ const anthropicTypes: Readonly<Record<number, string>> = {
   504: 'timeout_error',
 };
 
+function anthropicStatusOf(error: AppError): number {
+  return statusFor(error, 529);
+}
+
 function anthropicTypeOf(error: AppError): string {
-  const { status, code } = error;
+  const status = anthropicStatusOf(error);
   if (isAboutMoney(error)) return 'billing_error';
-  if (code === 'overloaded') return 'overloaded_error';
+  if (error.code === 'overloaded' && status !== 429) return 'overloaded_error';
   return anthropicTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
@@ -88,11 +123,12 @@ interface ErrorForm {
   readonly prefix: string;
   readonly schema: z.ZodType;
   readonly write: (error: AppError) => JsonObject;
+  readonly statusOf: (error: AppError) => number;
 }
 
 const forms: readonly ErrorForm[] = [
-  { prefix: '/openai/', schema: OpenAiError, write: toOpenAiError },
-  { prefix: '/anthropic/', schema: AnthropicError, write: toAnthropicError },
+  { prefix: '/openai/', schema: OpenAiError, write: toOpenAiError, statusOf: openAiStatusOf },
+  { prefix: '/anthropic/', schema: AnthropicError, write: toAnthropicError, statusOf: anthropicStatusOf },
 ];
 
 /** Null: errors of the path are problem+json. */

@@ -56,8 +56,10 @@ export function readAnswer(answer: InstanceAnswer, limitBytes: number): CallOutc
   }
   const kind = kindOfStatus(status);
   const { message, ...told } = readFailure(body?.toString('utf8') ?? '');
-  if (kind === 'overloaded')
-    return { kind, status, retryAfterMs: retryAfter(headers['retry-after']), ...told };
+  if (kind === 'overloaded') {
+    const retryAfterMs = retryAfter(headers['retry-after']);
+    return isJson(answer) ? { kind, status, retryAfterMs, message, ...told } : { kind, status, retryAfterMs };
+  }
   const errorCode = readErrorCode(headers['x-error-code']);
   const error = { status, message, ...(errorCode === undefined ? {} : { errorCode }), ...told };
   return kind === 'failed' || isJson(answer)

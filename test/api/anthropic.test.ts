@@ -296,6 +296,6 @@ describe('an error', () => {
     const lost = client.get('/v1/files');
     await expect(lost).rejects.toMatchObject({ status: 404, type: 'not_found_error' });
     provider.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }));
-    expect(await errorOf()).toMatchObject({ status: 503, type: 'overloaded_error' });
+    expect(await errorOf()).toMatchObject({ status: 429, type: 'rate_limit_error' });
   });
 });

@@ -8,7 +8,7 @@ import type { ProjectKey } from '@capstan/core/call/caller';
 import type { CallForms, ChosenForm } from '@capstan/core/call/types';
 import type { ExecRequest } from '@capstan/core/contracts/decision';
 import {
-  type ModelProtocol,
+  type ClientProtocol,
   type NativeModelInput,
   NativeModelOutput,
   NativeModelPart,
@@ -46,7 +46,7 @@ export interface PreparedCall {
 
 interface AskedInProtocol {
   readonly capability: string;
-  readonly protocol: ModelProtocol;
+  readonly protocol: ClientProtocol;
   readonly body: JsonObject;
   readonly translation: Translation;
 }

@@ -82,7 +82,7 @@ function toExecError(end: Exclude<CallEnd, { kind: 'succeeded' }>, request: Exec
     case 'unknown':
       return explain(end, request);
     case 'retry':
-      return explain(end, request, Math.ceil(end.delayMs / 1_000));
+      return explain(end, request, end.delayMs / 1_000);
     case 'cancelled':
       return new AppError('run_cancelled', 'the caller disconnected, so the call was cancelled');
     case 'closed':

@@ -10,7 +10,7 @@ import type { Failure } from '../contracts/primitives.ts';
 import type { Ambiguity, AttemptState } from '../contracts/run-step.ts';
 import { formatDuration } from '../duration.ts';
 import type { Settlement } from '../money/reservation.ts';
-import { type AnsweredError, type CallOutcome, reportOf, toHttpFailure } from './outcome.ts';
+import { type AnsweredError, type CallOutcome, detailsOf, reportOf, toHttpFailure } from './outcome.ts';
 
 interface DeliveryFacts {
   /** Counted failures of this key before this attempt. */
@@ -147,7 +147,7 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
   const error =
     outcome.kind === 'rejected' || outcome.kind === 'failed'
       ? toHttpFailure(code, outcome)
-      : { code, message: describe(outcome, facts) };
+      : withDetails({ code, message: describe(outcome, facts) }, outcome);
   const attemptState = attemptStateOf(settlement);
   const verdict: Verdict = { ...row, attemptState, settlement, counted: isCounted, error, ...evidence };
   const isOnce = facts.retryMax === 0;
@@ -158,6 +158,11 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
   if (outcome.kind === 'abandoned') return { ...verdict, counted: false }; // the capability did not fail
   const isLast = isCounted && facts.countedBefore + 1 > facts.retryMax;
   return isLast ? { ...verdict, next: 'failed' } : verdict;
+}
+
+function withDetails(failure: CodedFailure, outcome: CallOutcome): CodedFailure {
+  const details = detailsOf(reportOf(outcome));
+  return details.provider === undefined ? failure : { ...failure, details };
 }
 
 function rowOf(
@@ -179,7 +184,7 @@ function settlementOf(
 ): Settlement {
   const isRefusal = settlement === 'failed' || outcome.kind === 'overloaded';
   if (isRefusal && hasBegun) return 'broken_off';
-  return isRefusal && reportOf(outcome)?.cost_usd !== undefined ? 'failed' : settlement;
+  return isRefusal && (reportOf(outcome)?.cost_usd ?? 0) > 0 ? 'failed' : settlement;
 }
 
 /**
@@ -210,7 +215,7 @@ function describe(
     case 'timeout':
       return `no answer within ${formatDuration(outcome.timeoutMs)}`;
     case 'overloaded':
-      return `the instance refuses work for now (HTTP ${outcome.status})`;
+      return `the instance refuses work for now (HTTP ${outcome.status}${outcome.message === undefined ? '' : `: ${outcome.message}`})`;
     case 'unsent':
       return 'the call was stopped before it was sent';
     case 'abandoned':

@@ -34,6 +34,8 @@ export type CallOutcome =
       readonly kind: 'overloaded';
       readonly status: number;
       readonly retryAfterMs: number | null;
+      /** Of the instance. Default: it gave none. */
+      readonly message?: string;
       readonly report?: FailureReport;
     }
   /** No connection was made; nothing was sent. */
@@ -140,13 +142,25 @@ function prefixOf(status: number): string {
   return `HTTP ${status}: `;
 }
 
-export function toHttpFailure(code: ErrorCode, { status, message, errorCode }: AnsweredError): HttpFailure {
+export function toHttpFailure(
+  code: ErrorCode,
+  { status, message, errorCode, report }: AnsweredError,
+): HttpFailure {
+  const details = {
+    ...(errorCode === undefined ? {} : { error_code: errorCode }),
+    ...detailsOf(report),
+  };
   return {
     code,
     message: `${prefixOf(status)}${message}`,
     status,
-    ...(errorCode === undefined ? {} : { details: { error_code: errorCode } }),
+    ...(Object.keys(details).length === 0 ? {} : { details }),
   };
+}
+
+/** The refusal of the provider behind an instance, as a detail of a failure. */
+export function detailsOf(report: FailureReport | undefined): { readonly provider?: JsonObject } {
+  return report?.provider === undefined ? {} : { provider: report.provider as JsonObject };
 }
 
 /** The instance's own message in a failure of `toHttpFailure`; the message of any other failure. */

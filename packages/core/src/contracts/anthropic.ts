@@ -154,7 +154,9 @@ export const AnthropicError = z
     error: z.object({
       type: z.string(),
       message: z.string(),
-      code: z.string().meta({ description: "One of Capstan's error codes, or `model_not_found`." }),
+      code: z.string().meta({
+        description: "The code of the provider, else one of Capstan's error codes or `model_not_found`.",
+      }),
       param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
     }),
   })

@@ -174,7 +174,7 @@ function shortText(most: number) {
 }
 
 /** The refusal of the provider behind an instance, in the provider's own words. Longer texts are cut. */
-const ProviderError = z
+export const ProviderError = z
   .object({
     status: z.number().int().min(400).max(599).meta({ description: "The provider's HTTP status." }),
     code: shortText(200).meta({ description: 'Such as `context_length_exceeded`.' }),

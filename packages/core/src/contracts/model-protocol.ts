@@ -4,10 +4,10 @@
  */
 import { z } from 'zod';
 
-export const ModelProtocol = z
+export const ClientProtocol = z
   .enum(['openai.chat', 'openai.responses', 'anthropic.messages'])
-  .meta({ id: 'ModelProtocol' });
-export type ModelProtocol = z.infer<typeof ModelProtocol>;
+  .meta({ id: 'ClientProtocol' });
+export type ClientProtocol = z.infer<typeof ClientProtocol>;
 
 /** Headers of the client that its provider reads too. */
 export const passedHeaders = ['anthropic-version', 'anthropic-beta', 'openai-beta'] as const;
@@ -15,7 +15,7 @@ export const passedHeaders = ['anthropic-version', 'anthropic-beta', 'openai-bet
 /** The input that an instance receives in place of the neutral one. */
 export const NativeModelInput = z
   .strictObject({
-    protocol: ModelProtocol,
+    protocol: ClientProtocol,
     request: z.string().meta({
       description: "The client's body, as it came: JSON, in which the instance replaces the model.",
     }),
@@ -39,7 +39,7 @@ const count = z.number().min(0).nullish();
 /** The output of such a call. */
 export const NativeModelOutput = z
   .object({
-    protocol: ModelProtocol,
+    protocol: ClientProtocol,
     response: z.string().optional().meta({
       description: "The provider's body, as it came; absent: it was passed on as parts.",
     }),

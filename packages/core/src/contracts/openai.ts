@@ -205,7 +205,9 @@ export const OpenAiError = z
       message: z.string(),
       type: z.string(),
       param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
-      code: z.string().meta({ description: "One of Capstan's error codes, or `model_not_found`." }),
+      code: z.string().meta({
+        description: "The code of the provider, else one of Capstan's error codes or `model_not_found`.",
+      }),
     }),
   })
   .meta({ id: 'OpenAiError' });
