@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { json } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { anthropicEvents, chatChunks, chatCompletion, type WrittenAnswer } from './model-wire.ts';
 
@@ -19,6 +19,8 @@ export interface ModelRequest {
     readonly stream?: boolean;
     readonly [field: string]: unknown;
   };
+  /** The body as it was sent. */
+  readonly text: string;
   /** The caller disconnected before the answer was complete. */
   isAborted: boolean;
 }
@@ -126,11 +128,13 @@ export async function startModelServer(script: Script = () => ({ text: 'hello' }
   let current = script;
   const handle = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isKnown(incoming)) return sendJson(response, 404, { error: { message: 'no such path' } });
-    const body = (await json(incoming)) as ModelRequest['body'];
+    const sent = await text(incoming);
+    const body = JSON.parse(sent) as ModelRequest['body'];
     const request: ModelRequest = {
       path: incoming.url ?? '',
       headers: incoming.headers,
       body,
+      text: sent,
       isAborted: false,
     };
     response.once('close', () => {

@@ -57,7 +57,7 @@ function answerThrown(thrown: unknown): ExecReply {
   return { status, body: { ok: false, error, ...report }, headers };
 }
 
-/** A result that its own schema refuses was paid for all the same. */
+/** A result that its own schema refuses was paid for anyway. */
 function paidFacts(output: unknown): object {
   const { usage, cost_usd } = isPlainObject(output) ? output : {};
   return {
@@ -189,7 +189,7 @@ const deltaPieces = /[\s\S]{1,1250}/gu;
 /** The router reads no longer line of a part, newline included. */
 const longestDeltaLine = 16_384;
 
-/** @throws Error for a part that cannot be told: a caller who got the others would take them for all */
+/** @throws Error for a part that the router would drop: a caller who gets the others would take them for all */
 function toDeltaLine(delta: Json): string {
   const line = `${JSON.stringify({ delta })}\n`;
   const size = line.length * 3 <= longestDeltaLine ? line.length : Buffer.byteLength(line);

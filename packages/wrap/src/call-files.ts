@@ -9,7 +9,7 @@ import { parseMediaReference } from '@capstan/core/contracts/media';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { z } from 'zod';
-import { downloadFile, type FileSources } from './download.ts';
+import { downloadFile, type FileSources } from './exchange/download.ts';
 import type { Evaluate, WrapCompiler } from './templates.ts';
 import { FileForm, type PreparedKind, type WrapDefaults } from './wrap-kind.ts';
 

@@ -9,6 +9,7 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { compileFiles, type FileRules, openCallFiles, withDefaultUploads } from './call-files.ts';
+import { createWorkLimit } from './exchange/work-limit.ts';
 import { asObject, type Evaluate, type WrapCompiler } from './templates.ts';
 import type { WrapFile } from './wrap-fields.ts';
 import type { PreparedKind } from './wrap-kind.ts';
@@ -129,13 +130,14 @@ function limitOf(
 
 async function performInTime(wrapped: Wrapped, input: JsonObject, context: ExecContext): Promise<JsonObject> {
   const { text, ms } = limitOf(wrapped, context.deadline);
-  const limit = AbortSignal.timeout(ms);
-  const signal = AbortSignal.any([context.signal, limit]);
+  const limit = createWorkLimit(context.signal, ms);
   try {
-    return await perform(wrapped, input, { ...context, signal });
+    return await perform(wrapped, input, { ...context, signal: limit.signal });
   } catch (error) {
-    if (!limit.aborted || context.signal.aborted) throw error;
+    if (!limit.isOver) throw error;
     throw new CallFailure(504, `the call took longer than ${text}`, { code: 'timeout', cause: error });
+  } finally {
+    limit.end();
   }
 }
 

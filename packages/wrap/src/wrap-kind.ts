@@ -8,7 +8,7 @@ import type { Schema } from '@capstan/capability/schema';
 import { Duration, type Json } from '@capstan/core/contracts/primitives';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { z } from 'zod';
-import type { Origin } from './download.ts';
+import type { Origin } from './exchange/download.ts';
 import { canBeHeader, type WrapCompiler } from './templates.ts';
 
 // Shapes of fields. Strings of `env`, `headers`, `token` and every key that ends in `url` may hold `${NAME}`.

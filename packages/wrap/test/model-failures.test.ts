@@ -5,7 +5,7 @@ import type { ModelReply } from '../../../test/support/model-server.ts';
 import { waitFor } from '../../../test/support/wait.ts';
 import { modelKey as key } from '../../../test/support/wrapped-models.ts';
 import { exec, post } from '../../capability/test/support/capabilities.ts';
-import { causeOf } from '../src/provider-failure.ts';
+import { causeOf } from '../src/exchange/provider-failure.ts';
 import { type ModelLevel, startModelLevel, user } from './model-level.ts';
 
 let level: ModelLevel;

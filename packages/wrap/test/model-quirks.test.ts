@@ -277,6 +277,18 @@ describe('a call of a tool', () => {
     expect(last).toMatchObject({ output: { tool_calls: calls } });
   });
 
+  it('goes to Anthropic with the numbers that the model wrote', async () => {
+    const written = '{"order_id":1234567890123456789,"ratio":1.50}';
+    const call = { id: 'a', type: 'function', function: { name: 'weather', arguments: written } };
+    const messages = [
+      { role: 'user', content: 'a' },
+      { role: 'assistant', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'a', content: 'rain' },
+    ];
+    const { request } = await level.ask({ messages }, { text: 'x' }, claude);
+    expect(request?.text).toContain('"input":{"order_id":1234567890123456789,"ratio":1.5}');
+  });
+
   it('without a name is an error', async () => {
     const { status, body } = await level.ask(asked, {
       garbage: tools({ index: 0, function: { arguments: '{}' } }),

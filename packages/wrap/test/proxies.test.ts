@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createServiceAgent } from '../src/connections.ts';
+import { createServiceAgent } from '../src/exchange/connections.ts';
 
 /** A proxy that answers itself, with the address that it was asked for. */
 let proxy: Server;

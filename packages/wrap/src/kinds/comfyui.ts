@@ -18,9 +18,9 @@ import { createNameSuggester } from '@capstan/core/nearest-name';
 import { FormData, WebSocket } from 'undici';
 import { z } from 'zod';
 import { openAsBlob } from '../call-files.ts';
-import { askJson, type Exchange } from '../exchange.ts';
+import { askJson, type Exchange } from '../exchange/exchange.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import { createJobRunner, type JobState, pollFields } from '../poll-job.ts';
-import { providerFailure } from '../provider-failure.ts';
 import { asObject } from '../templates.ts';
 import {
   BaseAddress,

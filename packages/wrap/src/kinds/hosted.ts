@@ -7,10 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Json, type JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
-import { type Origin, requireOrigin } from '../download.ts';
-import { askJson, type Exchange } from '../exchange.ts';
+import { type Origin, requireOrigin } from '../exchange/download.ts';
+import { askJson, type Exchange } from '../exchange/exchange.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import { createJobRunner, type JobState, pollFields, type RemoteJob } from '../poll-job.ts';
-import { providerFailure } from '../provider-failure.ts';
 import { asObject, describeTarget, type RequestTarget, showPath } from '../templates.ts';
 import {
   BaseAddress,

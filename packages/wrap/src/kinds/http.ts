@@ -7,10 +7,10 @@ import type { WrapScope } from '@capstan/core/expression/evaluation';
 import { FormData } from 'undici';
 import { z } from 'zod';
 import { openAsBlob } from '../call-files.ts';
-import { requireOrigin } from '../download.ts';
-import { askJson, type Exchange, openExchange, readBytes, saveBody } from '../exchange.ts';
+import { requireOrigin } from '../exchange/download.ts';
+import { askJson, type Exchange, openExchange, readBytes, saveBody } from '../exchange/exchange.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import { createJobRunner, type JobState, pollFields } from '../poll-job.ts';
-import { providerFailure } from '../provider-failure.ts';
 import type { RequestTarget } from '../templates.ts';
 import {
   Address,

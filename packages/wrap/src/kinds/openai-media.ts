@@ -7,9 +7,9 @@ import { isList } from '@capstan/core/json/values';
 import { FormData } from 'undici';
 import { z } from 'zod';
 import { contentTypeOf, openAsBlob } from '../call-files.ts';
-import { askJson, openExchange, readBytes } from '../exchange.ts';
+import { askJson, openExchange, readBytes } from '../exchange/exchange.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import type { Provider } from '../models/provider.ts';
-import { providerFailure } from '../provider-failure.ts';
 import { asObject } from '../templates.ts';
 import type { WrapDefaults, WrappedCall } from '../wrap-kind.ts';
 

@@ -2,7 +2,7 @@
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { isList, isPlainObject } from '@capstan/core/json/values';
-import { providerFailure, readProviderError, unnamedError } from '../provider-failure.ts';
+import { providerFailure, readProviderError, unnamedError } from '../exchange/provider-failure.ts';
 import {
   type ContentPart,
   type Message,

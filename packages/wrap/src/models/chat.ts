@@ -5,9 +5,9 @@
 import { setMaxListeners } from 'node:events';
 import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
-import { readEvents, unexpectedAnswer } from '../event-stream.ts';
-import { openExchange } from '../exchange.ts';
-import { providerFailure } from '../provider-failure.ts';
+import { readEvents, unexpectedAnswer } from '../exchange/event-stream.ts';
+import { openExchange } from '../exchange/exchange.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import {
   type AnswerChoice,
@@ -139,7 +139,7 @@ async function perform(chat: Chat, { scope, context }: WrappedCall): Promise<Jso
   const question = toQuestion(chat, input);
   const { n = 1 } = input;
   requireRateFor(chat.terms, n);
-  requireCovered(chat.terms, n * countTokens(chat.terms, input), n * question.maxOutputTokens);
+  requireCovered(chat.terms, () => n * countTokens(chat.terms, input), n * question.maxOutputTokens);
   const answers = await askTimes(n, context.signal, (signal, index) => {
     const tell = (delta: JsonObject): void => context.delta(n === 1 ? delta : { index, ...delta });
     return ask(chat, { question, signal, tell });

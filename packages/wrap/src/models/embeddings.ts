@@ -4,9 +4,14 @@ import type { FailureReport } from '@capstan/core/contracts/capability';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { isList } from '@capstan/core/json/values';
 import { z } from 'zod';
-import { unexpectedAnswer } from '../event-stream.ts';
-import { openExchange, readBytes } from '../exchange.ts';
-import { failureInAnswer, providerFailure, readProviderError, unnamedError } from '../provider-failure.ts';
+import { unexpectedAnswer } from '../exchange/event-stream.ts';
+import { openExchange, readBytes } from '../exchange/exchange.ts';
+import {
+  failureInAnswer,
+  providerFailure,
+  readProviderError,
+  unnamedError,
+} from '../exchange/provider-failure.ts';
 import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import type { ProviderPart } from './model-part.ts';
 import { fieldOf, parseObject, textField } from './protocol.ts';
@@ -91,7 +96,7 @@ interface Embeddings {
 
 async function perform({ part, provider, terms }: Embeddings, call: WrappedCall): Promise<Json> {
   const { texts, dimensions } = call.scope.input as unknown as EmbeddingInput;
-  requireCovered(terms, Buffer.byteLength(texts.join('')), 0);
+  requireCovered(terms, () => Buffer.byteLength(texts.join('')), 0);
   const size = dimensions === undefined ? {} : { dimensions };
   const fields = { model: part.model, input: texts, encoding_format: 'float', ...size, ...part.settings };
   const body = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)) as JsonObject;

@@ -9,7 +9,7 @@
 import { parseExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { createSchemaCompiler } from '@capstan/core/schemas/schema-compiler';
-import { providerFailure, shorten } from '../provider-failure.ts';
+import { providerFailure, shorten } from '../exchange/provider-failure.ts';
 import type { ModelAnswer, TextFilter } from './model-answer.ts';
 import { toReport, type Usage } from './usage.ts';
 

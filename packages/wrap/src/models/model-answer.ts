@@ -3,7 +3,7 @@
  * end, since both grow by the same pieces.
  */
 import type { JsonObject } from '@capstan/core/contracts/primitives';
-import { failureInAnswer, providerFailure, type StatedError } from '../provider-failure.ts';
+import { failureInAnswer, providerFailure, type StatedError } from '../exchange/provider-failure.ts';
 import type { EndReason, ToolCall } from './conversation.ts';
 import { createToolCalls, cutText, type ToolPiece } from './tool-calls.ts';
 import { mergeUsage, toReport, type Usage, unknownUsage, withoutZeros } from './usage.ts';

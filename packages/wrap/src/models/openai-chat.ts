@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { isList } from '@capstan/core/json/values';
-import { readProviderError, unnamedError } from '../provider-failure.ts';
+import { readProviderError, unnamedError } from '../exchange/provider-failure.ts';
 import { type Message, type OfferedTool, textOf } from './conversation.ts';
 import type { GrowingAnswer } from './model-answer.ts';
 import {
@@ -157,13 +157,16 @@ const lastEvent = /(?:^|\n)\[DONE\]\s*$/;
 
 function createReader(answer: GrowingAnswer): AnswerReader {
   const take = createChunkReader(answer);
+  const takeAll = (chunks: readonly JsonObject[]): boolean => chunks.some((chunk) => take(chunk, 'delta'));
   return {
     event: ({ name, data }) => {
+      // As a rule; the others take a regular expression.
+      if (name === '' && data.startsWith('{') && data.endsWith('}')) return takeAll(readObjects(data));
       const isLast = lastEvent.test(data);
       const said = data.replace(lastEvent, '').trim();
       if (name === 'ping' || said === '') return isLast;
       const objects = readObjects(said);
-      if (name !== 'error') return objects.map((chunk) => take(chunk, 'delta')).includes(true) || isLast;
+      if (name !== 'error') return takeAll(objects) || isLast;
       answer.fail(readProviderError(objects[0] ?? null) ?? { ...unnamedError, message: said });
       return true;
     },

@@ -3,8 +3,8 @@
 import { parseExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { isPlainObject } from '@capstan/core/json/values';
-import type { ServerEvent } from '../event-stream.ts';
-import { providerFailure, shorten } from '../provider-failure.ts';
+import type { ServerEvent } from '../exchange/event-stream.ts';
+import { providerFailure, shorten } from '../exchange/provider-failure.ts';
 import type { Message, ModelInput, OfferedTool } from './conversation.ts';
 import type { GrowingAnswer } from './model-answer.ts';
 
@@ -49,21 +49,26 @@ export function withSettings(body: JsonObject, settings: JsonObject): JsonObject
   return whole;
 }
 
-/** Null: the text is no object of JSON. */
-export function parseObject(text: string): JsonObject | null {
+/** Null: the text is no object of JSON. Its numbers stay as they are written. */
+export function parseObject(text: string, parse = parseExactJson): JsonObject | null {
   try {
-    const value = parseExactJson(text);
+    const value = parse(text);
     return isPlainObject(value) ? value : null;
   } catch {
     return null;
   }
 }
 
+/** Of an event only arguments of tools hold numbers of callers, so all else is parsed as fast as Node can. */
+function parseEvent(data: string): unknown {
+  return data.includes('"arguments"') || data.includes('"input"') ? parseExactJson(data) : JSON.parse(data);
+}
+
 /** The objects of an event: one, unless a server leaves out the blank lines between events. @throws CallFailure */
 export function readObjects(data: string): readonly JsonObject[] {
-  const whole = parseObject(data);
+  const whole = parseObject(data, parseEvent);
   if (whole !== null) return [whole];
-  const lines = data.split('\n').map(parseObject);
+  const lines = data.split('\n').map((line) => parseObject(line, parseEvent));
   if (lines.length > 1 && lines.every((line) => line !== null)) return lines;
   const message = `an event of the answer is no object of JSON: ${shorten(data, 200)}`;
   throw providerFailure('provider_unavailable', message);

@@ -1,8 +1,8 @@
 /** A provider of models at its base address: how each request to it is made. */
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
-import type { Origin } from '../download.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Origin } from '../exchange/download.ts';
+import type { Exchange } from '../exchange/exchange.ts';
 import type { WrapHost } from '../wrap-kind.ts';
 import type { ProviderPart } from './model-part.ts';
 

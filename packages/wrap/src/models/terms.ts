@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { mediaPartTokens } from '@capstan/core/expression/language';
 import { isPlainObject } from '@capstan/core/json/values';
 import { z } from 'zod';
-import { providerFailure } from '../provider-failure.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import type { WrapHost, WrapPrice } from '../wrap-kind.ts';
 
 const UsdPerMtok = z.number().min(0).max(10_000);
@@ -103,15 +103,16 @@ export function readTerms(
 
 /**
  * What could cost more than is reserved is not asked.
- * @param tokens the most that the question can count
+ * @param countTokens the most that the question can count
  * @throws CallFailure `provider_refused`
  */
 export function requireCovered(
   { prices, rateUsd }: ModelTerms,
-  tokens: number,
+  countTokens: () => number,
   maxOutputTokens: number,
 ): void {
   if (prices === null) return;
+  const tokens = countTokens();
   const most = (tokens * prices.input + maxOutputTokens * prices.output) / 1e6;
   if (most <= rateUsd) return;
   const sizes = `up to ${tokens} tokens of question and ${maxOutputTokens} tokens of answer`;

@@ -2,7 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
-import { providerFailure } from '../provider-failure.ts';
+import { providerFailure } from '../exchange/provider-failure.ts';
 import type { ToolCall } from './conversation.ts';
 
 export interface ToolPiece {

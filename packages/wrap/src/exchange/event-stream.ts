@@ -59,36 +59,21 @@ export async function readEvents(
   answer: ProviderAnswer,
   take: (event: ServerEvent) => boolean,
 ): Promise<string | null> {
-  try {
-    return await readAnswer(answer, createEventReader(take));
-  } catch (error) {
-    answer.close();
-    throw error;
-  }
-}
-
-async function readAnswer(
-  answer: ProviderAnswer,
-  reader: ReturnType<typeof createEventReader>,
-): Promise<string | null> {
+  const reader = createEventReader(take);
   const decoder = new TextDecoder();
   const type = answer.header('content-type') ?? '';
   const whole: string[] = [];
   let beginning = '';
   let comesInEvents = false;
-  for await (const chunk of answer.chunks({ isKept: true })) {
-    let text = decoder.decode(chunk, { stream: true });
-    if (!comesInEvents) {
-      whole.push(text);
-      if (beginning.length >= decisiveLength) continue;
-      beginning = (beginning + text).trimStart();
-      comesInEvents = beginning.length > 0 && isStream(beginning, type);
-      text = beginning;
-    }
-    if (!comesInEvents || !reader.feed(text)) continue;
-    answer.leave();
-    return null;
-  }
+  await answer.read((chunk) => {
+    const text = decoder.decode(chunk, { stream: true });
+    if (comesInEvents) return reader.feed(text);
+    whole.push(text);
+    if (beginning.length >= decisiveLength) return false;
+    beginning = (beginning + text).trimStart();
+    comesInEvents = beginning.length > 0 && isStream(beginning, type);
+    return comesInEvents && reader.feed(beginning);
+  });
   const rest = decoder.decode();
   if (!comesInEvents) return whole.join('') + rest;
   reader.feed(rest + closing);

@@ -14,9 +14,10 @@ import { type CallFailure, isCallFailure } from '@capstan/capability/call-failur
 import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { type FormData, request } from 'undici';
+import type { RequestTarget } from '../templates.ts';
 import { serviceAgent } from './connections.ts';
 import { causeOf, failureOfAnswer, providerFailure } from './provider-failure.ts';
-import type { RequestTarget } from './templates.ts';
+import { createWorkLimit, type WorkLimit } from './work-limit.ts';
 
 export const longestAnswer = 64 * 1024 * 1024;
 /** Of an error, of which messages show the beginning. */
@@ -40,13 +41,14 @@ export interface Exchange {
 export interface ProviderAnswer {
   readonly status: number;
   header(name: string): string | null;
+  /** Its bytes, as fast as they are read. @throws CallFailure when they break off, are too many, or stop coming */
+  chunks(): AsyncGenerator<Uint8Array>;
   /**
-   * Bytes as they come. A reader that leaves early closes the connection, unless it keeps it for `leave`.
-   * @throws CallFailure when they break off, are too many, or stop coming
+   * Reads its bytes as they come, to their end, or until `take` answers true. The connection then serves the next request
+   * where the answer ends soon.
+   * @throws CallFailure as `chunks`; and what `take` throws
    */
-  chunks(options?: { readonly isKept: boolean }): AsyncGenerator<Uint8Array>;
-  /** Gives up the rest of a kept answer; the connection serves the next request where the answer ends soon. */
-  leave(): void;
+  read(take: (chunk: Uint8Array) => boolean): Promise<void>;
   /** Closes the connection. */
   close(): void;
 }
@@ -69,29 +71,15 @@ function placeOf({ method, target }: Exchange): string {
   return `${method} ${target.shown}`;
 }
 
-/** Aborts a request whose other side has been silent too long. */
-function createIdleWatch(idleMs: number | undefined) {
-  if (idleMs === undefined) return { signal: null, note: () => undefined, end: () => undefined };
-  const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(), idleMs);
-  return {
-    signal: silence.signal,
-    note: () => void timer.refresh(),
-    end: () => clearTimeout(timer),
-  };
-}
-
-type IdleWatch = ReturnType<typeof createIdleWatch>;
-
 function explainBreak(
   error: unknown,
   exchange: Exchange,
-  { watch, what }: { readonly watch: IdleWatch; readonly what: string },
+  { silence, what }: { readonly silence: WorkLimit | null; readonly what: string },
 ): unknown {
   const { signal, hide, idleMs = 0 } = exchange;
   if (signal.aborted) return signal.reason;
   if (isCallFailure(error)) return error;
-  if (watch.signal?.aborted === true) {
+  if (silence?.isOver === true) {
     return providerFailure('provider_unavailable', `${placeOf(exchange)} was silent for ${idleMs / 1_000} s`);
   }
   return providerFailure('provider_unavailable', hide(`${what}: ${causeOf(error)}`));
@@ -114,58 +102,112 @@ function createDecoder(encoding: string): Transform | null {
 /** How long an answer may stay open after its last event. */
 const restMs = 1_000;
 
+/** Bytes of an answer, counted and watched. */
+interface AnswerSource {
+  readonly stream: Readable;
+  readonly silence: WorkLimit | null;
+  /** @throws CallFailure when they are too many */
+  count(chunk: Uint8Array): void;
+  explain(error: unknown): unknown;
+}
+
+async function* iterate({ stream, silence, count, explain }: AnswerSource): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of stream) {
+      count(chunk);
+      yield chunk;
+    }
+  } catch (error) {
+    throw explain(error);
+  } finally {
+    silence?.end();
+  }
+}
+
+/** An iterator takes several times as long for each chunk. */
+function readAll({ stream, silence, count, explain }: AnswerSource, take: (chunk: Uint8Array) => boolean) {
+  return new Promise<void>((resolve, reject) => {
+    const stop = (): void => {
+      stream.off('data', listen);
+      silence?.end();
+    };
+    const listen = (chunk: Uint8Array): void => {
+      try {
+        count(chunk);
+        if (!take(chunk)) return;
+        stop();
+        leave(stream);
+        resolve();
+      } catch (error) {
+        stop();
+        stream.destroy();
+        reject(explain(error));
+      }
+    };
+    stream.on('data', listen);
+    stream.once('end', () => {
+      stop();
+      resolve();
+    });
+    stream.once('error', (error) => {
+      stop();
+      reject(explain(error));
+    });
+  });
+}
+
+/** Gives up the rest; it closes the connection unless the rest ends soon. */
+function leave(stream: Readable): void {
+  stream.resume();
+  const timer = setTimeout(() => stream.destroy(), restMs).unref();
+  stream.once('close', () => clearTimeout(timer));
+}
+
 function toAnswer(
   { statusCode, headers, body }: Awaited<ReturnType<typeof request>>,
   exchange: Exchange,
-  watch: IdleWatch,
+  silence: WorkLimit | null,
 ): ProviderAnswer {
   const header = (name: string): string | null => headers[name]?.toString() ?? null;
+  const stream = decompress(body, header('content-encoding'));
   // Without a listener, an answer that breaks off would end the process.
-  body.on('error', () => undefined);
-  const source = decompress(body, header('content-encoding'));
-  if (source !== body) source.on('error', () => undefined);
-  async function* chunks({ isKept } = { isKept: false }): AsyncGenerator<Uint8Array> {
-    let size = 0;
-    try {
-      for await (const chunk of source.iterator({ destroyOnReturn: !isKept })) {
-        watch.note();
-        size += chunk.length;
-        if (size > longestAnswer) throw tooLarge('the answer', longestAnswer);
-        yield chunk;
-      }
-    } catch (error) {
-      throw explainBreak(error, exchange, { watch, what: 'the answer broke off' });
-    } finally {
-      watch.end();
-    }
-  }
-  const leave = (): void => {
-    watch.end();
-    source.resume();
-    const timer = setTimeout(() => body.destroy(), restMs).unref();
-    body.once('close', () => clearTimeout(timer));
+  for (const one of new Set([body, stream])) one.on('error', () => undefined);
+  let size = 0;
+  const source: AnswerSource = {
+    stream,
+    silence,
+    count: (chunk) => {
+      silence?.restart();
+      size += chunk.length;
+      if (size > longestAnswer) throw tooLarge('the answer', longestAnswer);
+    },
+    explain: (error) => explainBreak(error, exchange, { silence, what: 'the answer broke off' }),
   };
-  const close = (): void => {
-    watch.end();
-    body.destroy();
+  return {
+    status: statusCode,
+    header,
+    chunks: () => iterate(source),
+    read: (take) => readAll(source, take),
+    close: () => {
+      silence?.end();
+      stream.destroy();
+    },
   };
-  return { status: statusCode, header, chunks, leave, close };
 }
 
 /** @throws CallFailure unless the answer is 2xx */
 export async function openExchange(exchange: Exchange): Promise<ProviderAnswer> {
-  const { method, target, signal, hide } = exchange;
-  const watch = createIdleWatch(exchange.idleMs);
+  const { method, target, signal, hide, idleMs } = exchange;
+  const silence = idleMs === undefined ? null : createWorkLimit(signal, idleMs);
   let answer: ProviderAnswer;
   try {
     signal.throwIfAborted();
-    const stop = watch.signal === null ? signal : AbortSignal.any([signal, watch.signal]);
-    const sent = bodyOf(exchange);
-    const options = { method: method as 'POST', ...sent, signal: stop, dispatcher: serviceAgent };
-    answer = toAnswer(await request(target.url, options), exchange, watch);
+    const stop = silence?.signal ?? signal;
+    const options = { method: method as 'POST', ...bodyOf(exchange), signal: stop, dispatcher: serviceAgent };
+    answer = toAnswer(await request(target.url, options), exchange, silence);
   } catch (error) {
-    watch.end();
-    throw explainBreak(error, exchange, { watch, what: `${placeOf(exchange)} was not answered` });
+    silence?.end();
+    throw explainBreak(error, exchange, { silence, what: `${placeOf(exchange)} was not answered` });
   }
   const { status, header } = answer;
   if (status >= 200 && status < 300) return answer;
@@ -178,14 +220,15 @@ async function readBeginning(answer: ProviderAnswer): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {
-    for await (const chunk of answer.chunks()) {
+    await answer.read((chunk) => {
       chunks.push(chunk);
       size += chunk.length;
-      if (size >= longestError) break;
-    }
+      return size >= longestError;
+    });
   } catch {
     // The status is the only known fact.
   }
+  if (size >= longestError) answer.close();
   return Buffer.concat(chunks).subarray(0, longestError).toString('utf8');
 }
 
@@ -196,7 +239,10 @@ export function tooLarge(what: string, limit: number): CallFailure {
 /** The bytes of an answer. @throws CallFailure when they break off or are too many */
 export async function readBytes(answer: ProviderAnswer): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.chunks()) chunks.push(chunk);
+  await answer.read((chunk) => {
+    chunks.push(chunk);
+    return false;
+  });
   return Buffer.concat(chunks);
 }
 

@@ -5,10 +5,10 @@
 
 import { isCallFailure } from '@capstan/capability/call-failure';
 import { type Dispatcher, request } from 'undici';
+import type { RequestTarget } from '../templates.ts';
 import { publicAgent, serviceAgent } from './connections.ts';
 import { saveBody } from './exchange.ts';
 import { causeOf, providerFailure } from './provider-failure.ts';
-import type { RequestTarget } from './templates.ts';
 
 export interface Origin {
   readonly url: string;
