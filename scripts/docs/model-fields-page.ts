@@ -4,6 +4,7 @@ import {
   type FieldRule,
   type FieldTable,
   messagesFields,
+  responsesFields,
 } from '@capstan/core/model-protocols/fields';
 import { code, createPage, formatTable, type Page } from './page.ts';
 
@@ -47,6 +48,8 @@ export function createModelFieldsPage(): Page {
       introduction,
       '## OpenAI chat completions',
       toTable(chatFields),
+      '## OpenAI responses',
+      toTable(responsesFields),
       '## Anthropic messages',
       toTable(messagesFields),
     ],

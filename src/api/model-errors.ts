@@ -11,7 +11,7 @@ import type { z } from 'zod';
 /** `/input/messages/0/content` → `messages[0].content`; null: the whole request. */
 function toParam(pointer: string): string | null {
   const names = pointer
-    .replace(/^\/input(?=\/|$)/, '')
+    .replace(/^\/input(?=\/\D|$)/, '') // of the neutral form, whose fields have names
     .split('/')
     .slice(1);
   const path = names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join('');

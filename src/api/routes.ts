@@ -14,6 +14,7 @@ import { mediaRoutes } from './routes/media.ts';
 import { moneyRoutes } from './routes/money.ts';
 import { aliasRoutes, openAiRoutes } from './routes/openai.ts';
 import { graphRoutes, pipelineRoutes, planRoutes } from './routes/pipelines.ts';
+import { responseRoutes } from './routes/responses.ts';
 import { reviewRoutes } from './routes/reviews.ts';
 import { runControlRoutes } from './routes/run-control.ts';
 import { runPictureRoutes, runRoutes } from './routes/runs.ts';
@@ -34,6 +35,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...openAiRoutes,
     ...aliasRoutes,
     ...mcpRoutes,
+    ...responseRoutes,
     ...anthropicRoutes,
     ...pipelineRoutes,
     ...graphRoutes,

@@ -49,6 +49,8 @@ interface AskedInProtocol {
   readonly protocol: ClientProtocol;
   readonly body: JsonObject;
   readonly translation: Translation;
+  /** No instance gets the request as it came. Default: one that speaks the protocol does. */
+  readonly isNeutral?: boolean;
 }
 
 interface ProtocolTerms {
@@ -82,9 +84,9 @@ function toNativeInput(
 function hasSpeaker(
   { fleet }: Pick<CallCtx, 'fleet'>,
   { caller, constraints }: ProtocolTerms,
-  { capability, protocol }: AskedInProtocol,
+  { capability, protocol, isNeutral = false }: AskedInProtocol,
 ): boolean {
-  if (constraints.cache !== undefined) return false;
+  if (isNeutral || constraints.cache !== undefined) return false;
   const { instances } = fleet.seenBy(caller.project_id).of(capability);
   return instances.some((instance) => speaks(instance, protocol));
 }

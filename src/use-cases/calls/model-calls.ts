@@ -198,6 +198,8 @@ interface StreamedCall {
   readonly writer: AnswerWriter;
   /** The body of an error that ends the stream. */
   readonly toError: (error: AppError) => JsonObject;
+  /** Receives the result before the stream ends, which waits for it. */
+  readonly onResult?: (result: ModelResult, routing: ExecAnswer['routing']) => Promise<void>;
 }
 
 /** Passes on the events of an instance that speaks the protocol of the client. */
@@ -254,7 +256,7 @@ function createPartWriter({ call, writer }: Pick<StreamedCall, 'call' | 'writer'
 export async function streamModel(
   ctx: CallCtx,
   terms: CallTerms,
-  { call, writer, toError }: StreamedCall,
+  { call, writer, toError, onResult }: StreamedCall,
 ): Promise<StreamedModel> {
   const stop = new CancelSource();
   onCancel(terms.signal, () => stop.abort(terms.signal.reason));
@@ -264,10 +266,11 @@ export async function streamModel(
     send(parts.part(delta), { decision_id: decisionIdOf(attemptId) });
   const asked = callModel(ctx, { ...terms, idempotency: null, signal: stop }, { ...call, onDelta });
   const ended = asked
-    .then((answered) => {
+    .then(async (answered) => {
       const { answer, ...facts } = readAnswer(answered, call);
       const { rest, last } = parts.close({ answer, ...facts }, hasBegun());
       send(rest, facts.routing);
+      if (answer.kind === 'result') await onResult?.(answer.result, facts.routing);
       send(last, facts.routing);
       close([]);
       return facts.routing;

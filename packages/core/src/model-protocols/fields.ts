@@ -141,6 +141,37 @@ export const messagesFields: FieldTable = {
   'tool_choice.disable_parallel_tool_use': offeredAs('parallel_tool_calls', [false]),
 };
 
+/** `POST /openai/v1/responses`. */
+export const responsesFields: FieldTable = {
+  ...all(translated, 'model', 'stream', 'tools', 'tool_choice', 'temperature', 'top_p', 'max_output_tokens'),
+  input: to('messages'),
+  instructions: to('messages'),
+  previous_response_id: { fate: 'translated', note: 'the stored conversation' },
+  store: { fate: 'translated', note: 'keeps the conversation' },
+  text: { fate: 'translated', note: '`format` becomes `response_schema`, and `verbosity` is offered' },
+  reasoning: offeredAs('reasoning_effort'),
+  parallel_tool_calls: offeredAs('parallel_tool_calls', [true]),
+  user: { fate: 'ignored', note: 'counts for budgets' },
+  ...all(
+    ignored,
+    'metadata',
+    'service_tier',
+    'safety_identifier',
+    'stream_options',
+    'include',
+    'max_tool_calls',
+  ),
+  ...all(ignored, 'prompt_cache_key', 'prompt_cache_retention', 'prompt_cache_options', 'client_metadata'),
+  truncation: { fate: 'dropped', defaults: ['disabled'] },
+  background: refused('answers are not made in the background', [false]),
+  ...all(refused('write input and previous_response_id'), 'conversation', 'prompt'),
+  top_logprobs: refused('log probabilities are not served', [0]),
+  'input[].reasoning': thoughts,
+  ...all(translated, 'tools[].type', 'tools[].name', 'tools[].description', 'tools[].parameters'),
+  'tools[].format': { fate: 'dropped', note: 'the model writes any text', defaults: [{ type: 'text' }] },
+  'tools[].strict': { fate: 'dropped', defaults: [false] },
+};
+
 /** A field of a request that has no place in the neutral form. */
 export interface RefusedField {
   /** JSON Pointer into the body. */

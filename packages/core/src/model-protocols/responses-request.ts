@@ -1,0 +1,246 @@
+/** A request of OpenAI's responses in the neutral form of models. */
+
+import { writeExactJson } from '../contracts/exact-json.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { ResponsesRequest, ResponsesTool } from '../contracts/responses.ts';
+import { isList, isPlainObject } from '../json/values.ts';
+import { createSieve, responsesFields, type Sieve } from './fields.ts';
+import { withoutAbsent } from './model-answer.ts';
+import { createToolNames, type Translation, toTranslation } from './translation.ts';
+
+interface ResponsesTranslation {
+  readonly sieve: Sieve;
+  readonly names: ReturnType<typeof createToolNames>;
+}
+
+export interface TranslatedResponse extends Translation {
+  /** The conversation without instructions, for a request that continues it. */
+  readonly conversation: readonly JsonObject[];
+  /** The plain names of tools that take a text in place of JSON. */
+  readonly textTools: ReadonlySet<string>;
+}
+
+/** The field in which a tool that takes a text gets it from a model that writes JSON. */
+export const textField = 'input';
+
+function textOf(value: Json | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function isText({ type }: JsonObject): boolean {
+  return type === 'text';
+}
+
+function toPart(part: JsonObject, { sieve }: ResponsesTranslation, pointer: string): JsonObject | null {
+  const { type, text, refusal, image_url, detail, file_data, filename } = part;
+  switch (type) {
+    case 'input_text':
+    case 'output_text':
+    case 'text':
+    case 'summary_text':
+      return { type: 'text', text: textOf(text) };
+    case 'refusal':
+      return { type: 'text', text: textOf(refusal) };
+    case 'input_image':
+      if (typeof image_url !== 'string') break;
+      return { type: 'image_url', image_url: withoutAbsent({ url: image_url, detail: detailOf(detail) }) };
+    case 'input_file':
+      if (typeof file_data !== 'string') break;
+      return { type: 'file', file: withoutAbsent({ file_data, filename }) };
+  }
+  sieve.refuse(`${pointer}/type`, `${String(type)} of this form needs an instance that speaks the protocol`);
+  return null;
+}
+
+function detailOf(detail: Json | undefined): Json | undefined {
+  return detail === 'original' ? 'high' : detail;
+}
+
+function toParts(content: Json, translation: ResponsesTranslation, pointer: string): JsonObject[] {
+  if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }];
+  if (!isList(content)) return [];
+  return content
+    .filter(isPlainObject)
+    .map((part, at) => toPart(part, translation, `${pointer}/${at}`))
+    .filter((part) => part !== null);
+}
+
+function joinTexts(parts: readonly JsonObject[]): string {
+  return parts
+    .filter(isText)
+    .map(({ text }) => textOf(text))
+    .join('\n');
+}
+
+/** A conversation of chats: calls of tools belong to the message of the assistant before them. */
+class Conversation {
+  readonly messages: JsonObject[] = [];
+
+  assistant(more: { readonly content?: string; readonly call?: JsonObject }): void {
+    const last = this.messages.at(-1);
+    const { content = '', tool_calls = [] } = last?.role === 'assistant' ? last : {};
+    if (last?.role === 'assistant') this.messages.pop();
+    const texts = [textOf(content), more.content ?? ''].filter((text) => text !== '');
+    const calls = [
+      ...(isList(tool_calls) ? tool_calls : []),
+      ...(more.call === undefined ? [] : [more.call]),
+    ];
+    const text = texts.length === 0 ? undefined : texts.join('\n');
+    const made = calls.length === 0 ? undefined : calls;
+    if (text !== undefined || made !== undefined)
+      this.messages.push(withoutAbsent({ role: 'assistant', content: text, tool_calls: made }));
+  }
+
+  say(role: string, parts: JsonObject[]): void {
+    const said = parts.filter((part) => !isText(part) || part.text !== '');
+    if (said.length === 0) return;
+    const content = said.every(isText) ? joinTexts(said) : said;
+    this.messages.push({ role, content });
+  }
+
+  /** A message of a tool holds texts only, so the other parts of its result follow as the user's. */
+  result(id: string, parts: JsonObject[]): void {
+    this.messages.push({ role: 'tool', tool_call_id: id, content: joinTexts(parts) });
+    this.say(
+      'user',
+      parts.filter((part) => !isText(part)),
+    );
+  }
+}
+
+function toCall({ call_id, name }: JsonObject, { names }: ResponsesTranslation, written: string): JsonObject {
+  const called = { name: names.plain(textOf(name)), arguments: written === '' ? '{}' : written };
+  return { id: textOf(call_id), type: 'function', function: called };
+}
+
+function addMessage(item: JsonObject, talk: Conversation, parts: JsonObject[]): void {
+  const { role } = item;
+  if (role === 'assistant') talk.assistant({ content: joinTexts(parts) });
+  else talk.say(role === 'system' || role === 'developer' ? role : 'user', parts);
+}
+
+function addItem(item: JsonObject, talk: Conversation, at: [ResponsesTranslation, string]): void {
+  const [translation, pointer] = at;
+  const { type = 'message', content = '', output = '' } = item;
+  switch (type) {
+    case 'message':
+      addMessage(item, talk, toParts(content, translation, `${pointer}/content`));
+      break;
+    case 'function_call':
+      talk.assistant({ call: toCall(item, translation, textOf(item.arguments)) });
+      break;
+    case 'custom_tool_call': {
+      const written = writeExactJson({ [textField]: textOf(item.input) });
+      talk.assistant({ call: toCall(item, translation, written) });
+      break;
+    }
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      talk.result(textOf(item.call_id), toParts(output, translation, `${pointer}/output`));
+      break;
+    case 'reasoning':
+      translation.sieve.drop('input[].reasoning');
+      break;
+    default:
+      translation.sieve.refuse(
+        `${pointer}/type`,
+        `${String(type)} needs an instance that speaks the protocol`,
+      );
+  }
+}
+
+function toConversation(
+  { input }: ResponsesRequest,
+  history: readonly JsonObject[],
+  translation: ResponsesTranslation,
+): JsonObject[] {
+  const talk = new Conversation();
+  talk.messages.push(...history);
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
+  for (const [at, item] of items.entries()) addItem(item, talk, [translation, `/input/${at}`]);
+  return talk.messages;
+}
+
+const textParameters = {
+  type: 'object',
+  properties: { [textField]: { type: 'string' } },
+  required: [textField],
+  additionalProperties: false,
+};
+
+/** Tools that the provider hosts are left out: agents list them whether they need them or not. */
+function toTool(tool: ResponsesTool, { sieve, names }: ResponsesTranslation, at: number): JsonObject[] {
+  const { type, name = '', description, parameters } = tool;
+  if ((type !== 'function' && type !== 'custom') || name === '') {
+    sieve.drop(`tools[].${type}`);
+    return [];
+  }
+  sieve.take(tool as JsonObject, `/tools/${at}`, 'tools[]');
+  const taken = type === 'custom' ? textParameters : parameters;
+  return [withoutAbsent({ name: names.plain(name), description, parameters: taken })];
+}
+
+function chooseTools(
+  tools: JsonObject[],
+  choice: ResponsesRequest['tool_choice'],
+  { sieve, names }: ResponsesTranslation,
+): { readonly tools: JsonObject[]; readonly choice: Json | undefined } {
+  if (choice === null || choice === undefined) return { tools, choice: undefined };
+  if (typeof choice === 'string') return { tools, choice };
+  if (choice.type === 'allowed_tools') {
+    const wanted = new Set((choice.tools ?? []).map(({ name = '' }) => names.plain(name)));
+    return { tools: tools.filter(({ name }) => wanted.has(textOf(name))), choice: choice.mode };
+  }
+  if (choice.name !== undefined) return { tools, choice: { name: names.plain(choice.name) } };
+  sieve.drop('tool_choice');
+  return { tools, choice: undefined };
+}
+
+function schemaOf({ text }: ResponsesRequest): JsonObject | undefined {
+  const { type, schema } = text?.format ?? {};
+  if (type === 'json_object') return { type: 'object' };
+  return type === 'json_schema' ? (schema ?? { type: 'object' }) : undefined;
+}
+
+const offered = {
+  reasoning_effort: 'reasoning.effort',
+  verbosity: 'text.verbosity',
+  parallel_tool_calls: 'parallel_tool_calls',
+};
+
+/** @param history the conversation of the response that the request continues */
+export function translateResponses(
+  request: ResponsesRequest,
+  history: readonly JsonObject[] = [],
+): TranslatedResponse {
+  const translation = { sieve: createSieve(responsesFields), names: createToolNames() };
+  const { sieve, names } = translation;
+  sieve.take(request as JsonObject, '', '');
+  const conversation = toConversation(request, history, translation);
+  const all = (request.tools ?? []).flatMap((tool, at) => toTool(tool, translation, at));
+  const { tools, choice } = chooseTools(all, request.tool_choice, translation);
+  const rules = request.instructions ?? '';
+  const hasSpeaker = conversation.some(({ role }) => role !== 'system' && role !== 'developer');
+  const input = {
+    messages: [
+      ...(rules === '' ? [] : [{ role: 'system', content: rules }]),
+      ...conversation,
+      ...(hasSpeaker ? [] : [{ role: 'user', content: [{ type: 'text', text: '' }] }]),
+    ],
+    response_schema: schemaOf(request),
+    tools: tools.length === 0 ? undefined : tools,
+    tool_choice: tools.length === 0 ? undefined : choice,
+    max_output_tokens: request.max_output_tokens,
+    temperature: request.temperature,
+    top_p: request.top_p,
+    reasoning_effort: request.reasoning?.effort,
+    verbosity: request.text?.verbosity === 'medium' ? undefined : request.text?.verbosity,
+    parallel_tool_calls: request.parallel_tool_calls === false ? false : undefined,
+  };
+  const texts = (request.tools ?? []).flatMap(({ type, name = '' }) => (type === 'custom' ? [name] : []));
+  return {
+    ...toTranslation(input, sieve, { offered, toolNames: names.originals }),
+    conversation,
+    textTools: new Set(texts),
+  };
+}
