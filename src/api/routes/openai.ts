@@ -62,8 +62,12 @@ interface OpenAiCall {
   readonly setHeader: (name: string, value: string) => void;
 }
 
+function toMs(seconds: number | undefined): number | undefined {
+  return seconds === undefined ? undefined : Math.ceil(seconds * 1_000);
+}
+
 /** OpenAI's clients wait ten minutes for an answer. */
-const timeoutMs = 600_000;
+const usualTimeoutS = 600;
 
 function toClient({ headers, requestHeaders, bytes }: OpenAiCall): ClientRequest {
   const passed = passedHeaders.flatMap((name) => {
@@ -82,11 +86,12 @@ function toConstraints({
   'x-capstan-priority': priority = 'interactive',
   'x-capstan-tags': tags = [],
   'x-capstan-cache': ttl,
+  'x-capstan-timeout': timeoutS = usualTimeoutS,
 }: ChatHeaders): Omit<ExecRequest, 'input'> {
   const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
   // Models never call themselves deterministic: the sender of the header still wants the answer.
   const cache = ttl === undefined ? {} : { cache: { ttl_seconds: ttl, insist: true } };
-  return { priority, tags, timeout_ms: timeoutMs, ...limit, ...cache };
+  return { priority, tags, timeout_ms: Math.ceil(timeoutS * 1_000), ...limit, ...cache };
 }
 
 /** @param user whose call it is, by the protocol's own field */
@@ -98,6 +103,8 @@ export function toOrder<Request>(
   const { caller, headers, bytes, signal, setHeader } = call;
   return {
     client: toClient(call),
+    keepAliveMs: toMs(headers['x-capstan-keep-alive']),
+    idleMs: toMs(headers['x-capstan-idle-timeout']),
     caller: callingKeyOf(caller, headers, user),
     request,
     constraints: toConstraints(headers),
@@ -115,8 +122,12 @@ export function refuseKeptStream({ idempotency }: Pick<OpenAiOrder<unknown>, 'id
 
 type HeadedCall = Pick<OpenAiCall, 'setHeader' | 'headers'>;
 
+interface KnownRouting {
+  readonly routing: NonNullable<StreamedModel['routing']>;
+}
+
 /** Sets the headers that show where an answer comes from. */
-function nameDecision({ setHeader, headers }: HeadedCall, { routing }: Pick<StreamedModel, 'routing'>): void {
+function nameDecision({ setHeader, headers }: HeadedCall, { routing }: KnownRouting): void {
   setHeader('X-Capstan-Decision', routing.decision_id);
   if (headers['x-capstan-cache'] !== undefined) setHeader('X-Capstan-Cache', cacheWordOf({ routing }));
 }
@@ -133,7 +144,8 @@ const unsafe = /[^\x20-\x7e]/g;
 
 /** A stream begins before its cost is known, so its headers do not have it. */
 export function answerStream(call: HeadedCall, streamed: StreamedModel) {
-  nameDecision(call, streamed);
+  const { routing } = streamed;
+  if (routing !== null) nameDecision(call, { routing });
   nameDropped(call, streamed);
   return { status: 200, headers: eventStreamHeaders, body: streamed.events } as const;
 }

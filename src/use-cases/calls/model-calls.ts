@@ -10,6 +10,7 @@ import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancell
 import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
 import { type ModelChoice, ModelResult } from '@capstan/core/contracts/openai';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { formatDuration } from '@capstan/core/duration';
 import { AppError, toAppError } from '@capstan/core/errors/app-error';
 import { type AnswerWriter, choicesOf, wholeDeltas } from '@capstan/core/model-protocols/model-answer';
 import { createToldAnswer } from '@capstan/core/model-protocols/told-answer';
@@ -20,8 +21,9 @@ import { decisionIdOf } from '../../parts/ids.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { type PreparedCall, readNativeOutput, readNativePart } from './client-protocol.ts';
 import { type CallCtx, makeDirectCall } from './direct-calls.ts';
+import { type SilenceTerms, watchSilence } from './stream-silence.ts';
 
-export interface CallTerms {
+export interface CallTerms extends SilenceTerms {
   readonly caller: ProjectKey;
   /** Receives why the answer is not cached. */
   readonly onNotKept?: ((reason: string) => void) | undefined;
@@ -115,17 +117,22 @@ type BegunRouting = Pick<ExecAnswer['routing'], 'decision_id' | 'cached'>;
 export interface StreamedModel {
   /** Server-sent events. */
   readonly events: Readable;
-  /** What is known of the call when its answer begins. */
-  readonly routing: BegunRouting;
+  /** The facts of the call when its answer begins; null: it began with bytes that keep the connection alive. */
+  readonly routing: BegunRouting | null;
   /** Fields of the request that the model did not get. */
   readonly dropped: readonly string[];
 }
 
 interface AnswerEvents {
   readonly events: Readable;
-  /** Resolves with the first event: the answer has begun. */
-  readonly begun: Promise<BegunRouting>;
+  /** Resolves with the first bytes: the answer has begun. */
+  readonly begun: Promise<BegunRouting | null>;
+  /** Whether bytes were sent. */
   hasBegun(): boolean;
+  /** Whether a part of the answer was sent. */
+  hasPart(): boolean;
+  /** Sends bytes that programs skip. */
+  keepAlive(bytes: string): void;
   /** Sends events of the answer; the first ones after those that open it. */
   send(events: readonly string[], routing: BegunRouting): void;
   /** Sends what ends the stream. */
@@ -169,20 +176,26 @@ function createAnswerEvents({ open }: Pick<AnswerWriter, 'open'>, onLeft: () => 
     },
   });
   const { write, flush } = createJoin(events);
-  let begin: (routing: BegunRouting) => void = () => undefined;
-  const begun = new Promise<BegunRouting>((resolve) => {
+  let begin: (routing: BegunRouting | null) => void = () => undefined;
+  const begun = new Promise<BegunRouting | null>((resolve) => {
     begin = resolve;
   });
-  let hasBegun = false;
+  const sent = { bytes: false, parts: false };
   return {
     events,
     begun,
-    hasBegun: () => hasBegun,
+    hasBegun: () => sent.bytes,
+    hasPart: () => sent.parts,
+    keepAlive: (bytes) => {
+      write([bytes]);
+      sent.bytes = true;
+      begin(null);
+    },
     send: (some, routing) => {
       if (some.length === 0) return;
-      if (!hasBegun) write(open());
+      if (!sent.parts) write(open());
       write(some);
-      hasBegun = true;
+      Object.assign(sent, { bytes: true, parts: true });
       begin(routing);
     },
     close: (last) => {
@@ -203,17 +216,20 @@ interface StreamedCall {
 }
 
 /** Passes on the events of an instance that speaks the protocol of the client. */
-function createNativeWriter({ fail }: AnswerWriter): Pick<AnswerWriter, 'part' | 'fail'> {
+function createNativeWriter({ fail }: AnswerWriter) {
   let end = '';
+  // The stream may have paused or broken within an event.
+  const isBetweenEvents = (): boolean => end === '' || /(?:\n\n|\r\n\r\n)$/.test(end);
+  const part: AnswerWriter['part'] = (delta) => {
+    const events = readNativePart(delta);
+    if (events === null || events === '') return [];
+    end = (end + events).slice(-4);
+    return [events];
+  };
   return {
-    part: (delta) => {
-      const events = readNativePart(delta);
-      if (events === null || events === '') return [];
-      end = (end + events).slice(-2);
-      return [events];
-    },
-    // The stream may have broken within an event.
-    fail: (error) => [...(end === '\n\n' ? [] : ['\n\n']), ...fail(error)],
+    isBetweenEvents,
+    part,
+    fail: (error: JsonObject) => [...(isBetweenEvents() ? [] : ['\n\n']), ...fail(error)],
   };
 }
 
@@ -231,6 +247,7 @@ function createPartWriter({ call, writer }: Pick<StreamedCall, 'call' | 'writer'
       return writeParts([delta]);
     },
     fail: (error: JsonObject) => (call.isNative() ? native : writer).fail(error),
+    mayPause: () => native.isBetweenEvents(),
     /**
      * The parts that are missing, and the last events of the stream.
      * @throws AppError `output_invalid` where the parts of the stream differ from the result
@@ -261,24 +278,49 @@ export async function streamModel(
   const stop = new CancelSource();
   onCancel(terms.signal, () => stop.abort(terms.signal.reason));
   const parts = createPartWriter({ call, writer });
-  const { events, begun, hasBegun, send, close } = createAnswerEvents(parts, () => stop.abort('cancelled'));
-  const onDelta: OnDelta = (delta, attemptId) =>
-    send(parts.part(delta), { decision_id: decisionIdOf(attemptId) });
+  const answer = createAnswerEvents(parts, () => stop.abort('cancelled'));
+  const silence = watchSilence(terms, {
+    onPause: () => {
+      if (parts.mayPause()) answer.keepAlive(writer.keepAlive);
+    },
+    onIdle: () => stop.abort('cancelled'),
+  });
+  const onDelta: OnDelta = (delta, attemptId) => {
+    silence.note();
+    answer.send(parts.part(delta), { decision_id: decisionIdOf(attemptId) });
+  };
   const asked = callModel(ctx, { ...terms, idempotency: null, signal: stop }, { ...call, onDelta });
   const ended = asked
-    .then(async (answered) => {
-      const { answer, ...facts } = readAnswer(answered, call);
-      const { rest, last } = parts.close({ answer, ...facts }, hasBegun());
-      send(rest, facts.routing);
-      if (answer.kind === 'result') await onResult?.(answer.result, facts.routing);
-      send(last, facts.routing);
-      close([]);
-      return facts.routing;
-    })
+    .then((answered) => endStream({ answer, parts, onResult }, readAnswer(answered, call)))
     .catch((error: unknown) => {
-      if (!hasBegun()) throw error;
-      close(parts.fail(toError(toAppError(error))));
-      return begun;
-    });
-  return { events, routing: await Promise.race([begun, ended]), dropped: call.dropped() };
+      const shown = silence.isIdle() ? silentTooLong(terms) : error;
+      if (!answer.hasBegun()) throw shown;
+      answer.close(parts.fail(toError(toAppError(shown))));
+      return answer.begun;
+    })
+    .finally(silence.end);
+  const routing = await Promise.race([answer.begun, ended]);
+  return { events: answer.events, routing, dropped: call.dropped() };
+}
+
+function silentTooLong({ idleMs = 0 }: SilenceTerms): AppError {
+  return new AppError('attempt_timeout', `the model was silent for ${formatDuration(idleMs)}`);
+}
+
+interface EndingStream extends Pick<StreamedCall, 'onResult'> {
+  readonly answer: AnswerEvents;
+  readonly parts: ReturnType<typeof createPartWriter>;
+}
+
+async function endStream(
+  { answer: { hasPart, send, close }, parts, onResult }: EndingStream,
+  asked: AskedModel,
+): Promise<BegunRouting> {
+  const { answer, routing } = asked;
+  const { rest, last } = parts.close(asked, hasPart());
+  send(rest, routing);
+  if (answer.kind === 'result') await onResult?.(answer.result, routing);
+  send(last, routing);
+  close([]);
+  return routing;
 }

@@ -84,6 +84,8 @@ export const ChatRequest = z
   .meta({ id: 'ChatRequest' });
 export type ChatRequest = z.infer<typeof ChatRequest>;
 
+const seconds = z.coerce.number().min(0.1).max(86_400);
+
 /** Options of Capstan, in headers, since the body is OpenAI's. */
 export const ChatHeaders = z.object({
   'x-capstan-ceiling-usd': z.coerce.number().pipe(Usd).optional().meta({
@@ -100,6 +102,16 @@ export const ChatHeaders = z.object({
     .pipe(Tags)
     .optional()
     .meta({ description: 'Tags that the instance must have, separated by commas.' }),
+  'x-capstan-keep-alive': seconds.optional().meta({
+    description:
+      'Seconds of silence after which a stream gets bytes that programs skip. They begin the answer, so that a later error has no status of its own.',
+  }),
+  'x-capstan-idle-timeout': seconds.optional().meta({
+    description: 'The most seconds between two parts of a stream. Default: only `X-Capstan-Timeout` counts.',
+  }),
+  'x-capstan-timeout': seconds.optional().meta({
+    description: 'The most seconds for the whole answer. Default: 600.',
+  }),
   'x-capstan-strict': z.stringbool().optional().meta({
     description:
       'True: a request of which a field would be left out is refused, with the name of the field. Otherwise the header `X-Capstan-Dropped` of the answer names such fields.',

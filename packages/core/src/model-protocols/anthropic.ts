@@ -227,6 +227,7 @@ export function createMessageWriter(head: MessageHead): AnswerWriter {
       const usage = { ...usageOf(result, costUsd) };
       return [...blocks.end(), named('message_delta', { delta, usage }), named('message_stop', {})];
     },
+    keepAlive: named('ping', {}),
     fail: (error) => [toEvent(error, 'error')],
   };
 }

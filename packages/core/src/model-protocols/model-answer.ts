@@ -14,9 +14,14 @@ export interface AnswerWriter {
   /** @returns nothing when the protocol has no place for the part */
   part(delta: Json): readonly string[];
   close(result: ModelResult, costUsd: number): readonly string[];
+  /** Keeps a silent connection alive; programs skip it. */
+  readonly keepAlive: string;
   /** @param error in the form of the protocol */
   fail(error: JsonObject): readonly string[];
 }
+
+/** A comment in a stream of events. */
+export const commentEvent = ': keep-alive\n\n';
 
 /** @param type the name of the event; default: none */
 export function toEvent(data: JsonObject, type?: string): string {

@@ -13,6 +13,7 @@ import type { Json, JsonObject } from '../contracts/primitives.ts';
 import {
   type AnswerWriter,
   choicesOf,
+  commentEvent,
   contentOf,
   finishOf,
   readDelta,
@@ -119,6 +120,7 @@ export function createChatWriter(
       const last = { id, object, created, model, choices: [], usage };
       return [...ends, ...(includesUsage ? [toEvent(last)] : []), 'data: [DONE]\n\n'];
     },
+    keepAlive: commentEvent,
     fail: (error) => [toEvent(error)],
   };
 }

@@ -3,7 +3,7 @@ import type { FinishReason, ModelChoice, ModelResult } from '../contracts/openai
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { ModelResponse, ResponsesRequest } from '../contracts/responses.ts';
 import { isPlainObject } from '../json/values.ts';
-import { type AnswerWriter, contentOf, finishOf, readDelta, toEvent } from './model-answer.ts';
+import { type AnswerWriter, commentEvent, contentOf, finishOf, readDelta, toEvent } from './model-answer.ts';
 import { textField } from './responses-request.ts';
 
 /** All parts of one response have this in common. */
@@ -336,6 +336,7 @@ export function createResponseWriter(head: ResponseHead): AnswerWriter {
       const output = items.map((item) => showItem(item, true));
       return [...ended, emit(`response.${status}`, state(status, { ...end, output }))];
     },
+    keepAlive: commentEvent,
     fail: ({ error }) => {
       const { code = 'server_error', message = '' } = isPlainObject(error) ? error : {};
       return [emit('response.failed', state('failed', { error: { code, message } }))];
