@@ -357,16 +357,26 @@ describe('the end of an answer', () => {
   });
 
   it.each([
-    ['an error of rate', { error: { message: 'slow down', code: 429 } }, 503],
-    ['an overload', { error: { message: 'Overloaded', type: 'overloaded_error' } }, 503],
-    ['a used-up quota', { error: { message: 'pay', type: 'insufficient_quota' } }, 502],
-    ['a long question', { error: { message: 'long', code: 'context_length_exceeded' } }, 422],
-  ])('is %s inside an answer that began as a success', async (_name, said, status) => {
-    const { body, ...answer } = await level.ask(user('a'), { garbage: event(said) });
-    expect([answer.status, body]).toMatchObject([
-      status,
-      { provider: said.error.message === '' ? {} : { message: said.error.message } },
-    ]);
+    ['an error of rate', { message: 'slow down', code: 429 }, 503, { status: 429 }],
+    ['an overload', { message: 'Overloaded', type: 'overloaded_error' }, 503, { status: 529 }],
+    ['a used-up quota', { message: 'pay', type: 'insufficient_quota' }, 502, { status: 429 }],
+    ['a long question', { message: 'long', code: 'context_length_exceeded' }, 422, { status: 400 }],
+    ['a name of another kind', { message: 'odd', type: 'constructor' }, 502, { status: 502 }],
+  ])('is %s inside an answer that began as a success', async (_name, error, status, read) => {
+    const { body, ...answer } = await level.ask(user('a'), { garbage: event({ error }) });
+    const { code, ...words } = error as { code?: unknown };
+    const named = typeof code === 'string' ? { code } : {};
+    expect([answer.status, Reflect.get(body, 'provider')]).toEqual([status, { ...words, ...named, ...read }]);
+  });
+
+  it.each([
+    [{ 'retry-after-ms': '1500' }, '2'],
+    [{ 'retry-after': '7', 'retry-after-ms': 'soon' }, '7'],
+  ] as const)('is a refusal for the time in %j', async (headers, seconds) => {
+    level.provider.answer(() => ({ status: 429, headers }));
+    const answer = await post(`${level.instance.endpoint}/exec`, JSON.stringify(user('a')));
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, seconds]);
+    await answer.text();
   });
 
   it.each(['data: [DONE]\n\n', 'data: [DONE] \n\n'])('is %j, whatever the connection does', async (end) => {

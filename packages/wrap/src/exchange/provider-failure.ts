@@ -110,7 +110,9 @@ export function readProviderError(value: Json, status?: number): StatedError | n
   const fields = isPlainObject(error) ? error : {};
   const message = textOf(error) ?? textOf(fields.message) ?? JSON.stringify(error);
   const [type = '', code = ''] = [textOf(fields.type ?? fields.status), textOf(fields.code)];
-  const named = Object.entries({ type, code, param: textOf(fields.param) ?? '' });
+  // A number is a status, and no code that a program looks for.
+  const name = /^\d+$/.test(code) ? '' : code;
+  const named = Object.entries({ type, code: name, param: textOf(fields.param) ?? '' });
   const said = Object.fromEntries(named.filter(([, text]) => text !== ''));
   return { status: status ?? statusOf(code, type), message, ...said };
 }
