@@ -277,6 +277,18 @@ describe('the pages for people', () => {
 });
 
 describe('the document for generators of clients', () => {
+  test('for generators has no property of the type null alone, which they cannot name', async () => {
+    const answer = await api.call('/v1/openapi.json?for=generators');
+    const alone: string[] = [];
+    JSON.stringify(await answer.json(), (key, value) => {
+      const { type, anyOf, oneOf } = (value ?? {}) as { type?: unknown; anyOf?: unknown; oneOf?: unknown };
+      if (type === 'null' && anyOf === undefined && oneOf === undefined && !/^\d+$/.test(key))
+        alone.push(key);
+      return value;
+    });
+    expect(alone).toEqual([]);
+  });
+
   test('has the same operations, one type for each schema, and no content but JSON and bytes', async () => {
     const answer = await api.call('/v1/openapi.json?for=generators');
     const simple = (await answer.json()) as OpenApi;

@@ -6,7 +6,10 @@ import { z } from 'zod';
 import { EndUser } from './openai.ts';
 import { JsonObject } from './primitives.ts';
 
-const TextBlock = z.object({ type: z.literal('text'), text: z.string(), citations: z.null() });
+/** A field of Anthropic's answers that is null here. No type of its own: generators know no type `null`. */
+const Absent = JsonObject.nullable();
+
+const TextBlock = z.object({ type: z.literal('text'), text: z.string(), citations: Absent });
 
 const ToolUseBlock = z.object({
   type: z.literal('tool_use'),
@@ -86,8 +89,8 @@ export const AnthropicModel = z
     id: z.string(),
     display_name: z.string(),
     created_at: z.string(),
-    max_input_tokens: z.null(),
-    max_tokens: z.null(),
+    max_input_tokens: z.number().int().nullable(),
+    max_tokens: z.number().int().nullable(),
   })
   .meta({ id: 'AnthropicModel' });
 export type AnthropicModel = z.infer<typeof AnthropicModel>;
@@ -111,11 +114,11 @@ export type MessageStop = (typeof stopReasons)[number];
 
 /** Null: Capstan does not know them of any provider. */
 const absentUsage = {
-  cache_creation: z.null(),
-  server_tool_use: z.null(),
-  service_tier: z.null(),
-  inference_geo: z.null(),
-  output_tokens_details: z.null(),
+  cache_creation: Absent,
+  server_tool_use: Absent,
+  service_tier: z.string().nullable(),
+  inference_geo: z.string().nullable(),
+  output_tokens_details: Absent,
 };
 
 const MessageUsage = z.object({
@@ -139,9 +142,9 @@ export const ModelMessage = z
     stop_sequence: z.string().nullable().meta({
       description: 'The sequence that ended the answer; null: none did, or the model does not name it.',
     }),
-    stop_details: z.null(),
-    container: z.null(),
-    context_management: z.null(),
+    stop_details: Absent,
+    container: Absent,
+    context_management: Absent,
     usage: MessageUsage,
   })
   .meta({ id: 'ModelMessage' });

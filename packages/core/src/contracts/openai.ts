@@ -148,13 +148,13 @@ export const ChatCompletion = z
         message: z.object({
           role: z.literal('assistant'),
           content: z.string().nullable(),
-          refusal: z.null(),
+          refusal: z.string().nullable(),
           reasoning_content: z.string().optional().meta({
             description: 'What the model thought before, as far as its provider shows it.',
           }),
           tool_calls: z.array(ToolCall).optional(),
         }),
-        logprobs: z.null(),
+        logprobs: JsonObject.nullable(),
         finish_reason: z.enum(finishReasons),
       }),
     ),
