@@ -557,6 +557,21 @@ describe('an error answer', () => {
   );
 });
 
+it('a question of an agent has hundreds of tools, and more stops than some providers take', async () => {
+  const names = Array.from(
+    { length: 300 },
+    (_, at) => `mcp__a-server-with-a-long-name__tool_number_${at}_with_a_long_name`,
+  );
+  const stop = ['a', 'b', 'c', 'd', 'e'];
+  const input = { ...user('a'), tools: names.map((name) => ({ name })), stop };
+  const free = await level.start({ kind: 'anthropic' });
+  const { status, request } = await level.ask(input, { text: 'x' }, free);
+  await free.stop();
+  const { tools, stop_sequences }: Json = { ...request?.body };
+  expect([status, stop_sequences]).toEqual([200, stop]);
+  expect(tools).toEqual(names.map((name) => expect.objectContaining({ name })));
+});
+
 describe('a provider with limits', () => {
   it('without streams is asked for whole answers', async () => {
     const whole = await level.start({ part: { settings: { stream: null }, idle_timeout: '1ms' } });

@@ -84,7 +84,7 @@ export type OfferedTool = z.infer<typeof OfferedTool>;
 export const ModelInput = z.strictObject({
   messages: z.array(Message).min(1).max(1_000),
   response_schema: z.record(z.string(), z.unknown()).optional(),
-  tools: z.array(OfferedTool).max(128).optional().meta({
+  tools: z.array(OfferedTool).max(1_000).optional().meta({
     description: 'Functions that the model may call; the answer names them in `tool_calls`.',
   }),
   tool_choice: z.union([z.enum(['auto', 'none', 'required']), z.strictObject({ name: ToolName })]).optional(),
@@ -93,7 +93,7 @@ export const ModelInput = z.strictObject({
   top_p: z.number().min(0).max(1).optional(),
   presence_penalty: z.number().min(-2).max(2).optional(),
   frequency_penalty: z.number().min(-2).max(2).optional(),
-  stop: z.array(z.string().min(1)).min(1).max(4).optional(),
+  stop: z.array(z.string().min(1)).min(1).max(32).optional(),
   seed: z.number().int().optional(),
   n: z.number().int().min(1).max(8).optional().meta({
     description: 'Answers; more than one are `choices` of the output. Each is a request to the provider.',
