@@ -360,7 +360,7 @@ describe('an error', () => {
     const bad = await errorOf('fast', { messages: [{ role: 'user', content: [{ type: 'video' }] }] });
     expect([bad?.status, bad?.code, bad?.param]).toEqual([
       422,
-      'input_invalid',
+      'request_invalid',
       expect.stringMatching(/^messages\[0\]/),
     ]);
     const key = await errorOf('fast', { stream: true }, { 'Idempotency-Key': 'k1' });

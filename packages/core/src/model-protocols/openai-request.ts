@@ -38,9 +38,28 @@ function toPart(part: JsonObject): JsonObject {
   return type === 'text' ? { type, text: text ?? '' } : part;
 }
 
-function toParts(content: readonly Json[], { sieve }: ChatTranslation, pointer: string): JsonObject[] {
+const servedParts: ReadonlySet<Json | undefined> = new Set([
+  'text',
+  'image_url',
+  'input_audio',
+  'file',
+  'refusal',
+]);
+const nativeOnly = 'needs an instance that speaks the protocol';
+
+/** Notes a part that the neutral form has no place for. */
+function refusePart({ type, file }: JsonObject, { sieve }: ChatTranslation, pointer: string): void {
+  if (!servedParts.has(type))
+    sieve.refuse(`${pointer}/type`, `a part of the type ${String(type)} ${nativeOnly}`);
+  const isById = type === 'file' && isPlainObject(file) && file.file_data === undefined;
+  if (isById) sieve.refuse(`${pointer}/file`, `a file without file_data ${nativeOnly}`);
+}
+
+function toParts(content: readonly Json[], translation: ChatTranslation, pointer: string): JsonObject[] {
   return content.filter(isPlainObject).map((part, at) => {
-    return toPart(sieve.take(part, `${pointer}/content/${at}`, 'messages[].content[]'));
+    const place = `${pointer}/content/${at}`;
+    refusePart(part, translation, place);
+    return toPart(translation.sieve.take(part, place, 'messages[].content[]'));
   });
 }
 

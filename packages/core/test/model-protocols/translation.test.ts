@@ -225,6 +225,14 @@ describe('a chat completion', () => {
     [{ functions: [{ name: 'f' }] }, '/functions'],
     [{ tools: [{ type: 'custom', custom: { name: 'f' } }] }, '/tools/0/type'],
     [{ messages: [user, { role: 'function', name: 'f', content: 'x' }] }, '/messages/1/role'],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'x' } }] }] },
+      '/messages/0/content/0/type',
+    ],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'f' } }] }] },
+      '/messages/0/content/0/file',
+    ],
   ])('of %j is refused at %s', (more, pointer) => {
     expect(chat(more).refused.map((one) => one.pointer)).toEqual([pointer]);
   });
