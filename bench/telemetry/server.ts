@@ -44,7 +44,9 @@ function newClaim(): Claimed {
 /** As many turns of the event loop as a real call has: claim, request, settle. */
 async function callCapability({ input }: CallRequest): Promise<CallEnd> {
   const claimed = newClaim();
-  await observeClaim(observed, request, () => setImmediate(claimed));
+  const beganAt = performance.now();
+  await setImmediate();
+  observeClaim(observed, request, { end: claimed, beganAt });
   beginAttemptSpan(observed, request, claimed);
   await setImmediate();
   observeAttemptEnd(observed, { request, claimed }, ending);

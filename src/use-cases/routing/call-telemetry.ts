@@ -66,30 +66,24 @@ function countEnd(
 
 interface TimedClaim {
   readonly end: ClaimEnd<Claimed>;
-  readonly seconds: number;
+  /** By the monotonic clock. */
+  readonly beganAt: number;
 }
 
-function countClaim(metrics: Metrics, { route }: CallRequest, { end, seconds }: TimedClaim): void {
-  const { capability, priority } = route;
-  if (end.kind === 'claimed') metrics.observe('claim_wait_seconds', { capability, priority }, seconds);
+/** Counts a claim, and how long it took, or why there was none. */
+export function observeClaim(
+  { telemetry: { metrics } }: Pick<Ctx, 'telemetry'>,
+  { route: { capability, priority } }: Pick<CallRequest, 'route'>,
+  { end, beganAt }: TimedClaim,
+): void {
+  if (!metrics.isOn) return;
+  if (end.kind === 'claimed') {
+    metrics.observe('claim_wait_seconds', { capability, priority }, (performance.now() - beganAt) / 1_000);
+  }
   if (end.kind !== 'none') return;
   const { code } = end.error;
   metrics.add('no_claim_total', { capability, reason: code });
   if (shortages.has(code)) metrics.add('budget_refusals_total', {});
-}
-
-/** @param work claims */
-export function observeClaim(
-  { telemetry: { metrics } }: Pick<Ctx, 'telemetry'>,
-  target: CallRequest,
-  work: () => Promise<ClaimEnd<Claimed>>,
-): Promise<ClaimEnd<Claimed>> {
-  if (!metrics.isOn) return work();
-  const startedAt = performance.now();
-  return work().then((end) => {
-    countClaim(metrics, target, { end, seconds: (performance.now() - startedAt) / 1_000 });
-    return end;
-  });
 }
 
 /** @returns the headers of the request that name its position in a trace; undefined: none */

@@ -122,7 +122,12 @@ async function checkOutput(
 /** The driver's ports over the database and HTTP; those of a mock run are in `packages/core/src/mock-run`. */
 function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
   return {
-    claim: (target, tried) => observeClaim(ctx, target, () => claimInstance(ctx, target, tried)),
+    claim: async (target, tried) => {
+      const beganAt = performance.now();
+      const end = await claimInstance(ctx, target, tried);
+      observeClaim(ctx, target, { end, beganAt });
+      return end;
+    },
     hold: ({ claim, slot }, lost) => slot?.hold(lost) ?? ctx.leases.hold(claim, lost),
     deliver: (request, claimed, signal) => {
       const trace = beginAttemptSpan(ctx, request, claimed);
