@@ -10,8 +10,8 @@
 import {
   type Chosen,
   ClaimSearch,
+  isRefusal,
   type NothingFound,
-  searchInstance,
   seedOf,
 } from '@capstan/core/call/claim-search';
 import { explainMiss, isWorthWaiting, timeInLine } from '@capstan/core/call/no-claim';
@@ -63,7 +63,7 @@ export async function claimInstance(
   const first =
     inLine > 0 && isOutside // it takes a slot that the line leaves free
       ? lookOnceMore(ctx, own, inLine)
-      : await searchOnce(ctx, own, waitQueue.count(own.queue));
+      : await searchInstance(ctx, own, waitQueue.count(own.queue));
   if (!isHopeful(first, tried)) return toClaimEnd(first, own);
   const place = { queue: own.queue, priority: target.route.priority, deadline };
   const { result, ahead } = await waitQueue.enter(place, () =>
@@ -121,7 +121,7 @@ async function waitAndSearch(
   while (performance.now() < deadline && !signal.aborted) {
     if ((await target.isHeld?.()) === true) return null; // C9
     search.forgetMoment();
-    const end = await searchOnce(ctx, { target, search }, waitQueue.count(queue) - 1);
+    const end = await searchInstance(ctx, { target, search }, waitQueue.count(queue) - 1);
     if (!isHopeful(end, tried)) return end;
     if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
     const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
@@ -131,16 +131,20 @@ async function waitAndSearch(
 }
 
 /** One pass over the instances, without waiting. */
-function searchOnce(ctx: RoutingCtx, { target, search }: OwnSearch, waiting: number): Promise<SearchEnd> {
+async function searchInstance(ctx: RoutingCtx, own: OwnSearch, waiting: number): Promise<SearchEnd> {
+  const { target, search } = own;
   const { fleet, halfOpenProbes } = ctx;
-  const ports = {
-    fleet: fleet.seenBy(target.projectId),
-    refresh: fleet.refresh,
-    fits: (best: RankedInstance) => isFitting(ctx, best, { target, search }),
-    claim: (chosen: Chosen) => (isDueTrial(chosen) ? claimTrial : claimBest)(ctx, target, chosen),
-  };
+  const seen = fleet.seenBy(target.projectId);
   const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: halfOpenProbes.findDue };
-  return searchInstance<Found>(ports, search, facts);
+  for (;;) {
+    const chosen = search.next(seen, facts);
+    if (chosen.kind === 'none') return chosen;
+    if (!(await isFitting(ctx, chosen.best, own))) continue;
+    const end = await (isDueTrial(chosen) ? claimTrial : claimBest)(ctx, target, chosen);
+    if (!isRefusal(end)) return end;
+    search.learn(chosen, end);
+    if (end.kind === 'gone') await fleet.refresh();
+  }
 }
 
 /** The trial begins during the claim, and is returned when the claim fails. */

@@ -162,6 +162,36 @@ export class ClaimSearch {
     });
   }
 
+  /** The best instance now, to be checked and claimed; none: there is no instance, or the best is full. */
+  next(fleet: FleetNow, facts: ChoiceFacts): Chosen | NothingFound {
+    const { request, choice } = this.choose(fleet, facts);
+    const { best } = choice;
+    if (best === null || best.isFull) return { kind: 'none', request, choice };
+    const instance = { ...best.instance };
+    return { kind: 'chosen', request, choice, best, instance, inputs: toInputs(choice, request, this.seed) };
+  }
+
+  /** What a refused claim means for the next choice. */
+  learn({ best: { instance, tier } }: Chosen, refusal: ClaimRefusal): void {
+    const { instance_id } = instance;
+    switch (refusal.kind) {
+      case 'full':
+        // An instance that is no longer idle competes again as a busy one. A busy one without a free slot is lost to
+        // another router.
+        if (tier === 0) this.noteBusy(instance_id);
+        else this.noteLost(instance_id);
+        break;
+      case 'gone':
+        this.noteLost(instance_id);
+        break;
+      case 'over_budget':
+        this.noteShortage(refusal.shortage);
+        break;
+      case 'failed_before':
+        this.noteFailures(refusal.failures);
+    }
+  }
+
   /** Another router took the last slot, or the instance has changed. */
   noteLost(instanceId: string): void {
     this.#ruledOut.set(instanceId, 'lost_claim');
@@ -211,6 +241,7 @@ export class ClaimSearch {
 
 /** A choice and its inputs. The instance is copied, because fleet snapshots change during a wait. */
 export interface Chosen {
+  readonly kind: 'chosen';
   readonly request: RouteRequest;
   readonly choice: Choice;
   readonly best: RankedInstance;
@@ -230,73 +261,19 @@ export type ClaimRefusal =
   /** Earlier attempts of the call failed, which the choice did not know. */
   | { readonly kind: 'failed_before'; readonly failures: FailedBefore };
 
-interface SearchPorts<Found> {
-  readonly fleet: FleetNow;
-  /** Whether the instance may take the input; findings are noted in the search. */
-  fits(best: RankedInstance, search: ClaimSearch): Promise<boolean>;
-  claim(chosen: Chosen): Promise<Found | ClaimRefusal>;
-  /** Reads the fleet again after a change. */
-  refresh(): Promise<void>;
-}
-
 export interface NothingFound {
   readonly kind: 'none';
   readonly request: RouteRequest;
   readonly choice: Choice;
 }
 
-/**
- * One pass of a search: the best instance, then the next best with what was learnt, until one is claimed or the best is
- * full. The router makes every choice; the ports check whether an instance may take the input, and reserve a slot and
- * the budget on it.
- */
-export async function searchInstance<Found extends { readonly kind: string }>(
-  ports: SearchPorts<Found>,
-  search: ClaimSearch,
-  facts: ChoiceFacts,
-): Promise<Found | NothingFound> {
-  for (;;) {
-    const { request, choice } = search.choose(ports.fleet, facts);
-    const { best } = choice;
-    if (best === null || best.isFull) return { kind: 'none', request, choice };
-    const instance = { ...best.instance };
-    const chosen = { request, choice, best, instance, inputs: toInputs(choice, request, search.seed) };
-    if (!(await ports.fits(best, search))) continue;
-    const found = await ports.claim(chosen);
-    if (!isMissed(found)) return found;
-    await note({ search, refresh: ports.refresh }, best, found);
-  }
-}
-
-const missed: ReadonlySet<string> = new Set<ClaimRefusal['kind']>([
+const refusals: ReadonlySet<string> = new Set<ClaimRefusal['kind']>([
   'full',
   'gone',
   'over_budget',
   'failed_before',
 ]);
 
-function isMissed(found: { readonly kind: string }): found is ClaimRefusal {
-  return missed.has(found.kind);
-}
-
-async function note(
-  { search, refresh }: { readonly search: ClaimSearch; readonly refresh: () => Promise<void> },
-  { instance: { instance_id }, tier }: RankedInstance,
-  found: ClaimRefusal,
-): Promise<void> {
-  switch (found.kind) {
-    case 'full':
-      // An instance that is no longer idle competes again as a busy one. A busy one without a free slot is lost to
-      // another router.
-      if (tier === 0) search.noteBusy(instance_id);
-      else search.noteLost(instance_id);
-      return;
-    case 'gone':
-      search.noteLost(instance_id);
-      return refresh();
-    case 'over_budget':
-      return search.noteShortage(found.shortage);
-    case 'failed_before':
-      search.noteFailures(found.failures);
-  }
+export function isRefusal(end: { readonly kind: string }): end is ClaimRefusal {
+  return refusals.has(end.kind);
 }

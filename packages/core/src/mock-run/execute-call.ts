@@ -1,6 +1,12 @@
 /** The call of a step, with all its attempts: until it ends, has to wait, or its time is over. */
 
-import { type Chosen, type ClaimRefusal, ClaimSearch, searchInstance } from '../call/claim-search.ts';
+import {
+  type Chosen,
+  type ClaimRefusal,
+  ClaimSearch,
+  isRefusal,
+  type NothingFound,
+} from '../call/claim-search.ts';
 import { type CallPorts, driveCall } from '../call/drive-call.ts';
 import { hasFailedCall } from '../call/judge.ts';
 import { explainMiss, isWorthWaiting } from '../call/no-claim.ts';
@@ -19,7 +25,7 @@ import {
 import { createCostOfInput } from '../money/cost-expressions.ts';
 import { enforcedTimeout, reservationOf } from '../routing/estimate.ts';
 import { explainChoice } from '../routing/explain.ts';
-import type { RankedInstance, RouteConstraints } from '../routing/types.ts';
+import type { RouteConstraints } from '../routing/types.ts';
 import type { UnitEnd, UnitWaiting } from '../run/drive.ts';
 import { toQueueTimeout, waitForCapabilityOf } from '../run/step-rules.ts';
 import { isPaused, type LocalRun, pausedMsOf, type UnitRecord } from './local-run.ts';
@@ -204,17 +210,6 @@ async function claim(
   const { route, signal, unit } = call;
   const beganAt = time.now();
   const deadline = beganAt + longestWaitMs;
-  const ports = {
-    fleet,
-    refresh: async () => undefined,
-    fits: async ({ instance: { instance_id } }: RankedInstance) => {
-      const faults = fleet.require(route.capability).findInputFaults(call.input);
-      const errors = faults.map(({ pointer, message }) => ({ pointer, message }));
-      if (errors.length > 0) search.noteRefusal(instance_id, errors);
-      return errors.length === 0;
-    },
-    claim: async (chosen: Chosen) => take(run, call, chosen),
-  };
   const search = new ClaimSearch({ seed, route, tried, costOf: createCostOfInput(call.input) });
   search.noteFailures(unit.failedOn);
   const mustStand = unit.queued?.isCalled !== true && fleet.lines.ahead(route) > 0; // N4
@@ -222,7 +217,7 @@ async function claim(
     search.forgetMoment();
     const end = mustStand
       ? { kind: 'none' as const, ...search.choose(fleet, { waiting: fleet.lines.ahead(route) }) }
-      : await searchInstance<ClaimedCall>(ports, search, { waiting: 0 });
+      : searchInstance(run, call, search);
     if (end.kind === 'claimed') return { ...end, waitedMs: time.now() - beganAt };
     const isFull = end.choice.best !== null;
     const isHopeful = isWorthWaiting(end.choice, tried) && !isFull;
@@ -230,6 +225,24 @@ async function claim(
       return { kind: 'none', ...explainMiss('', end, search), waitedMs: isFull ? time.now() - beganAt : 0 };
     }
     await fleet.waitForRelease(route.capability, deadline - time.now(), signal);
+  }
+}
+
+/** One pass over the instances, without waiting. */
+function searchInstance(run: LocalRun, call: MockedCall, search: ClaimSearch): ClaimedCall | NothingFound {
+  const { fleet } = run.world;
+  for (;;) {
+    const chosen = search.next(fleet, { waiting: 0 });
+    if (chosen.kind === 'none') return chosen;
+    const faults = fleet.require(call.route.capability).findInputFaults(call.input);
+    const errors = faults.map(({ pointer, message }) => ({ pointer, message }));
+    if (errors.length > 0) {
+      search.noteRefusal(chosen.instance.instance_id, errors);
+      continue;
+    }
+    const taken = take(run, call, chosen);
+    if (!isRefusal(taken)) return taken;
+    search.learn(chosen, taken);
   }
 }
 
