@@ -20,18 +20,17 @@ import {
   type ApiMiddleware,
   createDraining,
   isReading,
+  nameRequest,
   notFound,
   observeRequest,
   problem,
   type RequestState,
-  refuseAmbiguity,
-  requestId,
   requestLog,
   sentPath,
 } from './middleware.ts';
 import type { RawCall, Route } from './route.ts';
 import { createRoutes } from './routes.ts';
-import { securityHeaders } from './security-headers.ts';
+import { setSecurityHeaders } from './security-headers.ts';
 
 interface MountOptions {
   readonly server: ServerCtx;
@@ -83,6 +82,7 @@ function answer(route: Route, readBody: ReadBody, options: MountOptions): ApiMid
   const { server, limits, closing } = options;
   const authenticate = route.scope === null ? null : createAuthentication(options, route.scope);
   const give = async (ctx: ApiContext): Promise<void> => {
+    ctx.state.route = route;
     if (route.isForPrograms) refuseForeignOrigin(ctx.req.headers, server.config.PUBLIC_URL);
     if (authenticate !== null) await authenticate(ctx);
     const { req, state } = ctx;
@@ -92,15 +92,16 @@ function answer(route: Route, readBody: ReadBody, options: MountOptions): ApiMid
     if (route.isLong) allowSilence(req.socket);
     else if (closing.aborted) state.gone.abort('gone');
     const call = toRawCall(ctx, received, options);
-    const giveAnswer = async (): Promise<void> => sendAnswer(ctx, await route.handle(server, call));
-    if (route.opens !== 'history' || sender === undefined) return giveAnswer();
+    if (route.opens !== 'history' || sender === undefined)
+      return sendAnswer(ctx, await route.handle(server, call));
     // Writing and compressing a long list takes as long as reading it.
-    await limits.inLine(sender, () => ifWanted(call, giveAnswer));
+    await limits.inLine(sender, async () => {
+      if (call.signal.aborted) throw new AppError('unavailable', 'the client has disconnected'); // while it was queued
+      return sendAnswer(ctx, await route.handle(server, call));
+    });
   };
-  return (ctx) => {
-    ctx.state.route = route;
-    return route.withinMs === undefined ? give(ctx) : answerWithin(give(ctx), route.withinMs);
-  };
+  const { withinMs } = route;
+  return withinMs === undefined ? give : (ctx) => answerWithin(give(ctx), withinMs);
 }
 
 function addressOf({ socket }: IncomingMessage): string {
@@ -132,12 +133,6 @@ function toRawCall(
     opensSession: (opener) => limits.ask('session', opener),
     asksToStart: () => limits.ask('start', caller?.key_id ?? addressOf(req)),
   };
-}
-
-/** @throws AppError `unavailable` when the client disconnected while its request was queued */
-function ifWanted({ signal }: RawCall, giveAnswer: () => Promise<void>): Promise<void> {
-  if (signal.aborted) throw new AppError('unavailable', 'the client has disconnected');
-  return giveAnswer();
 }
 
 /** The query without `project_id`, which authentication has read. */
@@ -175,13 +170,15 @@ export function createApp({ ctx, consoleFolder }: AppOptions): App {
   const koa = new Koa<RequestState>();
   koa.on('error', (err: unknown) => logger.debug({ err }, 'answer cut off'));
   koa
-    .use(requestId)
+    .use((request, next) => {
+      nameRequest(request);
+      draining.enter(request);
+      setSecurityHeaders(request);
+      return next();
+    })
     .use(observeRequest(telemetry))
     .use(requestLog(logger))
-    .use(draining.middleware)
-    .use(securityHeaders)
     .use(problem(logger))
-    .use(refuseAmbiguity)
     .use(frequent.routes())
     .use(other.routes())
     .use(notFound)

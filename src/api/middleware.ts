@@ -55,12 +55,11 @@ export function isReading({ method }: IncomingMessage): boolean {
 const accepted = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /** Accepts a valid `X-Request-Id` or creates one; every answer, log line and problem carries it. */
-export const requestId: ApiMiddleware = (ctx, next) => {
-  const sent = ctx.req.headers['x-request-id'];
-  ctx.state.request_id = typeof sent === 'string' && accepted.test(sent) ? sent : randomUUID();
-  ctx.res.setHeader('X-Request-Id', ctx.state.request_id);
-  return next();
-};
+export function nameRequest({ req, res, state }: ApiContext): void {
+  const sent = req.headers['x-request-id'];
+  state.request_id = typeof sent === 'string' && accepted.test(sent) ? sent : randomUUID();
+  res.setHeader('X-Request-Id', state.request_id);
+}
 
 /** Health checks poll these every few seconds: they are counted, but create no spans. */
 const quietPaths = new Set(['/livez', '/readyz']);
@@ -144,7 +143,8 @@ export interface OpenRequest {
 }
 
 export interface Draining {
-  readonly middleware: ApiMiddleware;
+  /** Counts a request as open until its connection closes or its answer has ended. */
+  readonly enter: (request: OpenRequest) => void;
   /** Requests whose answers have not ended. */
   readonly open: Pick<LiveList<OpenRequest>, 'size' | 'members'>;
   /** Aborted when the server closes. */
@@ -160,7 +160,7 @@ export function createDraining(): Draining {
   const closing = new AbortController();
   const open = new LiveList<OpenRequest>();
   return {
-    middleware: ({ res, state }, next) => {
+    enter: ({ res, state }) => {
       state.gone = new CancelSource();
       const entry = open.add({ res, state });
       res.once('close', () => {
@@ -169,7 +169,6 @@ export function createDraining(): Draining {
         state.gone.abort('gone');
       });
       if (closing.signal.aborted) askToReconnect(res);
-      return next();
     },
     open,
     closing: closing.signal,
@@ -207,11 +206,13 @@ function discardRest(req: IncomingMessage, res: ServerResponse): void {
 
 /**
  * Sends every error as problem+json, or in the form of the protocol that the path belongs to. Causes are logged with the
- * request's id and sent nowhere else. Discards what still comes of a body that was refused.
+ * request's id and sent nowhere else. Discards what still comes of a body that was refused. Ambiguous requests go no
+ * further.
  */
 export function problem(logger: Logger): ApiMiddleware {
   return async (ctx, next) => {
     try {
+      refuseAmbiguity(ctx);
       await next();
     } catch (thrown) {
       const error = translateFault(thrown);
@@ -244,7 +245,7 @@ function isGone({ destroyed, complete }: IncomingMessage): boolean {
 }
 
 /** Refuses ambiguous requests: several Host headers, NUL or damaged escapes in the address. */
-export const refuseAmbiguity: ApiMiddleware = (ctx, next) => {
+function refuseAmbiguity(ctx: ApiContext): void {
   const hosts = valuesOf(ctx.req, 'host').length;
   if (hosts > 1)
     throw new AppError('request_invalid', `the request has ${hosts} Host headers; exactly one is allowed`);
@@ -252,8 +253,7 @@ export const refuseAmbiguity: ApiMiddleware = (ctx, next) => {
   const path = sentPath(ctx.req);
   if (path.includes('%') && !isDecodable(path))
     throw new AppError('not_found', `there is no ${path.slice(0, 200)} here`);
-  return next();
-};
+}
 
 function isDecodable(path: string): boolean {
   try {

@@ -1,5 +1,5 @@
 /** The headers that limit what an answer may do in a browser. */
-import { type ApiMiddleware, isReading } from './middleware.ts';
+import { type ApiContext, isReading } from './middleware.ts';
 
 /** @param more directives besides those of every answer */
 export function contentPolicy(...more: readonly string[]): string {
@@ -35,8 +35,7 @@ const ofPages = Object.entries({
  * Every answer allows scripts and styles of our origin only; an answer that could be a page has more headers. A proxy
  * ends TLS, so HSTS belongs there.
  */
-export const securityHeaders: ApiMiddleware = ({ req, res }, next) => {
+export function setSecurityHeaders({ req, res }: Pick<ApiContext, 'req' | 'res'>): void {
   for (const [name, value] of ofAll) res.setHeader(name, value);
   if (isReading(req)) for (const [name, value] of ofPages) res.setHeader(name, value);
-  return next();
-};
+}
