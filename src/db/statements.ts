@@ -23,13 +23,6 @@ const defaultTimeoutMs = 12_000;
 /** @throws DatabaseError of the database, or Error of the connection */
 export async function runPrepared<Row extends pg.QueryResultRow>(
   db: Db,
-  statement: PreparedStatement,
-): Promise<Row[]> {
-  return (await sendPrepared<Row>(db, statement)).rows;
-}
-
-async function sendPrepared<Row extends pg.QueryResultRow>(
-  db: Db,
   { name, text, values, timeoutMs = defaultTimeoutMs }: PreparedStatement,
 ): Promise<pg.QueryResult<Row>> {
   const connection: pg.Client = await db.client.acquireConnection();
@@ -58,7 +51,7 @@ export function query<Row = unknown>(db: Db, prepared?: string) {
     if (prepared === undefined) return db.raw(sql, values as Knex.ValueDict);
     let last = 0;
     const text = sql.replaceAll('?', () => `$${++last}`);
-    const sent = await sendPrepared(db, { name: prepared, text, values: (values ?? []) as [] });
+    const sent = await runPrepared(db, { name: prepared, text, values: (values ?? []) as [] });
     return { rows: sent.rows as Row[], rowCount: sent.rowCount ?? 0 };
   };
   const all = async (sql: string, values?: Values): Promise<Row[]> => (await send(sql, values)).rows;

@@ -16,7 +16,8 @@ afterAll(async () => {
 
 async function readPid(): Promise<number> {
   const statement = { name: 'pid', text: 'select pg_backend_pid() as pid, $1::int as n', timeoutMs: 5_000 };
-  const [row] = await runPrepared<{ pid: number; n: number }>(db, { ...statement, values: [7] });
+  const { rows } = await runPrepared<{ pid: number; n: number }>(db, { ...statement, values: [7] });
+  const [row] = rows;
   expect(row?.n).toBe(7);
   return row?.pid ?? 0;
 }

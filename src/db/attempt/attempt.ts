@@ -184,7 +184,7 @@ export async function settleAndClaim(
   { ends, claims }: AttemptBatch,
   isDurable: boolean,
 ): Promise<{ readonly ends: readonly EndResult[]; readonly claims: readonly ClaimResult[] }> {
-  const rows = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {
+  const { rows } = await runPrepared<ClaimResult | { outcome: EndResult }>(db, {
     name: 'settle_and_claim',
     text: 'select * from settle_and_claim($1, $2, $3, $4)',
     values: [

@@ -28,7 +28,7 @@ export async function findCachedAnswer(
   db: Db,
   { project_id, keys, ttl_ms }: AnswerLookup,
 ): Promise<CachedAnswerRow | undefined> {
-  const rows = await runPrepared<CachedAnswerRow>(db, {
+  const { rows } = await runPrepared<CachedAnswerRow>(db, {
     name: 'find_cached_answer',
     text: `select attempt_id, instance_id, endpoint, cost_nano::text as cost_nano, output from cached_answer
        where project_id = $1 and key = any (array(select decode(k, 'hex') from unnest($2::text[]) k))

@@ -88,11 +88,12 @@ const lookUp = `with clock as materialized (select clock_timestamp() as now), kn
 /** In one statement, takes the result of an equal call, or becomes the leader if there is none. */
 export async function lookUpResult(db: Db, lookup: CacheLookup): Promise<CacheFind> {
   const { project_id, keys, step, pipeline, capability, ttl_ms } = lookup;
-  const [row] = await runPrepared<CachedResultRow & { is_hit: boolean }>(db, {
+  const { rows } = await runPrepared<CachedResultRow & { is_hit: boolean }>(db, {
     name: 'look_up_result',
     text: lookUp,
     values: [project_id, keys, ttl_ms, step.run_id, step.step_id, step.item, pipeline, capability],
   });
+  const [row] = rows;
   if (row === undefined) return { kind: 'follow' };
   return row.is_hit ? { kind: 'hit', result: row } : { kind: 'lead' };
 }
@@ -102,7 +103,7 @@ export async function readResult(
   db: Db,
   { project_id, keys, ttl_ms }: Pick<CacheLookup, 'project_id' | 'keys' | 'ttl_ms'>,
 ): Promise<CachedResultRow | undefined> {
-  const rows = await runPrepared<CachedResultRow>(db, {
+  const { rows } = await runPrepared<CachedResultRow>(db, {
     name: 'read_result',
     text: `with clock as materialized (select clock_timestamp() as now) ${fresh}`,
     values: [project_id, keys, ttl_ms],
@@ -139,7 +140,7 @@ interface NewResult extends Omit<CacheLookup, 'keys'> {
  */
 export async function storeResult(db: Db, result: NewResult): Promise<boolean> {
   const { project_id, step, ttl_ms, led_key, key, ...rest } = result;
-  const rows = await runPrepared(db, {
+  const { rows } = await runPrepared(db, {
     name: 'store_result',
     text: `with clock as materialized (select clock_timestamp() as now), left_over as (
        delete from cached_result where project_id = $1 and key = decode($3, 'hex') and $3 <> $2

@@ -59,7 +59,7 @@ const end = `with asked as materialized (
 /** @returns the attempt's number; undefined if the step or its run has ended */
 export async function endCachedStep(db: Db, cached: CachedStep): Promise<number | undefined> {
   const { run_id, step_id, item, revision } = cached.step;
-  const rows = await runPrepared<{ number: number }>(db, {
+  const { rows } = await runPrepared<{ number: number }>(db, {
     name: 'end_cached_step',
     text: end,
     values: [

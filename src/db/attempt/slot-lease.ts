@@ -16,11 +16,12 @@ export interface LeaseRequest {
 /** @returns the slots of the lease from now on; 0: it has ended */
 export async function leaseSlots(db: Db, request: LeaseRequest): Promise<number> {
   const { instanceId, holder, slots, inUse, leaseMs } = request;
-  const [row] = await runPrepared<{ granted: number }>(db, {
+  const { rows } = await runPrepared<{ granted: number }>(db, {
     name: 'lease_slots',
     text: 'select lease_slots($1, $2, $3, $4, $5) as granted',
     values: [instanceId, holder, slots, inUse, leaseMs],
   });
+  const [row] = rows;
   return row?.granted ?? 0;
 }
 
@@ -81,10 +82,11 @@ function toRecord({ holder, claim, beganAtMs, ended }: LeasedCall, nowMs: number
 /** @returns ids of open calls that have no slot any more, and are lost */
 export async function recordCalls(db: Db, calls: readonly LeasedCall[]): Promise<ReadonlySet<string>> {
   const nowMs = performance.now();
-  const [row] = await runPrepared<{ lost: readonly string[] }>(db, {
+  const { rows } = await runPrepared<{ lost: readonly string[] }>(db, {
     name: 'record_calls',
     text: 'select record_calls($1) as lost',
     values: [toJsonb(calls.map((call) => toRecord(call, nowMs)))],
   });
+  const [row] = rows;
   return new Set(row?.lost);
 }

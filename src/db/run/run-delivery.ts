@@ -56,11 +56,11 @@ const isTerminated = `finished_at is not null and cancel_mode is not distinct fr
  * stays unmarked until its workflow has ended, so that maintenance ends the workflow if this process cannot.
  * @returns the runs that exist
  */
-export function markStartsDelivered(
+export async function markStartsDelivered(
   db: Db,
   marks: readonly StartMark[],
 ): Promise<readonly (StartedRow & Pick<StartMark, 'run_id'>)[]> {
-  return runPrepared(db, {
+  const { rows } = await runPrepared<StartedRow & Pick<StartMark, 'run_id'>>(db, {
     name: 'mark_starts_delivered',
     text: `with marked as (
          select run_id, m.version from unnest($1::text[], $2::int[]) m (run_id, version)
@@ -74,6 +74,7 @@ export function markStartsDelivered(
          ${isTerminated} as is_terminated`,
     values: [marks.map(({ run_id }) => run_id), marks.map(({ version }) => version)],
   });
+  return rows;
 }
 
 /** Runs whose start was delivered, or never will be; other runs are started first. */

@@ -74,7 +74,7 @@ export async function insertRuns(
     depth: run.depth ?? 0,
     admitted_at: is_admitted ? 'now' : null, // by the database's clock
   }));
-  const [written] = await runPrepared<{ run_ids: string[]; open: number }>(db, {
+  const inserted = await runPrepared<{ run_ids: string[]; open: number }>(db, {
     name: 'insert_runs',
     text: insertAll,
     values: [
@@ -87,6 +87,7 @@ export async function insertRuns(
       runs[0]?.started_by ?? null,
     ],
   });
+  const [written] = inserted.rows;
   return { run_ids: new Set(written?.run_ids), open: written?.open ?? 0 };
 }
 
@@ -114,7 +115,7 @@ export interface RunContextRow
  * paused.
  */
 export async function openRun(db: Db, runId: string): Promise<RunContextRow | undefined> {
-  const rows = await runPrepared<RunContextRow>(db, {
+  const { rows } = await runPrepared<RunContextRow>(db, {
     name: 'open_run',
     text: `with opened as (
        update run set state = case state when 'queued' then 'running' else state end, started_at = clock_timestamp()
@@ -218,7 +219,7 @@ const closeAll = `with finished as (
  */
 export async function finishRun(db: Db, end: RunEnd): Promise<boolean> {
   const { run_id, state, output, error, step_ids, is_whole = false } = end;
-  const closed = await runPrepared(db, {
+  const { rows: closed } = await runPrepared(db, {
     name: 'finish_run',
     text: closeAll,
     values: [
