@@ -69,7 +69,10 @@ function checkHeartbeats(
 export const ConfigSchema = z
   .object({
     DATABASE_URL: z.string().meta({ description: 'Postgres connection URL.' }),
-    DATABASE_POOL: integer(20, 2, 200).meta({ description: 'Connections per process.' }),
+    DATABASE_POOL: integer(20, 2, 200).meta({
+      description:
+        'Connections of a process for its work. A server has further ones: those of DATABASE_HISTORY_POOL, and one for readiness.',
+    }),
     DATABASE_HISTORY_POOL: integer(8, 1, 100).meta({
       description:
         'Further connections of a server for lists, sums and exports of what has been, so that calls never wait for them.',
