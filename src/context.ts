@@ -28,7 +28,7 @@ import type { Breakers, HalfOpenProbes } from './parts/calls/breakers.ts';
 import type { CallLogWriter } from './parts/calls/call-log.ts';
 import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
 import type { KeyRenewer, OpenCalls } from './parts/calls/open-calls.ts';
-import type { AttemptSpans, CallCapability } from './parts/calls/routed-call.ts';
+import type { AttemptSpans } from './parts/calls/routed-call.ts';
 import type { SlotLeases } from './parts/calls/slot-leases.ts';
 import type { WaitQueue } from './parts/calls/wait-queue.ts';
 import type { CheckedDefinitions } from './parts/definitions/definition-facts.ts';
@@ -98,9 +98,10 @@ export interface Ctx {
   /** Records how fast instances answer. */
   readonly speed: SpeedRecorder;
   readonly attemptSpans: AttemptSpans;
+  /** By which a refusal of an instance is known to pass. */
+  readonly transientTexts: readonly string[];
   /** The tokens that keys have left. */
   readonly keyTokens: KeyBuckets;
-  readonly callCapability: CallCapability;
   readonly definitions: KnownDefinitions;
   /** The findings of definitions that this process has checked. */
   readonly checked: CheckedDefinitions;
@@ -109,9 +110,6 @@ export interface Ctx {
   readonly media: MediaLibrary;
   readonly ownMedia: OwnMedia;
 }
-
-/** The parts of a process that a routed call needs. */
-export type RoutingCtx = Omit<Ctx, 'callCapability'>;
 
 /** The worker has these parts as well. */
 export interface WorkerCtx extends Ctx {

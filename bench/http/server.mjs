@@ -11,6 +11,9 @@ import { pino } from 'pino';
 
 const holder = { key_id: 'key_bench', scopes: new Set(['capability:call']), projects: ['prj_bench'] };
 
+/** What its parent sends. */
+const sent = { text: 'answer '.repeat(30) };
+
 const answerTo = (input) => {
   const routing = { decision_id: 'dec_bench', chosen: 'ins_bench', tier: 'free', cost_usd: 0, attempt: 1 };
   return { ok: true, output: input, routing };
@@ -20,11 +23,6 @@ const answerTo = (input) => {
 const services = {
   access: { identify: async () => holder },
   calls: { exec: async ({ request }) => ({ answer: answerTo(request.input) }) },
-};
-
-const callCapability = async ({ input }) => {
-  const { output, routing: decision } = answerTo(input);
-  return { kind: 'succeeded', output, attempt: { number: 1, cost_usd: 0, duration_ms: 1, decision } };
 };
 
 const listenerOf = async (folder) => {
@@ -46,8 +44,7 @@ const listenerOf = async (folder) => {
     telemetry,
     verifiedKeys: { get: () => holder },
     fleet: { of: () => ({ instances: [{}], priorMs: 1 }) },
-    openCalls: { run: (signal, work) => work(signal) },
-    callCapability,
+    openCalls: { run: async () => answerTo(sent) },
   };
   return createApp({ ctx, services, config, logger }).handle;
 };

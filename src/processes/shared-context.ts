@@ -4,6 +4,7 @@
  * several processes make: log, files, Temporal.
  */
 
+import { readTransientTexts } from '@capstan/core/call/judge';
 import { createSchemaVetter } from '@capstan/core/schemas/schema-vetter';
 import { noTelemetry, type OpenSpan, type Telemetry } from '@capstan/core/telemetry/telemetry';
 import { createAddressPolicy, findOwnListeners } from '@capstan/guarded-dial/address-policy';
@@ -25,7 +26,7 @@ import { createRunWorkflows } from '../clients/temporal/run-workflows.ts';
 import { createSchedules } from '../clients/temporal/schedules.ts';
 import { addMissingSearchAttributes } from '../clients/temporal/search-attributes.ts';
 import type { Config } from '../config.ts';
-import type { Ctx, RoutingCtx } from '../context.ts';
+import type { Ctx } from '../context.ts';
 import { type Claim, renewLeases } from '../db/attempt/attempt.ts';
 import { connectDatabase, type Db } from '../db/connect.ts';
 import { migrate } from '../db/migrate.ts';
@@ -53,7 +54,6 @@ import { Parts, together } from '../parts/part.ts';
 import { createSkillMatcher } from '../parts/skill-matcher.ts';
 import { logAudits } from '../use-cases/access/audit.ts';
 import { vetInstance } from '../use-cases/registry/vetting.ts';
-import { createCallCapability } from '../use-cases/routing/call.ts';
 import { announceStarts } from '../use-cases/schedules/scheduled-runs.ts';
 import { createFreezeWatch, type FreezeWatch, longestFreezeMs } from './freeze-watch.ts';
 
@@ -170,6 +170,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),
     keyTokens: createKeyBuckets(() => performance.now()),
+    transientTexts: readTransientTexts(config.TRANSIENT_TEXTS),
   };
 }
 
@@ -191,7 +192,7 @@ export async function createSharedContext(
   const own = { ...base, ...createRegistering(base, parts), secretCipher, ownMedia: createOwnMedia(db) };
   const routing = createRouting(own, parts);
   const { library: media, direct: directMedia } = await createMedia(config, db);
-  const needed: RoutingCtx = {
+  const ctx: Ctx = {
     ...own,
     ...routing,
     slotLeases: parts.add(createSlotLeases({ ...base, ...routing })),
@@ -203,7 +204,6 @@ export async function createSharedContext(
     checked: createCheckedDefinitions(),
     media,
   };
-  const ctx: Ctx = { ...needed, callCapability: createCallCapability(needed) };
   return { ctx, directMedia, parts, keepKey: routing.freezes.keepKey };
 }
 

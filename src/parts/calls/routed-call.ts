@@ -89,8 +89,5 @@ export interface Claimed extends ClaimedCall {
   readonly slot: SlotUse | null;
 }
 
-/** Makes one routed call. */
-export type CallCapability = (request: CallRequest) => Promise<CallEnd>;
-
 /** The open spans of attempts. */
 export type AttemptSpans = WeakMap<Claimed, OpenSpan>;

@@ -16,13 +16,14 @@ import type { ProblemItem } from '@capstan/core/contracts/problem';
 import { AppError, type AppErrorOptions } from '@capstan/core/errors/app-error';
 import { isPlainObject, summarizeFindings } from '@capstan/core/json/values';
 import type { SpokenProtocol } from '@capstan/core/routing/types';
-import type { ServerCtx } from '../../context.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import { newId } from '../../parts/ids.ts';
 import { requireCallable } from '../access/caller.ts';
 import type { Idempotency } from '../idempotency.ts';
+import { callCapability } from '../routing/call.ts';
 import { toConstraints } from '../routing/decisions.ts';
 import { type AnswerCacheCtx, throughAnswerCache } from './cached-answers.ts';
 import { callOnce, type ExecOutcome } from './idempotent-call.ts';
@@ -136,7 +137,7 @@ const retry: RetrySettings = {
  * @throws AppError of the routing table
  */
 async function execCapability(
-  { callCapability }: Pick<CallCtx, 'callCapability'>,
+  ctx: CallCtx,
   { projectId, caller, capability, request, key, keeps, signal, onDelta, ...more }: ExecCall,
 ): Promise<ExecAnswer> {
   let hasPassedOn = false;
@@ -144,7 +145,7 @@ async function execCapability(
     hasPassedOn = true;
     onDelta?.(delta, attemptId);
   };
-  const end = await callCapability({
+  const end = await callCapability(ctx, {
     projectId,
     caller,
     step: null,
@@ -187,8 +188,7 @@ interface CallOrder {
   readonly protocol?: SpokenProtocol | undefined;
 }
 
-export type CallCtx = AnswerCacheCtx &
-  Pick<ServerCtx, 'callCapability' | 'openCalls' | 'keyRenewer' | 'answerKeeper'>;
+export type CallCtx = Ctx & AnswerCacheCtx & Pick<ServerCtx, 'openCalls' | 'keyRenewer' | 'answerKeeper'>;
 
 /** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {
@@ -217,10 +217,7 @@ export async function makeDirectCall(ctx: CallCtx, order: CallOrder): Promise<Ex
   const { caller, capability } = order;
   requireCallable(caller, capability); // before the caches, which the router never sees
   await requireCapability(ctx, { projectId: caller.project_id, name: capability }, '/path/name');
-  return order.idempotency === null ? callOnline(ctx, order) : callByKey(ctx, order, order.idempotency);
-}
-
-async function callOnline(ctx: CallCtx, order: CallOrder): Promise<ExecOutcome> {
+  if (order.idempotency !== null) return callByKey(ctx, order, order.idempotency);
   const answer = await ctx.openCalls.run(order.signal, (stop) =>
     execThroughCache(ctx, toExecCall(order, { key: null, signal: stop, onDelta: order.onDelta })),
   );

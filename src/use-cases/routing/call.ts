@@ -8,7 +8,6 @@
 
 import { hash } from 'node:crypto';
 import { type CallPorts, driveCall } from '@capstan/core/call/drive-call';
-import { readTransientTexts } from '@capstan/core/call/judge';
 import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/call/outcome';
 import type { CallEnd } from '@capstan/core/call/types';
 import type { CancelSignal } from '@capstan/core/cancellation';
@@ -18,8 +17,8 @@ import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
 import type { TimedOutcome } from '../../clients/capability-http.ts';
 import { readReport } from '../../clients/read-answer.ts';
-import type { RoutingCtx } from '../../context.ts';
-import type { CallCapability, CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
+import type { Ctx } from '../../context.ts';
+import type { CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import { pickInput } from '../../parts/fleet/specs.ts';
 import { isCallId } from '../../parts/ids.ts';
 import { describeForeign } from '../../parts/media/own-media.ts';
@@ -45,7 +44,7 @@ interface DeliveredCall {
 }
 
 async function deliverCall(
-  ctx: RoutingCtx,
+  ctx: Ctx,
   { request, claimed, trace }: DeliveredCall,
   signal: CancelSignal,
 ): Promise<TimedOutcome & { readonly hasBegun?: boolean }> {
@@ -80,7 +79,7 @@ async function deliverCall(
 
 /** The input in the form that the instance understands. */
 async function formInput(
-  { validator }: RoutingCtx,
+  { validator }: Ctx,
   request: CallRequest,
   instance: InstanceSnapshot,
 ): Promise<JsonObject> {
@@ -91,7 +90,7 @@ async function formInput(
 }
 
 /** A secret is not sent unless its use is on record. */
-async function reveal({ logger }: RoutingCtx, secrets: CallSecrets, claimed: Claimed) {
+async function reveal({ logger }: Ctx, secrets: CallSecrets, claimed: Claimed) {
   try {
     return await secrets.reveal(claimed);
   } catch (error) {
@@ -101,7 +100,7 @@ async function reveal({ logger }: RoutingCtx, secrets: CallSecrets, claimed: Cla
 }
 
 async function checkOutput(
-  { validator }: RoutingCtx,
+  { validator }: Ctx,
   { spec_digest }: InstanceSnapshot,
   outcome: CallOutcome,
 ): Promise<CallOutcome> {
@@ -120,7 +119,7 @@ async function checkOutput(
 }
 
 /** The driver's ports over the database and HTTP; those of a mock run are in `packages/core/src/mock-run`. */
-function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
+function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
   return {
     claim: async (target, tried) => {
       const beganAt = performance.now();
@@ -142,21 +141,19 @@ function createCallPorts(ctx: RoutingCtx): CallPorts<CallRequest, Claimed> {
       if (ending.delivery.amount > claimed.reserved) await reportOverrun(ctx, claimed, ending.delivery);
       return isAccepted;
     },
-    transientTexts: readTransientTexts(ctx.config.TRANSIENT_TEXTS),
+    transientTexts: ctx.transientTexts,
     nowMs: () => performance.now(),
     random: Math.random,
   };
 }
 
-export function createCallCapability(ctx: RoutingCtx): CallCapability {
-  const ports = createCallPorts(ctx);
-  return async (request) => {
-    const refused = refuseOfKey(ctx, request);
-    if (refused !== null) return refused;
-    // The input is here as the instance would get it, whatever its origin.
-    const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
-    return foreign === null ? driveCall(ports, request) : refuseMedia(foreign);
-  };
+/** Makes one routed call. */
+export async function callCapability(ctx: Ctx, request: CallRequest): Promise<CallEnd> {
+  const refused = refuseOfKey(ctx, request);
+  if (refused !== null) return refused;
+  // The input is here as the instance would get it, whatever its origin.
+  const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
+  return foreign === null ? driveCall(createCallPorts(ctx), request) : refuseMedia(foreign);
 }
 
 function refuseMedia(foreign: MediaMention): CallEnd {

@@ -22,7 +22,7 @@ import type { NativeCost } from '@capstan/core/routing/call-bound';
 import { lineOf, rankOf } from '@capstan/core/routing/call-line';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
 import type { RankedInstance } from '@capstan/core/routing/types';
-import type { RoutingCtx } from '../../context.ts';
+import type { Ctx } from '../../context.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { noteWork, turnFor } from '../../parts/expression-work.ts';
 import { findInputErrors, pickInput } from '../../parts/fleet/specs.ts';
@@ -35,7 +35,7 @@ type SearchEnd = Found | NothingFound;
 
 /** @param tried instances that already failed this call */
 export async function claimInstance(
-  ctx: RoutingCtx,
+  ctx: Ctx,
   target: CallRequest,
   tried: ReadonlySet<string>,
 ): Promise<ClaimEnd<Claimed>> {
@@ -81,14 +81,14 @@ function nativeCostOf({ forms }: CallRequest): NativeCost | undefined {
 }
 
 /** Calls of steps in the line of this call's route that go before it. */
-function countInLine({ fleet }: RoutingCtx, { projectId, route }: CallRequest): number {
+function countInLine({ fleet }: Ctx, { projectId, route }: CallRequest): number {
   if (!fleet.hasLines()) return 0;
   const scope = fleet.seenBy(projectId).scopeOf(route.capability);
   return fleet.inLine(lineOf({ ...route, scope }), rankOf(route.priority));
 }
 
 /** Chooses without a claim, so that a call that cannot have a slot reports the current state. */
-function lookOnceMore({ fleet }: RoutingCtx, { target, search }: OwnSearch, waiting: number): NothingFound {
+function lookOnceMore({ fleet }: Ctx, { target, search }: OwnSearch, waiting: number): NothingFound {
   search.forgetMoment();
   return { kind: 'none', ...search.choose(fleet.seenBy(target.projectId), { waiting }) };
 }
@@ -113,7 +113,7 @@ const wantAgainMs = 500;
 
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
 async function waitAndSearch(
-  ctx: RoutingCtx,
+  ctx: Ctx,
   { target, search, queue, tried, deadline }: HopefulSearch,
 ): Promise<SearchEnd | null> {
   const { fleet, waitQueue, slotLeases } = ctx;
@@ -131,7 +131,7 @@ async function waitAndSearch(
 }
 
 /** One pass over the instances, without waiting. */
-async function searchInstance(ctx: RoutingCtx, own: OwnSearch, waiting: number): Promise<SearchEnd> {
+async function searchInstance(ctx: Ctx, own: OwnSearch, waiting: number): Promise<SearchEnd> {
   const { target, search } = own;
   const { fleet, halfOpenProbes } = ctx;
   const seen = fleet.seenBy(target.projectId);
@@ -148,7 +148,7 @@ async function searchInstance(ctx: RoutingCtx, own: OwnSearch, waiting: number):
 }
 
 /** The trial begins during the claim, and is returned when the claim fails. */
-async function claimTrial(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+async function claimTrial(ctx: Ctx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { halfOpenProbes } = ctx;
   const { instance_id } = chosen.instance;
   halfOpenProbes.take(instance_id);
@@ -178,7 +178,7 @@ function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Cla
  * an instance whose breaker is half open; then the choice is made again with the new facts.
  */
 async function isFitting(
-  ctx: RoutingCtx,
+  ctx: Ctx,
   { instance, tier }: RankedInstance,
   { target, search }: OwnSearch,
 ): Promise<boolean> {

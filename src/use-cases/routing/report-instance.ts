@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Delivery } from '@capstan/core/call/types';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { weightOfTimeout } from '@capstan/core/routing/observed-calls';
-import type { RoutingCtx } from '../../context.ts';
+import type { Ctx } from '../../context.ts';
 import { recordOverrun } from '../../db/instance/instance-calls.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { reportRefused } from '../registry/examination.ts';
@@ -29,7 +29,7 @@ interface MadeCall {
 
 /** Reports the end of a call in the background: the call does not wait for it. */
 export function reportInstance(
-  ctx: RoutingCtx,
+  ctx: Ctx,
   call: MadeCall,
   { outcome, verdict, durationMs, amount }: Delivery,
 ): void {
@@ -67,7 +67,7 @@ export function reportInstance(
  * a process that dies in between.
  */
 export async function reportOverrun(
-  { db, fleet, logger }: RoutingCtx,
+  { db, fleet, logger }: Ctx,
   { instance: { instance_id, endpoint }, claim: { project_id }, reserved }: Claimed,
   { amount }: Delivery,
 ): Promise<void> {

@@ -15,7 +15,7 @@ import { enforcedTimeout, reservationOf } from '@capstan/core/routing/estimate';
 import { explainChoice } from '@capstan/core/routing/explain';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
 import type { RouteRequest } from '@capstan/core/routing/types';
-import type { Ctx, RoutingCtx } from '../../context.ts';
+import type { Ctx } from '../../context.ts';
 import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import { hasDurableEnd } from '../../parts/calls/attempt-writer.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
@@ -59,7 +59,7 @@ export function isDueTrial({ request, instance }: Chosen): boolean {
 }
 
 /** @param chosen by this call */
-export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
+export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { request, best, instance } = chosen;
   const timeoutMs = enforcedTimeout(instance, request);
   const { reserved, risk } = reservationOf(instance, request, best.costUsd);
@@ -83,7 +83,7 @@ export async function claimBest(ctx: RoutingCtx, target: CallRequest, chosen: Ch
 }
 
 /** @param first as if the call had made no attempt before */
-async function claimSlot(ctx: RoutingCtx, target: CallRequest, first: Claimed): Promise<ClaimBestEnd> {
+async function claimSlot(ctx: Ctx, target: CallRequest, first: Claimed): Promise<ClaimBestEnd> {
   const { claim, instance, reserved } = first;
   const takeBack = ctx.fleet.noteClaim(instance.instance_id);
   // A claim that follows unstored answers is sent with them, and steps end durably.
@@ -200,7 +200,7 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
 
 /** @returns whether the end was accepted; false: a later attempt owns the step, or the step has ended */
 export async function settleCall(
-  ctx: RoutingCtx,
+  ctx: Ctx,
   { request, claimed }: SettledCall,
   ending: AttemptEnding,
 ): Promise<boolean> {
@@ -219,7 +219,7 @@ export async function settleCall(
 
 /** The slot of a claim is free when its end is written. */
 async function writeEnd(
-  { attemptWriter, fleet }: RoutingCtx,
+  { attemptWriter, fleet }: Ctx,
   claim: Claim,
   { end, isDeferrable }: { readonly end: AttemptEnd; readonly isDeferrable: boolean },
 ): Promise<EndResult> {

@@ -27,6 +27,7 @@ import { insertProgressNote, keepStepOpen } from '../../db/step/step-progress.ts
 import type { CallRequest, CallSecrets } from '../../parts/calls/routed-call.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import type { StepResults, UncommittedResults } from '../../parts/definitions/step-results.ts';
+import { callCapability } from '../routing/call.ts';
 import { readEnd } from './step-end.ts';
 
 interface CallProgressLog {
@@ -146,8 +147,6 @@ export async function isOfStored({ batch }: Pick<StepControl, 'batch'>): Promise
   return batch?.stored ?? true;
 }
 
-export type StepCallCtx = Pick<Ctx, 'db' | 'results' | 'callCapability' | 'callLogs'>;
-
 export interface StepWork<Waited> {
   readonly context: RunContext;
   readonly step: CompiledStep;
@@ -194,7 +193,7 @@ export interface CallStop {
 
 /** @typeParam Waited the result when the step waits */
 export async function callForStep<Waited = never>(
-  ctx: StepCallCtx,
+  ctx: Ctx,
   work: StepWork<Waited>,
   control: StepControl,
 ): Promise<StepExecution | Waited> {
@@ -212,7 +211,7 @@ export async function callForStep<Waited = never>(
   const isHeld = async () => (await readPause(db, key.run_id)).is_paused;
   const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note, isHeld };
   const call = toCall(work, settings, { control, told });
-  const end = await ctx.callCapability(call).finally(progress.stop);
+  const end = await callCapability(ctx, call).finally(progress.stop);
   // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
   if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);
   switch (end.kind) {

@@ -30,7 +30,6 @@ import {
   type CallStop,
   callForStep,
   isOfStored,
-  type StepCallCtx,
   type StepControl,
   type StepRequest,
   type StepWork,
@@ -42,7 +41,6 @@ import {
   endSlotWait,
   executePause,
   holdIfPaused,
-  type LineCtx,
   readStepPause,
   waitForCall,
   waitForHolder,
@@ -205,8 +203,6 @@ async function callUnlessPaused(
   return held ?? (await waitForRetry(ctx.db, work, { request, control })) ?? callForStep(ctx, work, control);
 }
 
-export type RevisionCtx = StepCallCtx & LineCtx & Pick<Ctx, 'contexts' | 'secretCipher'>;
-
 interface RevisionRequest extends StepKey {
   /** 0 = the definition's own input once more. */
   readonly revision: number;
@@ -218,7 +214,7 @@ interface RevisionRequest extends StepKey {
  * same failure. Without a free slot, it waits in line like the step's own call.
  */
 export async function executeRevision(
-  ctx: RevisionCtx,
+  ctx: Ctx,
   { run_id, step_id, item, revision }: RevisionRequest,
   control: StepControl,
 ): Promise<StepExecution | WaitingStep> {

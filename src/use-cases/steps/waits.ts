@@ -106,7 +106,7 @@ export async function waitForRetry(
 
 // Waiting for a slot is a wait: a row in the line, which counts against no timeout but the step's own `queue_timeout`.
 
-export type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
+type LineCtx = Pick<WorkerCtx, 'db' | 'fleet'>;
 
 /** By how often it was called without a result. */
 const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));

@@ -19,6 +19,7 @@ import { modelOf, readLevelModels } from '@capstan/core/ladder/level-models';
 import { humanLevel, topLevel } from '@capstan/core/ladder/levels';
 import type { Ctx } from '../../../context.ts';
 import { requireCallable } from '../../access/caller.ts';
+import { callCapability } from '../../routing/call.ts';
 import { type PromptMessage, writeAdvisePrompt } from '../prompts.ts';
 import { type AnswerKind, answerSchemas, readAdvise } from './model-answer.ts';
 
@@ -90,17 +91,15 @@ export function requireLevel(ctx: Pick<Ctx, 'fleet' | 'config'>, key: ProjectKey
   if (capability !== null) requireCallable(key, capability);
 }
 
-type AskCtx = Pick<Ctx, 'callCapability' | 'fleet' | 'config'>;
-
 export async function askModel(
-  ctx: AskCtx,
+  ctx: Ctx,
   call: ModelCall,
   { level, kind, messages }: ModelQuestion,
 ): Promise<ModelEnd> {
   const capability = modelOf(readLevelModels(ctx.config.LADDER_LEVELS), level);
   if (capability === null || !hasModel(ctx, call.projectId, level)) return { kind: 'unavailable' };
   if ((await call.isHeld?.()) === true) return { kind: 'interrupted' };
-  const end = await ctx.callCapability({
+  const end = await callCapability(ctx, {
     projectId: call.projectId,
     caller: call.caller,
     key: call.key,
@@ -162,7 +161,7 @@ function failed(error: Failure): ModelEnd {
 
 /** Asks a level's model for advice, for a job or for a step. */
 export async function askAdvisor(
-  ctx: AskCtx,
+  ctx: Ctx,
   call: ModelCall,
   { level, facts }: { readonly level: number; readonly facts: JsonObject },
 ): Promise<AdviceEnd> {
