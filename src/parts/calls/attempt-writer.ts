@@ -215,6 +215,15 @@ async function send(
   );
 }
 
+function createItemWriter(db: Db, isDurable: boolean) {
+  return createBatchWriter<Item, ClaimResult | EndResult>({
+    send: (items) => send(db, items, isDurable),
+    maxItems,
+    patienceMs,
+    isItemsFault,
+  });
+}
+
 /** Its results show whether an open call has a slot. */
 function createRecordWriter(db: Db) {
   return createBatchWriter<LeasedCall, boolean>({
@@ -232,14 +241,7 @@ export type AttemptWriter = ReturnType<typeof createAttemptWriter>;
 
 export function createAttemptWriter({ db, logger }: PartBase) {
   const { retryUntilStored, retire, close } = createStoreRetries({ isItemsFault, logger });
-  const createWriter = (isDurable: boolean) =>
-    createBatchWriter<Item, ClaimResult | EndResult>({
-      send: (items) => send(db, items, isDurable),
-      maxItems,
-      patienceMs,
-      isItemsFault,
-    });
-  const writers = { durable: createWriter(true), relaxed: createWriter(false) };
+  const writers = { durable: createItemWriter(db, true), relaxed: createItemWriter(db, false) };
   const records = createRecordWriter(db);
   const writerOf = (isDurable: boolean) => (isDurable ? writers.durable : writers.relaxed);
   const settle = async (end: AttemptEnd, isDurable: boolean, isDeferrable: boolean): Promise<EndResult> => {

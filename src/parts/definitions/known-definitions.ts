@@ -143,11 +143,7 @@ export function createKnownDefinitions(ctx: Pick<CheckCtx, 'db' | 'vetter'>) {
     /** @throws AppError `not_found`, `definition_invalid` */
     ofDigest,
     /** A stored version; null = the latest. @throws AppError `not_found`, `definition_invalid` */
-    find: async (
-      project_id: string,
-      pipeline: string,
-      choice: VersionChoice | null,
-    ): Promise<KnownDefinition> => {
+    find: async (project_id: string, pipeline: string, choice: VersionChoice | null) => {
       const found = await findDigest(db, { project_id, pipeline }, choice);
       if (found === undefined) throw new AppError('not_found', `no ${describeChoice(pipeline, choice)}`);
       return ofDigest(found.digest);
