@@ -9,6 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import { catchUpMs, type FreezeClock, neverFrozen } from '@capstan/core/call/freezes';
 import type { CallLog } from '@capstan/core/call/log-lines';
 import type { CallOutcome, CallProgress } from '@capstan/core/call/outcome';
+import { type PreviousFault, writeFault } from '@capstan/core/call/wrong-answer';
 import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
@@ -26,7 +27,7 @@ import { createSilenceWatch, MachineSilent } from './silent-machines.ts';
 export interface CapabilityCall {
   readonly endpoint: string;
   readonly input: JsonObject;
-  /** The same on every attempt of a step's revision. */
+  /** The same on every attempt of a step's revision, until a wrong answer is asked for again. */
   readonly idempotencyKey: string;
   /** 1 for the first. */
   readonly attempt: number;
@@ -41,6 +42,8 @@ export interface CapabilityCall {
   readonly onDelta?: ((delta: Json) => void) | undefined;
   /** Takes secrets out of all that the instance answers. Default: there is none. */
   readonly redactor?: Redactor | undefined;
+  /** Of the answer before, when a wrong one is asked for again. Default: none was wrong. */
+  readonly previousFault?: PreviousFault | null;
   /** Its position in a trace. Default: it is in none. */
   readonly trace?: TraceHeaders | undefined;
 }
@@ -221,6 +224,7 @@ function toRequest({ origin, path }: Target, call: CapabilityCall): CarriedReque
     'x-deadline': new Date(Date.now() + call.timeoutMs).toISOString(),
   };
   if (call.onDelta !== undefined) headers['x-stream'] = 'delta';
+  if (call.previousFault) headers['x-previous-fault'] = writeFault(call.previousFault);
   Object.assign(headers, call.trace);
   return { origin, path, method: 'POST', headers, body: writeExactJson(call.input) };
 }

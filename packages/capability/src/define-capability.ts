@@ -3,6 +3,7 @@
  * It is plain so that a bootstrap can run a capability that was defined with another copy of this package.
  */
 
+import type { PreviousFault } from '@capstan/core/call/wrong-answer';
 import {
   CapabilitySpec,
   CostModel,
@@ -42,8 +43,16 @@ export interface ExecContext {
   readonly media: CallMedia;
   /** The time at which the caller gives up (`X-Deadline`); absent if the caller sent none. */
   readonly deadline?: Date;
-  /** Identical in every attempt of the same piece of work (`Idempotency-Key`). Use it to deduplicate side effects. */
+  /**
+   * Identical in every attempt of the same piece of work (`Idempotency-Key`), until a wrong answer is asked for again.
+   * Use it to deduplicate side effects.
+   */
   readonly idempotencyKey?: string;
+  /**
+   * Why the answer to this call was wrong before (`X-Previous-Fault`), when it is asked for again. Present it to the
+   * program or the model that answers. Absent if no answer was wrong.
+   */
+  readonly previousFault?: PreviousFault;
   /** W3C trace context of the call (`traceparent`). Forward it with requests to other services. */
   readonly traceparent?: string;
   /** What tracing systems add to it (`tracestate`). Forward it too. */

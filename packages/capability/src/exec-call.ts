@@ -7,6 +7,7 @@
  */
 
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { readFault } from '@capstan/core/call/wrong-answer';
 import type { LogLevel } from '@capstan/core/contracts/event';
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json } from '@capstan/core/contracts/primitives';
@@ -75,13 +76,16 @@ function readDeadline(header: string | string[] | undefined): Date | undefined {
 
 function readCallFacts(
   headers: IncomingHttpHeaders,
-): Pick<ExecContext, 'deadline' | 'idempotencyKey' | 'traceparent' | 'tracestate'> {
+): Pick<ExecContext, 'deadline' | 'idempotencyKey' | 'previousFault' | 'traceparent' | 'tracestate'> {
   const deadline = readDeadline(headers['x-deadline']);
   const key = headers['idempotency-key'];
+  const fault = headers['x-previous-fault'];
+  const previousFault = typeof fault === 'string' ? readFault(fault) : undefined;
   const { traceparent, tracestate } = headers;
   return {
     ...(deadline === undefined ? {} : { deadline }),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
+    ...(previousFault === undefined ? {} : { previousFault }),
     ...(typeof traceparent === 'string' ? { traceparent } : {}),
     ...(typeof tracestate === 'string' ? { tracestate } : {}),
   };
@@ -102,7 +106,8 @@ async function perform(
     const checked = await capability.checkOutput(output);
     if (checked.ok) return { status: 200, body: { ok: true, output: checked.value } };
     const error = `the output does not match its own schema: ${checked.error}`;
-    return { status: 422, body: { ok: false, error, ...paidFacts(output) } };
+    const headers = { 'x-error-code': 'output_invalid' };
+    return { status: 422, body: { ok: false, error, ...paidFacts(output) }, headers };
   } finally {
     await close();
   }

@@ -4,6 +4,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
+import { type PreviousFault, writeFault } from '@capstan/core/call/wrong-answer';
 import type { Health } from '@capstan/core/contracts/capability';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { createMediaStore } from '@capstan/media-store/create-media-store';
@@ -251,8 +252,10 @@ describe('refusals of /exec', () => {
 
   it('answers 422 for an output that breaks its own schema', async () => {
     const instance = await start(anEcho(async () => JSON.parse('{"text":5}')));
-    const { status, body } = await exec(instance, { text: 'a' });
-    expect([status, body.error]).toEqual([422, expect.stringMatching(/output.*text: /)]);
+    const answer = await post(`${instance.endpoint}/exec`, '{"text":"a"}');
+    const body = { ok: false, error: expect.stringMatching(/output.*text: /) };
+    expect([answer.status, await answer.json()]).toEqual([422, body]);
+    expect(answer.headers.get('x-error-code')).toBe('output_invalid');
   });
 });
 
@@ -327,6 +330,24 @@ describe('a call', () => {
       tracestate,
       deadline: new Date('2030-01-02T03:04:05.000Z'),
     });
+  });
+
+  it.each([
+    [{ code: 'output_invalid', message: 'n fehlt', errors: [{ pointer: '/n', message: '必要' }] }, true],
+    [{ code: 'model_answer_invalid', message: 'no JSON' }, true],
+    [{ code: 7 }, false],
+  ])('gets the fault of its last answer: %j', async (fault, isFault) => {
+    let context: ExecContext | undefined;
+    const instance = await start(
+      anEcho(async (input, given) => {
+        context = given;
+        return input;
+      }),
+    );
+    const header = isFault ? writeFault(fault as PreviousFault) : JSON.stringify(fault);
+    await post(`${instance.endpoint}/exec`, '{"text":"a"}', { 'x-previous-fault': header });
+    expect(context).toBeDefined();
+    expect(context?.previousFault).toEqual(isFault ? fault : undefined);
   });
 
   it('reads and writes the media store and leaves no local file', async () => {

@@ -82,6 +82,7 @@ const settings: readonly Play[] = [
   { reason: 'last of retry.max', counted: defaultRetry.max },
   { reason: 'retry.max 0', call: { retry: { ...defaultRetry, max: 0 } } },
   { reason: 'third instance', found: maxInstances },
+  { reason: 'retry.invalid_output', call: { retry: { ...defaultRetry, invalidOutput: 1 } } },
   { reason: 'if it resends', call: { resendsWithinMs: 1_000 } },
 ];
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
@@ -90,6 +91,8 @@ class Call:
         attempt = headers.get("x-attempt", "")
         self.idempotency_key: str | None = headers.get("idempotency-key")
         """The same in every attempt of one piece of work: use it to have an effect only once."""
+        self.previous_fault = _read_fault(headers.get("x-previous-fault", ""))
+        """Why the answer to this call was wrong before: `code`, `message` and, if known, `errors`."""
         self.attempt = int(attempt) if attempt.isdecimal() else 1
         """1 for the first attempt."""
         self.deadline = _read_time(headers.get("x-deadline", ""))
@@ -193,6 +196,18 @@ def _refuse_in_loop(method: str) -> None:
     raise RuntimeError(
         f"call.{method} would block the event loop: await asyncio.to_thread(call.{method}, …)"
     )
+
+
+def _read_fault(text: str) -> dict[str, Any] | None:
+    """Read the header `X-Previous-Fault`; None if it holds no fault."""
+    try:
+        fault = json.loads(text)
+    except ValueError:
+        return None
+    has_facts = isinstance(fault, dict) and all(
+        isinstance(fault.get(name), str) for name in ("code", "message")
+    )
+    return fault if has_facts else None
 
 
 def _read_time(text: str) -> datetime | None:

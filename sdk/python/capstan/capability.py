@@ -101,7 +101,7 @@ class Capability(Generic[Given, Result]):
             checked = self._output.validate_python(result)
         except ValidationError as error:
             reason = f"the output does not match its own schema: {_describe(error)}"
-            raise CallFailure(422, reason) from error
+            raise CallFailure(422, reason, code="output_invalid") from error
         return self._output.dump_python(checked, mode="json", by_alias=True)
 
     def serve(self) -> typing.NoReturn:

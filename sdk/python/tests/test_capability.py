@@ -73,8 +73,9 @@ def test_a_refusal_names_five_faults_and_how_many_more_there_are() -> None:
 
 
 def test_a_result_of_another_type_is_no_answer() -> None:
-    with pytest.raises(CallFailure, match="does not match its own schema: text: "):
+    with pytest.raises(CallFailure, match="does not match its own schema: text: ") as raised:
         shout.write({"language": "en"})
+    assert (raised.value.status, raised.value.code) == (422, "output_invalid")
 
 
 @dataclass

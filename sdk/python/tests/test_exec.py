@@ -241,10 +241,14 @@ def test_the_headers_of_a_call_are_its_facts(serve: Serve) -> None:
         "x-deadline": "2026-11-26T10:00:00.5Z",
         "traceparent": "t",
         "tracestate": "a=1",
+        "x-previous-fault": '{"code":"output_invalid","message":"n is \\u5fc5\\u8981"}',
     }
     post(endpoint, {}, headers)
     (call,) = seen
     assert (call.idempotency_key, call.attempt) == ("k", 3)
+    assert call.previous_fault == {"code": "output_invalid", "message": "n is 必要"}
+    for text in ("", "no JSON", "7", "[]", '{"code":1,"message":"m"}'):
+        assert Call({"x-previous-fault": text}).previous_fault is None
     assert (call.traceparent, call.tracestate) == ("t", "a=1")
     assert call.deadline is not None and call.deadline.isoformat().startswith("2026-11-26T10:00:00")
     assert call.state == "weights"

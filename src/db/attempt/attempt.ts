@@ -83,8 +83,15 @@ export type ClaimResult =
    */
   | { readonly outcome: 'closed' | 'full' | 'gone' }
   | { readonly outcome: 'over_budget'; readonly output: BudgetShortage }
-  /** Instances have failed the key that the claim did not know; each with the number of its counted attempts. */
-  | { readonly outcome: 'failed_before'; readonly output: Readonly<Record<string, number>> };
+  /** Instances have failed the key that the claim did not know. */
+  | { readonly outcome: 'failed_before'; readonly output: FailuresOfKey };
+
+interface FailuresOfKey {
+  /** By instance, the number of its counted attempts. */
+  readonly counted: Readonly<Record<string, number>>;
+  /** Of the attempts that were answered, in their order. */
+  readonly errors: readonly Failure[];
+}
 
 export interface AttemptEnd {
   readonly attempt_id: string;

@@ -2,9 +2,13 @@
 
 -- The functions that end attempts. Claims, and the lock order (L1 to L5), are in claims.sql.
 
--- R6: the instances that have failed a key, each with how many of those attempts count against `retry.max`.
+-- R6: the instances that have failed a key, each with how many of those attempts count against `retry.max`; and the
+-- errors of those that were answered (C10).
 create or replace function failures_of(p_key text) returns json language sql stable as $$
-  select json_object_agg(f.instance_id, f.counted) from (
+  select json_build_object('counted', json_object_agg(f.instance_id, f.counted), 'errors', (
+    select coalesce(json_agg(a.error order by a.number), '[]') from attempt a
+    where a.key = p_key and a.has_failed and a.ambiguity in ('answered', 'rejected') and a.error is not null))
+  from (
     select a.instance_id, count(*) filter (where a.counted) as counted
     from attempt a where a.key = p_key and a.has_failed group by a.instance_id) f
 $$;

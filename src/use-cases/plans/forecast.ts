@@ -183,15 +183,15 @@ interface CallForecast extends Forecast {
 
 interface PlannedCall {
   readonly route: RouteConstraints;
-  /** Deliveries after the first. */
-  readonly retryMax: number;
+  /** The most that its retries allow. */
+  readonly attempts: number;
   /** Null = unknown before the run. */
   readonly input: JsonObject | null;
 }
 
 export async function forecastCall(
   { ctx, projectId, calls, headroom, prices }: PlanContext,
-  { route, retryMax, input }: PlannedCall,
+  { route, attempts, input }: PlannedCall,
 ): Promise<CallForecast> {
   const fleet = ctx.fleet.seenBy(projectId);
   const known = fleet.of(route.capability);
@@ -202,8 +202,8 @@ export async function forecastCall(
   const { ruledOut: refused } = refusals;
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut: refused, nowMs: fleet.nowMs() });
   const ruledOut = [...refusals.ruledOut.keys()];
-  const key = JSON.stringify([route, retryMax, ruledOut, refusals.errors, [...(bounds ?? [])]]);
-  const forecast = calls.get(key) ?? priceCall(fleet, { route, retryMax, refusals, headroom, bounds });
+  const key = JSON.stringify([route, attempts, ruledOut, refusals.errors, [...(bounds ?? [])]]);
+  const forecast = calls.get(key) ?? priceCall(fleet, { route, attempts, refusals, headroom, bounds });
   calls.set(key, forecast);
   return forecast;
 }
@@ -213,14 +213,14 @@ function priceCall(
   call: Omit<PlannedCall, 'input'> &
     Pick<ChoicePreview['request'], 'bounds'> & { readonly refusals: Refusals; readonly headroom: Headroom },
 ): CallForecast {
-  const { route, retryMax, refusals, headroom, bounds } = call;
+  const { route, attempts, refusals, headroom, bounds } = call;
   const within = withinRun(headroom, route);
   const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut, bounds });
   const { request, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const { best } = preview.choice;
   const prices = findPriceRange(fleet.of(route.capability).instances, request);
-  const worst = (prices?.mostNano ?? 0n) * BigInt(1 + retryMax);
+  const worst = (prices?.mostNano ?? 0n) * BigInt(attempts);
   const least = toNanoUsd(prices?.leastUsd ?? 0);
   const expected = toNanoUsd(
     best === null ? (prices?.likelyUsd ?? 0) : likelyCost(best.instance, request, best.costUsd),

@@ -2,6 +2,7 @@
  * Forecasts one execution of a step of any kind: a call, a child run, a wait, a review or values that are set.
  */
 import { setImmediate } from 'node:timers/promises';
+import { mostAttempts } from '@capstan/core/call/retry';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import { findPipeline } from '@capstan/core/definition/checks/check-availability';
@@ -186,7 +187,7 @@ async function forecastRouted(
   const capability = capabilityOf(step.definition);
   const { trouble, ...forecast } = await forecastCall(context, {
     input,
-    retryMax: settings.retry.max,
+    attempts: mostAttempts(settings.retry),
     route: routeOfStep(step.definition, settings, {
       priority,
       ceilingUsd,

@@ -10,6 +10,7 @@ import { hash } from 'node:crypto';
 import { type CallPorts, driveCall } from '@capstan/core/call/drive-call';
 import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/call/outcome';
 import type { CallEnd } from '@capstan/core/call/types';
+import { noWrongAnswers } from '@capstan/core/call/wrong-answer';
 import type { CancelSignal } from '@capstan/core/cancellation';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { MediaMention } from '@capstan/core/media';
@@ -29,10 +30,12 @@ import { reportInstance, reportOverrun } from './report-instance.ts';
 import { settleCall } from './reservation.ts';
 
 /**
- * The Idempotency-Key that instances receive: the same for every attempt of a call, and opaque. A capability knows
+ * The Idempotency-Key that instances receive: the same for every attempt of a call until a wrong answer is asked for
+ * again, which an instance that keeps answers by the key would only repeat, and opaque. A capability knows
  * neither its caller nor its pipeline; our own keys name project, run and step, except those made for one direct call.
  */
-export function toOpaqueKey(key: string): string {
+export function toOpaqueKey(key: string, wrongAnswers = 0): string {
+  if (wrongAnswers > 0) return hash('sha256', `${key} again ${wrongAnswers}`, 'base64url');
   return isCallId(key) ? key : hash('sha256', key, 'base64url');
 }
 
@@ -49,7 +52,7 @@ async function deliverCall(
   signal: CancelSignal,
 ): Promise<TimedOutcome & { readonly hasBegun?: boolean }> {
   const { claim, instance, number, timeoutMs } = claimed;
-  const { secrets, onDelta } = request;
+  const { secrets, onDelta, wrong = noWrongAnswers } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const formed = request.forms === undefined ? null : await formInput(ctx, request, instance);
@@ -58,7 +61,8 @@ async function deliverCall(
     endpoint: instance.endpoint,
     input: revealed?.input ?? formed ?? request.input,
     redactor: revealed?.redactor,
-    idempotencyKey: toOpaqueKey(claim.key),
+    idempotencyKey: toOpaqueKey(claim.key, wrong.count),
+    previousFault: wrong.fault,
     attempt: number,
     timeoutMs,
     signal,

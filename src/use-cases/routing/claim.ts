@@ -163,6 +163,7 @@ async function claimTrial(ctx: Ctx, target: CallRequest, chosen: Chosen): Promis
 }
 
 function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Claimed> {
+  if (end.kind === 'claimed' && search.wrong !== undefined) return { ...end, wrong: search.wrong };
   if (end.kind !== 'none') return end;
   const { request, choice } = end;
   const { decision, error, isFinal, ...noClaim } = explainMiss(newId('decision'), end, search);

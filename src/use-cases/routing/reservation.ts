@@ -8,6 +8,7 @@ import type { Chosen, ClaimRefusal } from '@capstan/core/call/claim-search';
 import type { AttemptEnding } from '@capstan/core/call/drive-call';
 import { hasFailedCall, type Verdict } from '@capstan/core/call/judge';
 import type { ClaimEnd, ClaimedCall } from '@capstan/core/call/types';
+import { countWrongAnswers } from '@capstan/core/call/wrong-answer';
 import type { StepState } from '@capstan/core/contracts/run-step';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Shortage } from '@capstan/core/money/reservation';
@@ -103,8 +104,11 @@ async function claimSlot(ctx: Ctx, target: CallRequest, first: Claimed): Promise
       return { kind: 'answered', output: result.output };
     case 'over_budget':
       return { kind: 'over_budget', shortage: toShortage(result.output) };
-    case 'failed_before':
-      return { kind: 'failed_before', failures: new Map(Object.entries(result.output)) };
+    case 'failed_before': {
+      const { counted, errors } = result.output;
+      const wrong = countWrongAnswers(errors);
+      return { kind: 'failed_before', failures: new Map(Object.entries(counted)), wrong };
+    }
     default:
       return { kind: result.outcome };
   }
@@ -145,7 +149,7 @@ function toClaim(
     token,
     key: target.key,
     is_first: target.isKeyNew && request.ruledOut.size === 0,
-    begins_step: target.beginsStep === true && !hasTried(request),
+    begins_step: target.beginsStep === true && target.wrong === undefined && !hasTried(request),
     known_failures: listFailures(request),
     project_id: target.projectId,
     step: target.step,
@@ -193,6 +197,7 @@ const stepStateOf: Record<Verdict['next'], StepState> = {
   succeeded: 'succeeded',
   failover: 'retrying',
   retry: 'retrying',
+  again: 'retrying',
   failed: 'failed',
   unknown: 'unknown',
   cancelled: 'cancelled',

@@ -1,3 +1,4 @@
+import type { MockReply } from '@capstan/core/mock-run/mocks';
 import {
   type ConformanceCase,
   echo,
@@ -46,9 +47,19 @@ function paused(at: string, action: 'resume' | 'cancel') {
   ];
 }
 /** The first is preferred, and does not answer it. */
-function deafFirst(reply: object) {
+function deafFirst(reply: object, part: object = {}) {
   const instances = [{}, { cost_model: { type: 'per_call' as const, rate_usd: 0.01 } }];
-  return { capabilities: { x: { instances, replies: [{ instance: 1, ...reply }, { output: { by: 2 } }] } } };
+  const replies = [{ instance: 1, ...reply }, { output: { by: 2 } }];
+  return { capabilities: { x: { instances, replies, ...part } } };
+}
+const anObject = { output: { type: 'object' } } as const;
+const needsN = { type: 'object', required: ['n'] };
+/** Its first answers do not match its schema. */
+function wrongAtFirst(times: number) {
+  const replies: MockReply[] = [{ times, output: { m: 1 } }, { output: { n: 1 } }];
+  return {
+    capabilities: { x: { output: needsN, replies } },
+  };
 }
 const bySecond = {
   ...succeeded,
@@ -149,6 +160,57 @@ export const callCases: readonly ConformanceCase[] = [
         calls: { x: 1 },
       },
     },
+  ),
+  happy(
+    'retry.invalid_output',
+    'a wrong answer is asked for again, at once',
+    step({ retry: { invalid_output: 2, initial: '1h' } }),
+    { script: wrongAtFirst(2), expected: { ...succeeded, steps: { a: { attempts: 3 } }, calls: { x: 3 } } },
+  ),
+  happy('retry.invalid_output', 'another instance is asked first', step({ retry: { invalid_output: 1 } }), {
+    script: deafFirst({ output: 1 }, anObject),
+    expected: bySecond,
+  }),
+  happy(
+    'retry.invalid_output',
+    'a wrong answer does not count against retry.max, nor another failure against it',
+    step({ retry: { max: 1, initial: '10ms', invalid_output: 1 } }),
+    {
+      script: {
+        capabilities: {
+          x: {
+            output: needsN,
+            replies: [
+              { times: 1, output: {} },
+              { times: 1, error: { status: 500, message: 'broken' } },
+              { output: { n: 1 } },
+            ],
+          },
+        },
+      },
+      expected: { ...succeeded, steps: { a: { attempts: 3 } }, calls: { x: 3 } },
+    },
+  ),
+  unhappy(
+    'retry.invalid_output',
+    'if the answer is still wrong, the step fails',
+    step({ retry: { max: 5, initial: '10ms', invalid_output: 2 }, escalate: { enabled: false } }),
+    { script: wrongAtFirst(9), expected: failed('output_invalid', 3) },
+  ),
+  unhappy(
+    'retry.invalid_output',
+    'the ceiling of the step bounds how often it is asked for again',
+    step({ retry: { invalid_output: 9 }, budget_ceiling_usd: 1.2, escalate: { enabled: false } }),
+    {
+      script: { capabilities: { x: { ...wrongAtFirst(9).capabilities.x, ...paid.capabilities.x } } },
+      expected: failed('output_invalid', 2),
+    },
+  ),
+  unhappy(
+    'retry.invalid_output',
+    'a call that is sent once cannot be asked for again',
+    step({ retry: { max: 0, invalid_output: 1 } }),
+    refused('retry_conflict', '/steps/0/retry/invalid_output'),
   ),
   happy('retry.initial', 'a retry follows after this pause', step({ retry: { max: 1, initial: '100ms' } }), {
     script: recovers,

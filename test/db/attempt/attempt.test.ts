@@ -138,7 +138,8 @@ describe('a claim and its settlement', () => {
     await claimAttempt(db, first);
     await settleAttempt(db, anEnd(first, { ...failed, has_failed: true }));
     await claimAttempt(db, aClaim(run, other, { known_failures: [one.instance_id] })); // its process is killed
-    const news = { ...refused('failed_before'), output: { [one.instance_id]: 1, [other.instance_id]: 1 } };
+    const counted = { [one.instance_id]: 1, [other.instance_id]: 1 };
+    const news = { ...refused('failed_before'), output: { counted, errors: [failure] } };
     for (const instance of [one, other, idle]) {
       expect(await claimAttempt(db, aClaim(run, instance, { known_failures: [one.instance_id] }))).toEqual(
         news,

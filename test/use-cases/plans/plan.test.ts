@@ -99,6 +99,7 @@ describe('a plan', () => {
     expect(await worst({ ...once, timeout: '30s' })).toBe(0.3);
     expect(await worst({ retry: { max: 2 }, timeout: '30s' })).toBe(0.9);
     expect(await worst({ retry: { max: 2 }, timeout: '30s', budget_ceiling_usd: 0.1 })).toBe(0.3);
+    expect(await worst({ retry: { max: 2, invalid_output: 4 }, timeout: '30s' })).toBe(2.1);
     expect(await worst({ ...once, tags: ['big'] }, 'paid')).toBe(0.3);
   });
 

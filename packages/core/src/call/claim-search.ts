@@ -21,6 +21,8 @@ import type {
   RuledOut,
 } from '../routing/types.ts';
 
+import type { WrongAnswers } from './wrong-answer.ts';
+
 export interface SchemaError {
   readonly pointer: string;
   readonly message: string;
@@ -127,6 +129,8 @@ export class ClaimSearch {
   readonly refusals: SchemaError[] = [];
   /** The tightest budget that refused a reservation. */
   shortage: Shortage | null = null;
+  /** Wrong answers to earlier attempts; undefined: none are known. */
+  wrong: WrongAnswers | undefined;
   readonly #route: RouteConstraints;
   readonly #costOf: CostOfInput | null;
   readonly #native: NativeCost | undefined;
@@ -188,6 +192,7 @@ export class ClaimSearch {
         this.noteShortage(refusal.shortage);
         break;
       case 'failed_before':
+        this.wrong = refusal.wrong;
         this.noteFailures(refusal.failures);
     }
   }
@@ -259,7 +264,7 @@ export type ClaimRefusal =
   | { readonly kind: 'gone' }
   | { readonly kind: 'over_budget'; readonly shortage: Shortage }
   /** Earlier attempts of the call failed, which the choice did not know. */
-  | { readonly kind: 'failed_before'; readonly failures: FailedBefore };
+  | { readonly kind: 'failed_before'; readonly failures: FailedBefore; readonly wrong?: WrongAnswers };
 
 export interface NothingFound {
   readonly kind: 'none';

@@ -1,7 +1,8 @@
 /**
  * Drives a routed call: claim, deliver, settle; then another instance if the retry table allows it. Its ports bring
  * database and HTTP, or mocks and virtual time. Invariants:
- * - C1: no instance is tried twice, and no more than `maxInstances`, except when a lost request is resent (C6).
+ * - C1: no instance is tried twice, and no more than `maxInstances`, except when a lost request is resent (C6) or a
+ *   wrong answer is asked for again (C10).
  * - C2: all attempts together stay within the one ceiling and the one deadline of the call, which waits for slots move.
  * - C3: every claim is settled exactly once, also on cancellation, and is renewed until then.
  * - C4: an attempt is settled without being sent if earlier ones have used up the retries.
@@ -14,6 +15,9 @@
  * - C8: once a part of the result has been passed on, the call goes to no other instance: what was passed on and what
  *   another instance would answer are not one result.
  * - C9: while its owner holds it, a call that has begun tries no other instance: it is returned as `retry`.
+ * - C10: a wrong answer is asked for again at once, with its fault, on another instance if there is one (R6), and at most
+ *   `retry.invalidOutput` times over all rounds. It counts against nothing else. When the ceiling
+ *   has no room for another attempt, the call ends with that fault.
  */
 
 import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
@@ -25,6 +29,7 @@ import { isExhausted, judgeOutcome } from './judge.ts';
 import { type CallOutcome, reportOf } from './outcome.ts';
 import { backoffMs, longerPause, maxInstances, timeOf, uncountedDelay } from './retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
+import { addWrongAnswer, noWrongAnswers, type WrongAnswers } from './wrong-answer.ts';
 
 export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
   /** Finds an instance and reserves a slot and budget on it. @param tried instances that already failed this call */
@@ -74,33 +79,51 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   const tried = new Set<string>();
   let spentUsd = 0;
   let waitedMs = 0;
+  let wrong = request.wrong ?? noWrongAnswers;
   let last: MadeAttempt | null = null;
   while (last === null || (goesOn(request, last, tried.size) && ports.nowMs() < deadline)) {
     if (last !== null && (await request.isHeld?.()) === true) break;
-    const target = last === null ? request : withWhatIsLeft(request, spentUsd, deadline - ports.nowMs());
+    const target =
+      last === null ? request : withWhatIsLeft(withWrong(request, wrong), spentUsd, deadline - ports.nowMs());
     const claimed = await ports.claim(target, tried);
     waitedMs += claimed.waitedMs ?? 0;
     deadline += claimed.waitedMs ?? 0;
     if (claimed.kind !== 'claimed') {
-      return last === null
-        ? endUnclaimed(ports, request, { claimed, waitedMs })
-        : comeBack(ports, request, { last, waitedMs });
+      if (last === null) return endUnclaimed(ports, request, { claimed, waitedMs });
+      return endUnpaid(last, claimed) ?? comeBack(ports, request, { last, waitedMs });
     }
-    tried.add(claimed.instance.instance_id);
-    last = await makeAttempt(ports, request, claimed);
+    wrong = claimed.wrong ?? wrong;
+    last = await makeAttempt(ports, withWrong(request, wrong), claimed);
     if (last.end !== null) return last.end;
     spentUsd += last.costUsd;
+    if (last.delivery.verdict.next === 'again') wrong = addWrongAnswer(wrong, last.delivery.verdict.error);
+    else tried.add(claimed.instance.instance_id);
   }
   return comeBack(ports, request, { last, waitedMs });
 }
 
-/** C1, C6, C8: whether the call tries another instance now. @param made attempts of this call */
+/** C10: the ceiling has no room for the same call again. */
+function endUnpaid(
+  { delivery: { verdict }, decision }: MadeAttempt,
+  claimed: Exclude<ClaimEnd<ClaimedCall>, ClaimedCall>,
+): CallEnd | null {
+  const isUnpaid = claimed.kind === 'none' && claimed.error.code === 'ceiling_too_low';
+  if (verdict.next !== 'again' || !isUnpaid) return null;
+  return { kind: 'failed', error: verdict.error as Failure, isRecorded: false, decision };
+}
+
+function withWrong<Request extends RoutedCall>(request: Request, wrong: WrongAnswers): Request {
+  return wrong.count === 0 ? request : { ...request, wrong };
+}
+
+/** C1, C6, C8, C10: whether the call tries another instance now. @param made attempts of this call */
 function goesOn(
   { resendsWithinMs, hasPassedOn }: RoutedCall,
   { delivery: { verdict } }: MadeAttempt,
   made: number,
 ): boolean {
   if (hasPassedOn?.() === true) return false;
+  if (verdict.next === 'again') return true;
   if (verdict.next === 'failover') return made < maxInstances;
   return resendsWithinMs !== undefined && verdict.ambiguity === 'ambiguous' && verdict.counted;
 }
@@ -149,7 +172,14 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   signal: CancelSignal,
 ): Promise<Delivery> {
   const { transientTexts } = ports;
-  const before = { countedBefore: claimed.counted, retryMax: request.retry.max, transientTexts };
+  const { retry, wrong = noWrongAnswers } = request;
+  const before = {
+    countedBefore: claimed.counted,
+    retryMax: retry.max,
+    wrongBefore: wrong.count,
+    wrongMax: retry.invalidOutput,
+    transientTexts,
+  };
   const { outcome, durationMs, hasBegun } = isExhausted(before)
     ? notSent('withheld')
     : (await (request.batch?.stored ?? true))
@@ -191,6 +221,7 @@ function endOf(
       return { kind: 'cancelled' };
     case 'failover':
     case 'retry':
+    case 'again':
       return null;
   }
 }

@@ -1,16 +1,18 @@
 /**
  * The retry table: what an outcome means for the attempt, the budget and the step, and what it shows about the
  * instance. Each kind of failure has one response: another instance at once (connect error, 5xx, a temporary refusal),
- * a later attempt (lost contact, timeout, or all instances tried), or the end (refused input, too large). A temporary
+ * a later attempt (lost contact, timeout, or all instances tried), the same call again (a wrong answer, if the step asks
+ * for that), or the end (refused input, too large). A temporary
  * refusal is no evidence about the input: the same request may succeed later or elsewhere. If a capability answers 422
  * for a temporary condition, its operator lists the messages.
  */
 import type { ErrorCode } from '../contracts/errors.ts';
-import type { Failure } from '../contracts/primitives.ts';
+import type { Failure, JsonObject } from '../contracts/primitives.ts';
 import type { Ambiguity, AttemptState } from '../contracts/run-step.ts';
 import { formatDuration } from '../duration.ts';
 import type { Settlement } from '../money/reservation.ts';
 import { type AnsweredError, type CallOutcome, detailsOf, reportOf, toHttpFailure } from './outcome.ts';
+import { isWrongAnswer } from './wrong-answer.ts';
 
 interface DeliveryFacts {
   /** Counted failures of this key before this attempt. */
@@ -19,6 +21,10 @@ interface DeliveryFacts {
   readonly retryMax: number;
   /** Lower-case fragments of messages that mark a temporary refusal. Default: none. */
   readonly transientTexts?: readonly string[];
+  /** Wrong answers before this attempt. Default: none. */
+  readonly wrongBefore?: number;
+  /** How many of them are asked for again. Default: none. */
+  readonly wrongMax?: number | undefined;
   /** Whether parts of the result have come: then work was done, whatever the answer is. Default: none has. */
   readonly hasBegun?: boolean | undefined;
 }
@@ -41,8 +47,11 @@ export interface Verdict extends Evidence {
   readonly settlement: Settlement;
   /** Whether the failure counts against `retry.max`. */
   readonly counted: boolean;
-  /** succeeded: done. failover: another instance now. retry: a later attempt. failed, unknown, cancelled: the end. */
-  readonly next: 'succeeded' | 'failover' | 'retry' | 'failed' | 'unknown' | 'cancelled';
+  /**
+   * succeeded: done. failover: another instance now. retry: a later attempt. again: the same call now, with the fault of
+   * the answer. failed, unknown, cancelled: the end.
+   */
+  readonly next: 'succeeded' | 'failover' | 'retry' | 'again' | 'failed' | 'unknown' | 'cancelled';
   readonly error: CodedFailure | null;
 }
 
@@ -150,6 +159,9 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
       : withDetails({ code, message: describe(outcome, facts) }, outcome);
   const attemptState = attemptStateOf(settlement);
   const verdict: Verdict = { ...row, attemptState, settlement, counted: isCounted, error, ...evidence };
+  if (isWrongAnswer(error) && (facts.wrongBefore ?? 0) < (facts.wrongMax ?? 0)) {
+    return { ...verdict, next: 'again', counted: false };
+  }
   const isOnce = facts.retryMax === 0;
   if (isOnce && (outcome.kind === 'withheld' || (isCounted && row.ambiguity === 'ambiguous'))) {
     const message = `${error.message}; retry.max is 0, so it is not sent again`;
@@ -161,8 +173,14 @@ export function judgeOutcome(outcome: CallOutcome, facts: DeliveryFacts): Verdic
 }
 
 function withDetails(failure: CodedFailure, outcome: CallOutcome): CodedFailure {
-  const details = detailsOf(reportOf(outcome));
-  return details.provider === undefined ? failure : { ...failure, details };
+  const details = { ...detailsOf(reportOf(outcome)), ...findingsOf(outcome) };
+  return Object.keys(details).length === 0 ? failure : { ...failure, details };
+}
+
+/** The violations of the schema, for the instance that is asked again. */
+function findingsOf(outcome: CallOutcome): { readonly errors?: JsonObject[] } {
+  if (outcome.kind !== 'output_invalid' || outcome.errors === undefined) return {};
+  return { errors: outcome.errors.map((finding) => ({ ...finding })) };
 }
 
 function rowOf(

@@ -49,7 +49,13 @@ export type CallOutcome =
   | { readonly kind: 'malformed'; readonly message: string }
   | { readonly kind: 'too_large'; readonly limitBytes: number }
   /** The output does not match the capability's own schema. */
-  | { readonly kind: 'output_invalid'; readonly message: string; readonly report?: FailureReport }
+  | {
+      readonly kind: 'output_invalid';
+      readonly message: string;
+      /** The first violations. */
+      readonly errors?: readonly { readonly pointer: string; readonly message: string }[];
+      readonly report?: FailureReport;
+    }
   /** The run no longer needs the result. */
   | { readonly kind: 'cancelled' }
   /** Not sent, because unanswered earlier attempts have used up the retries. */
@@ -75,7 +81,8 @@ export function outputInvalid(
   faults: readonly { readonly pointer: string; readonly message: string }[],
 ): Extract<CallOutcome, { kind: 'output_invalid' }> {
   const findings = describeFindings(faults);
-  return { kind: 'output_invalid', message: `the answer does not match the output schema: ${findings}` };
+  const message = `the answer does not match the output schema: ${findings}`;
+  return { kind: 'output_invalid', message, errors: firstFindings(faults) };
 }
 
 /** How far a call has come, as its instance reports it. */
@@ -129,6 +136,24 @@ export function findAnswerFault(value: unknown, depth = 0): string | null {
     if (fault !== null) return fault;
   }
   return null;
+}
+
+const mostFindings = 10;
+const longestFinding = { pointer: 200, message: 300 };
+
+/** The findings that a failure keeps. */
+function firstFindings(
+  faults: readonly { readonly pointer: string; readonly message: string }[],
+): readonly { readonly pointer: string; readonly message: string }[] {
+  return faults.slice(0, mostFindings).map(({ pointer, message }) => ({
+    pointer: shortenText(pointer, longestFinding.pointer),
+    message: shortenText(message, longestFinding.message),
+  }));
+}
+
+/** No character is cut in two. */
+export function shortenText(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 // Failures that an instance answered by HTTP. The message begins with the status, for people; code reads `status`,

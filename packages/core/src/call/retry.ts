@@ -5,15 +5,22 @@
 import type { Failure } from '../contracts/primitives.ts';
 import { formatDuration } from '../duration.ts';
 
-/** When a transient failure is retried. Durations in milliseconds. */
+/** When a transient failure is retried, and a wrong answer asked for again. Durations in milliseconds. */
 export interface RetrySettings {
   readonly max: number;
   readonly initialMs: number;
   readonly factor: number;
   readonly maxDelayMs: number;
+  /** How often a wrong answer is asked for again. Default: never. */
+  readonly invalidOutput?: number;
 }
 
 export const defaultRetry: RetrySettings = { max: 3, initialMs: 1_000, factor: 2, maxDelayMs: 60_000 };
+
+/** The most attempts of one input: each of them may cost what one costs. */
+export function mostAttempts({ max, invalidOutput = 0 }: RetrySettings): number {
+  return 1 + max + invalidOutput;
+}
 
 /**
  * Exponential backoff with ±20 % jitter, never above the longest delay.

@@ -8,6 +8,7 @@ import type { Verdict } from './judge.ts';
 import type { NoClaim } from './no-claim.ts';
 import type { CallOutcome } from './outcome.ts';
 import type { RetrySettings } from './retry.ts';
+import type { WrongAnswers } from './wrong-answer.ts';
 
 export interface RoutedCall {
   /** The ceiling covers all attempts together; so does the time, unless `resendsWithinMs` extends it. */
@@ -21,6 +22,8 @@ export interface RoutedCall {
   /** How often the owner has made this call, from 1; spaces out uncounted retries. */
   readonly round: number;
   readonly signal: CancelSignal;
+  /** C10: set by the driver when a wrong answer is asked for again. Default: none was given. */
+  readonly wrong?: WrongAnswers;
   /** C8: whether a part of the result has been passed on. Default: none is. */
   readonly hasPassedOn?: () => boolean;
   /** C9: whether the owner holds further attempts now. Default: it never does. */
@@ -47,6 +50,8 @@ export interface ClaimedCall {
   readonly number: number;
   /** Counted failures of the key before this attempt. */
   readonly counted: number;
+  /** Wrong answers of the key before this attempt. Default: those of this call. */
+  readonly wrong?: WrongAnswers | undefined;
   readonly timeoutMs: number;
   /** Its worst case, nano-USD. */
   readonly reserved: bigint;

@@ -21,7 +21,7 @@ import {
   VersionText,
 } from './primitives.ts';
 
-/** Transient failures only: a refused input is never retried. */
+/** Transient failures, and answers that do not match their schema: a refused input is never retried. */
 export const RetryPolicy = z
   .strictObject({
     max: z.number().int().min(0).max(100).optional().meta({
@@ -33,6 +33,10 @@ export const RetryPolicy = z
     }),
     max_delay: Duration.optional().meta({
       description: 'The longest pause. Default 60s, or `initial` if that is longer.',
+    }),
+    invalid_output: z.number().int().min(0).max(100).optional().meta({
+      description:
+        'How often an answer that does not match its schema is asked for again, at once and with its fault. Default 0.',
     }),
   })
   .meta({ id: 'RetryPolicy' });
@@ -85,7 +89,7 @@ export type CachePolicy = z.infer<typeof CachePolicy>;
 /** Settings of a step; `defaults` sets them for all steps. */
 const stepSettings = {
   retry: RetryPolicy.optional().meta({
-    description: 'Retries after temporary failures. A refused input is never retried.',
+    description: 'Retries after temporary failures and wrong answers. A refused input is never retried.',
   }),
   timeout: Duration.optional().meta({ description: 'Limit of one attempt, at most 24h. Default 300s.' }),
   queue_timeout: Duration.optional().meta({

@@ -1,6 +1,6 @@
 /** The kind of a step and its settings: its own keys, else the pipeline's defaults, else the built-in ones. */
 
-import { backoffMs, defaultRetry, type RetrySettings, timeOf } from '../call/retry.ts';
+import { backoffMs, defaultRetry, mostAttempts, type RetrySettings, timeOf } from '../call/retry.ts';
 import type { DispatchWish } from '../contracts/decision.ts';
 import type {
   CachePolicy,
@@ -66,8 +66,14 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
   };
 }
 
-/** The longest pause is at least the first one, unless it is written. */
-function resolveRetry({ initial, factor, max_delay }: RetryPolicy, max: number): RetrySettings {
+/**
+ * The longest pause is at least the first one, unless it is written. A call that is delivered at most once is not asked
+ * for again.
+ */
+function resolveRetry(
+  { initial, factor, max_delay, invalid_output = 0 }: RetryPolicy,
+  max: number,
+): RetrySettings {
   const initialMs = initial === undefined ? defaultRetry.initialMs : parseDuration(initial);
   return {
     max,
@@ -75,12 +81,13 @@ function resolveRetry({ initial, factor, max_delay }: RetryPolicy, max: number):
     factor: factor ?? defaultRetry.factor,
     maxDelayMs:
       max_delay === undefined ? Math.max(defaultRetry.maxDelayMs, initialMs) : parseDuration(max_delay),
+    invalidOutput: max === 0 ? 0 : invalid_output,
   };
 }
 
 /** Time for every attempt, one more, and the longest pauses between them. */
 function defaultTotalMs(retry: RetrySettings, timeoutMs: number): number {
-  let neededMs = timeoutMs * (retry.max + 2);
+  let neededMs = timeoutMs * (mostAttempts(retry) + 1);
   for (let failures = 1; failures <= retry.max; failures++) neededMs += backoffMs(retry, failures, 1);
   return Math.min(Math.max(defaultTotalTimeoutMs, neededMs), longestTotalMs);
 }

@@ -142,6 +142,7 @@ async function executeRevision(
 ): Promise<CallExecution> {
   if (unit.queued === undefined) {
     unit.counted = 0;
+    delete unit.wrong;
     unit.failedOn.clear();
     moveUnit(run, unit, { state: 'retrying' });
   }

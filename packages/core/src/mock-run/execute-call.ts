@@ -13,6 +13,7 @@ import { explainMiss, isWorthWaiting } from '../call/no-claim.ts';
 import { type CallOutcome, kindOfStatus, outputInvalid } from '../call/outcome.ts';
 import { hasTimeFor, longestWaitMs, outOfTime } from '../call/retry.ts';
 import type { CallEnd, ClaimEnd, ClaimedCall, RoutedCall } from '../call/types.ts';
+import { addWrongAnswer, noWrongAnswers } from '../call/wrong-answer.ts';
 import type { CancelSignal } from '../cancellation.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import type { CompiledStep } from '../definition/compile.ts';
@@ -188,6 +189,7 @@ function createMockCallPorts(run: LocalRun): CallPorts<MockedCall, ClaimedCall> 
       world.fleet.release(instance.instance_id);
       unit.costNano += amount;
       unit.counted = counted;
+      unit.wrong = addWrongAnswer(unit.wrong ?? noWrongAnswers, verdict.error);
       if (hasFailedCall(verdict)) noteFailure(unit, instance.instance_id, verdict.counted);
       return true;
     },
@@ -270,6 +272,7 @@ function take(
     instance,
     number: unit.attempts,
     counted: unit.counted,
+    wrong: unit.wrong,
     timeoutMs,
     reserved,
     risk,

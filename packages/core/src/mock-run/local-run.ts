@@ -1,5 +1,6 @@
 /** The state of a running local run: the world that it shares with its sub-runs, and its own part. */
 
+import type { WrongAnswers } from '../call/wrong-answer.ts';
 import type { CancelSource } from '../cancellation.ts';
 import type { EventType } from '../contracts/event.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
@@ -113,6 +114,8 @@ export interface UnitRecord extends UnitName {
   attempts: number;
   /** Failures of the current input that count against `retry.max`. */
   counted: number;
+  /** Wrong answers to the current input; absent: none. */
+  wrong?: WrongAnswers | undefined;
   /** Instances that failed the current input, each with its number of counted failures. */
   readonly failedOn: Map<string, number>;
   costNano: bigint;

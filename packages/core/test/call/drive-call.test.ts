@@ -114,6 +114,7 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
 }
 
 const answered: CallOutcome = { kind: 'answered', body: { n: 1 } };
+const wrong: CallOutcome = { kind: 'output_invalid', message: '/n is missing' };
 const broken: CallOutcome = { kind: 'failed', status: 500, message: 'out of memory' };
 const lost: CallOutcome = { kind: 'lost', message: 'the connection broke' };
 
@@ -222,6 +223,83 @@ it('C9: begins no further attempt while its owner holds it, and asks only after 
       else expect(end).toEqual(freely);
     }),
   );
+});
+
+it('C10: asks again at once and on any instance, with the fault, and without counting', async () => {
+  const rejected = {
+    kind: 'rejected',
+    status: 422,
+    message: 'no JSON',
+    errorCode: 'model_answer_invalid',
+  } as const;
+  const stage = aStage([{ outcome: wrong }, { outcome: rejected }, { outcome: answered }], { counted: 3 });
+  const told: unknown[] = [];
+  const deliver: typeof stage.ports.deliver = async (request, ...others) => {
+    told.push(request.wrong);
+    return stage.ports.deliver(request, ...others);
+  };
+  const call = aCall({ retry: { ...retry, invalidOutput: 2 } });
+  expect(await driveCall({ ...stage.ports, deliver }, call)).toMatchObject({ kind: 'succeeded' });
+  expect(stage.asked.map(({ tried }) => tried)).toEqual([[], [], []]);
+  expect(stage.settled.map(({ counted }) => counted)).toEqual([3, 3, 3]);
+  expect(told).toEqual([
+    undefined,
+    { count: 1, fault: { code: 'output_invalid', message: '/n is missing' } },
+    { count: 2, fault: { code: 'model_answer_invalid', message: 'no JSON' } },
+  ]);
+});
+
+it('C10: asks as often as the policy allows, over all rounds, and then ends with the fault', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.nat(6), fc.nat(6), async (invalidOutput, before) => {
+      const stage = aStage(Array.from({ length: 9 }, () => ({ outcome: wrong })));
+      const claim: typeof stage.ports.claim = async (...given) => {
+        const claimed = await stage.ports.claim(...given);
+        const isFirst = stage.asked.length === 1;
+        const known = isFirst && before > 0 ? { wrong: { count: before, fault: null } } : {};
+        return claimed.kind === 'claimed' ? { ...claimed, ...known } : claimed;
+      };
+      const call = aCall({ retry: { ...retry, invalidOutput } });
+      const end = await driveCall({ ...stage.ports, claim }, call);
+      expect(end).toMatchObject({ kind: 'failed', isRecorded: true, error: { code: 'output_invalid' } });
+      expect(stage.sent).toHaveLength(1 + Math.max(0, invalidOutput - before));
+    }),
+  );
+});
+
+it('C10: ends with the fault when the ceiling has no room, waits for what may come, keeps to the time', async () => {
+  const call = aCall({ retry: { ...retry, invalidOutput: 9 } }, { ceilingUsd: 1 });
+  const error = { code: 'ceiling_too_low', message: 'the cheapest costs more' } as const;
+  const poor = aStage([{ outcome: wrong, rateUsd: 0.6, durationMs: 1_000 }], {
+    after: { ...nobody, error, isFinal: true },
+  });
+  expect(await driveCall(poor.ports, call)).toMatchObject({
+    kind: 'failed',
+    isRecorded: false,
+    error: { code: 'output_invalid', message: '/n is missing' },
+  });
+  expect(poor.asked.map(({ ceilingUsd }) => ceilingUsd)).toEqual([1, 0.4]);
+  const alone = aStage([{ outcome: wrong }]);
+  expect(await driveCall(alone.ports, call)).toMatchObject({ kind: 'retry', delayMs: 500 });
+  const slow = aStage([{ outcome: wrong, durationMs: 10_000 }, { outcome: answered }]);
+  expect(await driveCall(slow.ports, call)).toMatchObject({
+    kind: 'retry',
+    error: { code: 'output_invalid' },
+  });
+  expect(slow.sent).toEqual(['0']);
+});
+
+it('C10: what another instance failed after it is not asked again in this call', async () => {
+  const stage = aStage([{ outcome: broken }, { outcome: wrong }, { outcome: answered }]);
+  await driveCall(stage.ports, aCall({ retry: { ...retry, invalidOutput: 1 } }));
+  expect(stage.asked.map(({ tried }) => tried)).toEqual([[], ['0'], ['0']]);
+});
+
+it('C8: nothing is asked for again once a part of the result was passed on', async () => {
+  const stage = aStage([{ outcome: wrong }, { outcome: answered }]);
+  const call = aCall({ retry: { ...retry, invalidOutput: 1 }, hasPassedOn: () => true });
+  expect(await driveCall(stage.ports, call)).toMatchObject({ kind: 'retry' });
+  expect(stage.sent).toEqual(['0']);
 });
 
 it('C5: fails for good when waiting cannot help', async () => {

@@ -24,5 +24,6 @@ test('an output that does not match names each place, the whole as /', () => {
   expect(outputInvalid(faults)).toEqual({
     kind: 'output_invalid',
     message: 'the answer does not match the output schema: / must be an object; /a must be a number',
+    errors: faults,
   });
 });

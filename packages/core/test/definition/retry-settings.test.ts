@@ -32,6 +32,7 @@ describe('a default', () => {
     [{ retry: { max: 100, initial: '12h' } }, 12 * hour, 7 * day],
     [{ retry: { max: 10, initial: '1h' }, total_timeout: '2h' }, hour, 2 * hour],
     [{ timeout: '30m' }, minute, 150 * minute + 8_400],
+    [{ timeout: '30m', retry: { invalid_output: 4 } }, minute, 270 * minute + 8_400],
   ])('fits %j', (step, maxDelayMs, totalTimeoutMs) => {
     const { retry, totalTimeoutMs: total } = settingsOf(step);
     expect([retry.maxDelayMs, total]).toEqual([maxDelayMs, totalTimeoutMs]);
@@ -70,6 +71,17 @@ describe('a default', () => {
 });
 
 const where = '/steps/0/retry';
+const once = 'max is 0, so the call is sent once; invalid_output 2 would send it again';
+
+it.each([
+  [{ invalid_output: 3 }, {}, 3],
+  [{}, { invalid_output: 3 }, 3],
+  [{ invalid_output: 0 }, { invalid_output: 3 }, 0],
+  [{ max: 0 }, { invalid_output: 3 }, 0],
+  [{}, {}, 0],
+])('a step with %j, and %j by default, asks again for a wrong answer up to %i times', (own, over, times) => {
+  expect(settingsOf({ retry: own }, { defaults: { retry: over } }).retry.invalidOutput).toBe(times);
+});
 
 it.each<[step: Partial<StepDefinition>, found: string[], over?: Partial<PipelineDefinition>]>([
   [{ retry: { initial: '5m' } }, []],
@@ -78,6 +90,19 @@ it.each<[step: Partial<StepDefinition>, found: string[], over?: Partial<Pipeline
     { retry: { initial: '5m', max_delay: '1m' } },
     [`error retry_conflict ${where}/initial initial 5m is longer than max_delay 1m`],
   ],
+  [{ retry: { max: 0, invalid_output: 2 } }, [`error retry_conflict ${where}/invalid_output ${once}`]],
+  [
+    {},
+    [`error retry_conflict /defaults/retry/invalid_output ${once}`],
+    { defaults: { retry: { max: 0, invalid_output: 2 } } },
+  ],
+  [
+    { retry: { invalid_output: 2 } },
+    [`warning retry_conflict ${where}/invalid_output ${once}`],
+    { defaults: { retry: { max: 0 } } },
+  ],
+  [{ retry: { max: 0 } }, [], { defaults: { retry: { invalid_output: 2 } } }],
+  [{ retry: { max: 0, invalid_output: 0 } }, []],
   [
     { retry: { initial: '61s', max_delay: 'PT1M' } },
     [`error retry_conflict ${where}/initial initial 61s is longer than max_delay PT1M`],

@@ -30,10 +30,22 @@ function exceeds(one: string | undefined, other: string | undefined): boolean {
 }
 
 /** One policy with both is a mistake. */
-function checkPolicy({ initial, max_delay }: RetryPolicy, pointer: string): DefinitionFinding[] {
-  return exceeds(initial, max_delay)
-    ? [conflict('error', `${pointer}/initial`, `initial ${initial} is longer than max_delay ${max_delay}`)]
-    : [];
+function checkPolicy(
+  { initial, max_delay, max, invalid_output = 0 }: RetryPolicy,
+  pointer: string,
+): DefinitionFinding[] {
+  return [
+    ...(exceeds(initial, max_delay)
+      ? [conflict('error', `${pointer}/initial`, `initial ${initial} is longer than max_delay ${max_delay}`)]
+      : []),
+    ...(max === 0 && invalid_output > 0
+      ? [conflict('error', `${pointer}/invalid_output`, onceOnly(invalid_output))]
+      : []),
+  ];
+}
+
+function onceOnly(invalidOutput: number): string {
+  return `max is 0, so the call is sent once; invalid_output ${invalidOutput} would send it again`;
 }
 
 function conflict(
@@ -85,7 +97,10 @@ function unreachable(pointer: string, message: string): DefinitionFinding {
 /** A policy of a step, and one of the defaults. */
 function checkMixed({ definition: { defaults = {} }, step, pointer }: CheckedStep): DefinitionFinding[] {
   const own = step.retry ?? {};
-  const { initial, max_delay } = { ...defaults.retry, ...own };
+  const { initial, max_delay, max } = { ...defaults.retry, ...own };
+  if (max === 0 && own.invalid_output) {
+    return [conflict('warning', `${pointer}/retry/invalid_output`, onceOnly(own.invalid_output))];
+  }
   const key = own.initial !== undefined ? 'initial' : own.max_delay !== undefined ? 'max_delay' : undefined;
   if (key === undefined || !exceeds(initial, max_delay)) return [];
   const message = `initial ${initial} is longer than max_delay ${max_delay}`;
