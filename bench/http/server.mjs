@@ -38,12 +38,13 @@ const listenerOf = async (folder) => {
   const sizes = { BODY_LIMIT_BYTES: 1e6, DEFINITION_LIMIT_BYTES: 1e6, MEDIA_LIMIT_BYTES: 1e6 };
   const config = { ...sizes, RATE_LIMITS: 'off' };
   const logger = pino({ level: 'warn' });
+  const of = () => ({ instances: [{}], priorMs: 1 });
   const ctx = {
     config,
     logger,
     telemetry,
     verifiedKeys: { get: () => holder },
-    fleet: { of: () => ({ instances: [{}], priorMs: 1 }) },
+    fleet: { of, seenBy: () => ({ of }) },
     openCalls: { run: async () => answerTo(sent) },
   };
   return createApp({ ctx, services, config, logger }).handle;
