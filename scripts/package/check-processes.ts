@@ -87,8 +87,8 @@ const { CAPSTAN_URL: url = '', CAPSTAN_API_KEY: key = '' } = process.env;
 const capstan = createCapstan({ url, key });
 const { data } = await capstan.GET('/v1/runs');
 const [newest]: Schemas['RunSummary'][] = data?.items ?? [];
-const { result } = await capstan.exec('shout', { input: { text: 'hello' } });
-console.log(newest?.state, JSON.stringify(result));
+const { output } = await capstan.exec('shout', { input: { text: 'hello' } });
+console.log(newest?.state, JSON.stringify(output));
 `;
 
 /** @returns the compiled file */
