@@ -15,35 +15,43 @@ import { toReport, type Usage } from './usage.ts';
 
 const fence = /^\s*```(?:json)?[^\S\n]*\r?\n/i;
 const mayBeFence = /^\s*(?:`{0,2}|```(?:j|js|jso|json)?[^\S\n]*\r?)$/i;
+/** A longer text that may still begin a code block begins none. */
+const longestFence = 200;
 /** What may belong to the end of a code block. */
-const tail = /[\s`]*$/;
+const ofTail = /[\s`]/;
+
+/** Without the end of a code block, and the white space around it. */
+function cutFence(text: string): string {
+  const trimmed = text.trimEnd();
+  return trimmed.endsWith('```') ? trimmed.slice(0, -3).trimEnd() : text;
+}
 
 /** Models that are asked in words like to wrap JSON into one code block. */
 export function createFenceFilter(): TextFilter {
   let isFenced: boolean | null = null;
   let held = '';
-  const grow = (): string => {
-    if (isFenced === false) {
-      const all = held;
-      held = '';
-      return all;
-    }
-    const end = tail.exec(held)?.index ?? held.length;
+  /** @param from all before it may belong to the end of the code block */
+  const grow = (from: number): string => {
+    let end = held.length;
+    if (isFenced === true) while (end > from && ofTail.test(held[end - 1] as string)) end -= 1;
+    if (end === from) return '';
     const told = held.slice(0, end);
     held = held.slice(end);
     return told;
   };
   return {
     take: (piece) => {
+      let from = held.length;
       held += piece;
       if (isFenced === null) {
-        if (mayBeFence.test(held)) return '';
+        if (held.length <= longestFence && mayBeFence.test(held)) return '';
         isFenced = fence.test(held);
         if (isFenced) held = held.replace(fence, '');
+        from = 0;
       }
-      return grow();
+      return grow(from);
     },
-    end: () => (isFenced === true ? held.replace(/\r?\n?[^\S\n]*```\s*$/, '') : held),
+    end: () => (isFenced === true ? cutFence(held) : held),
   };
 }
 
