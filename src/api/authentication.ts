@@ -9,7 +9,7 @@
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { sessionHours, signInMinutes } from '@capstan/core/contracts/bounds';
+import { sessionHours, signInMinutes } from '@capstan/core/contracts/limits';
 import { AppError } from '@capstan/core/errors/app-error';
 import type { Context } from 'koa';
 import { requireScope, requireScopeOfSome, selectProject } from '../use-cases/access/caller.ts';

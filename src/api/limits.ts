@@ -6,7 +6,7 @@
  * separately.
  */
 
-import { mostValues } from '@capstan/core/contracts/bounds';
+import { mostValues } from '@capstan/core/contracts/limits';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import type { JsonLimits } from '@capstan/core/json/scan';

@@ -6,9 +6,9 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { type CallOutcome, findAnswerFault, kindOfStatus } from '@capstan/core/call/outcome';
-import { mostValues } from '@capstan/core/contracts/bounds';
 import { FailureReport } from '@capstan/core/contracts/capability';
 import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
+import { mostValues } from '@capstan/core/contracts/limits';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { describeValue } from '@capstan/core/expression/evaluation';
 import { findJsonFault, type JsonLimits } from '@capstan/core/json/scan';

@@ -3,7 +3,7 @@
  * one; and advice, which is kept the same way. If a transaction writes the row with its work, a response survives a
  * crash, and the second of two equal concurrent requests waits for the first.
  */
-import { keptAnswerHours } from '@capstan/core/contracts/bounds';
+import { keptAnswerHours } from '@capstan/core/contracts/limits';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { Db } from './connect.ts';
 import { purgeOld, query, toJson } from './statements.ts';

@@ -1,6 +1,6 @@
 /** The limits of requests in OpenAI's form, and their settings. */
 
-import type { Limits } from '@capstan/core/contracts/limits';
+import type { Limits } from '@capstan/core/contracts/request-limits';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';

@@ -1,4 +1,4 @@
-import type { Limits } from '@capstan/core/contracts/limits';
+import type { Limits } from '@capstan/core/contracts/request-limits';
 import type { Run } from '@capstan/core/contracts/run';
 import type { BulkAnswer } from '@capstan/core/contracts/run-control';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /** Bodies made to exhaust their reader: each is refused or accepted within a second, whatever its values are. */
 
-import { mostValues } from '@capstan/core/contracts/bounds';
+import { mostValues } from '@capstan/core/contracts/limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
 import { anInstance } from '../support/factories.ts';

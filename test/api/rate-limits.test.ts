@@ -1,5 +1,5 @@
 import type { Key, KeyCreated } from '@capstan/core/contracts/access';
-import type { Limits } from '@capstan/core/contracts/limits';
+import type { Limits } from '@capstan/core/contracts/request-limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findHolder } from '../../src/db/access/session.ts';
 import { toHolder } from '../../src/use-cases/access/caller.ts';

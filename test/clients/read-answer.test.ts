@@ -1,4 +1,4 @@
-import { mostValues } from '@capstan/core/contracts/bounds';
+import { mostValues } from '@capstan/core/contracts/limits';
 import { describe, expect, it } from 'vitest';
 import { readAnswer } from '../../src/clients/read-answer.ts';
 import { countProcessorMs } from '../support/processor-time.ts';

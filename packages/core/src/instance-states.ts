@@ -4,8 +4,9 @@
  * an outage of Capstan costs nothing: afterwards all silent instances are suspect, are probed, and are up again. `null`
  * means that the event changes nothing.
  */
-import { silenceMs } from './contracts/bounds.ts';
+
 import type { Instance, InstanceState, RoutedState, StoredState } from './contracts/capability.ts';
+import { silenceMs } from './contracts/limits.ts';
 
 /**
  * A drain is separate from the state and hides only states that allow calls, so that no event of the instance cancels

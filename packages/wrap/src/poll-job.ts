@@ -26,7 +26,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
-import { keptAnswerHours } from '@capstan/core/contracts/bounds';
+import { keptAnswerHours } from '@capstan/core/contracts/limits';
 import { Json } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { parseJson } from '@capstan/core/json/text';

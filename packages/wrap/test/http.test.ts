@@ -3,7 +3,7 @@ import { readdir, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { keptAnswerHours } from '@capstan/core/contracts/bounds';
+import { keptAnswerHours } from '@capstan/core/contracts/limits';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import { type ProviderServer, startProviderServer } from '../../../test/support/provider-server.ts';
 import { waitFor } from '../../../test/support/wait.ts';

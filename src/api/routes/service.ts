@@ -1,5 +1,5 @@
-import { keptAnswerHours, mostSteps } from '@capstan/core/contracts/bounds';
-import { Limits } from '@capstan/core/contracts/limits';
+import { keptAnswerHours, mostSteps } from '@capstan/core/contracts/limits';
+import { Limits } from '@capstan/core/contracts/request-limits';
 import { z } from 'zod';
 import { readReadiness } from '../../parts/health.ts';
 import {

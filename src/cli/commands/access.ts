@@ -10,7 +10,7 @@ import {
   ProjectList,
   Scope,
 } from '@capstan/core/contracts/access';
-import { erasureCounted } from '@capstan/core/contracts/bounds';
+import { erasureCounted } from '@capstan/core/contracts/limits';
 import { SessionList, SessionsRevoked } from '@capstan/core/contracts/sign-in';
 import { type ApiAnswer, type ApiClient, download, getAll, jsonBody, path } from '../client/api-client.ts';
 import { createLoginLink, type Session } from '../client/session.ts';

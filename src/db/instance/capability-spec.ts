@@ -3,8 +3,8 @@
  * whole definition reads the specs of many capabilities at once.
  */
 
-import { evictedAfterMs } from '@capstan/core/contracts/bounds';
 import type { CapabilitySpec } from '@capstan/core/contracts/capability';
+import { evictedAfterMs } from '@capstan/core/contracts/limits';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query } from '../statements.ts';

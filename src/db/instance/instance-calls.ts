@@ -2,7 +2,7 @@
  * Results of an instance's calls: its breaker (null `breaker_until` = closed), its speed, and calls above their worst
  * case; and the uptime of its process.
  */
-import { overrunSpanMs } from '@capstan/core/contracts/bounds';
+import { overrunSpanMs } from '@capstan/core/contracts/limits';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 

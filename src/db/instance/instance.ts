@@ -4,7 +4,6 @@
  * for each other.
  */
 
-import { evictedAfterMs, silenceMs } from '@capstan/core/contracts/bounds';
 import type {
   CostModel,
   Registration,
@@ -12,6 +11,7 @@ import type {
   StoredState,
   WarmUp,
 } from '@capstan/core/contracts/capability';
+import { evictedAfterMs, silenceMs } from '@capstan/core/contracts/limits';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query, toJsonb } from '../statements.ts';

@@ -6,7 +6,7 @@
  * which may come back. The specs of instances that are up come from memory; the rest is queried for all steps together.
  */
 
-import { deepestSubRun } from '@capstan/core/contracts/bounds';
+import { deepestSubRun } from '@capstan/core/contracts/limits';
 import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import {

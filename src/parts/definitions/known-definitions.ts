@@ -6,8 +6,9 @@
  * A run that Temporal could not carry is refused, because its plan is part of one payload: an error at submission is
  * better than a run that can never start.
  */
-import { mostSteps } from '@capstan/core/contracts/bounds';
+
 import type { DecidedRoute, DispatchRoute } from '@capstan/core/contracts/decision';
+import { mostSteps } from '@capstan/core/contracts/limits';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { RunRequest } from '@capstan/core/contracts/run';

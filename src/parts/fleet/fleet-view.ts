@@ -5,7 +5,7 @@
  */
 
 import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
-import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/bounds';
+import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/limits';
 import { isDeclaring } from '@capstan/core/routing/call-bound';
 import { priorDuration } from '@capstan/core/routing/estimate';
 import { isLocal } from '@capstan/core/routing/ranking';

@@ -4,7 +4,7 @@
  * read or make them.
  */
 
-import { sessionHours } from '@capstan/core/contracts/bounds';
+import { sessionHours } from '@capstan/core/contracts/limits';
 import type { Grant, GroupRules, SignInRefused } from '@capstan/core/contracts/sign-in';
 import type { Identity } from '../../clients/openid-claims.ts';
 import type { OpenIdProvider } from '../../clients/openid-provider.ts';

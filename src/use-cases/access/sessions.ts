@@ -6,7 +6,7 @@
  * or person shares a project with them, as with keys (K3).
  */
 
-import { loginCodeMinutes, sessionHours } from '@capstan/core/contracts/bounds';
+import { loginCodeMinutes, sessionHours } from '@capstan/core/contracts/limits';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { LoginLink, SessionQuery, SessionRequest } from '@capstan/core/contracts/sign-in';
 import { AppError } from '@capstan/core/errors/app-error';

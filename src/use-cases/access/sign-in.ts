@@ -7,7 +7,7 @@
  * The provider is configured by all of its settings or none.
  */
 import { hash } from 'node:crypto';
-import { signInMinutes } from '@capstan/core/contracts/bounds';
+import { signInMinutes } from '@capstan/core/contracts/limits';
 import type { SignInOffer, SignInRefused } from '@capstan/core/contracts/sign-in';
 import type { LogoutNotice } from '../../clients/openid-claims.ts';
 import type { Ctx, ServerCtx } from '../../context.ts';

@@ -3,7 +3,7 @@
  * pieces, each in a turn of the event loop of its own, so that other requests are served in between.
  */
 import { setImmediate } from 'node:timers/promises';
-import { mostEmbeddingNumbers, showCount } from '@capstan/core/contracts/bounds';
+import { mostEmbeddingNumbers, showCount } from '@capstan/core/contracts/limits';
 import type { EmbeddingResult, EmbeddingsAnswer, EmbeddingsRequest } from '@capstan/core/contracts/openai';
 import { AppError } from '@capstan/core/errors/app-error';
 import { type JsonText, toJsonText } from '@capstan/core/json/text';

@@ -15,7 +15,7 @@
  */
 
 import { Erasure } from '@capstan/core/contracts/access';
-import { erasureCounted } from '@capstan/core/contracts/bounds';
+import { erasureCounted } from '@capstan/core/contracts/limits';
 import { toWire } from '@capstan/core/contracts/to-wire';
 import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';

@@ -1,7 +1,7 @@
 /**
  * Forecasts a step with all its items. Known inputs are checked, so that the plan shows an input that would be refused.
  */
-import { mostItems } from '@capstan/core/contracts/bounds';
+import { mostItems } from '@capstan/core/contracts/limits';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { CompiledStep } from '@capstan/core/definition/compile';

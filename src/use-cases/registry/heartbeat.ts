@@ -6,12 +6,12 @@
  * one per instance at a time; beyond the limit, the next heartbeat tries again.
  */
 
-import { heartbeatSeconds } from '@capstan/core/contracts/bounds';
 import {
   type HeartbeatAnswer,
   type HeartbeatRequest,
   Registration,
 } from '@capstan/core/contracts/capability';
+import { heartbeatSeconds } from '@capstan/core/contracts/limits';
 import { AppError } from '@capstan/core/errors/app-error';
 import { joinFlight } from '@capstan/core/pacing';
 import type { Ctx } from '../../context.ts';

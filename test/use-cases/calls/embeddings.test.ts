@@ -1,4 +1,4 @@
-import { mostEmbeddingNumbers } from '@capstan/core/contracts/bounds';
+import { mostEmbeddingNumbers } from '@capstan/core/contracts/limits';
 import type { EmbeddingsAnswer } from '@capstan/core/contracts/openai';
 import { writeJson } from '@capstan/core/json/text';
 import fc from 'fast-check';

@@ -2,7 +2,7 @@
  * Steps 6 to 8 of the bootstrap lifecycle: the instance registers at the router, sends a heartbeat every 60 seconds,
  * and deregisters. Nothing is retried: the next heartbeat is the next chance.
  */
-import { heartbeatSeconds } from '@capstan/core/contracts/bounds';
+import { heartbeatSeconds } from '@capstan/core/contracts/limits';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
 import type { Capability } from '../define-capability.ts';
 import { readSharedWith, type Settings } from '../settings.ts';

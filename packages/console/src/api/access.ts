@@ -1,5 +1,5 @@
 import type { AuditEntry, Key, KeyCreated, Project } from '@capstan/core/contracts/access';
-import type { Limits } from '@capstan/core/contracts/limits';
+import type { Limits } from '@capstan/core/contracts/request-limits';
 import { queryOptions } from '@tanstack/react-query';
 import { askPlainly } from './client.ts';
 

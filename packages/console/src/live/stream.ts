@@ -4,8 +4,8 @@
  * reopened when that changes. Without locks (no secure context), each tab polls instead.
  */
 import type { StreamFrame } from '@capstan/core/contracts/event';
+import { openSource } from './event-source.ts';
 import type { Contact } from './frame.ts';
-import { openSource } from './source.ts';
 
 type TabMessage =
   | { readonly kind: 'frames'; readonly frames: readonly StreamFrame[] }

@@ -1,5 +1,6 @@
 /** The permissions that a person has through groups: in each project, the union of what the groups grant there. */
-import { type Grant, type GroupRules, roleScopes } from '../contracts/sign-in.ts';
+import { roleScopes } from '../contracts/roles.ts';
+import type { Grant, GroupRules } from '../contracts/sign-in.ts';
 
 /** Projects as the rules name them, in the order of the rules, so equal groups give equal grants. */
 export function grantsOf(rules: GroupRules, groups: readonly string[]): readonly Grant[] {

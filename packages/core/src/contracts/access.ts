@@ -1,6 +1,6 @@
 /** Projects, API keys and their scopes, and the audit log. */
 import { z } from 'zod';
-import { erasureCounted, showCount } from './bounds.ts';
+import { erasureCounted, showCount } from './limits.ts';
 import { Instant, JsonObject, ListQuery, listOf, Timezone, Usd } from './primitives.ts';
 
 /** The scopes that routes require. `admin` includes all except `operator`, which covers what all projects share. */

@@ -1,6 +1,6 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
-import { heartbeatSeconds } from './bounds.ts';
+import { heartbeatSeconds } from './limits.ts';
 import { CapabilityName, Instant, Json, JsonObject, listOf, Tag, Tags, VersionText } from './primitives.ts';
 
 const rate = z.number().min(0).max(10_000);

@@ -1,50 +1,55 @@
-/** Answer of `GET /v1/limits`: the limits of requests. */
-import { z } from 'zod';
+/**
+ * Bounds of a definition, a run and related data, for every schema, check, plan and message. A bound that authors or
+ * clients see is declared here once, because every module may import contracts; an interval of a single mechanism is
+ * declared next to that mechanism. This file imports nothing, not even zod, so that workflows may import it.
+ */
 
-const Count = z.number().int();
+/** Steps of a definition, and steps that one request repeats. */
+export const mostSteps = 10_000;
 
-const BodyLimits = z.strictObject({
-  bytes: Count,
-  depth: Count,
-  keys: Count,
-  values: Count,
-  string_bytes: Count,
-});
+/** Items of a step with `for_each`. */
+export const mostItems = 10_000;
 
-const Rate = z.strictObject({ per_second: z.number(), burst: Count });
+/** Values of a received JSON text (elements of lists, and values of keys), and of a definition's text. */
+export const mostValues = 200_000;
 
-export const Limits = z
-  .strictObject({
-    request: BodyLimits,
-    /** A body that carries a job or another input. */
-    data: BodyLimits,
-    /** A request in OpenAI's form. */
-    chat: BodyLimits,
-    chat_messages: Count,
-    chat_tools: Count,
-    definition: BodyLimits,
-    media_bytes: Count,
-    header_bytes: Count,
-    body_timeout_ms: Count,
-    wait_seconds: Count,
-    list_items: Count,
-    /** Open runs of the project. */
-    open_runs: z.number().int(),
-    pipeline_steps: Count,
-    idempotency_hours: Count,
-    /** The rates of a key in each process; null: no limits. */
-    rates: z
-      .strictObject({
-        request: Rate,
-        start: Rate,
-        escalation: Rate,
-        heartbeat: Rate,
-        session: Rate,
-        wrong_key: Rate,
-      })
-      .nullable(),
-    /** Open requests of a key in each process; null: no limit. */
-    open_at_once: z.strictObject({ requests: Count, streams: Count }).nullable(),
-  })
-  .meta({ id: 'Limits' });
-export type Limits = z.infer<typeof Limits>;
+/** Numbers that one answer of embeddings writes out; in base64 there may be as many as an answer has room for. */
+export const mostEmbeddingNumbers = 1_000_000;
+
+/** Levels of child runs below the first run. */
+export const deepestSubRun = 5;
+
+/** Interval of an instance's heartbeats. */
+export const heartbeatSeconds = 60;
+
+/** An instance is suspect when its last heartbeat is older. While it answers, it is probed at this interval. */
+export const silenceMs = 75_000;
+
+/** How long a reported queue depth is valid. */
+export const queueDepthMs = 90_000;
+
+/** An instance that is down for longer is hidden and no longer probed; a heartbeat restores it. */
+export const evictedAfterMs = 900_000;
+
+/** Three calls of a project that cost more than their worst case within this time: it does not count for as long. */
+export const overrunSpanMs = 3_600_000;
+
+/** How long a browser stays signed in. */
+export const sessionHours = 12;
+
+/** How long a login link is valid. */
+export const loginCodeMinutes = 10;
+
+/** Time limit for a sign-in at a provider. */
+export const signInMinutes = 10;
+
+/** Rows of each table are counted up to this number before a project is erased. */
+export const erasureCounted = 100_000;
+
+/** How long the answer of a request is kept for its Idempotency-Key. */
+export const keptAnswerHours = 24;
+
+/** A count as text for descriptions and messages. */
+export function showCount(count: number): string {
+  return count.toLocaleString('en-US');
+}

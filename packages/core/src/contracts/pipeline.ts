@@ -4,8 +4,8 @@
  */
 
 import { z } from 'zod';
-import { mostItems, mostSteps, showCount } from './bounds.ts';
 import { DispatchWish } from './decision.ts';
+import { mostItems, mostSteps, showCount } from './limits.ts';
 import {
   CapabilityName,
   Duration,

@@ -1,7 +1,7 @@
 /** Control of runs: cancel, repeat, change the budget, start many. */
 
 import { z } from 'zod';
-import { mostSteps } from './bounds.ts';
+import { mostSteps } from './limits.ts';
 import { JsonObject, listOf, PipelineName, StepId, Usd, VersionText } from './primitives.ts';
 import { Problem } from './problem.ts';
 import { RunQuery, RunRequest, RunState } from './run.ts';

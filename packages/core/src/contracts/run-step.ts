@@ -1,9 +1,9 @@
 /** Steps of a run, their items and attempts, and the queries for them. */
 
 import { z } from 'zod';
-import { mostItems } from './bounds.ts';
 import { Decision, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
+import { mostItems } from './limits.ts';
 import { stepKindFields } from './pipeline-answers.ts';
 import { Failure, Instant, Json, ListQuery, listOf, StepId, VersionText } from './primitives.ts';
 import { AsDecided } from './skill.ts';

@@ -2,37 +2,7 @@
 import { z } from 'zod';
 import { KeyScope } from './access.ts';
 import { Instant, ListQuery, listOf } from './primitives.ts';
-
-const viewerScopes = [
-  'capability:read',
-  'pipeline:read',
-  'run:read',
-  'media:read',
-  'skill:read',
-  'cost:read',
-] as const satisfies readonly KeyScope[];
-
-/** Named sets of scopes. */
-export const roleScopes = {
-  viewer: viewerScopes,
-  reviewer: [...viewerScopes, 'review:decide'],
-  editor: [
-    'capability:read',
-    'capability:call',
-    'pipeline:read',
-    'pipeline:write',
-    'run:read',
-    'run:write',
-    'media:read',
-    'media:write',
-    'escalate',
-    'skill:read',
-    'skill:write',
-    'review:decide',
-    'cost:read',
-  ],
-  admin: ['admin'],
-} as const satisfies Record<string, readonly KeyScope[]>;
+import { roleScopes } from './roles.ts';
 
 /** The scopes of a group's members, and their projects: ids, names, or `*` for all. */
 const GroupRule = z

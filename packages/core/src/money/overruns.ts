@@ -4,7 +4,7 @@
  * change no price of another.
  */
 
-import { overrunSpanMs } from '../contracts/bounds.ts';
+import { overrunSpanMs } from '../contracts/limits.ts';
 
 /** By project: when the last three overruns of its calls ended, newest first, Unix ms; null: there were fewer. */
 export type Overran = Readonly<Record<string, readonly (number | null)[]>>;

@@ -3,7 +3,7 @@
  * Everything that follows from the plan is computed again, so ten thousand steps take a letter each, and less for
  * repeats.
  */
-import { mostItems } from '../contracts/bounds.ts';
+import { mostItems } from '../contracts/limits.ts';
 import {
   allow,
   anything,

@@ -3,8 +3,9 @@
  * end of the run that it starts; how long it waits. All drivers use these rules: the engine on stored values, a mock
  * run on values in memory, a plan on certain values.
  */
-import { deepestSubRun, mostItems } from '../contracts/bounds.ts';
+
 import type { ErrorCode } from '../contracts/errors.ts';
+import { deepestSubRun, mostItems } from '../contracts/limits.ts';
 import type { PipelineDefinition, StepDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, Priority } from '../contracts/primitives.ts';
 import type { CompiledDefinition } from '../definition/compile.ts';

@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { mostItems } from '../../src/contracts/bounds.ts';
+import { mostItems } from '../../src/contracts/limits.ts';
 import { refuseStep, toItems } from '../../src/run/step-rules.ts';
 
 test('a list gives the items of a step, up to the most allowed', () => {

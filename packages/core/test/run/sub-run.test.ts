@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { deepestSubRun } from '../../src/contracts/bounds.ts';
+import { deepestSubRun } from '../../src/contracts/limits.ts';
 import { findDepthFault, toStartFailure, toSubRunFailure } from '../../src/run/step-rules.ts';
 
 test('runs may be so deep, and no deeper', () => {

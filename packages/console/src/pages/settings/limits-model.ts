@@ -1,5 +1,5 @@
 /** The limits of requests as lines that people read. */
-import type { Limits } from '@capstan/core/contracts/limits';
+import type { Limits } from '@capstan/core/contracts/request-limits';
 import { formatDuration } from '../../shared/format.ts';
 
 export interface LimitLine {

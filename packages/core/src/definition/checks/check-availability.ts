@@ -4,7 +4,7 @@
  * setting has no effect if the capability's spec does not call itself deterministic.
  */
 
-import { deepestSubRun } from '../../contracts/bounds.ts';
+import { deepestSubRun } from '../../contracts/limits.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import { parseDuration } from '../../duration.ts';
 import { createNameSuggester } from '../../nearest-name.ts';

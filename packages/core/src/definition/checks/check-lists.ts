@@ -3,7 +3,7 @@
  * its items are paid. Three facts give its size: the number of items, the least that the schema of their outputs
  * allows, and the size of such items in an earlier run.
  */
-import { mostItems, showCount } from '../../contracts/bounds.ts';
+import { mostItems, showCount } from '../../contracts/limits.ts';
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import {
   findListedStep,

@@ -5,7 +5,7 @@
  *
  * Also checks the JSON Schemas in a definition: those of its job and of review answers.
  */
-import { mostItems } from '../../contracts/bounds.ts';
+import { mostItems } from '../../contracts/limits.ts';
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { TemplateReading } from '../../expression/template.ts';

@@ -2,7 +2,7 @@
  * A JSON value with the position of each part in the text, in any source language. All offsets are UTF-16 units from
  * the start of the text; lines and columns follow from them.
  */
-import { mostValues } from '../../contracts/bounds.ts';
+import { mostValues } from '../../contracts/limits.ts';
 import type { Json } from '../../contracts/primitives.ts';
 import { extendPointer, splitPointer } from '../../json/values.ts';
 
