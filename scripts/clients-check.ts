@@ -1,7 +1,7 @@
 /**
- * `npm run clients:check`: client libraries of Python, changed in nothing but address and key, use a server with models
- * on a provider that this script plays. The libraries are installed into a temporary folder, from the index that pip
- * is set up for. It prints a table of clients and features, as docs/models.md has it.
+ * `npm run clients:check`: client libraries of Python and coding agents of npm, changed in nothing but address and key,
+ * use a server with models on a provider that this script plays. They are installed into a temporary folder, from the
+ * indexes that pip and npm are set up for. It prints the tables of docs/models.md. `-- agents` tries the agents alone.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import { createSupervisor } from '../src/dev/supervisor/supervisor.ts';
 import { type ModelReply, type ModelRequest, startModelServer } from '../test/support/model-server.ts';
 import { createServedModels } from '../test/support/served-models.ts';
 import { waitFor } from '../test/support/wait.ts';
+import { type AgentFinding, agentPackages, installAgents, tryAgents } from './clients/agents.ts';
 import { startBacking } from './package/backing.ts';
 import { runCommand } from './package/run-command.ts';
 
@@ -28,6 +29,11 @@ interface Finding {
   readonly feature: string;
   /** Null: it works. */
   readonly fault: string | null;
+}
+
+interface Served {
+  readonly url: string;
+  readonly apiKey: string;
 }
 
 /** @returns the program of an environment that has the packages @throws Error that names the missing part */
@@ -61,7 +67,7 @@ function reply(request: ModelRequest): ModelReply {
   return { text: '', toolCalls: [call], finish: 'tool_calls' };
 }
 
-async function startServer(): Promise<{ url: string; apiKey: string }> {
+async function startServer(): Promise<Served> {
   const backing = await startBacking(supervisor, root, printer.report);
   const port = await choosePort([]);
   const keyFile = join(root, 'api-key');
@@ -110,7 +116,7 @@ function toTable(findings: readonly Finding[]): string {
 }
 
 async function waitForCandidate(
-  { url, apiKey }: { readonly url: string; readonly apiKey: string },
+  { url, apiKey }: Served,
   capability: string,
   endpoint: string,
 ): Promise<void> {
@@ -125,11 +131,36 @@ async function waitForCandidate(
   });
 }
 
-async function checkClients(): Promise<readonly Finding[]> {
+/** Both protocols of agents on both of providers: two of the four ways are translated. */
+async function checkAgents({ url, apiKey }: Served): Promise<readonly AgentFinding[]> {
+  const programs = await installAgents(join(root, 'agents')).catch((error: Error) => {
+    console.error(`NOT checked, because npm could not install them: ${agentPackages.join(', ')}`);
+    console.error(error.message);
+    return null;
+  });
+  if (programs === null) return [];
+  const provider = await startModelServer();
+  const waitForInstance = (capability: string, endpoint: string): Promise<void> =>
+    waitForCandidate({ url, apiKey }, capability, endpoint);
+  const models = createServedModels({ url, apiKey, waitForInstance }, provider);
+  const findings: AgentFinding[] = [];
+  try {
+    for (const kind of ['openai', 'anthropic'] as const) {
+      await models.start(`model.${kind}`, { kind });
+      const trial = { programs, folder: root, url, apiKey, model: `model.${kind}`, provider: kind };
+      findings.push(...(await tryAgents({ ...trial, answer: provider.answer })));
+    }
+    return findings;
+  } finally {
+    await models.stop();
+    await provider.close();
+  }
+}
+
+async function checkClients({ url, apiKey }: Served): Promise<readonly Finding[]> {
   const python = await installClients();
   const provider = await startModelServer();
   provider.answer(reply);
-  const { url, apiKey } = await startServer();
   const waitForInstance = (capability: string, endpoint: string): Promise<void> =>
     waitForCandidate({ url, apiKey }, capability, endpoint);
   const models = createServedModels({ url, apiKey, waitForInstance }, provider);
@@ -152,12 +183,28 @@ async function checkClients(): Promise<readonly Finding[]> {
   }
 }
 
+function toAgentTable(findings: readonly AgentFinding[]): string {
+  const rows = findings.map(({ agent, provider, fault }) => [
+    agent,
+    provider,
+    fault === null ? 'works' : '**fails**',
+  ]);
+  return [['agent', 'provider', 'a file and a command'], ['---', '---', '---'], ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
+}
+
 try {
-  const findings = await checkClients();
-  console.log(toTable(findings));
+  const served = await startServer();
+  const findings = process.argv[2] === 'agents' ? [] : await checkClients(served);
+  const agents = await checkAgents(served);
+  if (findings.length > 0) console.log(toTable(findings));
+  if (agents.length > 0) console.log(toAgentTable(agents));
   const faults = findings.filter(({ fault }) => fault !== null && fault !== 'not offered');
   for (const { client, feature, fault } of faults) console.error(`${client}, ${feature}: ${fault}`);
-  if (faults.length > 0) process.exitCode = 1;
+  const broken = agents.filter(({ fault }) => fault !== null);
+  for (const { agent, provider, fault } of broken) console.error(`${agent} on ${provider}: ${fault}`);
+  if (faults.length + broken.length > 0) process.exitCode = 1;
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   if (error instanceof Error && error.cause instanceof Error) console.error(error.cause.message);

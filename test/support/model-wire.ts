@@ -3,7 +3,7 @@
 export interface WrittenAnswer {
   /** Sent in several pieces when streamed. */
   readonly text: string;
-  /** Calls of tools, streamed in pieces after the text; OpenAI's form only. */
+  /** Calls of tools, streamed in pieces after the text. */
   readonly toolCalls?: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
   /** Default: as the request names it. */
   readonly model?: string;
@@ -107,7 +107,7 @@ export function anthropicMessage(asked: string, answer: WrittenAnswer): object {
 
 /** `POST /v1/messages` with `stream: true`. */
 export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly string[] {
-  const { text, model = asked, finish = 'stop', stopSequence, usage } = answer;
+  const { text, toolCalls = [], model = asked, finish = 'stop', stopSequence, usage } = answer;
   const [input_tokens, output_tokens] = usage ?? [10, 5];
   const named = (type: string, data: object = {}): string => `event: ${type}\n${event({ type, ...data })}`;
   const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], stop_reason: null };
@@ -120,6 +120,15 @@ export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly 
       return named('content_block_delta', { index: 0, delta: { type: 'text_delta', text: piece } });
     }),
     named('content_block_stop', { index: 0 }),
+    ...toolCalls.flatMap(({ id, name, arguments: written }, position) => {
+      const index = position + 1;
+      const delta = (partial_json: string) => ({ type: 'input_json_delta', partial_json });
+      return [
+        named('content_block_start', { index, content_block: { type: 'tool_use', id, name, input: {} } }),
+        ...piecesOf(written).map((piece) => named('content_block_delta', { index, delta: delta(piece) })),
+        named('content_block_stop', { index }),
+      ];
+    }),
     named('message_delta', {
       delta: { stop_reason, stop_sequence: stopSequence ?? null },
       usage: { output_tokens },
