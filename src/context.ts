@@ -42,7 +42,7 @@ import type { MarkStart } from './parts/delivery/start-marks.ts';
 import type { EventFeed } from './parts/feeds/event-feed.ts';
 import type { StreamFeed } from './parts/feeds/stream-feed.ts';
 import type { FleetPoller } from './parts/fleet/fleet-poller.ts';
-import type { Probing } from './parts/fleet/probing.ts';
+import type { Probing } from './parts/fleet/probes-in-flight.ts';
 import type { CurrentSpecs, SchemaValidator } from './parts/fleet/specs.ts';
 import type { SpeedRecorder } from './parts/fleet/speed-recorder.ts';
 import type { HealthQuestions } from './parts/health.ts';

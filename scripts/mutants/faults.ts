@@ -258,10 +258,10 @@ const instances: readonly Fault[] = [
   },
   {
     name: 'an instance that was taken out comes back by itself',
-    file: 'packages/core/src/instance-states.ts',
+    file: 'packages/core/src/fleet/instance-states.ts',
     find: "  if (facts.state === 'deregistered') return null;\n",
     put: '',
-    tests: ['packages/core/test/instance-states.test.ts'],
+    tests: ['packages/core/test/fleet/instance-states.test.ts'],
   },
   {
     name: 'an unknown instance is adopted under the name of another capability',

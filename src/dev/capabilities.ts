@@ -13,7 +13,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CapabilityDetail, Health } from '@capstan/core/contracts/capability';
-import { isRoutable } from '@capstan/core/instance-states';
+import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { watch } from 'chokidar';
 import { choosePort } from './ports.ts';
 import { findProgram } from './programs.ts';

@@ -44,7 +44,7 @@ import { createRunContexts } from '../parts/definitions/run-context.ts';
 import { createStepResults } from '../parts/definitions/step-results.ts';
 import { createLeaseRenewer } from '../parts/delivery/lease-renewer.ts';
 import { createFleetPoller } from '../parts/fleet/fleet-poller.ts';
-import { createProbing } from '../parts/fleet/probing.ts';
+import { createProbing } from '../parts/fleet/probes-in-flight.ts';
 import { createCurrentSpecs, createSchemaValidator } from '../parts/fleet/specs.ts';
 import { createSpeedRecorder } from '../parts/fleet/speed-recorder.ts';
 import { createDirectMedia } from '../parts/media/direct-media.ts';

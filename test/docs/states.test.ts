@@ -5,7 +5,7 @@ import { judgeOutcome } from '@capstan/core/call/judge';
 import { InstanceState } from '@capstan/core/contracts/capability';
 import { RunState, terminalRunStates } from '@capstan/core/contracts/run';
 import { AttemptState, StepState } from '@capstan/core/contracts/run-step';
-import { nextState } from '@capstan/core/instance-states';
+import { nextState } from '@capstan/core/fleet/instance-states';
 import { applyEvent } from '@capstan/core/run/machine';
 import { describe, expect, test } from 'vitest';
 import { drawAttempt, drawCall } from '../../scripts/docs/states/call.ts';

@@ -18,7 +18,7 @@ import { extendPointer } from '@capstan/core/json/values';
 import { createNameSuggester, describeUnknownKey } from '@capstan/core/nearest-name';
 import { z } from 'zod';
 import { defineWrapped } from './define-wrapped.ts';
-import { createHider, maskText, readEnvironment } from './environment.ts';
+import { createHider, maskText, readEnvironment } from './file-variables.ts';
 import { createCompiler, type WrapFault } from './templates.ts';
 import { common, type KindName, kindNames, kinds, type WrapFile } from './wrap-fields.ts';
 import type { WrapHost } from './wrap-kind.ts';

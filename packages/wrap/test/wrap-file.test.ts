@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { renderFindings } from '../../../src/cli/render/findings.ts';
 import { createStyle } from '../../../src/cli/render/print.ts';
-import { maskText } from '../src/environment.ts';
+import { maskText } from '../src/file-variables.ts';
 import { readWrapFile } from '../src/wrap-file.ts';
 import { findingsOf, linesOf } from './support.ts';
 

@@ -5,7 +5,7 @@ import {
   type InstanceFacts,
   nextState,
   type ProbeFailure,
-} from '@capstan/core/instance-states';
+} from '@capstan/core/fleet/instance-states';
 import { drawStates, outside } from './diagram.ts';
 import { explore } from './explore.ts';
 

@@ -13,7 +13,7 @@ import {
 import { CostSeries } from '@capstan/core/contracts/money';
 import { readDuration } from '@capstan/core/duration';
 import { withoutEndSlashes } from '@capstan/core/expression/language';
-import { describeDrain } from '@capstan/core/instance-states';
+import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { type ApiAnswer, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { parsed, procedure, required } from '../command.ts';

@@ -3,7 +3,7 @@ import type { Instance, InstanceState } from '@capstan/core/contracts/capability
 import type { ReviewState } from '@capstan/core/contracts/review';
 import type { RunState, RunSummary } from '@capstan/core/contracts/run';
 import type { AttemptState, StepState } from '@capstan/core/contracts/run-step';
-import { describeDrain } from '@capstan/core/instance-states';
+import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { formatUsd } from '@capstan/core/money/nano-usd';
 import { countEnded, countSucceeded } from '@capstan/core/run/ended-steps';
 import { type ConditionKind, conditionOfRun, toSentence } from '@capstan/core/run/run-status';

@@ -6,7 +6,7 @@
 import { type FaultWindow, noFaults, openMs, recordOutcome } from '@capstan/core/routing/breaker';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import { closeBreaker, type OpeningReason, openBreaker } from '../../db/instance/instance-calls.ts';
-import type { VetVerdict } from '../fleet/probing.ts';
+import type { VetVerdict } from '../fleet/probes-in-flight.ts';
 import type { PartBase } from '../part.ts';
 
 export interface CallReport {

@@ -6,7 +6,7 @@
 
 import type { CancelSignal } from '@capstan/core/cancellation';
 import { AppError } from '@capstan/core/errors/app-error';
-import { isRoutable } from '@capstan/core/instance-states';
+import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { createNameSuggester } from '@capstan/core/nearest-name';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Logger } from 'pino';

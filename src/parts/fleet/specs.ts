@@ -11,7 +11,7 @@ import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { capabilityOf } from '@capstan/core/definition/step-settings';
 import { createTextCache } from '@capstan/core/definitions/text-cache';
 import { AppError } from '@capstan/core/errors/app-error';
-import { isRoutable } from '@capstan/core/instance-states';
+import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { canonicalJson } from '@capstan/core/json/values';
 import type { InputSpec } from '@capstan/core/ladder/correction';
 import { isInRange, readRange } from '@capstan/core/routing/filter';

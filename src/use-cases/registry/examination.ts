@@ -11,7 +11,7 @@ import {
   isNewProcess,
   nextState,
   type ProbeFailure,
-} from '@capstan/core/instance-states';
+} from '@capstan/core/fleet/instance-states';
 import { canonicalJson } from '@capstan/core/json/values';
 import type { ProbeFault } from '../../clients/capability-probe.ts';
 import type { Ctx } from '../../context.ts';

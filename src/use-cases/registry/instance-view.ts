@@ -1,7 +1,7 @@
 /** An instance as the registry and the stream of a project show it. */
 import { type Breaker, Instance, type InstanceState } from '@capstan/core/contracts/capability';
 import { toWire } from '@capstan/core/contracts/to-wire';
-import { routedState } from '@capstan/core/instance-states';
+import { routedState } from '@capstan/core/fleet/instance-states';
 import { lastOverrunMs } from '@capstan/core/money/overruns';
 import { expectedSuccess } from '@capstan/core/routing/estimate';
 import { shownShares } from '@capstan/core/routing/visible-to';

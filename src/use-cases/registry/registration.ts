@@ -11,7 +11,7 @@
 
 import type { Instance, Registration } from '@capstan/core/contracts/capability';
 import { AppError, refuseField } from '@capstan/core/errors/app-error';
-import { afterRegistration } from '@capstan/core/instance-states';
+import { afterRegistration } from '@capstan/core/fleet/instance-states';
 import { findCostFaults } from '@capstan/core/money/cost-expressions';
 import { serves } from '@capstan/core/routing/visible-to';
 import type { Ctx } from '../../context.ts';

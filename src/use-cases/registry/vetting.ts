@@ -6,7 +6,7 @@
  */
 
 import { AppError } from '@capstan/core/errors/app-error';
-import { afterSilence } from '@capstan/core/instance-states';
+import { afterSilence } from '@capstan/core/fleet/instance-states';
 import { joinFlight } from '@capstan/core/pacing';
 import type { Ctx } from '../../context.ts';
 import {
@@ -15,7 +15,7 @@ import {
   findInstance,
   type InstanceRow,
 } from '../../db/instance/instance.ts';
-import type { VetVerdict } from '../../parts/fleet/probing.ts';
+import type { VetVerdict } from '../../parts/fleet/probes-in-flight.ts';
 import { applyFinding, examineInstance, type ProbeFinding } from './examination.ts';
 
 export type ProbingCtx = Pick<Ctx, 'db' | 'logger' | 'probing' | 'vetter'>;

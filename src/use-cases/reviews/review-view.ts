@@ -28,7 +28,7 @@ export function toReviewSummary(row: ListedReview): ReviewSummary {
 }
 
 /** A review that has ended cannot be decided. */
-function isEnded({ state }: ReviewRow): boolean {
+export function isEnded({ state }: ReviewRow): boolean {
   return state !== 'open' && state !== 'claimed';
 }
 
@@ -62,10 +62,4 @@ export function toConflict(row: ReviewRow, version: number | null): AppError {
   return new AppError('state_conflict', `review ${row.review_id} ${describe(row, version)}`, {
     details: { review: standingOf(row) as unknown as Json },
   });
-}
-
-/** Requires that `by` may decide the version that it read. @throws AppError `state_conflict` */
-export function requireDecidable(row: ReviewRow, by: string, version: number): void {
-  const isTaken = row.assignee !== null && row.assignee !== by;
-  if (isEnded(row) || isTaken || row.version !== version) throw toConflict(row, version);
 }

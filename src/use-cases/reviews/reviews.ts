@@ -33,7 +33,7 @@ import {
 } from '../idempotency.ts';
 import { endedReviews } from './delivery.ts';
 import { checkDecision, type InputCtx } from './input.ts';
-import { requireDecidable, toConflict, toReview, toReviewSummary } from './review-view.ts';
+import { isEnded, toConflict, toReview, toReviewSummary } from './review-view.ts';
 import { applyBudgetDecision, applySkillDecision, refuseDecision } from './subject-decisions.ts';
 
 export interface DecisionOrder {
@@ -49,6 +49,15 @@ async function requireReview(db: Db, projectId: string, reviewId: string): Promi
   const row = await findReview(db, projectId, reviewId);
   if (row === undefined) throw new AppError('not_found', `there is no review ${reviewId}`);
   return row;
+}
+
+/**
+ * Requires that `by` may decide the version that it read; `isFree` of the table decides again when it is stored.
+ * @throws AppError `state_conflict`
+ */
+function requireDecidable(row: ReviewRow, by: string, version: number): void {
+  const isTaken = row.assignee !== null && row.assignee !== by;
+  if (isEnded(row) || isTaken || row.version !== version) throw toConflict(row, version);
 }
 
 /** Completes the decision with the chosen proposal. @throws AppError `request_invalid` */

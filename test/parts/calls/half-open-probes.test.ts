@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { anInstance } from '../../../packages/core/test/routing/a-snapshot.ts';
 import { createHalfOpenProbes } from '../../../src/parts/calls/breakers.ts';
-import type { VetVerdict } from '../../../src/parts/fleet/probing.ts';
+import type { VetVerdict } from '../../../src/parts/fleet/probes-in-flight.ts';
 import { silentLogger } from '../../use-cases/registry/registry-bench.ts';
 
 function halfOpen(instance_id: string) {

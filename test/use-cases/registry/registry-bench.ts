@@ -8,7 +8,7 @@ import { createCapabilityProbe } from '../../../src/clients/capability-probe.ts'
 import { ConfigSchema } from '../../../src/config.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { type InstanceRow, instanceColumns } from '../../../src/db/instance/instance.ts';
-import { createProbing } from '../../../src/parts/fleet/probing.ts';
+import { createProbing } from '../../../src/parts/fleet/probes-in-flight.ts';
 import { createSchemaValidator } from '../../../src/parts/fleet/specs.ts';
 import type { RegistryCtx } from '../../../src/use-cases/registry/registration.ts';
 import type { WarmUpCtx } from '../../../src/use-cases/registry/warm-up.ts';

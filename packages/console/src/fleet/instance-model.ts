@@ -1,6 +1,6 @@
 /** The content of an instance's tile. */
 import type { Instance, SharedWith } from '@capstan/core/contracts/capability';
-import { describeDrain } from '@capstan/core/instance-states';
+import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 
 export function describePrice({ cost_model: { type, rate_usd, worst_case } }: Instance): string {

@@ -9,7 +9,7 @@ import type { CallEnd } from '@capstan/core/call/types';
 import type { CancelSignal } from '@capstan/core/cancellation';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Failure, Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
-import { isRoutable } from '@capstan/core/instance-states';
+import { isRoutable } from '@capstan/core/fleet/instance-states';
 import { parseJson } from '@capstan/core/json/text';
 import { isPlainObject } from '@capstan/core/json/values';
 import { classOfModelCall, type FailureClass } from '@capstan/core/ladder/classify-failure';

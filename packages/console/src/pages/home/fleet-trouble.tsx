@@ -1,4 +1,4 @@
-import { describeDrain } from '@capstan/core/instance-states';
+import { describeDrain } from '@capstan/core/fleet/instance-states';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { StoredState } from '../src/contracts/capability.ts';
+import type { StoredState } from '../../src/contracts/capability.ts';
 import {
   afterRegistration,
   type InstanceEvent,
@@ -9,7 +9,7 @@ import {
   isRoutable as mayTakeCalls,
   nextState,
   routedState,
-} from '../src/instance-states.ts';
+} from '../../src/fleet/instance-states.ts';
 
 function facts(changes: Partial<InstanceFacts> = {}): InstanceFacts {
   return {

@@ -5,8 +5,8 @@
  * means that the event changes nothing.
  */
 
-import type { Instance, InstanceState, RoutedState, StoredState } from './contracts/capability.ts';
-import { silenceMs } from './contracts/limits.ts';
+import type { Instance, InstanceState, RoutedState, StoredState } from '../contracts/capability.ts';
+import { silenceMs } from '../contracts/limits.ts';
 
 /**
  * A drain is separate from the state and hides only states that allow calls, so that no event of the instance cancels
