@@ -114,9 +114,18 @@ function anthropicTypeOf(error: AppError): string {
   return anthropicTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
-/** @returns `{type: 'error', error: {type, message, code, param}}` */
+/** By these words Anthropic's libraries know that they have to send all messages themselves. */
+const unthreaded: Pick<AnthropicError['error'], 'details'> = {
+  details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+};
+
+/** @returns `{type: 'error', error: {type, message, code, param}}`, and `details` if it refuses a `thread` */
 export function toAnthropicError(error: AppError): AnthropicError {
-  return { type: 'error', error: { ...tell(error), type: anthropicTypeOf(error) } };
+  const told = tell(error);
+  return {
+    type: 'error',
+    error: { ...told, type: anthropicTypeOf(error), ...(told.param === 'thread' ? unthreaded : {}) },
+  };
 }
 
 interface ErrorForm {

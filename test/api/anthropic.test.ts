@@ -299,3 +299,27 @@ describe('an error', () => {
     expect(await errorOf()).toMatchObject({ status: 429, type: 'rate_limit_error' });
   });
 });
+
+describe('a conversation that the provider would keep', () => {
+  const body = { ...basics, messages: hi };
+
+  test.each([{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }])(
+    '%j is refused in the words by which libraries send all messages instead',
+    async (thread) => {
+      const count = provider.requests.length;
+      const answer = await fetch(`${api.url}/anthropic/v1/messages`, {
+        method: 'POST',
+        headers: { 'x-api-key': api.apiKey, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...body, thread }),
+      });
+      expect(await answer.json()).toMatchObject({
+        error: {
+          type: 'invalid_request_error',
+          param: 'thread',
+          details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+        },
+      });
+      expect(provider.requests).toHaveLength(count);
+    },
+  );
+});

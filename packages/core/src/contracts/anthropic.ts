@@ -161,6 +161,10 @@ export const AnthropicError = z
         description: "The code of the provider, else one of Capstan's error codes or `model_not_found`.",
       }),
       param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
+      details: z
+        .object({ error_code: z.literal('thread_unsupported_request'), unsupported: z.array(z.string()) })
+        .optional()
+        .meta({ description: 'Of a refused `thread`: libraries then send all messages instead.' }),
     }),
   })
   .meta({ id: 'AnthropicError' });

@@ -334,7 +334,6 @@ describe('a message', () => {
         thinking: { type: 'adaptive' },
         container: null,
         mcp_servers: [],
-        thread: { type: 'auto' },
         betas: ['x'],
       },
       [],
@@ -370,6 +369,8 @@ describe('a message', () => {
     ],
     [{ messages: [{ role: 'user', content: [{ type: 'video' }] }] }, '/messages/0/content/0/type'],
     [{ mcp_servers: [{ url: 'https://x.test' }] }, '/mcp_servers'],
+    [{ thread: { type: 'create' } }, '/thread'],
+    [{ thread: { type: 'continue', previous_message_id: 'msg_1' } }, '/thread'],
   ])('of %j is refused at %s', (more, pointer) => {
     expect(message(more).refused.map((one) => one.pointer)).toEqual([pointer]);
   });
