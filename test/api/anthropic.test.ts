@@ -279,7 +279,7 @@ describe('an error', () => {
     [{ top_k: 'five' }, 'top_k'],
     [{ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'tools[0]'],
     [{ messages: [{ role: 'user', content: [{ type: 'video' }] }] }, 'messages[0]'],
-    [{ stop_sequences: ['1', '2', '3', '4', '5'] }, 'stop'],
+    [{ stop_sequences: Array.from({ length: 33 }, (_, at) => String(at)) }, 'stop'],
   ])('of %j names the field', async (more, param) => {
     const error = await errorOf(more);
     expect([error?.status, error?.type]).toEqual([422, 'invalid_request_error']);
