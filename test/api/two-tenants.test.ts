@@ -26,6 +26,7 @@ let first: Tenant;
 let second: Tenant;
 let endpoint: string;
 let foreignDecision: string;
+let foreignResponse: string;
 
 const name = 'model.zeta';
 const input = { messages: [{ role: 'user', content: 'Hi' }] };
@@ -69,6 +70,8 @@ beforeAll(async () => {
   endpoint = (await models.start(name, priceAt(0.25))).endpoint;
   const answer = await first.call(`/v1/capabilities/${name}/exec`, { body: { input } });
   foreignDecision = ((await answer.json()) as { routing: { decision_id: string } }).routing.decision_id;
+  const response = await first.call('/openai/v1/responses', { body: { model: 'zeta', input: 'Hi' } });
+  foreignResponse = ((await response.json()) as { id: string }).id;
   await second.call('/v1/pipelines', { body: definition });
 });
 afterAll(async () => {
@@ -135,6 +138,29 @@ const tries: Readonly<Record<string, () => Try>> = {
     body: { model: 'zeta', max_tokens: 9, ...input },
     statuses: [404, 200],
   }),
+  create_response: () => ({
+    path: '/openai/v1/responses',
+    body: { model: 'zeta', input: 'Hi' },
+    statuses: [404, 200],
+  }),
+  get_response: () => ({ path: `/openai/v1/responses/${foreignResponse}`, statuses: [404, 404] }),
+  delete_response: () => ({
+    path: `/openai/v1/responses/${foreignResponse}`,
+    method: 'DELETE',
+    statuses: [404, 404],
+  }),
+  cancel_response: () => ({
+    path: `/openai/v1/responses/${foreignResponse}/cancel`,
+    method: 'POST',
+    statuses: [404, 404],
+  }),
+  count_message_tokens: () => ({
+    path: '/anthropic/v1/messages/count_tokens',
+    body: { model: 'zeta', ...input },
+    statuses: [404, 200],
+  }),
+  list_anthropic_models: () => ({ path: '/anthropic/v1/models', statuses: [200, 200] }),
+  get_anthropic_model: () => ({ path: '/anthropic/v1/models/zeta', statuses: [404, 200] }),
   set_model_alias: () => ({
     path: '/v1/aliases/quick',
     method: 'PUT',
@@ -299,7 +325,7 @@ describe('an instance of the first tenant', () => {
   test('that is shared is called by the second, who pays', async () => {
     await share([second.projectId]);
     const before = [await spentBy(first), await spentBy(second)];
-    expect(before).toEqual([0.25, 0]);
+    expect(before).toEqual([0.5, 0]);
     const asked = provider.requests.length;
     for (const [operation, attempt] of Object.entries(tries)) {
       const [status, text] = await tryOut(attempt());
@@ -320,7 +346,7 @@ describe('an instance of the first tenant', () => {
     expect(new Set(made.map(({ endpoint: at }) => at))).toEqual(new Set([endpoint]));
     const paid = made.reduce((sum, { settled_nano }) => sum + Number(settled_nano), 0) / 1e9;
     expect(paid).toBeGreaterThanOrEqual(1);
-    expect([await spentBy(first), await spentBy(second)]).toEqual([0.25, paid]);
+    expect([await spentBy(first), await spentBy(second)]).toEqual([0.5, paid]);
     await share([]);
     expect((await tryOut((tries.exec_capability as () => Try)()))[0]).toBe(404);
   });

@@ -94,6 +94,7 @@ describe('candidates', () => {
         worst_case: null,
         expected_cost: null,
         overran: {},
+        protocols: null,
         breaker_until_ms: null,
         is_local: false,
       },
