@@ -322,6 +322,16 @@ describe('an instance of the first tenant', () => {
     expect(provider.requests.length).toBe(asked);
   });
 
+  test('that is shared continues no stored response of the first', async () => {
+    await share([second.projectId]);
+    const asked = provider.requests.length;
+    const body = { model: 'zeta', input: 'Hi', previous_response_id: foreignResponse };
+    const refused = await second.call('/openai/v1/responses', { body });
+    expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('is stored')]);
+    expect(provider.requests.length).toBe(asked);
+    await share([]);
+  });
+
   test('that is shared is called by the second, who pays', async () => {
     await share([second.projectId]);
     const before = [await spentBy(first), await spentBy(second)];
