@@ -30,8 +30,10 @@ afterAll(async () => {
   await Promise.all([provider.close(), api.close()]);
 });
 
-function start(name: string, more: Partial<ModelFile> = {}): Promise<RunningInstance> {
-  return models.start(name, more);
+/** Its requests are translated. */
+function start(name: string, { part, ...more }: Partial<ModelFile> = {}): Promise<RunningInstance> {
+  const translated = name.startsWith('model.') ? { protocols: [] } : {};
+  return models.start(name, { ...more, part: { ...translated, ...part } });
 }
 
 const hi = [{ role: 'user', content: 'Hi' }] as const satisfies OpenAI.ChatCompletionMessageParam[];

@@ -119,7 +119,7 @@ function send(request: ModelRequest, response: ServerResponse, reply: ModelReply
 function isKnown(request: IncomingMessage): boolean {
   return (
     request.method === 'POST' &&
-    /^\/v1\/(chat\/completions|messages|embeddings)(\?|$)/.test(request.url ?? '')
+    /^\/v1\/(chat\/completions|messages|responses|embeddings)(\?|$)/.test(request.url ?? '')
   );
 }
 

@@ -217,6 +217,15 @@ function costModelOf({ cost }: WrapFile, { price }: PreparedKind): CostModel {
   };
 }
 
+/** A request of a client has no place in schemas and expressions of a file. */
+function protocolsOf(
+  { input, output, result }: WrapFile,
+  { protocols = [] }: PreparedKind,
+): { readonly protocols?: readonly string[] } {
+  const isOwn = input !== undefined || output !== undefined || result !== undefined;
+  return isOwn || protocols.length === 0 ? {} : { protocols };
+}
+
 const defaultTimeout = '5m';
 
 /** @throws Error that names the invalid fields */
@@ -237,6 +246,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     ...(warm_up === undefined ? {} : { warm_up }),
     ...(shared_with === undefined ? {} : { shared_with }),
     deterministic,
+    ...protocolsOf(file, kind),
     cost_model: costModelOf(file, kind),
     settle: isMeasured ? 'reported' : 'computed',
     input: input ?? {},

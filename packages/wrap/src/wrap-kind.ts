@@ -99,6 +99,8 @@ export interface PreparedKind {
   readonly program?: string;
   /** Requests with these headers go to this origin only. */
   readonly origin?: Origin;
+  /** Of clients, which it speaks itself where the file changes neither its input nor its output. Default: none. */
+  readonly protocols?: readonly string[];
   /** In place of what the file measures. */
   readonly price?: WrapPrice;
   /** @returns the answer, which expressions read @throws CallFailure */

@@ -20,7 +20,7 @@ export const NativeModelInput = z
       description: "The client's body, as it came: JSON, in which the instance replaces the model.",
     }),
     headers: z
-      .record(z.enum(passedHeaders), z.string())
+      .partialRecord(z.enum(passedHeaders), z.string())
       .optional()
       .meta({ description: 'Headers of the client for the provider, with names in lower case.' }),
     max_output_tokens: z.number().int().min(1).optional().meta({

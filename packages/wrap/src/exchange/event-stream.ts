@@ -52,12 +52,14 @@ function createEventReader(take: (event: ServerEvent) => boolean) {
 /**
  * Reads an answer to its end, or to the event that is the last one.
  * @param take receives each event that has data; answers true for the last one
+ * @param pass receives the text of a stream as it came
  * @returns the text of an answer that is no stream; null: it was one
  * @throws CallFailure when the answer breaks off, is too large, or falls silent; and what `take` throws
  */
 export async function readEvents(
   answer: ProviderAnswer,
   take: (event: ServerEvent) => boolean,
+  pass: (text: string) => void = () => undefined,
 ): Promise<string | null> {
   const reader = createEventReader(take);
   const decoder = new TextDecoder();
@@ -67,15 +69,20 @@ export async function readEvents(
   let comesInEvents = false;
   await answer.read((chunk) => {
     const text = decoder.decode(chunk, { stream: true });
-    if (comesInEvents) return reader.feed(text);
+    if (comesInEvents) {
+      pass(text);
+      return reader.feed(text);
+    }
     whole.push(text);
     if (beginning.length >= decisiveLength) return false;
     beginning = (beginning + text).trimStart();
     comesInEvents = beginning.length > 0 && isStream(beginning, type);
+    if (comesInEvents) pass(whole.join(''));
     return comesInEvents && reader.feed(beginning);
   });
   const rest = decoder.decode();
   if (!comesInEvents) return whole.join('') + rest;
+  pass(rest);
   reader.feed(rest + closing);
   return null;
 }

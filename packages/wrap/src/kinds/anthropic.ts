@@ -9,9 +9,16 @@ const AnthropicPart = z.strictObject({
   ...chatFields,
   base_url: chatFields.base_url.default('https://api.anthropic.com/v1'),
   structured_output: z.enum(['json_schema', 'prompt']).default('json_schema'),
+  protocols: z.array(z.literal('anthropic.messages')).default(['anthropic.messages']),
 });
+
+const rules = { limitFields: ['max_tokens'], asksForUsage: false } as const;
 
 export const anthropic = defineKind({
   shape: AnthropicPart,
-  prepare: (part, host) => prepareChat(part, createAnthropicMessages(part), { host, kind: 'anthropic' }),
+  prepare: (part, host) => {
+    const protocol = createAnthropicMessages(part);
+    const spoken = Object.fromEntries(part.protocols.map((name) => [name, { ...protocol, ...rules }]));
+    return prepareChat(part, protocol, { host, kind: 'anthropic', spoken });
+  },
 });

@@ -7,7 +7,10 @@ import { z } from 'zod';
 import { prepareChat } from '../models/chat.ts';
 import { prepareEmbeddings } from '../models/embeddings.ts';
 import { chatFields, providerFields } from '../models/model-part.ts';
+import type { NativeProtocols } from '../models/native/call.ts';
 import { createOpenAiChat } from '../models/openai-chat.ts';
+import { createResponsesReader } from '../models/openai-responses.ts';
+import type { ModelProtocol } from '../models/protocol.ts';
 import { createProvider } from '../models/provider.ts';
 import { Prices } from '../models/terms.ts';
 import { defineKind, type PreparedKind, type WrapHost } from '../wrap-kind.ts';
@@ -18,7 +21,9 @@ const ChatEndpoint = z.strictObject({
   endpoint: z.literal('chat'),
   structured_output: z.enum(['json_schema', 'json_object', 'prompt']).default('json_schema'),
   token_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
+  protocols: z.array(z.enum(['openai.chat', 'openai.responses'])).default(['openai.chat']),
 });
+type ChatEndpoint = z.infer<typeof ChatEndpoint>;
 
 const EmbeddingsEndpoint = z.strictObject({
   ...providerFields,
@@ -37,6 +42,21 @@ const kind = 'openai';
 
 function authorize(token: string | undefined): Record<string, string> {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
+/** Protocols of clients that the provider speaks. */
+function spokenBy({ protocols, token_limit_field: own }: ChatEndpoint, chat: ModelProtocol): NativeProtocols {
+  const other = own === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const all = {
+    'openai.chat': { ...chat, limitFields: [own, other], asksForUsage: true },
+    'openai.responses': {
+      path: '/responses',
+      createReader: createResponsesReader,
+      limitFields: ['max_output_tokens'],
+      asksForUsage: false,
+    },
+  } satisfies NativeProtocols;
+  return Object.fromEntries(protocols.map((name) => [name, all[name]]));
 }
 
 function prepareMedia(part: z.infer<typeof MediaEndpoint>, host: WrapHost): PreparedKind {
@@ -59,7 +79,7 @@ export const openai = defineKind({
       case 'chat': {
         const { model, token_limit_field: limitField, structured_output: structuredOutput } = part;
         const protocol = createOpenAiChat({ model, headers, limitField, structuredOutput });
-        return prepareChat(part, protocol, { host, kind });
+        return prepareChat(part, protocol, { host, kind, spoken: spokenBy(part, protocol) });
       }
       case 'embeddings':
         return prepareEmbeddings(part, host, { kind, headers });

@@ -12,14 +12,16 @@ import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import {
   type AnswerChoice,
   isOfSystem,
-  ModelInput,
-  ModelOutput,
+  type ModelInput,
+  type ModelOutput,
   mostTokens,
   systemOf,
 } from './conversation.ts';
 import { createFenceFilter, createJsonReader, type JsonReader } from './json-answer.ts';
 import { createModelAnswer, type ModelAnswer } from './model-answer.ts';
+import { ChatInput, ChatOutput, isNativeInput } from './model-forms.ts';
 import type { ChatModelPart } from './model-part.ts';
+import { type NativeProtocols, performNative } from './native/call.ts';
 import { type ModelProtocol, parseObject, type Question, withSettings } from './protocol.ts';
 import { createProvider, type Provider } from './provider.ts';
 import {
@@ -147,21 +149,33 @@ async function perform(chat: Chat, { scope, context }: WrappedCall): Promise<Jso
   return describeAnswers(answers, readJson) as unknown as Json;
 }
 
-/** @param kind the name of the part in the file */
+interface ChatHost {
+  readonly host: WrapHost;
+  /** The name of the part in the file. */
+  readonly kind: string;
+  /** Protocols in which the provider takes requests of clients as they came. */
+  readonly spoken: NativeProtocols;
+}
+
 export function prepareChat(
   part: ChatModelPart,
   protocol: ModelProtocol,
-  { host, kind }: { readonly host: WrapHost; readonly kind: string },
+  { host, kind, spoken }: ChatHost,
 ): PreparedKind {
   const terms = readTerms(part, host);
   const provider = createProvider(part, { host, kind, headers: protocol.headers });
   const chat: Chat = { part, provider, protocol, terms };
   return {
-    defaults: { input: ModelInput, output: ModelOutput, timeout: '1h' },
+    defaults: { input: ChatInput, output: ChatOutput, timeout: '1h' },
+    // A file that states whether its provider streams means translated requests.
+    protocols: part.settings.stream === undefined ? Object.keys(spoken) : [],
     fileForm: 'data_uri',
     writesFiles: false,
     origin: provider.origin,
     ...priceOf(terms, { worstCase: (prices) => worstCaseOfChat(prices, terms) }),
-    perform: (call) => perform(chat, call),
+    perform: (call) =>
+      isNativeInput(call.scope.input)
+        ? performNative({ part, provider, terms, spoken }, call)
+        : perform(chat, call),
   };
 }

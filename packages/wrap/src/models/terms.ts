@@ -28,6 +28,7 @@ function usdPerToken(usdPerMtok: number): number {
 
 /** Tokens of what the model, or its provider, adds to a question with tools or with a schema. */
 const added = { schema: 40, tools: 600 } as const;
+export const addedTokens = added.schema + added.tools;
 
 /**
  * The most that a chat may cost by its input, as an expression of Capstan. The filter `tokens` counts an image as
@@ -38,7 +39,8 @@ export function worstCaseOfChat(prices: Prices, { imageTokens, maxOutputTokens }
   const perToken = usdPerToken(prices.input * Math.max(1, imageTokens / mediaPartTokens));
   const schema = `((input.response_schema | json | tokens) + ${added.schema} ?? 0)`;
   const tools = `((input.tools | json | tokens) + ${added.tools} ?? 0)`;
-  const question = `((input.messages | tokens) + ${schema} + ${tools}) * ${perToken}`;
+  const neutral = `(input.messages | tokens) + ${schema} + ${tools}`;
+  const question = `(input.most_input_tokens + ${addedTokens} ?? ${neutral}) * ${perToken}`;
   const answer = `(input.max_output_tokens ?? ${maxOutputTokens}) * ${usdPerToken(prices.output)}`;
   return `{{ (input.n ?? 1) * (${question} + ${answer}) }}`;
 }

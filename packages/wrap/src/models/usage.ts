@@ -63,6 +63,18 @@ export function readOpenAiUsage(usage: Json | undefined): Usage {
   };
 }
 
+/** `usage` of OpenAI's responses. */
+export function readResponsesUsage(usage: Json | undefined): Usage {
+  const fields = fieldsOf(usage);
+  return readOpenAiUsage({
+    prompt_tokens: fields.input_tokens ?? null,
+    completion_tokens: fields.output_tokens ?? null,
+    total_tokens: fields.total_tokens ?? null,
+    prompt_tokens_details: fields.input_tokens_details ?? null,
+    completion_tokens_details: fields.output_tokens_details ?? null,
+  });
+}
+
 /** Of Anthropic's messages, whose tokens of a cache are counted beside the others. */
 export function readAnthropicUsage(usage: Json | undefined): Usage {
   const fields = fieldsOf(usage);
