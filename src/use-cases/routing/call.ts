@@ -122,6 +122,18 @@ async function checkOutput(
     : { ...outputInvalid(errors), ...readReport(unwrapped.output as JsonObject) };
 }
 
+/** A call makes no ports of its own. */
+const portsOf = new WeakMap<Ctx, CallPorts<CallRequest, Claimed>>();
+
+function findCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
+  let ports = portsOf.get(ctx);
+  if (ports === undefined) {
+    ports = createCallPorts(ctx);
+    portsOf.set(ctx, ports);
+  }
+  return ports;
+}
+
 /** The driver's ports over the database and HTTP; those of a mock run are in `packages/core/src/mock-run`. */
 function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
   return {
@@ -157,7 +169,7 @@ export async function callCapability(ctx: Ctx, request: CallRequest): Promise<Ca
   if (refused !== null) return refused;
   // The input is here as the instance would get it, whatever its origin.
   const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
-  return foreign === null ? driveCall(createCallPorts(ctx), request) : refuseMedia(foreign);
+  return foreign === null ? driveCall(findCallPorts(ctx), request) : refuseMedia(foreign);
 }
 
 function refuseMedia(foreign: MediaMention): CallEnd {

@@ -27,6 +27,7 @@ import type {
   RouteConstraints,
   RouteRequest,
   RuledOut,
+  SpokenProtocol,
 } from '@capstan/core/routing/types';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import {
@@ -107,7 +108,11 @@ interface DecisionPage {
 }
 
 /** Reads what a request outside of a run asks of the instance. */
-export function toConstraints(capability: string, wish: Omit<ExecRequest, 'input'>): RouteConstraints {
+export function toConstraints(
+  capability: string,
+  wish: Omit<ExecRequest, 'input'>,
+  protocol?: SpokenProtocol,
+): RouteConstraints {
   return {
     capability,
     tags: wish.tags,
@@ -115,6 +120,7 @@ export function toConstraints(capability: string, wish: Omit<ExecRequest, 'input
     timeoutMs: wish.timeout_ms,
     versionRange: wish.version ?? null,
     ceilingUsd: wish.budget_ceiling_usd ?? null,
+    protocol,
   };
 }
 
