@@ -39,17 +39,13 @@ export function sourceProgram({ root }: Checkout, entry: 'server' | 'worker'): P
 
 /** @returns the program as it is installed: compiled by the checkout's own compiler into its `dist/` */
 export function buildProgram(root: string, entry: 'server' | 'worker'): Program {
-  execFileSync(
-    process.execPath,
-    [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'],
-    { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] },
-  );
-  const link = 'scripts/link-packages.ts';
-  if (existsSync(join(root, link)))
-    execFileSync(process.execPath, ['--import', 'tsx', link], {
-      cwd: root,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
+  const run = (args: readonly string[]): void => {
+    execFileSync(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+  };
+  run([join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
+  // What a build does after the compiler, as far as the checkout has it.
+  for (const script of ['scripts/copy-files.mjs', 'scripts/link-packages.ts'])
+    if (existsSync(join(root, script))) run(['--import', 'tsx', script]);
   return { command: process.execPath, args: [...heapFlags, join(root, 'dist/src', `${entry}.js`)] };
 }
 
