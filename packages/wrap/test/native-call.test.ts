@@ -324,4 +324,10 @@ describe('a member of a request', () => {
   ])('of %s is replaced wherever it is named', (text, edited) => {
     expect(editMember(text, 'model', 'new')).toBe(edited);
   });
+
+  it('of 100,000 equal names are all set and all removed', () => {
+    const text = `{${Array.from({ length: 100_000 }, () => '"model":"a"').join(',')}}`;
+    expect(editMember(text, 'model', null)).toBe('{}');
+    expect(editMember(text, 'model', 'b')).toBe(text.replaceAll('"a"', '"b"'));
+  });
 });

@@ -56,19 +56,22 @@ function listMembers(text: string): readonly Member[] {
   }
 }
 
-function splice(text: string, { from, to }: TextSpan, written: string): string {
-  return text.slice(0, from) + written + text.slice(to);
+function replaceAll(text: string, spans: readonly TextSpan[], written: string): string {
+  const ends = [0, ...spans.map(({ to }) => to)];
+  const pieces = spans.map(({ from }, index) => text.slice(ends[index], from) + written);
+  return pieces.join('') + text.slice(ends.at(-1));
 }
 
 /** A name may be there twice; readers differ in which one counts. */
 function withoutMember(text: string, name: string): string {
   const members = listMembers(text);
-  const index = members.findLastIndex((member) => member.name === name);
-  const member = members[index];
-  if (member === undefined) return text;
-  const next = members[index + 1];
-  const from = next === undefined ? (members[index - 1]?.to ?? member.start) : member.start;
-  return withoutMember(splice(text, { from, to: next?.start ?? member.to }, ''), name);
+  const last = members.findLastIndex((member) => member.name !== name);
+  const kept = members.map(({ name: own, start, to }, index) =>
+    own === name ? '' : text.slice(start, index < last ? members[index + 1]?.start : to),
+  );
+  const [first] = members;
+  if (first === undefined) return text;
+  return text.slice(0, first.start) + kept.join('') + text.slice(members.at(-1)?.to);
 }
 
 /** Sets one member of an object of JSON, or removes it (null); everything else keeps its bytes. */
@@ -77,15 +80,10 @@ export function editMember(text: string, name: string, value: Json): string {
   const written = writeExactJson(value);
   const members = listMembers(text);
   const found = members.filter((member) => member.name === name);
-  if (found.length > 0) {
-    return found.reduceRight((edited, span) => splice(edited, span, written), text);
-  }
+  if (found.length > 0) return replaceAll(text, found, written);
   const at = members.at(-1)?.to ?? text.indexOf('{') + 1;
-  return splice(
-    text,
-    { from: at, to: at },
-    `${members.length === 0 ? '' : ','}${JSON.stringify(name)}:${written}`,
-  );
+  const added = `${members.length === 0 ? '' : ','}${JSON.stringify(name)}:${written}`;
+  return replaceAll(text, [{ from: at, to: at }], added);
 }
 
 /** What a protocol names the limit of an answer: all names that it knows, the one that is set first. */
@@ -116,7 +114,7 @@ function askForUsage(text: string): string {
   if (options === undefined || !written.startsWith('{')) {
     return editMember(text, 'stream_options', { include_usage: true });
   }
-  return splice(text, options, editMember(written, 'include_usage', true));
+  return replaceAll(text, [options], editMember(written, 'include_usage', true));
 }
 
 function limitAnswer(
