@@ -80,13 +80,35 @@ func (f *Failure) Error() string { return f.Message }
 
 // Call holds the facts of one call, and reports to its caller.
 type Call struct {
-	IdempotencyKey string // the same in every attempt of one piece of work
-	Attempt        int    // 1 for the first
-	Traceparent    string // forward it in requests to other services
-	Tracestate     string // forward it too
+	IdempotencyKey string         // the same in every attempt of one piece of work, until a wrong answer is asked for again
+	PreviousFault  *PreviousFault // why the answer to this call was wrong before; nil: none was
+	Attempt        int            // 1 for the first
+	Traceparent    string         // forward it in requests to other services
+	Tracestate     string         // forward it too
 	tell           func(line any)
 	mutex          sync.Mutex
 	toldAt         time.Time
+}
+
+// PreviousFault tells why the answer to a call was wrong. Present it to the model that answers.
+type PreviousFault struct {
+	Code    string    `json:"code"` // output_invalid, or model_answer_invalid
+	Message string    `json:"message"`
+	Errors  []Finding `json:"errors"` // the first violations of the schema, where they are known
+}
+
+// Finding is one violation of a schema.
+type Finding struct {
+	Pointer string `json:"pointer"` // JSON Pointer into the answer
+	Message string `json:"message"`
+}
+
+func readFault(header string) *PreviousFault {
+	var fault PreviousFault
+	if json.Unmarshal([]byte(header), &fault) != nil || fault.Code == "" || fault.Message == "" {
+		return nil
+	}
+	return &fault
 }
 
 // Progress reports progress from 0 to 1. Reports within 250 ms of the last one are dropped, except 1.
@@ -373,7 +395,8 @@ func (i *instance[In, Out]) perform(r *http.Request, in In, reply *lines) (out O
 	}
 	call := &Call{
 		IdempotencyKey: r.Header.Get("Idempotency-Key"), Attempt: attempt,
-		Traceparent: r.Header.Get("Traceparent"), Tracestate: r.Header.Get("Tracestate"), tell: reply.tell,
+		PreviousFault: readFault(r.Header.Get("X-Previous-Fault")),
+		Traceparent:   r.Header.Get("Traceparent"), Tracestate: r.Header.Get("Tracestate"), tell: reply.tell,
 	}
 	return i.Exec(ctx, call, in)
 }

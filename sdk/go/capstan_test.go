@@ -168,6 +168,34 @@ func TestFailuresChooseTheirStatus(t *testing.T) {
 	}
 }
 
+func TestACallKnowsTheFaultOfTheAnswerBefore(t *testing.T) {
+	var seen *PreviousFault
+	server := start(t, func(_ context.Context, call *Call, _ order) (receipt, error) {
+		seen = call.PreviousFault
+		return receipt{}, nil
+	})
+	found := []Finding{{Pointer: "/n", Message: "必要"}}
+	for header, want := range map[string]*PreviousFault{
+		`{"code":"output_invalid","message":"n is \u5fc5\u8981"}`: {Code: "output_invalid", Message: "n is 必要"},
+		`{"code":"model_answer_invalid","message":"m","errors":[{"pointer":"/n","message":"\u5fc5\u8981"}],"x":1}`: {
+			Code: "model_answer_invalid", Message: "m", Errors: found,
+		},
+		"": nil, "no JSON": nil, "7": nil, "null": nil, "[]": nil, `{"code":1,"message":"m"}`: nil, `{"code":"c"}`: nil,
+	} {
+		request, _ := http.NewRequest("POST", server.URL+"/exec", strings.NewReader(`{"parts":[]}`))
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-Previous-Fault", header)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if !reflect.DeepEqual(seen, want) {
+			t.Errorf("%s: got %+v", header, seen)
+		}
+	}
+}
+
 func TestPanicsAreFailuresOfTheInstance(t *testing.T) {
 	server := start(t, func(context.Context, *Call, order) (receipt, error) { panic("a bug") })
 	response, text := post(t, server.URL, `{"parts":[]}`, "")

@@ -76,17 +76,20 @@ export interface WrappedAnswer {
 
 interface CallOptions {
   readonly key?: string;
+  /** Of the answer before. */
+  readonly fault?: string | undefined;
   readonly signal?: AbortSignal;
 }
 
 export async function call(
   { endpoint }: RunningInstance,
   input: object,
-  { key, signal }: CallOptions = {},
+  { key, fault, signal }: CallOptions = {},
 ): Promise<WrappedAnswer> {
   const headers = {
     'content-type': 'application/json',
     ...(key === undefined ? {} : { 'idempotency-key': key }),
+    ...(fault === undefined ? {} : { 'x-previous-fault': fault }),
   };
   const response = await fetch(`${endpoint}/exec`, {
     method: 'POST',

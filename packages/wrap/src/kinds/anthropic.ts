@@ -12,7 +12,7 @@ const AnthropicPart = z.strictObject({
   protocols: z.array(z.literal('anthropic.messages')).default(['anthropic.messages']),
 });
 
-const rules = { limitFields: ['max_tokens'], asksForUsage: false } as const;
+const rules = { limitFields: ['max_tokens'], asksForUsage: false, conversation: 'messages' } as const;
 
 export const anthropic = defineKind({
   shape: AnthropicPart,

@@ -48,12 +48,13 @@ function authorize(token: string | undefined): Record<string, string> {
 function spokenBy({ protocols, token_limit_field: own }: ChatEndpoint, chat: ModelProtocol): NativeProtocols {
   const other = own === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
   const all = {
-    'openai.chat': { ...chat, limitFields: [own, other], asksForUsage: true },
+    'openai.chat': { ...chat, limitFields: [own, other], asksForUsage: true, conversation: 'messages' },
     'openai.responses': {
       path: '/responses',
       createReader: createResponsesReader,
       limitFields: ['max_output_tokens'],
       asksForUsage: false,
+      conversation: 'input',
     },
   } satisfies NativeProtocols;
   return Object.fromEntries(protocols.map((name) => [name, all[name]]));

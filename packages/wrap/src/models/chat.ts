@@ -11,6 +11,7 @@ import { providerFailure } from '../exchange/provider-failure.ts';
 import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import {
   type AnswerChoice,
+  askAgain,
   isOfSystem,
   type ModelInput,
   type ModelOutput,
@@ -130,12 +131,13 @@ function describeAnswers(answers: readonly ModelAnswer[], readJson: JsonReader |
 }
 
 async function perform(chat: Chat, { scope, context }: WrappedCall): Promise<Json> {
-  const input = scope.input as unknown as ModelInput;
-  if (input.messages.every(isOfSystem)) {
+  const asked = scope.input as unknown as ModelInput;
+  if (asked.messages.every(isOfSystem)) {
     throw providerFailure('provider_refused', '/messages: expected at least one message of the user', {
       cost_usd: 0,
     });
   }
+  const input = askAgain(asked, context.previousFault);
   const schema = input.response_schema as JsonObject | undefined;
   const readJson = schema === undefined ? null : createJsonReader(schema, chat.provider.hide);
   const question = toQuestion(chat, input);

@@ -2,7 +2,9 @@
  * Input and output of `model.…`: messages in the form of OpenAI's chat completions, which most programs write. All kinds
  * of models have these schemas, so that their instances may serve one name.
  */
+import type { PreviousFault } from '@capstan/core/call/wrong-answer';
 import { z } from 'zod';
+import { shorten } from '../exchange/provider-failure.ts';
 import { Usage } from './usage.ts';
 
 const Text = z.string().min(1);
@@ -155,4 +157,30 @@ export function mostTokens(messages: readonly Message[], imageTokens: number): n
     return null;
   });
   return Buffer.byteLength(texts) + images * imageTokens;
+}
+
+const longestFault = 1_000;
+
+/** @returns the message to the model; null: no answer was wrong */
+export function noteOf(fault: PreviousFault | undefined): string | null {
+  if (fault === undefined) return null;
+  const { message, errors = [] } = fault;
+  const findings = errors.map(({ pointer, message: words }) => `${pointer || 'the answer'} ${words}`);
+  const others = findings.filter((finding) => !message.includes(finding)).map((finding) => `\n- ${finding}`);
+  const reasons = shorten(message + others.join(''), longestFault);
+  return `Your last answer was not valid: ${reasons}\nAnswer again without this fault.`;
+}
+
+/**
+ * A question whose last answer was wrong: the model receives the reason as the last message of the user. Everything
+ * before it stays as it was, so that a cache of the provider still knows the beginning.
+ */
+export function askAgain(input: ModelInput, fault: PreviousFault | undefined): ModelInput {
+  const note = noteOf(fault);
+  return note === null ? input : { ...input, messages: [...input.messages, toMessage(note)] };
+}
+
+/** A message of the user, in every protocol. */
+export function toMessage(content: string): { readonly role: 'user'; readonly content: string } {
+  return { role: 'user', content };
 }

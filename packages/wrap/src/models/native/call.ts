@@ -13,6 +13,7 @@ import { readEvents, unexpectedAnswer } from '../../exchange/event-stream.ts';
 import { openExchange } from '../../exchange/exchange.ts';
 import { providerFailure } from '../../exchange/provider-failure.ts';
 import type { WrappedCall } from '../../wrap-kind.ts';
+import { noteOf } from '../conversation.ts';
 import { createModelAnswer, type GrowingAnswer } from '../model-answer.ts';
 import type { ChatModelPart } from '../model-part.ts';
 import { type ModelProtocol, parseObject } from '../protocol.ts';
@@ -98,8 +99,11 @@ export async function performNative(model: NativeModel, call: WrappedCall): Prom
     throw providerFailure('provider_refused', message, { cost_usd: 0 });
   }
   const { model: name, settings, max_output_tokens: maxOutputTokens } = model.part;
-  const request = toNativeRequest(input.request, { ...protocol, model: name, settings, maxOutputTokens });
-  requireMeans(model, input, request.maxOutputTokens);
+  const note = noteOf(call.context.previousFault);
+  const rules = { ...protocol, model: name, settings, maxOutputTokens, note };
+  const request = toNativeRequest(input.request, rules);
+  const most_input_tokens = input.most_input_tokens + Buffer.byteLength(note ?? '');
+  requireMeans(model, { ...input, most_input_tokens }, request.maxOutputTokens);
   const answer = await ask(model, { protocol, request, headers: headersOf(model, input) }, call);
   const output: NativeModelOutput = { protocol: input.protocol, ...answer };
   return output as unknown as Json;

@@ -5,6 +5,7 @@
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { providerFailure } from '../../exchange/provider-failure.ts';
+import { toMessage } from '../conversation.ts';
 import { parseObject } from '../protocol.ts';
 
 interface TextSpan {
@@ -91,6 +92,8 @@ export interface RequestRules {
   readonly limitFields: readonly string[];
   /** A stream counts its tokens only when the request asks for it. */
   readonly asksForUsage: boolean;
+  /** The list of messages; `input` may also be the text of one. */
+  readonly conversation: 'messages' | 'input';
 }
 
 export interface NativeRequest {
@@ -106,6 +109,8 @@ interface NativeRules extends RequestRules {
   readonly model: string;
   readonly maxOutputTokens: number;
   readonly settings: JsonObject;
+  /** A last message of the user. */
+  readonly note: string | null;
 }
 
 function askForUsage(text: string): string {
@@ -133,6 +138,25 @@ function limitAnswer(
   return { text: edited, maxOutputTokens: Math.min(most, limits.length === 0 ? most : Math.max(...limits)) };
 }
 
+const closedList = /^\[\s*\]$/;
+
+/** A conversation of another form stays as it is, and the provider refuses it. */
+function addNote(text: string, { conversation, note }: NativeRules): string {
+  if (note === null) return text;
+  const told = JSON.stringify(toMessage(note));
+  const found = listMembers(text).findLast(({ name }) => name === conversation);
+  const written = found === undefined ? 'null' : text.slice(found.from, found.to);
+  if (found !== undefined && written.startsWith('[')) {
+    const at = found.to - 1;
+    const added = closedList.test(written) ? told : `,${told}`;
+    return replaceAll(text, [{ from: at, to: at }], added);
+  }
+  if (conversation === 'messages') return text;
+  if (written === 'null') return editMember(text, conversation, [toMessage(note)]);
+  if (found === undefined || !written.startsWith('"')) return text;
+  return replaceAll(text, [found], `[{"role":"user","content":${written}},${told}]`);
+}
+
 /** @throws CallFailure `provider_refused` when the request is no object of JSON */
 export function toNativeRequest(request: string, rules: NativeRules): NativeRequest {
   const said = parseObject(request, JSON.parse);
@@ -140,7 +164,7 @@ export function toNativeRequest(request: string, rules: NativeRules): NativeRequ
     throw providerFailure('provider_refused', '/request: expected an object of JSON', { cost_usd: 0 });
   }
   const isStream = said.stream === true;
-  const limited = limitAnswer(editMember(request, 'model', rules.model), said, rules);
+  const limited = limitAnswer(addNote(editMember(request, 'model', rules.model), rules), said, rules);
   const asksAlready = Reflect.get(Object(said.stream_options), 'include_usage') === true;
   const counts = isStream && rules.asksForUsage && !asksAlready;
   const asked = counts ? askForUsage(limited.text) : limited.text;
