@@ -8,7 +8,9 @@ import { AttemptState, StepState } from '@capstan/core/contracts/run-step';
 import { nextState } from '@capstan/core/fleet/instance-states';
 import { applyEvent } from '@capstan/core/run/machine';
 import { describe, expect, test } from 'vitest';
+import { nextContact } from '../../packages/console/src/live/contact-states.ts';
 import { drawAttempt, drawCall } from '../../scripts/docs/states/call.ts';
+import { drawContact } from '../../scripts/docs/states/contact.ts';
 import { drawStates } from '../../scripts/docs/states/diagram.ts';
 import { drawInstance } from '../../scripts/docs/states/instance.ts';
 import { drawRun, drawStep, exploreRuns } from '../../scripts/docs/states/run.ts';
@@ -93,6 +95,17 @@ describe('a changed transition changes the picture', () => {
     expect(compare(drawInstance(), drawInstance(trusting))).toEqual({
       gone: ['up --> suspect: silent, refused_connection,<br/>probe_failed'],
       new: ['up --> suspect: refused_connection, probe_failed'],
+    });
+  });
+});
+
+describe('the contact of a tab', () => {
+  test('changes the picture with its machine', () => {
+    const trusting: typeof nextContact = (state, event) =>
+      event.kind === 'unanswered' ? { state, actions: [] } : nextContact(state, event);
+    expect(compare(drawContact(), drawContact(trusting))).toEqual({
+      gone: ['connecting --> lost: unanswered, told', 'polling --> lost: unanswered, told'],
+      new: ['connecting --> lost: told', 'polling --> lost: told'],
     });
   });
 });

@@ -1,6 +1,7 @@
 /** The pages are written by hand; their pictures are drawn from the machines. */
 import { fillPage, type Page } from '../page.ts';
 import { drawAttempt, drawCall } from './call.ts';
+import { drawContact } from './contact.ts';
 import { drawInstance } from './instance.ts';
 import { drawRun, drawStep, exploreRuns } from './run.ts';
 
@@ -13,6 +14,7 @@ export async function createStatesPages(): Promise<Page[]> {
     ['call', await drawCall()],
     ['attempt', drawAttempt()],
     ['instance', drawInstance()],
+    ['contact', drawContact()],
   ]);
   return [all, fillPage('packages/core/README.md', [['run', run]])];
 }

@@ -7,10 +7,15 @@
 import type { paths } from '@capstan/client';
 import { quoteLostNumbers } from '@capstan/core/json/numbers';
 import createClient from 'openapi-fetch';
+import { fetchHeard } from './answers.ts';
 import { AnswerError, toProblem } from './problem-error.ts';
 import { readProject } from './project.ts';
 
-export const client = createClient<paths>({ baseUrl: '/', credentials: 'same-origin' });
+export const client = createClient<paths>({
+  baseUrl: '/',
+  credentials: 'same-origin',
+  fetch: (request) => fetchHeard(request),
+});
 
 client.use({
   onRequest: ({ request }) => {
@@ -75,7 +80,7 @@ function toInit({ method = 'GET', body, headers, signal }: PlainRequest): Reques
 
 /** For addresses that depend on the path or are not in the API document. @throws AnswerError */
 export async function askPlainly<Data>(path: string, request: PlainRequest = {}): Promise<Data> {
-  const response = await fetch(path, toInit(request)).catch((): never => {
+  const response = await fetchHeard(path, toInit(request)).catch((): never => {
     throw new AnswerError(0, unreachable);
   });
   const text = await response.text();

@@ -21,8 +21,9 @@ export function createQueries(): QueryClient {
     queryCache: new QueryCache({ onError }),
     mutationCache: new MutationCache({ onError }),
     defaultOptions: {
-      queries: { staleTime: 5_000, retry: mayPass, refetchOnWindowFocus: true },
-      mutations: { retry: false },
+      // A browser without a network still reaches a server on its own computer.
+      queries: { staleTime: 5_000, retry: mayPass, refetchOnWindowFocus: true, networkMode: 'always' },
+      mutations: { retry: false, networkMode: 'always' },
     },
   });
   return queries;

@@ -1,15 +1,19 @@
 /** The EventSource of a project, reopened when other runs are watched; it continues after its last frame. */
 import type { StreamFrame } from '@capstan/core/contracts/event';
-import { type Contact, frameKinds } from './frame.ts';
+import { frameKinds } from './frame.ts';
 
 export interface SourceListener {
   onFrame(frame: StreamFrame): void;
-  onContact(contact: Contact): void;
+  onOpen(): void;
+  /** It tries again by itself. */
+  onFail(): void;
 }
 
 export interface FrameSource {
   /** @param runs whose every event is wanted */
   follow(runs: readonly string[]): void;
+  /** At once, also where the old one seems to be open. */
+  reopen(): void;
   close(): void;
 }
 
@@ -40,51 +44,43 @@ function connect(address: string, { onFrame, onOpen, onError }: SourceHandlers):
   return opened;
 }
 
-/** Between two runs the list is empty for a moment, which opens nothing. */
-function whenChanged(open: (runs: readonly string[]) => void): FrameSource['follow'] {
-  let followed: string | null = null;
-  let wished: readonly string[] = [];
-  const follow = (): void => {
-    const wish = wished.join();
-    if (wish !== followed) open(wished);
-    followed = wish;
-  };
-  return (runs) => {
-    wished = runs;
-    queueMicrotask(follow);
-  };
-}
-
 export function openSource(project: string, listener: SourceListener): FrameSource {
   let source: EventSource | null = null;
   let last = '';
   let isClosed = false;
-  let lostSince: number | null = null;
+  let followed: readonly string[] | null = null;
+  let wished: readonly string[] = [];
   let again: ReturnType<typeof setTimeout> | undefined;
 
-  const open = (runs: readonly string[]): void => {
-    if (isClosed) return;
+  const open = (): void => {
+    if (isClosed || followed === null) return;
     clearTimeout(again);
     source?.close();
-    source = connect(toAddress(project, runs, last), {
+    source = connect(toAddress(project, followed, last), {
       onFrame: (kind, event) => {
         last = event.lastEventId;
         listener.onFrame({ kind, data: kind === 'reset' ? null : JSON.parse(event.data) } as StreamFrame);
       },
-      onOpen: () => {
-        lostSince = null;
-        listener.onContact({ kind: 'live' });
-      },
+      onOpen: listener.onOpen,
       onError: (opened) => {
-        lostSince ??= Date.now();
-        listener.onContact({ kind: 'lost', since: lostSince });
         // The browser reconnects by itself unless it was refused.
-        if (opened.readyState === EventSource.CLOSED) again = setTimeout(() => open(runs), againMs);
+        if (opened.readyState === EventSource.CLOSED) again = setTimeout(open, againMs);
+        listener.onFail();
       },
     });
   };
+  const openWished = (): void => {
+    if (wished.join() === followed?.join()) return;
+    followed = wished;
+    open();
+  };
   return {
-    follow: whenChanged(open),
+    follow: (runs) => {
+      wished = runs;
+      // Between two runs the list is empty for a moment, which opens nothing.
+      queueMicrotask(openWished);
+    },
+    reopen: open,
     close: () => {
       isClosed = true;
       clearTimeout(again);

@@ -12,6 +12,9 @@ export const frameKinds = [
 
 /** State of the connection to the server: the time since it was lost, or the source of frames. */
 export type Contact =
+  /** Nothing is known yet: pages poll. */
+  | { readonly kind: 'connecting' }
   | { readonly kind: 'live' }
+  /** The server answers, without a stream. */
   | { readonly kind: 'polling' }
   | { readonly kind: 'lost'; readonly since: number };

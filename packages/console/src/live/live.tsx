@@ -10,6 +10,10 @@ import {
   useMemo,
   useState,
 } from 'react';
+import { listenToAnswers } from '../api/answers.ts';
+import { askPlainly } from '../api/client.ts';
+import { isStatus } from '../api/problem-error.ts';
+import { sessionQuery } from '../api/session.ts';
 import { useNow } from '../shared/use-now.ts';
 import { applyFrame } from './apply-frame.ts';
 import type { Contact } from './frame.ts';
@@ -31,7 +35,7 @@ interface Live {
 }
 
 const LiveContext = createContext<Live>({
-  contact: { kind: 'polling' },
+  contact: { kind: 'connecting' },
   followRun: () => () => undefined,
 });
 
@@ -41,7 +45,7 @@ export function useLive(): Live {
 
 const awayAfterMs = 3_000;
 
-/** Since when the server has been unreachable, Unix time, ms; null while it is reachable, and for the first moments. */
+/** Since when no request has been answered, Unix time, ms; null while one is, and for the first moments. */
 export function useServerAway(): number | null {
   const { contact } = useLive();
   const now = useNow();
@@ -101,25 +105,43 @@ function follow(connection: LiveConnection | null, runId: string, listener: RunL
   };
 }
 
+const probeMs = 5_000;
+
+/** Its end is heard as that of every request is; a stream also ends with its key, which this shows. */
+async function probe(queries: QueryClient): Promise<void> {
+  try {
+    await askPlainly('/v1/session', { signal: AbortSignal.timeout(probeMs) });
+  } catch (error) {
+    if (isStatus(error, 401)) void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+  }
+}
+
+function isSame(one: Contact, other: Contact): boolean {
+  return (
+    one.kind === other.kind && (one.kind !== 'lost' || other.kind !== 'lost' || one.since === other.since)
+  );
+}
+
 export function LiveProvider({ project, children }: LiveProviderProps): ReactElement {
   const queries = useQueryClient();
-  const [contact, setContact] = useState<Contact>({ kind: 'lost', since: Date.now() });
+  const [contact, setContact] = useState<Contact>({ kind: 'connecting' });
   const [connection, setConnection] = useState<LiveConnection | null>(null);
   useEffect(() => {
     const listeners: LiveConnection['listeners'] = new Map();
     const stream = openStream(project, {
-      onContact: (changed) => {
-        setContact((known) => (known.kind === changed.kind ? known : changed));
-        // A stream ends with its key, so the session is checked at once.
-        if (changed.kind === 'lost') void queries.invalidateQueries({ queryKey: ['session'] });
-        // Events between the last response and the first frame are in neither.
-        if (changed.kind === 'live') readAgain(queries, { predicate: isLive });
-      },
+      onContact: (changed) => setContact((known) => (isSame(known, changed) ? known : changed)),
+      // Events between the last response and the first frame are in neither.
+      onGap: () => readAgain(queries, { predicate: isLive }),
+      onProbe: () => void probe(queries),
       // One render for all of them.
       onFrames: (frames) => notifyManager.batch(() => applyFrames(queries, listeners, frames)),
     });
+    const deaf = listenToAnswers(stream.heard);
     setConnection({ stream, listeners });
-    return () => stream.close();
+    return () => {
+      deaf();
+      stream.close();
+    };
   }, [project, queries]);
 
   // Stable while the stream is: otherwise followers of a run would restart with every change of the connection.

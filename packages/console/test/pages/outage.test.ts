@@ -3,7 +3,7 @@
 import type { Run } from '@capstan/core/contracts/run';
 import { beforeAll, expect, test } from 'vitest';
 import { useMortalCapstan } from '../../../../test/support/shared-capstan.ts';
-import { type OpenPage, openPage, signIn } from '../support/browser.ts';
+import { type OpenPage, openBeside, openPage, signIn } from '../support/browser.ts';
 import { provideConsole } from '../support/built-console.ts';
 import { askQuestion, shareBrowser } from '../support/studio.ts';
 
@@ -12,18 +12,25 @@ beforeAll(async () => {
   await provideConsole();
 });
 
-async function visit(path: string, expected: RegExp): Promise<OpenPage> {
-  const opened = await openPage(await shareBrowser(), capstan.url, {}, expected);
-  await signIn(opened, capstan.url, capstan.key);
+/** In a tab of its own window, or beside another one. */
+async function visit(path: string, expected: RegExp, beside?: OpenPage): Promise<OpenPage> {
+  const opened =
+    beside === undefined
+      ? await openPage(await shareBrowser(), capstan.url, {}, expected)
+      : await openBeside(beside, capstan.url, expected);
+  if (beside === undefined) await signIn(opened, capstan.url, capstan.key);
   await opened.go(path);
   await opened.page.getByText('live', { exact: true }).waitFor();
   return opened;
 }
 
-test('every open page reports a killed server, keeps what is written, and is live again when it is back', async () => {
+test('every open page, in whichever window, reports a killed server, keeps what is written, and is live again when it is back', async () => {
   const { run, review } = await askQuestion(capstan);
   const paths = [`/runs/${run}`, `/reviews/${review}`, '/runs'];
-  const pages = await Promise.all(paths.map((path) => visit(path, /ERR_|Failed to load/)));
+  const expected = /ERR_|Failed to load/;
+  const home = await visit('/', expected);
+  const beside = await Promise.all(paths.map((path) => visit(path, expected, home)));
+  const pages = [...beside, await visit('/runs', expected), home];
   const [ofRun, ofReview] = pages.map(({ page }) => page) as [OpenPage['page'], OpenPage['page']];
   const cancel = ofRun.getByRole('button', { name: 'Cancel …' });
   const submit = ofReview.getByRole('button', { name: 'Submit' });

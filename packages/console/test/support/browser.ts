@@ -171,6 +171,17 @@ export async function openPage(
   return lookThrough(await openTab(browser, look), url, expected);
 }
 
+/** Another tab of the same browser window. Its `close` closes it alone. */
+export async function openBeside(
+  { context }: OpenPage,
+  url: string,
+  expected: RegExp | null = null,
+): Promise<OpenPage> {
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  return { ...lookThrough({ page, context }, url, expected), close: () => page.close() };
+}
+
 /** By the cookie that the login page would get. */
 export async function signIn({ context }: OpenPage, url: string, key: string): Promise<void> {
   const answer = await context.request.post(`${url}/v1/session`, {
