@@ -38,10 +38,17 @@ function compileMeasures({ cost }: WrapFile, compile: WrapCompiler): Measure[] {
   }));
 }
 
+interface MeasuredCall {
+  readonly scope: WrapScope;
+  readonly log: ExecContext['log'];
+  /** When it began, Unix ms. */
+  readonly at: number;
+}
+
 /** @returns nothing when the answer does not state what it used: the call costs its reservation then */
-function measureCost(wrapped: Wrapped, scope: WrapScope, log: ExecContext['log']): { cost_usd?: number } {
+function measureCost(wrapped: Wrapped, { scope, log, at }: MeasuredCall): { cost_usd?: number } {
   try {
-    const cost_usd = costOf(wrapped, scope);
+    const cost_usd = costOf(wrapped, scope, at);
     if (cost_usd === null) return {};
     const { rateUsd } = wrapped;
     if (cost_usd > rateUsd) log(`a call cost ${cost_usd} USD; only the rate_usd, ${rateUsd}, is counted`);
@@ -55,25 +62,22 @@ function measureCost(wrapped: Wrapped, scope: WrapScope, log: ExecContext['log']
 }
 
 /** Null: nothing measures it. @throws Error when the answer does not state what it used */
-function costOf({ kind, measures }: Wrapped, scope: WrapScope): number | null {
-  if (kind.price !== undefined) return kind.price.costOf(scope.answer ?? null);
+function costOf({ kind, measures }: Wrapped, scope: WrapScope, at: number): number | null {
+  if (kind.price !== undefined) return kind.price.costOf(scope.answer ?? null, at);
   if (measures.length === 0) return null;
   const sum = measures.reduce((cost, { value, rateUsd, per }) => cost + (value(scope) / per) * rateUsd, 0);
   return Math.max(0, sum);
 }
 
 /** A call that fails has cost what its answer used. */
-function withMeasuredCost(
-  error: unknown,
-  wrapped: Wrapped,
-  { scope, log }: { readonly scope: WrapScope; readonly log: ExecContext['log'] },
-): unknown {
+function withMeasuredCost(error: unknown, wrapped: Wrapped, call: MeasuredCall): unknown {
   const failure = isCallFailure(error) ? error : new CallFailure(422, messageOf(error), { cause: error });
   const { cost_usd: known, usage } = failure.report ?? {};
   if (known !== undefined) return error;
+  const { scope } = call;
   const answer = scope.answer ?? (usage === undefined ? undefined : { usage });
   if (answer === undefined) return error;
-  const { cost_usd } = measureCost(wrapped, { ...scope, answer }, log);
+  const { cost_usd } = measureCost(wrapped, { ...call, scope: { ...scope, answer } });
   return cost_usd === undefined ? error : withCost(failure, cost_usd);
 }
 
@@ -88,7 +92,7 @@ function messageOf(error: unknown): string {
 
 async function perform(wrapped: Wrapped, input: JsonObject, context: ExecContext): Promise<JsonObject> {
   const { kind, files: rules, result } = wrapped;
-  const startedAt = performance.now();
+  const [at, startedAt] = [Date.now(), performance.now()];
   const { media, signal, log, idempotencyKey = null } = context;
   const call = { idempotency_key: idempotencyKey };
   const files = await openCallFiles({ rules, kind, media, signal }, { input, files: {}, call });
@@ -106,9 +110,9 @@ async function perform(wrapped: Wrapped, input: JsonObject, context: ExecContext
     scope = done;
     const output = asObject(result({ ...done, files: await files.store(done) }));
     if (output === null) throw new CallFailure(502, 'the result is no object', { code: 'answer_unexpected' });
-    return { ...output, ...measureCost(wrapped, done, log) };
+    return { ...output, ...measureCost(wrapped, { scope: done, log, at }) };
   } catch (error) {
-    throw withMeasuredCost(error, wrapped, { scope, log });
+    throw withMeasuredCost(error, wrapped, { scope, log, at });
   }
 }
 

@@ -75,8 +75,8 @@ export interface WrapHost {
 export interface WrapPrice {
   /** The most that a call costs by its input, USD, as an expression. */
   readonly worstCase: string;
-  /** USD; null: the answer does not report what it used. */
-  costOf(answer: Json): number | null;
+  /** USD of a call that began at a time, Unix ms; null: the answer does not report what it used. */
+  costOf(answer: Json, at: number): number | null;
 }
 
 /** Defaults for fields that the file leaves out. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { createAnthropicMessages } from '../models/anthropic-messages.ts';
 import { prepareChat } from '../models/chat.ts';
 import { chatFields } from '../models/model-part.ts';
+import { askedCache } from '../models/money/prices.ts';
 import { defineKind } from '../wrap-kind.ts';
 
 const AnthropicPart = z.strictObject({
@@ -19,6 +20,6 @@ export const anthropic = defineKind({
   prepare: (part, host) => {
     const protocol = createAnthropicMessages(part);
     const spoken = Object.fromEntries(part.protocols.map((name) => [name, { ...protocol, ...rules }]));
-    return prepareChat(part, protocol, { host, kind: 'anthropic', spoken });
+    return prepareChat(part, protocol, { host, kind: 'anthropic', spoken, cache: askedCache });
   },
 });

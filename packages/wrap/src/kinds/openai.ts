@@ -7,12 +7,12 @@ import { z } from 'zod';
 import { prepareChat } from '../models/chat.ts';
 import { prepareEmbeddings } from '../models/embeddings.ts';
 import { chatFields, providerFields } from '../models/model-part.ts';
+import { ownCache, StatedTextPrices } from '../models/money/prices.ts';
 import type { NativeProtocols } from '../models/native/call.ts';
 import { createOpenAiChat } from '../models/openai-chat.ts';
 import { createResponsesReader } from '../models/openai-responses.ts';
 import type { ModelProtocol } from '../models/protocol.ts';
 import { createProvider } from '../models/provider.ts';
-import { Prices } from '../models/terms.ts';
 import { defineKind, type PreparedKind, type WrapHost } from '../wrap-kind.ts';
 import { mediaEndpoints } from './openai-media.ts';
 
@@ -28,7 +28,7 @@ type ChatEndpoint = z.infer<typeof ChatEndpoint>;
 const EmbeddingsEndpoint = z.strictObject({
   ...providerFields,
   endpoint: z.literal('embeddings'),
-  prices: Prices.pick({ input: true }).optional(),
+  prices: StatedTextPrices.optional(),
 });
 
 const MediaEndpoint = z.strictObject({
@@ -80,7 +80,7 @@ export const openai = defineKind({
       case 'chat': {
         const { model, token_limit_field: limitField, structured_output: structuredOutput } = part;
         const protocol = createOpenAiChat({ model, headers, limitField, structuredOutput });
-        return prepareChat(part, protocol, { host, kind, spoken: spokenBy(part, protocol) });
+        return prepareChat(part, protocol, { host, kind, spoken: spokenBy(part, protocol), cache: ownCache });
       }
       case 'embeddings':
         return prepareEmbeddings(part, host, { kind, headers });

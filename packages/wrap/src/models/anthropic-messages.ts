@@ -12,6 +12,7 @@ import {
   textOf,
 } from './conversation.ts';
 import type { GrowingAnswer } from './model-answer.ts';
+import { readAnthropicUsage } from './money/usage.ts';
 import {
   type AnswerReader,
   fieldOf,
@@ -22,7 +23,6 @@ import {
   textField,
 } from './protocol.ts';
 import { argumentsOf, toWireId } from './tool-calls.ts';
-import { readAnthropicUsage } from './usage.ts';
 
 const allowedId = /^[a-zA-Z0-9_-]{1,64}$/;
 

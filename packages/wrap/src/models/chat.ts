@@ -18,13 +18,11 @@ import {
   mostTokens,
   systemOf,
 } from './conversation.ts';
-import { createFenceFilter, createJsonReader, type JsonReader } from './json-answer.ts';
+import { createFenceFilter, createJsonReader, type JsonReader, type Spent } from './json-answer.ts';
 import { createModelAnswer, type ModelAnswer } from './model-answer.ts';
 import { ChatInput, ChatOutput, isNativeInput } from './model-forms.ts';
 import type { ChatModelPart } from './model-part.ts';
-import { type NativeProtocols, performNative } from './native/call.ts';
-import { type ModelProtocol, parseObject, type Question, withSettings } from './protocol.ts';
-import { createProvider, type Provider } from './provider.ts';
+import { type CacheRules, costOfUsage, toPrices } from './money/prices.ts';
 import {
   type ModelTerms,
   priceOf,
@@ -32,8 +30,11 @@ import {
   requireCovered,
   requireRateFor,
   worstCaseOfChat,
-} from './terms.ts';
-import { sumUsage, type Usage } from './usage.ts';
+} from './money/terms.ts';
+import { sumUsage } from './money/usage.ts';
+import { type NativeProtocols, performNative } from './native/call.ts';
+import { type ModelProtocol, parseObject, type Question, withSettings } from './protocol.ts';
+import { createProvider, type Provider } from './provider.ts';
 
 interface Chat {
   readonly part: ChatModelPart;
@@ -114,20 +115,30 @@ function withoutCost({ status, message, retryAfterS, code, cause, report }: Call
 }
 
 /** @throws CallFailure `model_answer_invalid` */
-function readChoice(answer: ModelAnswer, readJson: JsonReader | null, usage: Usage): AnswerChoice {
+function readChoice(answer: ModelAnswer, readJson: JsonReader | null, spent: Spent): AnswerChoice {
   const { text, toolCalls, finishReason: finish_reason, stopSequence } = answer;
   const end = { finish_reason, ...(stopSequence === null ? {} : { stop_sequence: stopSequence }) };
   if (toolCalls.length > 0) return { ...(text === '' ? {} : { text }), tool_calls: [...toolCalls], ...end };
   if (readJson === null || finish_reason === 'content_filter') return { text, ...end };
-  return { text, json: readJson(answer, usage), ...end };
+  return { text, json: readJson(answer, spent), ...end };
 }
 
-function describeAnswers(answers: readonly ModelAnswer[], readJson: JsonReader | null): ModelOutput {
-  const usage = sumUsage(answers.map((answer) => answer.usage));
-  const choices = answers.map((answer) => readChoice(answer, readJson, usage));
+/** What answers have used together, and what they cost if that is known. Each was a request of its own. */
+function spentOn({ prices }: ModelTerms, answers: readonly ModelAnswer[], at: number): Spent {
+  const requests = answers.map(({ usage }) => usage);
+  const cost_usd = prices === null ? null : costOfUsage(prices, requests, at);
+  return { usage: sumUsage(requests), ...(cost_usd === null ? {} : { cost_usd }) };
+}
+
+function describeAnswers(
+  answers: readonly ModelAnswer[],
+  readJson: JsonReader | null,
+  spent: Spent,
+): ModelOutput {
+  const choices = answers.map((answer) => readChoice(answer, readJson, spent));
   const [first, ...others] = choices as [AnswerChoice, ...AnswerChoice[]];
   const all = others.length === 0 ? {} : { choices };
-  return { ...first, ...all, model: answers[0]?.model ?? '', usage };
+  return { ...first, ...all, model: answers[0]?.model ?? '', ...spent };
 }
 
 async function perform(chat: Chat, { scope, context }: WrappedCall): Promise<Json> {
@@ -142,13 +153,20 @@ async function perform(chat: Chat, { scope, context }: WrappedCall): Promise<Jso
   const readJson = schema === undefined ? null : createJsonReader(schema, chat.provider.hide);
   const question = toQuestion(chat, input);
   const { n = 1 } = input;
-  requireRateFor(chat.terms, n);
-  requireCovered(chat.terms, () => n * countTokens(chat.terms, input), n * question.maxOutputTokens);
+  const { terms } = chat;
+  requireRateFor(terms, n);
+  requireCovered(terms, {
+    way: 'translated',
+    times: n,
+    countQuestion: () => countTokens(terms, input),
+    answer: question.maxOutputTokens,
+  });
+  const at = Date.now();
   const answers = await askTimes(n, context.signal, (signal, index) => {
     const tell = (delta: JsonObject): void => context.delta(n === 1 ? delta : { index, ...delta });
     return ask(chat, { question, signal, tell });
   });
-  return describeAnswers(answers, readJson) as unknown as Json;
+  return describeAnswers(answers, readJson, spentOn(terms, answers, at)) as unknown as Json;
 }
 
 interface ChatHost {
@@ -157,14 +175,21 @@ interface ChatHost {
   readonly kind: string;
   /** Protocols in which the provider takes requests of clients as they came. */
   readonly spoken: NativeProtocols;
+  readonly cache: CacheRules;
+}
+
+/** A file whose settings ask for a cache asks for any kind of it. */
+function cacheOf({ settings }: ChatModelPart, cache: CacheRules): CacheRules {
+  return JSON.stringify(settings).includes('cache') ? { ...cache, unasked: [] } : cache;
 }
 
 export function prepareChat(
   part: ChatModelPart,
   protocol: ModelProtocol,
-  { host, kind, spoken }: ChatHost,
+  { host, kind, spoken, cache }: ChatHost,
 ): PreparedKind {
-  const terms = readTerms(part, host);
+  const prices = part.prices === undefined ? undefined : toPrices(part.prices, cache);
+  const terms = readTerms(part, { prices, cache: cacheOf(part, cache) }, host);
   const provider = createProvider(part, { host, kind, headers: protocol.headers });
   const chat: Chat = { part, provider, protocol, terms };
   return {
@@ -174,7 +199,7 @@ export function prepareChat(
     fileForm: 'data_uri',
     writesFiles: false,
     origin: provider.origin,
-    ...priceOf(terms, { worstCase: (prices) => worstCaseOfChat(prices, terms) }),
+    ...priceOf(terms, { worstCase: worstCaseOfChat }),
     perform: (call) =>
       isNativeInput(call.scope.input)
         ? performNative({ part, provider, terms, spoken }, call)

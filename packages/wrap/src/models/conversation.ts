@@ -5,7 +5,7 @@
 import type { PreviousFault } from '@capstan/core/call/wrong-answer';
 import { z } from 'zod';
 import { shorten } from '../exchange/provider-failure.ts';
-import { Usage } from './usage.ts';
+import { Usage } from './money/usage.ts';
 
 const Text = z.string().min(1);
 const TextPart = z.strictObject({ type: z.literal('text'), text: z.string() });

@@ -14,17 +14,11 @@ import {
 } from '../exchange/provider-failure.ts';
 import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import type { ProviderPart } from './model-part.ts';
+import { ownCache, type StatedPeriod, toPrices } from './money/prices.ts';
+import { type ModelTerms, priceOf, readTerms, requireCovered, worstCaseOfTexts } from './money/terms.ts';
+import { readOpenAiUsage, toReport, withoutZeros } from './money/usage.ts';
 import { fieldOf, parseObject, textField } from './protocol.ts';
 import { createProvider, type Provider } from './provider.ts';
-import {
-  type ModelTerms,
-  type Prices,
-  priceOf,
-  readTerms,
-  requireCovered,
-  worstCaseOfTexts,
-} from './terms.ts';
-import { readOpenAiUsage, toReport, withoutZeros } from './usage.ts';
 
 const EmbeddingInput = z.strictObject({
   texts: z.array(z.string().min(1)).min(1).max(1_000),
@@ -96,7 +90,8 @@ interface Embeddings {
 
 async function perform({ part, provider, terms }: Embeddings, call: WrappedCall): Promise<Json> {
   const { texts, dimensions } = call.scope.input as unknown as EmbeddingInput;
-  requireCovered(terms, () => Buffer.byteLength(texts.join('')), 0);
+  const countQuestion = () => Buffer.byteLength(texts.join(''));
+  requireCovered(terms, { way: 'translated', times: 1, countQuestion, answer: 0 });
   const size = dimensions === undefined ? {} : { dimensions };
   const fields = { model: part.model, input: texts, encoding_format: 'float', ...size, ...part.settings };
   const body = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)) as JsonObject;
@@ -122,12 +117,12 @@ async function perform({ part, provider, terms }: Embeddings, call: WrappedCall)
 
 /** @param kind the name of the part in the file */
 export function prepareEmbeddings(
-  part: ProviderPart & { readonly prices?: Pick<Prices, 'input'> | undefined },
+  part: ProviderPart & { readonly prices?: StatedPeriod | readonly StatedPeriod[] | undefined },
   host: WrapHost,
   { kind, headers }: { readonly kind: string; readonly headers: Readonly<Record<string, string>> },
 ): PreparedKind {
-  const prices: Prices | undefined = part.prices === undefined ? undefined : { ...part.prices, output: 0 };
-  const terms = readTerms({ prices }, host);
+  const prices = part.prices === undefined ? undefined : toPrices(part.prices, ownCache);
+  const terms = readTerms({}, { prices, cache: ownCache }, host);
   const provider = createProvider(part, { host, kind, headers });
   return {
     defaults: { input: EmbeddingInput, output: EmbeddingOutput },

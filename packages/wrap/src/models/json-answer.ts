@@ -11,7 +11,7 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { createSchemaCompiler } from '@capstan/core/schemas/schema-compiler';
 import { providerFailure, shorten } from '../exchange/provider-failure.ts';
 import type { ModelAnswer, TextFilter } from './model-answer.ts';
-import { toReport, type Usage } from './usage.ts';
+import { toReport, type Usage } from './money/usage.ts';
 
 const fence = /^\s*```(?:json)?[^\S\n]*\r?\n/i;
 const mayBeFence = /^\s*(?:`{0,2}|```(?:j|js|jso|json)?[^\S\n]*\r?)$/i;
@@ -55,8 +55,14 @@ export function createFenceFilter(): TextFilter {
   };
 }
 
+/** What a call has used, and what that costs, if it is known. */
+export interface Spent {
+  readonly usage: Usage;
+  readonly cost_usd?: number;
+}
+
 /** @throws CallFailure `model_answer_invalid` */
-export type JsonReader = (answer: ModelAnswer, usage: Usage) => Json;
+export type JsonReader = (answer: ModelAnswer, spent: Spent) => Json;
 
 const shownErrors = 5;
 const excerptLength = 500;
@@ -67,12 +73,12 @@ const excerptLength = 500;
  */
 export function createJsonReader(schema: JsonObject, hide: (text: string) => string): JsonReader {
   const check = compile(schema);
-  return ({ text, finishReason }, usage) => {
+  return ({ text, finishReason }, { usage, ...cost }) => {
     const refuse = (problem: string) => {
       const ending = finishReason === 'stop' ? '' : `, finish_reason ${finishReason}`;
       const excerpt = JSON.stringify(shorten(hide(text), excerptLength));
       const message = `${hide(problem)}${ending}; the answer was ${excerpt}`;
-      return providerFailure('model_answer_invalid', message, { usage: toReport(usage) });
+      return providerFailure('model_answer_invalid', message, { usage: toReport(usage), ...cost });
     };
     const value = parse(text);
     if (value === undefined) throw refuse('the answer is not JSON');

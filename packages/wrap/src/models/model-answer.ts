@@ -5,8 +5,8 @@
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { failureInAnswer, providerFailure, type StatedError } from '../exchange/provider-failure.ts';
 import type { EndReason, ToolCall } from './conversation.ts';
+import { laterUsage, mergeUsage, toReport, type Usage, unknownUsage, withoutZeros } from './money/usage.ts';
 import { createToolCalls, cutText, type ToolPiece } from './tool-calls.ts';
-import { mergeUsage, toReport, type Usage, unknownUsage, withoutZeros } from './usage.ts';
 
 export interface ModelAnswer {
   readonly text: string;
@@ -34,7 +34,7 @@ export interface GrowingAnswer {
   /** The provider's word for how it ended. */
   finish(reason: string): void;
   stop(sequence: string): void;
-  /** Replaces what was known; `isPart`: adds what was not. */
+  /** Replaces what was known, unless it counts nothing; `isPart`: adds what was not. */
   usage(usage: Usage, isPart?: 'part'): void;
   /** An error inside the answer; its usage may still follow. */
   fail(error: StatedError): void;
@@ -114,7 +114,7 @@ function createFacts(state: AnswerState): Omit<GrowingAnswer, 'text' | 'tool' | 
       state.stopSequence = sequence;
     },
     usage: (counts, isPart) => {
-      state.usage = isPart === undefined ? counts : mergeUsage(state.usage, counts);
+      state.usage = (isPart === undefined ? laterUsage : mergeUsage)(state.usage, counts);
     },
     fail: (error) => {
       state.error ??= error;

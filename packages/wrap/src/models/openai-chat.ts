@@ -7,6 +7,7 @@ import { isList } from '@capstan/core/json/values';
 import { readProviderError, unnamedError } from '../exchange/provider-failure.ts';
 import { type Message, type OfferedTool, textOf } from './conversation.ts';
 import type { GrowingAnswer } from './model-answer.ts';
+import { readOpenAiUsage } from './money/usage.ts';
 import {
   type AnswerReader,
   fieldOf,
@@ -16,7 +17,6 @@ import {
   textField,
 } from './protocol.ts';
 import { argumentsOf, toWireId } from './tool-calls.ts';
-import { readOpenAiUsage } from './usage.ts';
 
 /** OpenAI and Azure refuse longer ids. */
 const allowedId = /^.{1,40}$/s;

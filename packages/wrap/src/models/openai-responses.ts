@@ -3,8 +3,8 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { isList } from '@capstan/core/json/values';
 import { readProviderError, unnamedError } from '../exchange/provider-failure.ts';
 import type { GrowingAnswer } from './model-answer.ts';
+import { readResponsesUsage } from './money/usage.ts';
 import { type AnswerReader, fieldOf, readObjects, textField } from './protocol.ts';
-import { readResponsesUsage } from './usage.ts';
 
 function takeResponse(response: Json | undefined, answer: GrowingAnswer): void {
   answer.model(textField(response, 'model'));

@@ -16,9 +16,9 @@ import type { WrappedCall } from '../../wrap-kind.ts';
 import { noteOf } from '../conversation.ts';
 import { createModelAnswer, type GrowingAnswer } from '../model-answer.ts';
 import type { ChatModelPart } from '../model-part.ts';
+import { addedTokens, type ModelTerms, requireCovered, requireRateFor } from '../money/terms.ts';
 import { type ModelProtocol, parseObject } from '../protocol.ts';
 import type { Provider } from '../provider.ts';
-import { addedTokens, type ModelTerms, requireCovered, requireRateFor } from '../terms.ts';
 import { cutText } from '../tool-calls.ts';
 import { createEventPasser } from './events.ts';
 import { type NativeRequest, type RequestRules, toNativeRequest } from './request.ts';
@@ -55,7 +55,7 @@ function requireMeans({ terms }: NativeModel, input: NativeModelInput, maxOutput
   const { n = 1, most_input_tokens: most } = input;
   requireRateFor(terms, n);
   const tokens = most * Math.max(1, terms.imageTokens / mediaPartTokens) + addedTokens;
-  requireCovered(terms, () => n * tokens, n * maxOutputTokens);
+  requireCovered(terms, { way: 'native', times: n, countQuestion: () => tokens, answer: maxOutputTokens });
 }
 
 interface AskedProvider {
