@@ -41,6 +41,21 @@ function providerOf({ details }: AppError): ProviderError | null {
 /** Refusals that programs expect with the status that the provider gave them. */
 const passedStatuses: ReadonlySet<number> = new Set([413, 429]);
 
+/** Codes of findings that programs look for, with the status that they expect. */
+const knownFindings: Readonly<Record<string, number>> = {
+  model_not_found: 404,
+  previous_response_not_found: 400,
+};
+
+/** The first finding of an error, if programs know it by its code. */
+function knownFindingOf({
+  errors = [],
+}: AppError): { readonly code: string; readonly status: number } | null {
+  const { code = '' } = errors[0] ?? {};
+  const status = Object.hasOwn(knownFindings, code) ? knownFindings[code] : undefined;
+  return status === undefined ? null : { code, status };
+}
+
 /**
  * The status of an error for programs of a protocol: the one of the provider if it refused the request, or refuses
  * requests for now. A provider without access is a fault of the operator, so the client gets no 401 or 403.
@@ -50,7 +65,7 @@ function statusFor(error: AppError, overloaded: number): number {
   const { status } = providerOf(error) ?? { status: 0 };
   if (error.code === 'overloaded')
     return passedStatuses.has(status) ? status : status === 529 ? overloaded : error.status;
-  if (error.code !== 'input_rejected' || status === 0) return error.status;
+  if (error.code !== 'input_rejected' || status === 0) return knownFindingOf(error)?.status ?? error.status;
   return passedStatuses.has(status) ? status : 400;
 }
 
@@ -68,7 +83,7 @@ function tell(error: AppError): ToldError {
   return {
     message: provider?.message || message,
     param: provider?.param ?? (first === undefined ? null : toParam(first.pointer)),
-    code: provider?.code || (first?.code === 'model_not_found' ? first.code : error.code),
+    code: provider?.code || (knownFindingOf(error)?.code ?? error.code),
   };
 }
 

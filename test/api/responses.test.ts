@@ -137,7 +137,6 @@ describe('a response', () => {
   test.each([
     [{ background: true }, 'background'],
     [{ conversation: 'conv_1' }, 'conversation'],
-    [{ previous_response_id: 'resp_unknown' }, 'previous_response_id'],
     [{ input: [{ type: 'computer_call', id: 'x' }] }, 'input[0].type'],
   ])('is refused for %j', async (more, param) => {
     const asking = client.responses.create({
@@ -266,6 +265,46 @@ describe('a stored response', () => {
     const large = await client.responses.create({ model: 'chat', input: 'x'.repeat(300_000) }).withResponse();
     expect(large.response.headers.get('x-capstan-not-kept')).toContain('at most');
     await expect(client.responses.retrieve(large.data.id)).rejects.toMatchObject({ status: 404 });
+  });
+});
+
+describe('a response that is not there', () => {
+  const continued = (id: string, more: object) =>
+    client.responses.create({ model: 'chat', input: 'More', previous_response_id: id, ...more }).then(
+      () => null,
+      (error: InstanceType<typeof OpenAI.APIError>) => error,
+    );
+
+  test.each([
+    ['was never stored', async () => ({ id: 'resp_unknown' })],
+    ['has an id of no form', async () => ({ id: '漢"字'.repeat(80) })],
+    ['should not be stored', () => client.responses.create({ model: 'chat', input: 'Hi', store: false })],
+    [
+      'was too large to be stored',
+      () => client.responses.create({ model: 'chat', input: 'x'.repeat(300_000) }),
+    ],
+    [
+      'was deleted',
+      async () => {
+        const made = await client.responses.create({ model: 'chat', input: 'Hi' });
+        await client.responses.delete(made.id);
+        return made;
+      },
+    ],
+  ])('cannot be continued, in the words that programs know: it %s', async (_, make) => {
+    const { id } = await make();
+    const asked = model.execs.length;
+    for (const more of [{}, { stream: true }, { background: true }]) {
+      const error = await continued(id, more);
+      expect(error).toBeInstanceOf(OpenAI.BadRequestError);
+      expect(error?.error).toEqual({
+        message: expect.stringContaining(`no response ${id} is stored`),
+        type: 'invalid_request_error',
+        param: 'previous_response_id',
+        code: 'previous_response_not_found',
+      });
+    }
+    expect(model.execs).toHaveLength(asked);
   });
 });
 

@@ -325,9 +325,14 @@ describe('an instance of the first tenant', () => {
   test('that is shared continues no stored response of the first', async () => {
     await share([second.projectId]);
     const asked = provider.requests.length;
-    const body = { model: 'zeta', input: 'Hi', previous_response_id: foreignResponse };
-    const refused = await second.call('/openai/v1/responses', { body });
-    expect([refused.status, await refused.text()]).toEqual([422, expect.stringContaining('is stored')]);
+    const refusal = async (previous_response_id: string) => {
+      const body = { model: 'zeta', input: 'Hi', previous_response_id };
+      const refused = await second.call('/openai/v1/responses', { body });
+      return [refused.status, (await refused.text()).replaceAll(previous_response_id, 'ID')];
+    };
+    const refused = await refusal(foreignResponse);
+    expect(refused).toEqual([400, expect.stringContaining('"previous_response_not_found"')]);
+    expect(await refusal('resp_unknown')).toEqual(refused);
     expect(provider.requests.length).toBe(asked);
     await share([]);
   });

@@ -91,8 +91,8 @@ function hasSpeaker(
   return instances.some((instance) => speaks(instance, protocol));
 }
 
-function toItem(pointer: string, message: string) {
-  return { pointer, code: 'invalid_value', message };
+function toItem(pointer: string, message: string, code = 'invalid_value') {
+  return { pointer, code, message };
 }
 
 /** Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep. */
@@ -103,7 +103,11 @@ function listObstacles({ refused, dropped }: Translation, { isStrict, bytes }: C
       )
     : [];
   const numbers = findLostNumbers(bytes.toString('utf8')).map((one) => ({ ...one, code: 'number_inexact' }));
-  return [...numbers, ...refused.map(({ pointer, message }) => toItem(pointer, message)), ...left];
+  return [
+    ...numbers,
+    ...refused.map(({ pointer, message, code }) => toItem(pointer, message, code)),
+    ...left,
+  ];
 }
 
 /** An instance that let `n` pass without reading it would answer once. */

@@ -9,6 +9,7 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { ModelResponse, ResponsesRequest } from '@capstan/core/contracts/responses';
 import { AppError } from '@capstan/core/errors/app-error';
 import { isList, isPlainObject } from '@capstan/core/json/values';
+import type { RefusedField } from '@capstan/core/model-protocols/fields';
 import {
   createResponseWriter,
   type ResponseHead,
@@ -69,13 +70,17 @@ async function prepareResponse(ctx: ModelCtx, order: ResponseOrder): Promise<Pre
   const previous = request.previous_response_id ?? null;
   const kept = previous === null ? null : await findKept(ctx, caller.project_id, previous);
   const translation = translateResponses(request, kept?.conversation);
-  const unknown = { pointer: '/previous_response_id', message: `no response ${previous} is stored` };
+  const unknown: RefusedField = {
+    pointer: '/previous_response_id',
+    code: 'previous_response_not_found',
+    message: `no response ${previous} is stored`,
+  };
   const isUnknown = previous !== null && kept === null;
   const call = prepareCall(ctx, order, {
     capability,
     protocol: 'openai.responses',
     body: request as JsonObject,
-    translation: isUnknown ? { ...translation, refused: [...translation.refused, unknown] } : translation,
+    translation: isUnknown ? { ...translation, refused: [unknown, ...translation.refused] } : translation,
     // A provider does not know the responses that are kept here.
     isNeutral: kept !== null,
   });

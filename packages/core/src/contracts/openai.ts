@@ -218,7 +218,8 @@ export const OpenAiError = z
       type: z.string(),
       param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
       code: z.string().meta({
-        description: "The code of the provider, else one of Capstan's error codes or `model_not_found`.",
+        description:
+          "The code of the provider, else one of Capstan's error codes, `model_not_found` or `previous_response_not_found`.",
       }),
     }),
   })

@@ -178,6 +178,8 @@ export interface RefusedField {
   /** JSON Pointer into the body. */
   readonly pointer: string;
   readonly message: string;
+  /** By which programs know the refusal. Default: `invalid_value`. */
+  readonly code?: string;
 }
 
 /** What a translation leaves out of a request. */
