@@ -52,6 +52,55 @@ const weather: Anthropic.Tool = {
 const asked = { id: 'call_1', name: 'weather', arguments: '{"place":"Oslo"}' };
 const used = { type: 'tool_use', id: 'call_1', name: 'weather', input: { place: 'Oslo' } } as const;
 
+describe('the first event of a stream', () => {
+  test.each<[what: string, Pick<Anthropic.MessageCreateParamsNonStreaming, 'messages' | 'system' | 'tools'>]>(
+    [
+      ['a question', { messages: hi }],
+      [
+        'a system and tools',
+        { messages: hi, system: [{ type: 'text', text: '漢字'.repeat(400) }], tools: [weather] },
+      ],
+      [
+        'an image',
+        {
+          messages: [
+            {
+              role: 'user',
+              content: [
+                {
+                  type: 'image',
+                  source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(40_000) },
+                },
+              ],
+            },
+          ],
+        },
+      ],
+    ],
+  )(
+    'estimates the input tokens of %s as count_tokens does, and the last one has the right number',
+    async (_, asking) => {
+      const model = 'claude-large';
+      const { input_tokens: estimate } = await client.messages.countTokens({ model, ...asking });
+      const metadata = { user_id: 'someone' };
+      const events = client.messages.stream({
+        model,
+        max_tokens: 4_000,
+        metadata,
+        stop_sequences: ['END'],
+        ...asking,
+      });
+      const told: number[] = [];
+      for await (const event of events) {
+        if (event.type === 'message_start') told.push(event.message.usage.input_tokens);
+        if (event.type === 'message_delta') told.push(event.usage.input_tokens ?? -1);
+      }
+      expect(estimate).toBeGreaterThan(0);
+      expect(told).toEqual([estimate, 1_000]);
+    },
+  );
+});
+
 describe('a message', () => {
   test('comes with usage, cost and the decision that explains it', async () => {
     const { data, response } = await client.messages

@@ -11,7 +11,11 @@ import type {
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { AppError } from '@capstan/core/errors/app-error';
 import { createMessageWriter, type MessageHead, toMessage } from '@capstan/core/model-protocols/anthropic';
-import { estimateTokens, translateMessages } from '@capstan/core/model-protocols/anthropic-request';
+import {
+  countedPart,
+  estimateTokens,
+  translateMessages,
+} from '@capstan/core/model-protocols/anthropic-request';
 import type { z } from 'zod';
 import { type Caller, toCallingKey } from '../access/caller.ts';
 import { countMostTokens, type PreparedCall, prepareCall } from './client-protocol.ts';
@@ -26,6 +30,11 @@ import {
 } from './openai.ts';
 
 type MessageOrder = OpenAiOrder<MessagesRequest>;
+
+/** About how many tokens the input of a request counts: no model is asked. */
+function estimateInput(request: JsonObject, bytes: number): number {
+  return estimateTokens(countMostTokens(countedPart(request), bytes));
+}
 
 function headOf({ model }: MessagesRequest): MessageHead {
   return { id: `msg_${randomUUID().replaceAll('-', '')}`, model };
@@ -60,8 +69,11 @@ export async function streamMessage(
   order: MessageOrder,
   toError: (error: AppError) => JsonObject,
 ): Promise<StreamedModel> {
+  const { request, client } = order;
   const call = await prepareMessage(ctx, order);
-  const writer = createMessageWriter(headOf(order.request));
+  const writer = createMessageWriter(headOf(request), () =>
+    estimateInput(request as JsonObject, client.bytes.length),
+  );
   return streamModel(ctx, order, { call, writer, toError });
 }
 
@@ -75,7 +87,7 @@ export async function countRequestTokens(
   { body, bytes }: { readonly body: JsonObject & { readonly model: string }; readonly bytes: number },
 ): Promise<z.output<typeof CountedTokens>> {
   await findModel(ctx, toCallingKey(caller, {}), { model: body.model, kind: 'chat' });
-  return { input_tokens: estimateTokens(countMostTokens(body, bytes)) };
+  return { input_tokens: estimateInput(body, bytes) };
 }
 
 function toAnthropicModel({ id }: { readonly id: string }): AnthropicModel {

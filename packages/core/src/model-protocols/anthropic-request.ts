@@ -254,6 +254,20 @@ export function translateMessages(request: MessagesRequest): Translation {
 
 const emptyUser: JsonObject = { role: 'user', content: [{ type: 'text', text: '' }] };
 
+const countedFields = [
+  'messages',
+  'system',
+  'tools',
+  'tool_choice',
+  'output_config',
+  'output_format',
+] as const;
+
+/** The fields of a request that a model reads. */
+export function countedPart(request: JsonObject): JsonObject {
+  return withoutAbsent(Object.fromEntries(countedFields.map((name) => [name, request[name]])));
+}
+
 /** Of text as most tokenizers count it, at the least. */
 const bytesPerToken = 3;
 

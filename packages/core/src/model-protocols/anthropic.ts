@@ -204,12 +204,15 @@ function createBlocks(): Blocks {
   };
 }
 
-/** Writes a stream of events. */
-export function createMessageWriter(head: MessageHead): AnswerWriter {
+/**
+ * Writes a stream of events.
+ * @param countInput estimates the tokens of the input, which are known at the end only
+ */
+export function createMessageWriter(head: MessageHead, countInput: () => number): AnswerWriter {
   const blocks = createBlocks();
   return {
     open: () => {
-      const usage = { input_tokens: 0, output_tokens: 0, ...usualUsage };
+      const usage = { input_tokens: countInput(), output_tokens: 0, ...usualUsage };
       const end = { stop_reason: null, stop_sequence: null, stop_details: null };
       const said = { content: [], ...end, ...usualMessage, usage };
       return [named('message_start', { message: { type: 'message', role: 'assistant', ...head, ...said } })];

@@ -16,7 +16,7 @@ const ends: [what: string, ModelResult, reason: string, sequence: string | null]
 
 test.each(ends)('%s is reported in a message and in a stream', (_, result, stop_reason, stop_sequence) => {
   expect(toMessage(head, result, 0)).toMatchObject({ stop_reason, stop_sequence });
-  const events = createMessageWriter(head).close(result, 0);
+  const events = createMessageWriter(head, () => 7).close(result, 0);
   const data = events.map((event) => JSON.parse(event.slice(event.indexOf('data: ') + 6)));
   const { delta } = data.find(({ type }) => type === 'message_delta');
   expect(delta).toEqual({ stop_reason, stop_sequence, stop_details: null, container: null });
@@ -55,7 +55,7 @@ function readBlocks(events: readonly string[]) {
 }
 
 function write(deltas: readonly object[]) {
-  const writer = createMessageWriter(head);
+  const writer = createMessageWriter(head, () => 7);
   const parts = deltas.flatMap((delta) => writer.part(delta as never));
   return readBlocks([...parts, ...writer.close({ text: '', finish_reason: 'stop' }, 0)]);
 }
