@@ -21,7 +21,7 @@ const streams = Number(process.env.STREAMS ?? 25);
 const admitted = Math.floor(streams / 5);
 const slowReaders = Math.min(5, Math.floor(admitted / 2));
 const rateUsd = 0.1;
-/** Of one call, by its input: the messages have the same length. */
+/** Of one call, by its request: the messages have the same length. */
 let reservedUsd = 0;
 const costUsd = 0.002;
 /** A key may have so many requests open, and more a second. */
@@ -115,9 +115,7 @@ interface Project {
   readonly keys: readonly string[];
 }
 
-/** A project whose day admits exactly so many calls: the last by its worst case, beside open ones at the rate. */
-async function aProject(): Promise<Project> {
-  const daily_limit_usd = Number(((admitted - 1) * rateUsd + reservedUsd).toFixed(9));
+async function aProjectWith(daily_limit_usd: number): Promise<Project> {
   const { body } = await capstan.request<{ project_id: string }>('POST', '/v1/projects', {
     name: 'streams',
     daily_limit_usd,
@@ -129,6 +127,11 @@ async function aProject(): Promise<Project> {
   return { projectId: body.project_id, keys: (await Promise.all(making)).map((made) => made.body.key) };
 }
 
+/** A project whose day admits exactly so many calls: the last by its worst case, beside open ones at the rate. */
+function aProject(): Promise<Project> {
+  return aProjectWith(Number(((admitted - 1) * rateUsd + reservedUsd).toFixed(9)));
+}
+
 async function knowInstance(): Promise<void> {
   await waitFor('the router to know the instance', async () => {
     const input = { messages: [{ role: 'user', content: 'hush' }] };
@@ -136,9 +139,16 @@ async function knowInstance(): Promise<void> {
       capability: 'model.crowded',
       input,
     });
-    reservedUsd = body.candidates[0]?.worst_case_usd ?? 0;
-    return body.chosen === instance.endpoint && reservedUsd > 0;
+    return body.chosen === instance.endpoint;
   });
+}
+
+/** What the router reserves for a call in the form that the instance gets. */
+async function knowReservation(): Promise<void> {
+  const { projectId, keys } = await aProjectWith(1);
+  await (await openStream(keys[0] ?? '', 'hush')).body;
+  const [made] = await db('attempt').where({ project_id: projectId }).select('reserved_nano');
+  reservedUsd = Number(made.reserved_nano) / 1e9;
 }
 
 interface Figures {
@@ -182,6 +192,7 @@ interface Played {
 /** All are opened at once; those that are admitted have begun when the fault comes. */
 async function play({ name, slow = 0, during }: Fault): Promise<Played> {
   await knowInstance();
+  if (reservedUsd === 0) await knowReservation();
   const { projectId, keys } = await aProject();
   const before = asked.length;
   mayGoOn = new Promise((resolve) => {
