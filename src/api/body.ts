@@ -193,7 +193,7 @@ function scan(bytes: Buffer, limits: BodyLimits): void {
 }
 
 /**
- * @param size of a `chat`, the text may be passed on, so that its numbers are checked where it is not
+ * @param size of a `chat`, the text may be passed on, so that its numbers and characters are checked where it is not
  * @throws AppError `malformed_json`, and `request_invalid` for numbers that would change
  */
 function parse(text: string, size: BodySize): unknown {

@@ -48,7 +48,7 @@ export function bodyLimits(config: ApiConfig): Readonly<Record<BodySize, BodyLim
     small: { bytes: 4_096, depth: 8, keys: 32, values: 64, stringBytes: 4_096 },
     request: { bytes: BODY_LIMIT_BYTES, depth: 64, keys: 1_000, values: 10_000, stringBytes },
     data: { bytes: BODY_LIMIT_BYTES, ...wide },
-    chat: { bytes: chatBytes, ...wide, stringBytes: chatBytes },
+    chat: { bytes: chatBytes, ...wide, stringBytes: chatBytes, anyCharacters: true },
     definition: { bytes: DEFINITION_LIMIT_BYTES, ...wide },
   };
 }

@@ -3,8 +3,9 @@ import type { ServerResponse } from 'node:http';
 import type { Decision } from '@capstan/core/contracts/decision';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
+import type { Capstan } from '../support/capstan.ts';
 import { registerInstance } from '../support/direct-calls.ts';
-import { answer, type Handler, type Instance } from '../support/fleet.ts';
+import { answer, type Handler, type Instance, startInstance } from '../support/fleet.ts';
 import { waitFor } from '../support/wait.ts';
 
 let api: TestApi;
@@ -211,6 +212,41 @@ describe('a request that is translated', () => {
   });
 });
 
+describe('characters that cannot be stored', () => {
+  const bodies = [String.raw`\u0000`, String.raw`a\uD83d`, String.raw`\ude00\uD83D`].map(
+    (text) =>
+      `{"model":"MODEL","max_tokens":9,"stop":["${text}"],"messages":[{"role":"user","content":"${text}"}]}`,
+  );
+
+  test.each(bodies)('reach an instance that speaks the protocol, and no other one: %s', async (body) => {
+    const output = { protocol: 'openai.chat', response: '{"id":"m"}' };
+    native.handle = (_, answering) => answer(answering, 200, { ok: true, output });
+    const sent = body.replace('MODEL', 'both');
+    expect((await post('/openai/v1/chat/completions', sent)).status).toBe(200);
+    expect(native.execs.at(-1)?.input.request).toBe(sent);
+    native.handle = (_, answering) => answer(answering, 503, { ok: false, error: 'busy' });
+    expect((await post('/openai/v1/chat/completions', sent)).status).toBe(503);
+    const before = chatOnly.execs.length;
+    const refused = await post('/openai/v1/chat/completions', body.replace('MODEL', 'other'));
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { error: { code: 'malformed_json' } },
+    ]);
+    expect([other.execs.length, chatOnly.execs.length]).toEqual([0, before]);
+  });
+
+  test.each([
+    ['/openai/v1/chat/completions', { user: 'a\0' }, 422],
+    ['/openai/v1/chat/completions', { model: 'both\0' }, 422],
+    ['/openai/v1/responses', { input: 'hi', previous_response_id: '\0' }, 422],
+    ['/anthropic/v1/messages', { max_tokens: 9, metadata: { user_id: '\0' } }, 422],
+    ['/openai/v1/embeddings', { input: 'a\0', messages: undefined }, 400],
+  ])('are refused where Capstan looks something up: %s %j', async (path, more, status) => {
+    const body = { model: 'both', messages: [{ role: 'user', content: 'hi' }], ...more };
+    expect((await post(path, JSON.stringify(body))).status).toBe(status);
+  });
+});
+
 describe('a stream that loses parts', () => {
   const parts = (told: string) => [{ delta: { content: told } }];
   const stream = async () => {
@@ -319,6 +355,37 @@ describe('for Anthropic’s clients', () => {
     expect([status, message.content.map(({ name }) => name)]).toEqual([200, [tools[0]?.name]]);
     const text = await (await api.call('/anthropic/v1/messages', { body: { ...body, stream: true } })).text();
     expect(text).toContain(`"name":"${tools[0]?.name}"`);
+  });
+});
+
+describe('an instance whose spec the router has not read', () => {
+  const request: Capstan['request'] = async (method, path, body) => {
+    const answered = await api.call(path, { method, body });
+    return { status: answered.status, headers: answered.headers, body: JSON.parse(await answered.text()) };
+  };
+  const tools = ',"tools":[{"type":"web_search_20250305","name":"web_search"}]';
+
+  test.each([
+    ['gets its first request as it came', 'unread.a', '', 200],
+    ['gets one that cannot be translated', 'unread.b', tools, 200],
+    ['and that does not speak the protocol gets a translation', 'unread.c', '', 200],
+    ['and that does not speak the protocol gets nothing else', 'unread.d', tools, 503],
+  ])('%s', async (_, name, more, status) => {
+    const isSpeaker = status === 200 && !name.endsWith('c');
+    const protocols = isSpeaker ? { protocols: ['anthropic.messages'] } : {};
+    const unread = await startInstance(
+      { request },
+      { name: `model.${name}`, shared_with: 'all', ...protocols },
+    );
+    const output = { protocol: 'anthropic.messages', response: '{"id":"m"}' };
+    unread.handle = (_exec, answering) => answer(answering, 200, isSpeaker ? { ok: true, output } : said);
+    await api.refreshFleet();
+    const body = `{"model":"${name}","max_tokens":9,"messages":[{"role":"user","content":"hi"}]${more}}`;
+    const answered = await post('/anthropic/v1/messages', body);
+    await answered.text();
+    expect([answered.status, unread.execs.length]).toEqual([status, status === 200 ? 1 : 0]);
+    if (status === 200) expect(unread.execs[0]?.input.request).toBe(isSpeaker ? body : undefined);
+    await unread.stop();
   });
 });
 

@@ -14,11 +14,12 @@ import {
   NativeModelPart,
 } from '@capstan/core/contracts/model-protocol';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
-import { refuseRequest } from '@capstan/core/errors/app-error';
+import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
 import { findLostNumbers } from '@capstan/core/json/numbers';
+import { findUnstorable, type JsonTextFault } from '@capstan/core/json/scan';
 import type { Translation } from '@capstan/core/model-protocols/translation';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
-import { type SpokenProtocol, speaks } from '@capstan/core/routing/types';
+import { maySpeak, type SpokenProtocol } from '@capstan/core/routing/types';
 import type { CallCtx } from './direct-calls.ts';
 
 /** The request as the client sent it. */
@@ -88,21 +89,31 @@ function hasSpeaker(
 ): boolean {
   if (isNeutral || constraints.cache !== undefined) return false;
   const { instances } = fleet.seenBy(caller.project_id).of(capability);
-  return instances.some((instance) => speaks(instance, protocol));
+  return instances.some((instance) => maySpeak(instance, protocol));
 }
 
 function toItem(pointer: string, message: string, code = 'invalid_value') {
   return { pointer, code, message };
 }
 
+function refuseText({ code, message }: JsonTextFault): AppError {
+  return new AppError(code, `the body ${message}`);
+}
+
+/** @throws AppError `malformed_json` for characters that cannot be stored */
+export function requireStorable({ bytes }: Pick<ClientRequest, 'bytes'>): void {
+  const fault = findUnstorable(bytes, bytes.toString('utf8'));
+  if (fault !== null) throw refuseText(fault);
+}
+
 /** Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep. */
-function listObstacles({ refused, dropped }: Translation, { isStrict, bytes }: ClientRequest) {
+function listObstacles({ refused, dropped }: Translation, text: string, isStrict: boolean) {
   const left = isStrict
     ? dropped.map((path) =>
         toItem(`/${path.replaceAll('.', '/')}`, 'would be left out, and X-Capstan-Strict is true'),
       )
     : [];
-  const numbers = findLostNumbers(bytes.toString('utf8')).map((one) => ({ ...one, code: 'number_inexact' }));
+  const numbers = findLostNumbers(text).map((one) => ({ ...one, code: 'number_inexact' }));
   return [
     ...numbers,
     ...refused.map(({ pointer, message, code }) => toItem(pointer, message, code)),
@@ -115,7 +126,7 @@ function declaredIn({ n }: JsonObject): readonly string[] {
   return n === undefined ? [] : ['n'];
 }
 
-/** @throws AppError `request_invalid` for a request that no instance can take */
+/** @throws AppError `request_invalid`, `malformed_json` for a request that no instance can take */
 export function prepareCall(
   ctx: Pick<CallCtx, 'fleet'>,
   terms: ProtocolTerms,
@@ -123,9 +134,12 @@ export function prepareCall(
 ): PreparedCall {
   const { capability, protocol, translation } = asked;
   const { input, offered, toolNames } = translation;
-  const { isStrict } = terms.client;
-  const obstacles = listObstacles(translation, terms.client);
+  const { isStrict, bytes } = terms.client;
+  const text = bytes.toString('utf8');
+  const obstacles = listObstacles(translation, text, isStrict);
+  const unstorable = findUnstorable(bytes, text);
   const isSpoken = hasSpeaker(ctx, terms, asked);
+  if (!isSpoken && unstorable !== null) throw refuseText(unstorable);
   if (!isSpoken && obstacles.length > 0) throw refuseRequest(obstacles);
   const optional = Object.keys(offered);
   let native: JsonObject | null = null;
@@ -146,7 +160,9 @@ export function prepareCall(
     input,
     declaredFields: [...declaredIn(input), ...(isStrict ? optional : [])],
     forms: isSpoken || optional.length > 0 ? forms : undefined,
-    protocol: isSpoken ? { name: protocol, isRequired: obstacles.length > 0 } : undefined,
+    protocol: isSpoken
+      ? { name: protocol, isRequired: obstacles.length > 0 || unstorable !== null }
+      : undefined,
     toolNames,
     isNative: () => chosen.isNative,
     dropped: () =>

@@ -22,7 +22,7 @@ import {
   toEmbeddingInput,
 } from '@capstan/core/model-protocols/openai';
 import { translateChat } from '@capstan/core/model-protocols/openai-request';
-import { type ClientRequest, type PreparedCall, prepareCall } from './client-protocol.ts';
+import { type ClientRequest, type PreparedCall, prepareCall, requireStorable } from './client-protocol.ts';
 import type { CallCtx } from './direct-calls.ts';
 import { writeEmbeddings } from './embeddings.ts';
 import { askModel, type CallTerms, callModel, type StreamedModel, streamModel } from './model-calls.ts';
@@ -117,6 +117,7 @@ export async function embedTexts(
 ): Promise<OpenAiAnswer<JsonText<EmbeddingsAnswer>>> {
   const { request } = order;
   const { model } = request;
+  requireStorable(order.client);
   const capability = await findModel(ctx, order.caller, { model, kind: 'embeddings' });
   const call = { capability, input: toEmbeddingInput(request) };
   const { output, routing, isReplayed } = await callModel(ctx, order, call);

@@ -3,7 +3,7 @@
  * `model.…` by changing their address and key. Source: the reference of the Messages API, version 2023-06-01.
  */
 import { z } from 'zod';
-import { EndUser } from './openai.ts';
+import { EndUser, LookedUp } from './openai.ts';
 import { JsonObject } from './primitives.ts';
 
 /** A field of Anthropic's answers that is null here. No type of its own: generators know no type `null`. */
@@ -44,7 +44,7 @@ const MessagesToolChoice = z.looseObject({
 const Format = z.looseObject({ type: z.string(), schema: JsonObject.optional() });
 
 const askedOf = {
-  model: z.string().min(1).max(128).meta({
+  model: LookedUp.min(1).max(128).meta({
     description: 'A capability `model.NAME`, with or without `model.`',
   }),
   messages: z.array(Turn).min(1),

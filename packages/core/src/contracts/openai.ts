@@ -48,8 +48,11 @@ const tokens = z
   .union([z.number().int().min(1), z.literal(-1)], { error: 'a number of tokens from 1, or -1 for no limit' })
   .nullish();
 
+/** A text that Capstan looks up, in a body whose characters may be any. */
+export const LookedUp = z.string().refine((text) => !text.includes('\0'), { error: 'a text without NUL' });
+
 /** The user of the calling program, for budgets and costs; instances do not receive it. */
-export const EndUser = z.string().max(256).nullish().meta({
+export const EndUser = LookedUp.max(256).nullish().meta({
   description: 'Whose call it is, for budgets and costs of `user:ID`. The model does not receive it.',
 });
 
@@ -59,7 +62,7 @@ export const EndUser = z.string().max(256).nullish().meta({
  */
 export const ChatRequest = z
   .looseObject({
-    model: z.string().min(1).max(128).meta({
+    model: LookedUp.min(1).max(128).meta({
       description: 'A capability `model.NAME`, with or without `model.`, or an alias of the project',
     }),
     messages: z.array(JsonObject).min(1),
@@ -166,7 +169,7 @@ export type ChatCompletion = z.infer<typeof ChatCompletion>;
 /** Body of `POST /openai/v1/embeddings`. */
 export const EmbeddingsRequest = z
   .strictObject({
-    model: z.string().min(1).max(128).meta({
+    model: LookedUp.min(1).max(128).meta({
       description: 'A capability `embed.NAME`, with or without `embed.`, or an alias of the project',
     }),
     input: z.union([z.string().min(1), z.array(z.string().min(1)).min(1).max(2_048)], {

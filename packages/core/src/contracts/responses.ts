@@ -3,7 +3,7 @@
  * API, 2026.
  */
 import { z } from 'zod';
-import { EndUser } from './openai.ts';
+import { EndUser, LookedUp } from './openai.ts';
 import { JsonObject } from './primitives.ts';
 
 /** Tools of other types than these are hosted by the provider. */
@@ -30,12 +30,12 @@ const TextFormat = z.looseObject({ type: z.string(), schema: JsonObject.optional
 /** Body of `POST /openai/v1/responses`. Other fields: docs/reference/model-fields.md. */
 export const ResponsesRequest = z
   .looseObject({
-    model: z.string().min(1).max(128).meta({
+    model: LookedUp.min(1).max(128).meta({
       description: 'A capability `model.NAME`, with or without `model.`, or an alias of the project',
     }),
     input: z.union([z.string(), z.array(JsonObject)], { error: 'a text, or a list of items' }),
     instructions: z.string().nullish(),
-    previous_response_id: z.string().max(256).nullish().meta({
+    previous_response_id: LookedUp.max(256).nullish().meta({
       description: 'A stored response, whose conversation the input continues.',
     }),
     store: z.boolean().nullish().meta({

@@ -17,6 +17,8 @@ export interface JsonLimits {
   readonly stringBytes: number;
   /** Skips the checks of string contents: names, and characters that cannot be stored. */
   readonly anyText?: boolean;
+  /** Skips the check of characters: the text may be passed on, and is checked by `findUnstorable` where it is not. */
+  readonly anyCharacters?: boolean;
 }
 
 export interface JsonTextFault {
@@ -71,6 +73,16 @@ export function findJsonFault(bytes: Buffer, limits: JsonLimits): JsonTextFault 
   }
 }
 
+/** An escape of NUL, or of a surrogate. */
+const doubtful = /\\u(?:0000|[dD][89a-fA-F])/;
+
+/** Characters that cannot be stored. @param text of the bytes */
+export function findUnstorable(bytes: Buffer, text: string): JsonTextFault | null {
+  if (!doubtful.test(text)) return null;
+  const most = Number.POSITIVE_INFINITY;
+  return findJsonFault(bytes, { depth: most, keys: most, values: most, stringBytes: most });
+}
+
 function scanJson(bytes: Buffer, limits: JsonLimits): void {
   const scan: Scan = { bytes, limits, at: 0, depth: 0, keys: 0, values: 1 };
   while (scan.at < bytes.length) {
@@ -109,7 +121,7 @@ function countValue(scan: Scan): void {
 function scanString(scan: Scan): void {
   const { bytes, limits } = scan;
   const start = scan.at + 1;
-  const { end, hasEscapes } = findEnd(bytes, start, limits.anyText ?? false);
+  const { end, hasEscapes } = findEnd(bytes, start, limits.anyText === true || limits.anyCharacters === true);
   if (end - start > limits.stringBytes)
     throw new FaultFound(
       'json_too_deep',
@@ -121,7 +133,7 @@ function scanString(scan: Scan): void {
   if (limits.anyText !== true) checkName(bytes.toString('utf8', start, end), hasEscapes);
 }
 
-function findEnd(bytes: Buffer, start: number, anyText: boolean): { end: number; hasEscapes: boolean } {
+function findEnd(bytes: Buffer, start: number, isAny: boolean): { end: number; hasEscapes: boolean } {
   let at = start;
   let hasEscapes = false;
   while (at < bytes.length && bytes[at] !== quote) {
@@ -130,7 +142,7 @@ function findEnd(bytes: Buffer, start: number, anyText: boolean): { end: number;
       continue;
     }
     hasEscapes = true;
-    at += !anyText && bytes[at + 1] === letterU ? checkUnit(bytes, at) : 2;
+    at += !isAny && bytes[at + 1] === letterU ? checkUnit(bytes, at) : 2;
   }
   return { end: Math.min(at, bytes.length), hasEscapes };
 }

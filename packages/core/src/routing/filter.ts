@@ -8,7 +8,7 @@
 import { Range } from 'semver';
 import type { Verdict } from '../contracts/decision.ts';
 import { expectedCost, longCallMs, reservedUsd, worstCaseUsd } from './estimate.ts';
-import { type InstanceSnapshot, type RouteRequest, speaks } from './types.ts';
+import { type InstanceSnapshot, maySpeak, type RouteRequest } from './types.ts';
 
 interface RangeAnswers {
   readonly range: string;
@@ -142,7 +142,7 @@ export function excludeInstance(instance: InstanceSnapshot, filter: Filter, cost
   if (byRoute !== null) return byRoute;
   const { request, ruledOut, hasLimit } = filter;
   if (request.mayReceive?.(instance) === false) return 'secret_not_allowed';
-  if (request.protocol?.isRequired === true && !speaks(instance, request.protocol.name))
+  if (request.protocol?.isRequired === true && !maySpeak(instance, request.protocol.name))
     return 'other_protocol';
   const byCaller = ruledOut?.get(instance.instance_id);
   if (byCaller !== undefined) return byCaller;

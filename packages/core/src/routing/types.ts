@@ -51,6 +51,14 @@ export function speaks({ protocols }: Pick<InstanceSnapshot, 'protocols'>, name:
   return protocols?.includes(name) === true;
 }
 
+/** Whether it may speak the protocol: before it is vetted, nobody knows. */
+export function maySpeak(
+  instance: Pick<InstanceSnapshot, 'protocols' | 'spec_digest'>,
+  name: string,
+): boolean {
+  return instance.spec_digest === null || speaks(instance, name);
+}
+
 /** Why the caller of `choose` has ruled out an instance for this call. */
 export type RuledOut = Extract<Verdict, 'already_tried' | 'down' | 'input_invalid' | 'lost_claim'>;
 
