@@ -1,3 +1,4 @@
+import type { Key } from '@capstan/core/contracts/access';
 import type { ScopedBudget, UserErased } from '@capstan/core/contracts/money';
 import type { Problem } from '@capstan/core/contracts/problem';
 import type { Run } from '@capstan/core/contracts/run';
@@ -73,9 +74,9 @@ describe('a scoped budget', () => {
     ['team:ads', { limit_usd: 1 }],
     ['label:ads', { limit_usd: 1 }],
     ['key:a b', { limit_usd: 1 }],
-    ['key:a', { limit_usd: 0 }],
-    ['key:a', { limit_usd: 1, soft: 1 }],
-    ['key:a', { limit_usd: 1, period: 'week' }],
+    ['user:a', { limit_usd: 0 }],
+    ['user:a', { limit_usd: 1, soft: 1 }],
+    ['user:a', { limit_usd: 1, period: 'week' }],
   ])('is refused: %s %j', async (scope, body) => {
     const { put } = await aProjectOf();
     expect((await put(scope, body))[0]).toBe(422);
@@ -86,11 +87,29 @@ describe('a scoped budget', () => {
     const names = Array.from({ length: 8 }, (_, at) => `label:l${at}=v`);
     for (const name of names) expect((await put(name, { limit_usd: 1 }))[0]).toBe(200);
     expect((await put('label:l0=w', { limit_usd: 1 }))[0]).toBe(200);
-    const [status, problem] = await put('key:k', { limit_usd: 1 });
+    const [status, problem] = await put('user:k', { limit_usd: 1 });
     expect([status, problem.errors?.[0]?.message]).toEqual([
       422,
       expect.stringContaining('one call could match 9'),
     ]);
+  });
+
+  test('of a key is refused unless a key or a person of the project has the id', async () => {
+    const { put, call, list } = await aProjectOf();
+    const { call: callElsewhere } = await aProjectOf();
+    const keysBy = async (by: typeof call) =>
+      (await readJson<{ items: Key[] }>(by('/v1/keys')))[1].items.map(({ key_id }) => key_id);
+    const [own] = await keysBy(call);
+    const [foreign] = await keysBy(callElsewhere);
+    const [{ name = '' } = {}] = (await readJson<{ items: Key[] }>(call('/v1/keys')))[1].items;
+    for (const id of [name, 'undefined', 'key_0000000000', foreign, `${own}x`, own?.toLowerCase()]) {
+      const [status, problem] = await put(`key:${id}`, { limit_usd: 1 });
+      expect([id, status, problem.errors?.[0]?.pointer]).toEqual([id, 422, '/path/scope']);
+    }
+    const [, named] = await put(`key:${name}`, { limit_usd: 1, period: 'month' });
+    expect(named.errors?.[0]?.message).toContain(`is the name of ${own}`);
+    expect((await put(`key:${own}`, { limit_usd: 1 }))[0]).toBe(200);
+    expect(await list()).toEqual([`key:${own} day 0+0/1`]);
   });
 
   test('refuses a direct call by its name and figures, and calls with other labels pass', async () => {

@@ -140,7 +140,7 @@ export const moneyRoutes: readonly Route[] = [
     tag: 'money',
     summary: 'Set a limit for the calls of a key, label, capability or user, by day or month',
     description:
-      'It counts calls from its creation on. A project has at most 100 such budgets, and one call matches at most 8. Existing reservations stay, even above a lower limit.',
+      'It counts calls from its creation on. A project has at most 100 such budgets, and one call matches at most 8. `key:` takes the id of a key or a person of the project; a name is refused. Existing reservations stay, even above a lower limit.',
     scope: 'budget:write',
     params: z.object({ scope: CallScope }),
     body: json(ScopedBudgetRequest),

@@ -92,6 +92,16 @@ export async function findKeyOf(db: Db, keyId: string, projects: readonly string
   return row ?? null;
 }
 
+/** The first few keys and people of a project with this name. */
+export async function listIdsByName(db: Db, projectId: string, name: string): Promise<readonly string[]> {
+  const rows = await query<Pick<KeyRow, 'key_id'>>(db).all(
+    `select key_id from api_key where projects && ?::text[] and name = ? and revoked_at is null
+     order by created_at desc, key_id desc limit 5`,
+    [[projectId], name],
+  );
+  return rows.map(({ key_id }) => key_id);
+}
+
 /** Newest first; keys that share at least one of `projects`. */
 export function listKeys(
   db: Db,

@@ -14,6 +14,7 @@ import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { findExcess } from '@capstan/core/money/scoped-budget';
 import type { Ctx } from '../../context.ts';
+import { findKeyOf, listIdsByName } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
@@ -63,6 +64,17 @@ function noSuchBudget(scope: string, period: string): AppError {
   return new AppError('not_found', `there is no budget of ${scope} by ${period}`);
 }
 
+/** A budget of another id would never be charged. @throws AppError `request_invalid` */
+async function requireKnownKey(trx: Db, projectId: string, scope: string): Promise<void> {
+  if (!scope.startsWith('key:')) return;
+  const id = scope.slice('key:'.length);
+  if ((await findKeyOf(trx, id, [projectId])) !== null) return;
+  const named = await listIdsByName(trx, projectId, id);
+  const meant = named.length === 0 ? '' : `; ${JSON.stringify(id)} is the name of ${named.join(', ')}`;
+  const message = `no key or person of this project has the id ${JSON.stringify(id)}${meant}`;
+  throw refuseField('/path/scope', message, 'not_found');
+}
+
 export interface ScopedOrder {
   readonly project_id: string;
   readonly scope: string;
@@ -70,7 +82,7 @@ export interface ScopedOrder {
   readonly by: string;
 }
 
-/** @throws AppError `request_invalid` when the project has too many, or one call could match too many */
+/** @throws AppError `request_invalid` when the project has too many, one call could match too many, or no key has the id */
 export async function setScopedLimit(
   trx: Db,
   { project_id, scope, by }: ScopedOrder,
@@ -79,6 +91,7 @@ export async function setScopedLimit(
   const row = rowOfScoped(project_id, { scope, period });
   const [before] = (await listScopedBudgets(trx, project_id, scope)).filter((one) => one.period === period);
   const limitNano = toNanoUsd(limit_usd);
+  if (before === undefined) await requireKnownKey(trx, project_id, scope);
   const isRaise = before !== undefined && limitNano > BigInt(before.limit_nano);
   if (isRaise) await answerQuestions(trx, row, { by, limitUsd: limit_usd });
   const others = await lockScopedBudgets(trx, project_id);

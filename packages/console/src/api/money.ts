@@ -52,7 +52,8 @@ export function scopedBudgetsQuery() {
 export function putScopedBudget({
   scope,
   ...body
-}: Pick<ScopedBudget, 'scope' | 'period' | 'limit_usd'>): Promise<unknown> {
+}: Pick<ScopedBudget, 'scope' | 'period' | 'limit_usd'> &
+  Partial<Pick<ScopedBudget, 'soft'>>): Promise<unknown> {
   return askPlainly(`/v1/budgets/scoped/${encodeURIComponent(scope)}`, { method: 'PUT', body });
 }
 

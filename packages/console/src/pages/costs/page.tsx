@@ -2,6 +2,7 @@ import type { Budget, CostPeriod } from '@capstan/core/contracts/money';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type ReactElement, useState } from 'react';
+import { nameKeys, useKeys } from '../../api/key-names.ts';
 import { budgetsQuery, costSeriesQuery, costsQuery, type Grouping, putBudget } from '../../api/money.ts';
 import { LimitBar } from '../../budget/limit-bar.tsx';
 import { usePolling } from '../../live/live.tsx';
@@ -63,10 +64,14 @@ export function CostsPage(): ReactElement {
             </select>
             {by === 'label' ? (
               <input
+                key={label}
                 aria-label="Name of the label"
                 placeholder="team"
                 className={`${fieldClass} w-28`}
                 defaultValue={label ?? ''}
+                onKeyDown={({ key, currentTarget }) => {
+                  if (key === 'Enter') currentTarget.blur();
+                }}
                 onBlur={({ target }) =>
                   void navigate({
                     search: { period, by, label: target.value === '' ? undefined : target.value },
@@ -88,15 +93,13 @@ export function CostsPage(): ReactElement {
       <div className="mb-4">
         <ScopedBudgets />
       </div>
-      <Spending period={period} by={groupingOf(by, label)} />
+      {by === 'label' && label === undefined ? (
+        <p className="text-sm text-muted">Type the name of a label above, such as team, and press Enter.</p>
+      ) : (
+        <Spending period={period} by={by === 'label' ? `label:${label ?? ''}` : by} />
+      )}
     </>
   );
-}
-
-/** A label needs its name. */
-function groupingOf(by: (typeof groupings)[number], label: string | undefined): Grouping {
-  if (by !== 'label') return by;
-  return label === undefined ? 'capability' : `label:${label}`;
 }
 
 function BudgetPanel({ budget }: { readonly budget: Budget }): ReactElement {
@@ -155,6 +158,8 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
   const series = useQuery({ ...costSeriesQuery(period, by), refetchInterval: polling, retry: false });
   const saved = costs.data === undefined ? null : describeSaved(costs.data);
   const sums = series.data === undefined ? null : sumSeries(series.data);
+  const nameOfKey = nameKeys(useKeys());
+  const nameGroup = (name: string): string => ((by === 'key' ? nameOfKey(name) : null) ?? name) || 'none';
   return (
     <Panel
       title={<>Spent {periodWords[period]}</>}
@@ -198,7 +203,7 @@ function Spending({ period, by }: { readonly period: CostPeriod; readonly by: Gr
                     {name}
                   </Link>
                 ) : (
-                  name || 'none'
+                  <span title={name}>{nameGroup(name)}</span>
                 )}
               </td>
               <td className="figure text-right!">{formatUsd(usd)}</td>

@@ -3,14 +3,17 @@
 import type { ScopedBudget } from '@capstan/core/contracts/money';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactElement, useState } from 'react';
+import { nameKeys, useKeys } from '../../api/key-names.ts';
 import { putScopedBudget, removeScopedBudget, scopedBudgetsQuery } from '../../api/money.ts';
 import { describeReset, sharesOf } from '../../budget/budget-model.ts';
 import { usePolling } from '../../live/live.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatUsd } from '../../shared/format.ts';
-import { Button, fieldClass, Panel, tableClass } from '../../shared/parts.tsx';
+import { Button, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { NewBudget, UsdField } from './budget-form.tsx';
+import { nameScope, readUsd } from './budget-scope.ts';
 
 export function ScopedBudgets(): ReactElement {
   const budgets = useQuery({ ...scopedBudgetsQuery(), refetchInterval: usePolling() || 10_000 });
@@ -39,12 +42,12 @@ function NoBudgets(): ReactElement {
 }
 
 function BudgetTable({ items }: { readonly items: readonly ScopedBudget[] }): ReactElement {
+  const nameOfKey = nameKeys(useKeys());
   return (
     <table className={tableClass}>
       <thead>
         <tr>
           <th>Budget</th>
-          <th className="text-right!">Spent</th>
           <th>
             <span className="sr-only">Actions</span>
           </th>
@@ -52,54 +55,61 @@ function BudgetTable({ items }: { readonly items: readonly ScopedBudget[] }): Re
       </thead>
       <tbody>
         {items.map((budget) => (
-          <BudgetRow key={`${budget.period} ${budget.scope}`} budget={budget} />
+          <BudgetRow
+            key={`${budget.period} ${budget.scope}`}
+            budget={budget}
+            name={nameScope(budget.scope, nameOfKey)}
+          />
         ))}
       </tbody>
     </table>
   );
 }
 
-function BudgetRow({ budget }: { readonly budget: ScopedBudget }): ReactElement {
+interface BudgetRowProps {
+  readonly budget: ScopedBudget;
+  readonly name: string;
+}
+
+function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
   const { scope, period, limit_usd, spent_usd, reserved_usd, soft } = budget;
-  const queries = useQueryClient();
-  const remove = useMutation({
-    mutationFn: () => removeScopedBudget(budget),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['budgets', 'scoped'] }),
-  });
+  const [isOpen, setOpen] = useState(false);
   const { spent, reserved } = sharesOf({ daily_limit_usd: limit_usd, spent_usd, reserved_usd });
   return (
     <tr>
       <td className="w-full">
-        <span className="break-all font-mono text-xs">{scope}</span>
+        <span className="flex flex-wrap items-baseline justify-between gap-x-3">
+          <span className="break-all font-mono text-xs" title={scope}>
+            {name}
+          </span>
+          <span className="figure whitespace-nowrap text-sm" title={describeReset(budget)}>
+            {formatUsd(spent_usd)} of {formatUsd(limit_usd)} a {period}
+          </span>
+        </span>
         <span className="mt-1 flex h-2 overflow-hidden rounded-full bg-quiet-soft" aria-hidden="true">
           <span className={spent >= soft ? 'bg-failed' : 'bg-accent'} style={{ width: `${spent * 100}%` }} />
           <span className="hatched" style={{ width: `${reserved * 100}%` }} />
         </span>
+        {isOpen ? <EditBudget budget={budget} onDone={() => setOpen(false)} /> : null}
       </td>
-      <td className="figure text-right!" title={describeReset(budget)}>
-        {formatUsd(spent_usd)} of {formatUsd(limit_usd)} a {period}
-      </td>
-      <td className="text-right!">
-        <ConfirmButton
-          look="bare"
-          disabled={remove.isPending}
-          onConfirm={() => remove.mutate()}
-          question={{
-            title: `Remove the budget of ${scope}?`,
-            about: 'Its limit ends. Steps that wait for it continue.',
-            confirm: 'Remove the budget',
-            keep: 'Keep the budget',
-          }}
-        >
-          Remove
-        </ConfirmButton>
-        {remove.error === null ? null : <ProblemView error={remove.error} />}
+      <td className="whitespace-nowrap text-right!">
+        <Button look="bare" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          Edit
+        </Button>
+        <RemoveBudget budget={budget} name={name} />
       </td>
     </tr>
   );
 }
 
-function NewBudget({ onDone }: { readonly onDone: () => void }): ReactElement {
+/** The limit and the soft mark; another part or period is another budget. */
+function EditBudget({
+  budget: { scope, period, limit_usd, soft },
+  onDone,
+}: {
+  readonly budget: ScopedBudget;
+  readonly onDone: () => void;
+}): ReactElement {
   const queries = useQueryClient();
   const put = useMutation({
     mutationFn: putScopedBudget,
@@ -110,40 +120,41 @@ function NewBudget({ onDone }: { readonly onDone: () => void }): ReactElement {
   });
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    put.mutate({
-      scope: String(form.get('scope')),
-      period: form.get('period') === 'month' ? 'month' : 'day',
-      limit_usd: Number(form.get('usd')),
-    });
+    put.mutate({ scope, period, soft, limit_usd: readUsd(new FormData(event.currentTarget)) });
   };
   return (
-    <form onSubmit={submit} className="mb-3 flex flex-wrap items-center gap-2 text-sm">
-      <input
-        name="scope"
-        required
-        aria-label="Scope"
-        placeholder="label:team=ads, key:…, user:…"
-        className={`${fieldClass} w-64`}
-      />
-      <select name="period" aria-label="Period of the budget" className={fieldClass}>
-        <option value="day">a day</option>
-        <option value="month">a month</option>
-      </select>
-      <input
-        name="usd"
-        type="number"
-        min="0"
-        step="any"
-        required
-        aria-label="Limit (USD)"
-        placeholder="USD"
-        className={`${fieldClass} w-28`}
-      />
+    <form onSubmit={submit} className="mt-2 flex flex-wrap items-center gap-2 text-sm">
+      <UsdField usd={limit_usd} /> a {period}
       <Button type="submit" look="primary" disabled={put.isPending}>
         Set
       </Button>
       {put.error === null ? null : <ProblemView error={put.error} />}
     </form>
+  );
+}
+
+function RemoveBudget({ budget, name }: BudgetRowProps): ReactElement {
+  const queries = useQueryClient();
+  const remove = useMutation({
+    mutationFn: () => removeScopedBudget(budget),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['budgets', 'scoped'] }),
+  });
+  return (
+    <>
+      <ConfirmButton
+        look="bare"
+        disabled={remove.isPending}
+        onConfirm={() => remove.mutate()}
+        question={{
+          title: `Remove the budget of ${name}?`,
+          about: 'Its limit ends. Steps that wait for it continue.',
+          confirm: 'Remove the budget',
+          keep: 'Keep the budget',
+        }}
+      >
+        Remove
+      </ConfirmButton>
+      {remove.error === null ? null : <ProblemView error={remove.error} />}
+    </>
   );
 }

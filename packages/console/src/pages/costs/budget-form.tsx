@@ -1,0 +1,151 @@
+/** A new budget: its part of the calls is picked from a list where there is one, so that no id is typed. */
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, type ReactElement, useId, useState } from 'react';
+import { capabilitiesQuery } from '../../api/capabilities.ts';
+import { useKeys } from '../../api/key-names.ts';
+import { putScopedBudget } from '../../api/money.ts';
+import { Button, fieldClass } from '../../shared/parts.tsx';
+import { ProblemView } from '../../shared/problem-view.tsx';
+import { type BudgetKind, budgetKinds, readUsd, scopeOf } from './budget-scope.ts';
+
+const words: Readonly<Record<BudgetKind, string>> = {
+  label: 'of a label',
+  key: 'of a key',
+  capability: 'of a capability',
+  user: 'of a user',
+};
+
+export function NewBudget({ onDone }: { readonly onDone: () => void }): ReactElement {
+  const queries = useQueryClient();
+  const [kind, setKind] = useState<BudgetKind>('label');
+  const put = useMutation({
+    mutationFn: putScopedBudget,
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: ['budgets', 'scoped'] });
+      onDone();
+    },
+  });
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    put.mutate({
+      scope: scopeOf(kind, form),
+      period: form.get('period') === 'month' ? 'month' : 'day',
+      limit_usd: readUsd(form),
+    });
+  };
+  return (
+    <form onSubmit={submit} className="mb-3 flex flex-wrap items-center gap-2 text-sm">
+      <select
+        aria-label="Kind of budget"
+        className={fieldClass}
+        value={kind}
+        onChange={({ target }) => setKind(budgetKinds.find((one) => one === target.value) ?? 'label')}
+      >
+        {budgetKinds.map((one) => (
+          <option key={one} value={one}>
+            {words[one]}
+          </option>
+        ))}
+      </select>
+      <PartField key={kind} kind={kind} />
+      <select name="period" aria-label="Period of the budget" className={fieldClass}>
+        <option value="day">a day</option>
+        <option value="month">a month</option>
+      </select>
+      <UsdField />
+      <Button type="submit" look="primary" disabled={put.isPending}>
+        Set
+      </Button>
+      {put.error === null ? null : <ProblemView error={put.error} />}
+    </form>
+  );
+}
+
+export function UsdField({ usd }: { readonly usd?: number }): ReactElement {
+  return (
+    <input
+      name="usd"
+      type="number"
+      min="0"
+      step="any"
+      required
+      aria-label="Limit (USD)"
+      placeholder="USD"
+      defaultValue={usd}
+      className={`${fieldClass} w-28`}
+    />
+  );
+}
+
+function PartField({ kind }: { readonly kind: BudgetKind }): ReactElement {
+  switch (kind) {
+    case 'label':
+      return (
+        <>
+          <TextField name="name" label="Name of the label" example="team" />
+          <span aria-hidden="true">=</span>
+          <TextField name="value" label="Value of the label" example="ads" />
+        </>
+      );
+    case 'key':
+      return <KeyField />;
+    case 'capability':
+      return <CapabilityField />;
+    case 'user':
+      return <TextField name="value" label="User" example="anna" />;
+  }
+}
+
+interface TextFieldProps {
+  readonly name: string;
+  readonly label: string;
+  readonly example: string;
+  readonly list?: string;
+}
+
+function TextField({ name, label, example, ...list }: TextFieldProps): ReactElement {
+  return (
+    <input
+      name={name}
+      required
+      aria-label={label}
+      placeholder={example}
+      className={`${fieldClass} w-36`}
+      {...list}
+    />
+  );
+}
+
+function KeyField(): ReactElement {
+  const keys = useKeys();
+  if (keys === null) return <TextField name="value" label="Id of the key" example="key_…" />;
+  return (
+    <select name="value" required aria-label="Key" className={`${fieldClass} max-w-64`}>
+      {keys
+        .filter(({ revoked_at }) => revoked_at === null)
+        .map(({ key_id, name }) => (
+          <option key={key_id} value={key_id}>
+            {name} ({key_id})
+          </option>
+        ))}
+    </select>
+  );
+}
+
+/** A name that nobody has registered yet may be typed. */
+function CapabilityField(): ReactElement {
+  const list = useId();
+  const known = useQuery(capabilitiesQuery()).data?.items ?? [];
+  return (
+    <>
+      <TextField name="value" label="Capability" example="model.top" list={list} />
+      <datalist id={list}>
+        {known.map(({ name }) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+    </>
+  );
+}
