@@ -486,8 +486,14 @@ test('a ceiling that is too low for the next call is refused by the form, which 
     steps: [{ id: 'covers', items }],
   } as unknown as Run;
   const advice = adviseCeiling(review, run);
-  expect(advice).toEqual({ leastUsd: 0.012, enoughUsd: 0.021, itemsLeft: 4 });
-  expect(adviseCeiling(review, undefined)).toEqual({ leastUsd: 0.012, enoughUsd: 0.012, itemsLeft: 1 });
+  const waiting = { runId: 'run_1', stepId: 'covers' };
+  expect(advice).toEqual({ leastUsd: 0.012, enoughUsd: 0.021, itemsLeft: 4, waiting });
+  expect(adviseCeiling(review, undefined)).toEqual({
+    leastUsd: 0.012,
+    enoughUsd: 0.012,
+    itemsLeft: 1,
+    waiting,
+  });
   const draft = { ...beginDraft(review), usd: '0.0119' };
   expect(whatIsMissing(draft, review, advice)).toBe(
     '0.0119 USD is too low: the next call needs 0.012 USD at least.',

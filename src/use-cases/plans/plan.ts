@@ -59,6 +59,7 @@ function showPlan(run: PlannedRun): Plan {
     version,
     steps: steps.map((step, index) => showStep(step, forecast.steps[index], dispatchOf(step))),
     cost_usd: showCost(forecast.cost),
+    limit_usd: fromNanoUsd(forecast.cost.limit),
     duration_ms: Math.round(forecast.durationMs),
     critical_path: { steps: [...forecast.path.steps], duration_ms: forecast.path.durationMs },
     missing: [...context.missing].sort(),

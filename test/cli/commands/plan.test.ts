@@ -56,6 +56,7 @@ const thePlan: Plan = {
     },
   ],
   cost_usd: { min: 0.2, expected: 0.25, worst: 1.5 },
+  limit_usd: 15_000,
   duration_ms: 42_000,
   critical_path: { steps: ['join', 'each'], duration_ms: 31_200 },
   findings: [

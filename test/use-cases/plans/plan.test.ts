@@ -1,3 +1,4 @@
+import { mostItems } from '@capstan/core/contracts/limits';
 import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { Plan } from '@capstan/core/contracts/plan';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -287,6 +288,9 @@ describe('items', () => {
       duration_ms: 1_000,
       cost_usd: { min: 0, expected: 0.2, worst: 0.3 },
     });
+    expect([seen.cost_usd.worst, seen.limit_usd]).toEqual([0.3, 0.3 * mostItems]);
+    const known = await plan([each('{{ job.clips }}')], { job: { clips: [1, 2, 3] } });
+    expect(known.limit_usd).toBe(known.cost_usd.worst);
     expect([seen.within_ceiling, codesOf(seen)]).toEqual([
       false,
       ['note items_unknown', 'warning ceiling_exceeded', 'warning budget_low'],

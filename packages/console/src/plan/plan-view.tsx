@@ -6,30 +6,26 @@ import { toGraph, withPlan } from '../graph/definition-graph.ts';
 import { GraphView } from '../graph/graph-view.tsx';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
+import { describeBudget, describeOpenItems, describeWorst } from './plan-model.ts';
 
 export interface PlanViewProps {
   readonly plan: Plan;
   readonly definition: PipelineDefinition;
-}
-
-function describeBudget({ within_ceiling }: Plan, { budget_ceiling_usd }: PipelineDefinition): string {
-  if (!within_ceiling) return 'The worst case exceeds the budget';
-  return budget_ceiling_usd === undefined
-    ? 'No budget set'
-    : `Within the budget of ${formatUsd(budget_ceiling_usd)}`;
+  /** What such runs cost and took so far. */
+  readonly past?: string | null;
 }
 
 /** What a run would do and cost now, without a call; the critical path is thick. */
-export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
+export function PlanView({ plan, definition, past = null }: PlanViewProps): ReactElement {
   const { nodes, edges } = withPlan(toGraph(definition), plan);
-  const { expected, worst } = plan.cost_usd;
+  const open = describeOpenItems(plan);
   return (
     <div className="flex flex-col gap-3">
       <div className="flex flex-wrap items-center gap-x-6 gap-y-1 text-sm">
         <span>
           <span className="text-muted">Estimate:</span>{' '}
-          <strong className="figure">{formatUsd(expected)}</strong>{' '}
-          <span className="figure text-muted">(up to {formatUsd(worst)})</span>
+          <strong className="figure">{formatUsd(plan.cost_usd.expected)}</strong>{' '}
+          <span className="figure text-muted">{describeWorst(plan)}</span>
         </span>
         <span>
           <span className="text-muted">Time:</span>{' '}
@@ -39,6 +35,10 @@ export function PlanView({ plan, definition }: PlanViewProps): ReactElement {
           {describeBudget(plan, definition)}
         </span>
       </div>
+      {open === null ? null : (
+        <p className="rounded-md bg-waiting-soft px-3 py-2 text-sm text-waiting">{open}</p>
+      )}
+      {past === null ? null : <p className="figure text-sm text-muted">{past}</p>}
       {plan.missing.length === 0 ? null : (
         <p className="flex items-center gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm text-waiting">
           <Icon name="triangle-alert" size={15} />

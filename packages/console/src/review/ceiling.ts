@@ -16,6 +16,8 @@ export interface CeilingAdvice {
   /** For all remaining items. */
   readonly enoughUsd: number;
   readonly itemsLeft: number;
+  /** The step that waits, in the run that waits: the ceiling may be that of a run above it. */
+  readonly waiting: { readonly runId?: string | undefined; readonly stepId?: string | undefined };
 }
 
 type Refusal = BudgetRefusal & { readonly step_id?: string };
@@ -48,7 +50,8 @@ export function adviseCeiling(
   const itemsLeft = run === undefined ? 1 : countLeft(run, details.step_id);
   const leastUsd = limitFor(figures, 1);
   const enoughUsd = limitFor(figures, itemsLeft);
-  return leastUsd === null || enoughUsd === null ? null : { leastUsd, enoughUsd, itemsLeft };
+  if (leastUsd === null || enoughUsd === null) return null;
+  return { leastUsd, enoughUsd, itemsLeft, waiting: { runId: details.run_id, stepId: details.step_id } };
 }
 
 /** Has every digit, unlike a displayed amount, because this one is typed. */

@@ -85,6 +85,11 @@ export const Plan = z
     steps: z.array(PlannedStepView),
     cost_usd: PlannedCost,
     /**
+     * The worst cost where an unknown number of items is the greatest that is allowed; `cost_usd` counts it as one. Equal
+     * to `cost_usd.worst` if each number is known.
+     */
+    limit_usd: z.number(),
+    /**
      * The expected time of the run, if nothing fails: its calls share the slots of instances, behind the calls that those
      * have already. An unknown number of items counts as one.
      */

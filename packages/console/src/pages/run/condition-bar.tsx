@@ -3,6 +3,7 @@ import type { RunCondition } from '@capstan/core/run/run-status';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
+import { isOwnBudget, useBudgetReview } from '../../api/budget-review.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { controlRun } from '../../api/runs.ts';
 import { Icon } from '../../shared/icon.tsx';
@@ -104,8 +105,9 @@ function NextButton({ run, step }: { readonly run: Run; readonly step: NextStep 
     case 'resume':
       return <Resume runId={run.run_id} />;
     case 'raise':
+      return <RaiseBudget run={run} />;
     case 'retry':
-      return <AskFirst run={run} kind={step.kind === 'raise' ? 'raise' : 'rerun'} />;
+      return <AskFirst run={run} kind="rerun" />;
   }
 }
 
@@ -136,6 +138,17 @@ function Resume({ runId }: { readonly runId: string }): ReactElement {
       </Button>
       {resume.error === null ? null : <ProblemView error={resume.error} />}
     </>
+  );
+}
+
+/** The budget of a parent, a day, a key or a label is raised where its review is. */
+function RaiseBudget({ run }: { readonly run: Run }): ReactElement {
+  const review = useBudgetReview(run);
+  if (review == null || isOwnBudget(run, review)) return <AskFirst run={run} kind="raise" />;
+  return (
+    <Link to="/reviews/$reviewId" params={{ reviewId: review.review_id }} className={buttonClass('primary')}>
+      Review the budget
+    </Link>
   );
 }
 

@@ -1,17 +1,21 @@
 /** The sentence under the condition of a run: the cause that other data shows, or the end of the wait. */
 
+import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RunStep } from '@capstan/core/contracts/run-step';
 import { resolveStepSettings } from '@capstan/core/definition/step-settings';
 import { conditionOfRun, type RunCondition, toSentence } from '@capstan/core/run/run-status';
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { ReactElement, ReactNode } from 'react';
+import { isOwnBudget, useBudgetReview } from '../../api/budget-review.ts';
 import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
 import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { failedItemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
 import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
 import { actionWords } from '../../review/review-words.ts';
 import { formatClock, formatDuration } from '../../shared/format.ts';
+import { linkClass } from '../../shared/parts.tsx';
 import { useNow } from '../../shared/use-now.ts';
 import { offeredActions } from '../review/model.ts';
 import { describeItemFailures, describeRetry, wakeOf } from './model.ts';
@@ -95,10 +99,25 @@ function NextAttempt({ run, step }: StepReasonProps): ReactElement {
   return <>{describeRetry(detail, resolveStepSettings(graph.definition, own).retry, now)}</>;
 }
 
-function BudgetNeeded({ run }: { readonly run: Run }): string | null {
+function BudgetNeeded({ run }: { readonly run: Run }): ReactNode {
   const { outlook } = useOutlook(run, true);
+  const review = useBudgetReview(run);
   const need = outlook === null ? null : needOfRun(run, outlook.planned);
+  if (review != null && !isOwnBudget(run, review)) return <OtherBudget review={review} />;
   return need === null ? null : describeNeed(need);
+}
+
+function OtherBudget({ review: { run_id, reason } }: { readonly review: Review }): ReactElement {
+  if (run_id === undefined) return <>{reason}.</>;
+  return (
+    <>
+      It is the budget of{' '}
+      <Link to="/runs/$runId" params={{ runId: run_id }} className={linkClass}>
+        the run above
+      </Link>{' '}
+      that is used up.
+    </>
+  );
 }
 
 function NoInstance({ run, step }: StepReasonProps): ReactElement | null {

@@ -33,7 +33,10 @@ const nextSteps: Partial<Record<ConditionKind, Find>> = {
     const reviewId = steps.find(({ review_id }) => review_id !== undefined)?.review_id ?? follows?.review_id;
     return [reviewId === undefined ? null : { kind: 'review', reviewId }, openFirst(steps)];
   },
-  budget: (_, steps) => [{ kind: 'raise' }, openFirst(steps)],
+  budget: (_, steps) => {
+    const child = steps[0]?.sub_run_id;
+    return [{ kind: 'raise' }, child === undefined ? openFirst(steps) : { kind: 'run', runId: child }];
+  },
   capability: (_, steps) => {
     const name = steps[0]?.capability;
     return [name === undefined ? null : { kind: 'capability', name }, openFirst(steps)];
@@ -48,8 +51,8 @@ const nextSteps: Partial<Record<ConditionKind, Find>> = {
 
 export function nextStepsOf(run: Run, { kind, steps: ids }: RunCondition): readonly NextStep[] {
   const steps = run.steps.filter(({ id }) => ids.includes(id));
-  // The wait is in the child run, whose page has the button for it.
-  const find = steps[0]?.awaiting === 'run' ? nextSteps.run : nextSteps[kind];
+  // The wait is in the child run, whose page has the button for it; a budget may be that of the parent.
+  const find = steps[0]?.awaiting === 'run' && kind !== 'budget' ? nextSteps.run : nextSteps[kind];
   return (find?.(run, steps) ?? []).filter((step) => step !== null);
 }
 

@@ -6,6 +6,7 @@ import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-con
 import type { RunStep } from '@capstan/core/contracts/run-step';
 import { formatUsd, fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { endedStepStates } from '@capstan/core/run/ended-steps';
+import type { CeilingAdvice } from '../../review/ceiling.ts';
 
 export type RerunChoice = 'failed' | 'all' | 'from';
 
@@ -132,4 +133,30 @@ export function describeNeed({ usd, spentUsd, left }: BudgetNeed): string {
   const more = left.length > mostNamed ? [`${left.length - mostNamed} more steps`] : [];
   const sum = [`${formatUsd(spentUsd)} spent`, ...parts, ...more].join(', ');
   return `To finish, the run needs about ${formatUsd(usd)} in all: ${sum}.`;
+}
+
+/**
+ * The ceiling that lets a run end without another question, as far as plans know: what the refused calls need, and the
+ * price of the other steps. Null when the ceiling suffices.
+ */
+export function suggestCeiling(
+  run: Pick<Run, 'run_id' | 'budget_ceiling_usd' | 'steps'>,
+  need: BudgetNeed | null,
+  advice: CeilingAdvice | null,
+): number | null {
+  const { budget_ceiling_usd: limit, run_id, steps } = run;
+  const isWaiting = (id: string): boolean =>
+    advice?.waiting.runId === run_id
+      ? id === advice.waiting.stepId
+      : steps.some((step) => step.id === id && step.awaiting === 'run');
+  const others = (need?.left ?? []).filter(({ id }) => !isWaiting(id));
+  const nano =
+    advice === null
+      ? 0n
+      : others.reduce(
+          (sum, { calls, eachUsd }) => sum + BigInt(calls) * toNanoUsd(eachUsd),
+          toNanoUsd(advice.enoughUsd),
+        );
+  const usd = Math.max(need?.usd ?? 0, fromNanoUsd(nano));
+  return limit !== null && usd > limit ? usd : null;
 }

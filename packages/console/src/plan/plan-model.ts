@@ -1,0 +1,51 @@
+/** What a plan promises about cost and time, in words that a run cannot belie. */
+import { mostItems } from '@capstan/core/contracts/limits';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { Plan } from '@capstan/core/contracts/plan';
+import type { RunSummary } from '@capstan/core/contracts/run';
+import { formatDuration, formatUsd } from '../shared/format.ts';
+
+export function describeBudget({ within_ceiling }: Plan, { budget_ceiling_usd }: PipelineDefinition): string {
+  if (!within_ceiling) return 'The worst case exceeds the budget';
+  return budget_ceiling_usd === undefined
+    ? 'No budget set'
+    : `Within the budget of ${formatUsd(budget_ceiling_usd)}`;
+}
+
+/** A run pays more only to correct an input, which no plan foresees. */
+export function describeWorst({ cost_usd, limit_usd }: Plan): string {
+  return `(at worst ${formatUsd(Math.max(cost_usd.worst, limit_usd))}, if no input has to be corrected)`;
+}
+
+function countedOnce({ steps }: Plan): readonly string[] {
+  return steps.filter(({ items, happens }) => items === null && happens !== 'no').map(({ id }) => id);
+}
+
+/** Null when each number of items is known, also in child runs. */
+export function describeOpenItems(plan: Plan): string | null {
+  const ids = countedOnce(plan);
+  if (ids.length === 0 && plan.limit_usd <= plan.cost_usd.worst) return null;
+  const where = ids.length === 0 ? 'lists in child runs' : ids.join(', ');
+  return `Only the run knows how many items ${where} will have: estimate and time count one of each, the worst case ${mostItems.toLocaleString('en')}.`;
+}
+
+function spanOf(values: readonly number[], format: (value: number) => string): string {
+  const [least, most] = [format(Math.min(...values)), format(Math.max(...values))];
+  return least === most ? least : `${least} to ${most}`;
+}
+
+type PastRun = Pick<RunSummary, 'cost_usd' | 'started_at' | 'finished_at'>;
+
+/** `The last 12 runs that succeeded cost $0.042 to $0.052 and took 8.1 s to 12 s.`; null without any. */
+export function describePast(runs: readonly PastRun[]): string | null {
+  const times = runs.flatMap(({ started_at, finished_at }) =>
+    started_at === null || finished_at === null ? [] : [Date.parse(finished_at) - Date.parse(started_at)],
+  );
+  if (times.length === 0) return null;
+  const which = runs.length === 1 ? 'The last run' : `The last ${runs.length} runs`;
+  const cost = spanOf(
+    runs.map(({ cost_usd }) => cost_usd),
+    formatUsd,
+  );
+  return `${which} that succeeded cost ${cost} and took ${spanOf(times, formatDuration)}.`;
+}
