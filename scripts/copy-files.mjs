@@ -11,6 +11,15 @@ const [database, compiled] = ['src/db', 'dist/src/db'].map((folder) =>
 );
 cpSync(database, compiled, { recursive: true, filter: isRead });
 
+// The price book of models, with the licences of its catalogues.
+const money = 'packages/wrap/src/models/money';
+for (const name of ['price-book.json', 'price-book.LICENSES']) {
+  const [book, compiledBook] = [money, `dist/${money}`].map((folder) =>
+    fileURLToPath(new URL(`../${folder}/${name}`, import.meta.url)),
+  );
+  copyFileSync(book, compiledBook);
+}
+
 // The files of Swagger UI that the server shows at /docs, with its licence. So the published package does not depend on
 // Swagger UI's own, which reports each install to its makers.
 const source = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));

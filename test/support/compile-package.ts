@@ -25,6 +25,9 @@ const sources = [
   'test/dev/fixtures/*.ts',
 ];
 
+/** Folders with files that programs read beside their own. */
+const beside = ['src/db', 'packages/wrap/src/models/money'];
+
 /** Programs that a test run starts dozens of times; the others load our files separately. */
 const programs = [
   'src/server.ts',
@@ -40,7 +43,7 @@ const ownImports = /\b(from |import |import\()"(\.[^"\n]+\.ts|@capstan\/[^"\n]+)
 /** @param root the checkout @param folder of the package; its compiled files are replaced */
 export async function compilePackage(root: string, folder: string): Promise<void> {
   await furnish(root, folder);
-  await copySql(join(root, 'src', 'db'), join(folder, 'dist', 'src', 'db'));
+  await Promise.all(beside.map((path) => copyRead(join(root, path), join(folder, 'dist', path))));
   const options = {
     absWorkingDir: root,
     outbase: root,
@@ -97,8 +100,8 @@ function findPackages(root: string): Plugin {
 }
 
 /** As scripts/copy-files.mjs does. */
-async function copySql(source: string, target: string): Promise<void> {
-  const filter = (path: string): boolean => ['', '.sql'].includes(extname(path));
+async function copyRead(source: string, target: string): Promise<void> {
+  const filter = (path: string): boolean => ['', '.sql', '.json'].includes(extname(path));
   await cp(source, target, { recursive: true, filter });
 }
 

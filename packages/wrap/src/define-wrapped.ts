@@ -216,7 +216,7 @@ function costModelOf({ cost }: WrapFile, { price }: PreparedKind): CostModel {
   return {
     type,
     rate_usd,
-    ...(price === undefined ? {} : { worst_case: price.worstCase }),
+    ...(price === undefined ? {} : { worst_case: price.worstCase, price_source: price.source }),
     ...(notes === undefined ? {} : { notes }),
   };
 }

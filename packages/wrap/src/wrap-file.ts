@@ -19,7 +19,8 @@ import { createNameSuggester, describeUnknownKey } from '@capstan/core/nearest-n
 import { z } from 'zod';
 import { defineWrapped } from './define-wrapped.ts';
 import { createHider, maskText, readEnvironment } from './file-variables.ts';
-import { createCompiler, type WrapFault } from './templates.ts';
+import { unknownPrice } from './models/money/file-prices.ts';
+import { createCompiler, type WrapCompiler, type WrapFault } from './templates.ts';
 import { common, type KindName, kindNames, kinds, type WrapFile } from './wrap-fields.ts';
 import type { WrapHost } from './wrap-kind.ts';
 
@@ -108,6 +109,15 @@ function asFinding(fault: WrapFault): UnplacedFinding {
   return { severity: 'error', ...fault };
 }
 
+/** `MODEL_PRICES=book`: models whose file states no prices have those of the price book. */
+function readPricesVariable(environment: NodeJS.ProcessEnv, compile: WrapCompiler): boolean {
+  const { MODEL_PRICES: value = '' } = environment;
+  if (value === '' || value === 'book') return value === 'book';
+  const message = `MODEL_PRICES is ${JSON.stringify(value)}; allowed is book`;
+  compile.refuse({ code: 'value_invalid', pointer: '', message });
+  return false;
+}
+
 /** Compiles expressions and schemas. */
 function define(
   { file, part }: { readonly file: WrapFile; readonly part: unknown },
@@ -118,7 +128,9 @@ function define(
   const compile = createCompiler(faults, written);
   const { folder, stateDir } = options;
   const { name, cost } = file;
-  const host: WrapHost = { name, cost, folder, stateDir, compile, hide: createHider(secrets) };
+  const usesPriceBook = readPricesVariable(options.environment, compile);
+  const hide = createHider(secrets);
+  const host: WrapHost = { name, cost, folder, stateDir, compile, hide, usesPriceBook };
   try {
     const capability = defineWrapped(file, kinds[file.kind].prepare(part, host), compile);
     return { capability, faults };
@@ -143,7 +155,9 @@ export function readWrapFile(text: string, options: ReadOptions): WrapReading {
   const findings = reading.findings.map(({ suggestion, ...finding }) => ({
     ...finding,
     message: hide(finding.message),
-    ...(suggestion === undefined ? {} : { suggestion: hide(suggestion) }),
+    ...(suggestion === undefined
+      ? {}
+      : { suggestion: finding.code === unknownPrice ? suggestion : hide(suggestion) }),
   }));
   return { findings, shown };
 }

@@ -69,12 +69,16 @@ export interface WrapHost {
   readonly hide: (text: string) => string;
   /** The price that the file states. */
   readonly cost: { readonly rate_usd: number };
+  /** A model without prices has those of the price book. */
+  readonly usesPriceBook: boolean;
 }
 
 /** What a kind knows of the price of a call. */
 export interface WrapPrice {
   /** The most that a call costs by its input, USD, as an expression. */
   readonly worstCase: string;
+  /** Where the prices are from, for a person. */
+  readonly source: string;
   /** USD of a call that began at a time, Unix ms; null: the answer does not report what it used. */
   costOf(answer: Json, at: number): number | null;
 }

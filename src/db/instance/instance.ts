@@ -64,6 +64,8 @@ export interface InstanceColumns {
   /** Expressions over the input of a call, USD. */
   readonly worst_case: string | null;
   readonly expected_cost: string | null;
+  /** Where its prices are from. */
+  readonly price_source: string | null;
   /** Calls that cost more than their worst case. */
   readonly overruns: number;
   /** By project: when the last three of its calls did, newest first, Unix ms; null: there were fewer. */
@@ -108,6 +110,7 @@ const registeredColumns = [
   'cost_notes',
   'worst_case',
   'expected_cost',
+  'price_source',
   'tags',
   'max_concurrency',
   'settle',
@@ -138,6 +141,7 @@ export const polledColumns = [
   'settle',
   'worst_case',
   'expected_cost',
+  'price_source',
   'overran',
   'shared_with',
   'protocols',

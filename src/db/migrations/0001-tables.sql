@@ -193,6 +193,7 @@ create table instance (
   changed_xid xid8 not null default pg_current_xact_id(),
   worst_case text, -- expressions over a call's input: the most that it costs, and what it is likely to cost
   expected_cost text,
+  price_source text, -- where its prices are from, for a person
   overruns int not null default 0, -- calls that cost more than their worst case
   drained_by text, -- the key or person; null: not drained
   drained_at timestamptz,

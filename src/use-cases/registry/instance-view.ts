@@ -38,12 +38,13 @@ function toBreaker({ breaker_until, is_breaker_open }: InstanceRow): Breaker {
 }
 
 function toCostModel(row: InstanceRow): Instance['cost_model'] {
-  const { cost_type: type, cost_notes: notes, worst_case, expected_cost } = row;
+  const { cost_type: type, cost_notes: notes, worst_case, expected_cost, price_source } = row;
   return {
     type,
     rate_usd: Number(row.rate_usd),
     ...(worst_case === null ? {} : { worst_case }),
     ...(expected_cost === null ? {} : { expected: expected_cost }),
+    ...(price_source === null ? {} : { price_source }),
     ...(notes === null ? {} : { notes }),
   };
 }

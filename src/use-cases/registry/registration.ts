@@ -112,6 +112,7 @@ function toRegistered({ cost_model, ...registration }: Registration): Registered
     cost_notes: cost_model.notes,
     worst_case: cost_model.worst_case,
     expected_cost: cost_model.expected,
+    price_source: cost_model.price_source,
   };
 }
 

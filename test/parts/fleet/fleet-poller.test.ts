@@ -93,6 +93,7 @@ describe('candidates', () => {
         settle: 'computed',
         worst_case: null,
         expected_cost: null,
+        price_source: null,
         overran: {},
         protocols: null,
         breaker_until_ms: null,

@@ -17,6 +17,9 @@ const price = {
   expected: CostExpression.optional().meta({
     description: 'An expression over `input`, in one `{{ }}`: the likely cost of this call, USD.',
   }),
+  price_source: z.string().min(1).max(300).optional().meta({
+    description: 'Where its prices are from, such as a price book with its date. Decisions show it.',
+  }),
 };
 
 /** USD per unit of `type`; the rate of `free` is 0. */

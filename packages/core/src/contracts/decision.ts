@@ -52,6 +52,8 @@ export const Candidate = z
     verdict: Verdict,
     /** The most that this call may cost there, if the instance declares it by the input. */
     worst_case_usd: z.number().optional(),
+    /** Where the prices are from that it declares. */
+    price_source: z.string().optional(),
     /** Why the declared worst case does not count, so that the price by the rate holds. */
     worst_case_fault: z.string().optional(),
   })

@@ -164,13 +164,17 @@ function verdictOf(entry: RankedInstance, best: RankedInstance | null, chosen: b
   return entry.isFull ? 'wait' : 'lost_claim';
 }
 
-type ShownBound = Pick<Candidate, 'worst_case_usd' | 'worst_case_fault'>;
+type ShownBound = Pick<Candidate, 'worst_case_usd' | 'worst_case_fault' | 'price_source'>;
 
 function showBound(instance: InstanceSnapshot, request: RouteRequest): ShownBound {
   const bound = request.bounds?.get(instance.instance_id);
   if (bound === undefined) return {};
-  const worst_case_usd = worstCaseUsd(instance, request);
-  return bound.fault === undefined ? { worst_case_usd } : { worst_case_usd, worst_case_fault: bound.fault };
+  const { price_source } = instance;
+  return {
+    worst_case_usd: worstCaseUsd(instance, request),
+    ...(price_source == null ? {} : { price_source }),
+    ...(bound.fault === undefined ? {} : { worst_case_fault: bound.fault }),
+  };
 }
 
 function listCandidates(

@@ -7,13 +7,13 @@ import { choose } from './choose.ts';
 import type { CallBound, Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
 
 /**
- * The fields of an instance that `choose` reads, in the order of a stored row. Their names are shown with a decision and
+ * The fields of an instance that `choose` reads or shows, in the order of a stored row. Their names are shown with a decision and
  * not stored with it. A new one goes to the end.
  */
 const columns = [
   ...(['instance_id', 'endpoint', 'version', 'state', 'tags', 'is_local', 'cost_type', 'rate_usd'] as const),
   ...(['max_concurrency', 'held', 'reported_extra', 'duration_ms', 'deviation_ms'] as const),
-  ...(['success_count', 'failure_count', 'breaker_until_ms', 'protocols'] as const),
+  ...(['success_count', 'failure_count', 'breaker_until_ms', 'protocols', 'price_source'] as const),
 ] satisfies (keyof InstanceSnapshot)[];
 
 interface Inputs {

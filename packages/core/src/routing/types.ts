@@ -34,6 +34,8 @@ export interface InstanceSnapshot {
   /** Expressions over the input: the most that a call may cost, and its likely cost; null or absent = its rate. */
   readonly worst_case?: string | null;
   readonly expected_cost?: string | null;
+  /** Where its prices are from, for a person. */
+  readonly price_source?: string | null;
   /** By project, overruns of its calls; absent = none. */
   readonly overran?: Overran;
   /** When its breaker allows a trial call, by the database's clock; null = closed. */

@@ -96,6 +96,7 @@ describe('what a decision was made from', () => {
       failure_count: 4,
       breaker_until_ms: 9,
       protocols: ['openai.chat'],
+      price_source: 'by hand',
     });
     const { name: _, spec_digest: __, settle: ___, mean_cost_usd: ____, ...read } = instance;
     expect(readInputs(store([instance], aRequest(), 7)).instances).toEqual([read]);

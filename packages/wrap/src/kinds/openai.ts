@@ -7,7 +7,8 @@ import { z } from 'zod';
 import { prepareChat } from '../models/chat.ts';
 import { prepareEmbeddings } from '../models/embeddings.ts';
 import { chatFields, providerFields } from '../models/model-part.ts';
-import { ownCache, StatedTextPrices } from '../models/money/prices.ts';
+import { TextPrices } from '../models/money/file-prices.ts';
+import { ownCache } from '../models/money/prices.ts';
 import type { NativeProtocols } from '../models/native/call.ts';
 import { createOpenAiChat } from '../models/openai-chat.ts';
 import { createResponsesReader } from '../models/openai-responses.ts';
@@ -28,7 +29,7 @@ type ChatEndpoint = z.infer<typeof ChatEndpoint>;
 const EmbeddingsEndpoint = z.strictObject({
   ...providerFields,
   endpoint: z.literal('embeddings'),
-  prices: StatedTextPrices.optional(),
+  prices: TextPrices.optional(),
 });
 
 const MediaEndpoint = z.strictObject({

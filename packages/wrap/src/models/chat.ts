@@ -22,7 +22,8 @@ import { createFenceFilter, createJsonReader, type JsonReader, type Spent } from
 import { createModelAnswer, type ModelAnswer } from './model-answer.ts';
 import { ChatInput, ChatOutput, isNativeInput } from './model-forms.ts';
 import type { ChatModelPart } from './model-part.ts';
-import { type CacheRules, costOfUsage, toPrices } from './money/prices.ts';
+import { readFilePrices } from './money/file-prices.ts';
+import { type CacheRules, costOfUsage } from './money/prices.ts';
 import {
   type ModelTerms,
   priceOf,
@@ -188,8 +189,8 @@ export function prepareChat(
   protocol: ModelProtocol,
   { host, kind, spoken, cache }: ChatHost,
 ): PreparedKind {
-  const prices = part.prices === undefined ? undefined : toPrices(part.prices, cache);
-  const terms = readTerms(part, { prices, cache: cacheOf(part, cache) }, host);
+  const prices = readFilePrices(part, { host, kind, cache });
+  const terms = readTerms(part, { ...prices, cache: cacheOf(part, cache) }, host);
   const provider = createProvider(part, { host, kind, headers: protocol.headers });
   const chat: Chat = { part, provider, protocol, terms };
   return {

@@ -14,7 +14,8 @@ import {
 } from '../exchange/provider-failure.ts';
 import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import type { ProviderPart } from './model-part.ts';
-import { ownCache, type StatedPeriod, toPrices } from './money/prices.ts';
+import { type PricedPart, readFilePrices } from './money/file-prices.ts';
+import { ownCache } from './money/prices.ts';
 import { type ModelTerms, priceOf, readTerms, requireCovered, worstCaseOfTexts } from './money/terms.ts';
 import { readOpenAiUsage, toReport, withoutZeros } from './money/usage.ts';
 import { fieldOf, parseObject, textField } from './protocol.ts';
@@ -117,12 +118,12 @@ async function perform({ part, provider, terms }: Embeddings, call: WrappedCall)
 
 /** @param kind the name of the part in the file */
 export function prepareEmbeddings(
-  part: ProviderPart & { readonly prices?: StatedPeriod | readonly StatedPeriod[] | undefined },
+  part: ProviderPart & PricedPart,
   host: WrapHost,
   { kind, headers }: { readonly kind: string; readonly headers: Readonly<Record<string, string>> },
 ): PreparedKind {
-  const prices = part.prices === undefined ? undefined : toPrices(part.prices, ownCache);
-  const terms = readTerms({}, { prices, cache: ownCache }, host);
+  const prices = readFilePrices(part, { host, kind, cache: ownCache, isOfTexts: true });
+  const terms = readTerms({}, prices, host);
   const provider = createProvider(part, { host, kind, headers });
   return {
     defaults: { input: EmbeddingInput, output: EmbeddingOutput },

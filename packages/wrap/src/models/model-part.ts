@@ -4,7 +4,7 @@ import { JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import { z } from 'zod';
 import { Headers, Secret, ServiceAddress, Span } from '../wrap-kind.ts';
-import { type StatedPeriod, StatedPrices } from './money/prices.ts';
+import { ChatPrices, type PricedPart } from './money/file-prices.ts';
 
 /** Of every endpoint. */
 export const providerFields = {
@@ -27,7 +27,7 @@ const Tokens = z.number().int().min(1).max(1_000_000);
 
 export const chatFields = {
   ...providerFields,
-  prices: StatedPrices.optional(),
+  prices: ChatPrices.optional(),
   max_output_tokens: Tokens.default(4_096),
   image_tokens: Tokens.default(4_096),
   idle_timeout: IdleTimeout,
@@ -41,8 +41,7 @@ export interface ProviderPart {
   readonly idle_timeout?: string;
 }
 
-export interface ChatModelPart extends ProviderPart {
-  readonly prices?: StatedPeriod | readonly StatedPeriod[] | undefined;
+export interface ChatModelPart extends ProviderPart, PricedPart {
   readonly max_output_tokens: number;
   readonly image_tokens: number;
   readonly structured_output: 'json_schema' | 'json_object' | 'prompt';

@@ -5,6 +5,7 @@ import { mediaPartTokens } from '@capstan/core/expression/language';
 import { isPlainObject } from '@capstan/core/json/values';
 import { providerFailure } from '../../exchange/provider-failure.ts';
 import type { WrapHost, WrapPrice } from '../../wrap-kind.ts';
+import type { FilePrices } from './file-prices.ts';
 import {
   type CacheRules,
   costOfUsage,
@@ -23,6 +24,8 @@ export interface ModelTerms {
   /** The most that the provider counts for one image. */
   readonly imageTokens: number;
   readonly cache: CacheRules;
+  /** Of the prices, for a person. */
+  readonly source: string;
 }
 
 /** Whether a request travels as its client wrote it. */
@@ -111,6 +114,7 @@ export function priceOf(
   return {
     price: {
       worstCase: worstCase(prices, terms),
+      source: terms.source,
       costOf: (answer, at) => {
         const known = isPlainObject(answer) ? answer.cost_usd : undefined;
         if (typeof known === 'number') return known;
@@ -124,7 +128,7 @@ export function priceOf(
 /** Reports a rate that does not cover the output alone: the rest would be spent without being counted. */
 export function readTerms(
   part: { readonly image_tokens?: number; readonly max_output_tokens?: number },
-  { prices, cache }: { readonly prices: Prices | undefined; readonly cache: CacheRules },
+  { prices, source, cache }: FilePrices,
   { cost, compile }: WrapHost,
 ): ModelTerms {
   const { image_tokens: imageTokens = mediaPartTokens, max_output_tokens: maxOutputTokens = 0 } = part;
@@ -135,7 +139,14 @@ export function readTerms(
     const message = `rate_usd is ${cost.rate_usd}${output}; it is the most that a call with prices may cost`;
     compile.refuse({ code: 'rate_too_low', pointer: '/cost', message });
   }
-  return { prices: isPriced ? prices : null, rateUsd: cost.rate_usd, maxOutputTokens, imageTokens, cache };
+  return {
+    prices: isPriced ? prices : null,
+    rateUsd: cost.rate_usd,
+    maxOutputTokens,
+    imageTokens,
+    cache,
+    source,
+  };
 }
 
 /** What a call asks of its provider. */
