@@ -43,6 +43,8 @@ export interface PreparedCall {
   isNative(): boolean;
   /** Fields of the request that the instance of the last attempt did not get. */
   dropped(): readonly string[];
+  /** An error of the call, with the names that the client gave to the fields. */
+  explain(error: unknown): unknown;
 }
 
 interface AskedInProtocol {
@@ -92,6 +94,24 @@ function hasSpeaker(
   return instances.some((instance) => maySpeak(instance, protocol));
 }
 
+const notTaken = 'is taken by no instance, and X-Capstan-Strict is true';
+
+/** A strict client asks for fields that no instance declares. */
+function explainWith(offered: Translation['offered'], error: unknown): unknown {
+  if (!(error instanceof AppError) || error.code !== 'input_invalid') return error;
+  const found = (error.errors ?? []).flatMap(({ pointer }) => {
+    const field = pointer.split('/').at(-1) ?? '';
+    return pointer === `/input/${field}` || pointer === `/${field}` ? [field] : [];
+  });
+  const left = found.filter((field) => Object.hasOwn(offered, field));
+  if (left.length === 0) return error;
+  return refuseRequest(left.map((field) => toItem(toPointer(offered[field] as string), notTaken)));
+}
+
+function toPointer(path: string): string {
+  return `/${path.replaceAll('.', '/')}`;
+}
+
 function toItem(pointer: string, message: string, code = 'invalid_value') {
   return { pointer, code, message };
 }
@@ -109,9 +129,7 @@ export function requireStorable({ bytes }: Pick<ClientRequest, 'bytes'>): void {
 /** Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep. */
 function listObstacles({ refused, dropped }: Translation, text: string, isStrict: boolean) {
   const left = isStrict
-    ? dropped.map((path) =>
-        toItem(`/${path.replaceAll('.', '/')}`, 'would be left out, and X-Capstan-Strict is true'),
-      )
+    ? dropped.map((path) => toItem(toPointer(path), 'would be left out, and X-Capstan-Strict is true'))
     : [];
   const numbers = findLostNumbers(text).map((one) => ({ ...one, code: 'number_inexact' }));
   return [
@@ -165,6 +183,7 @@ export function prepareCall(
       : undefined,
     toolNames,
     isNative: () => chosen.isNative,
+    explain: (error) => (isStrict ? explainWith(offered, error) : error),
     dropped: () =>
       chosen.isNative ? [] : [...translation.dropped, ...chosen.left.map((field) => offered[field] ?? field)],
   };

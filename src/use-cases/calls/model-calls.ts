@@ -41,6 +41,7 @@ interface NamedCall {
   readonly declaredFields?: readonly string[] | undefined;
   readonly forms?: CallForms | undefined;
   readonly protocol?: SpokenProtocol | undefined;
+  readonly explain?: PreparedCall['explain'];
 }
 
 interface AnsweredCall {
@@ -53,7 +54,7 @@ interface AnsweredCall {
 export async function callModel(
   ctx: CallCtx,
   { caller, onNotKept, constraints, idempotency, signal }: CallTerms,
-  { capability, input, onDelta, declaredFields, forms, protocol }: NamedCall,
+  { capability, input, onDelta, declaredFields, forms, protocol, explain = (error) => error }: NamedCall,
 ): Promise<AnsweredCall> {
   const request: ExecRequest = { input, ...constraints };
   const order = { caller, onNotKept, idempotency, signal };
@@ -65,8 +66,10 @@ export async function callModel(
     forms,
     protocol,
     ...order,
+  }).catch((error: unknown) => {
+    throw explain(error);
   });
-  if (answer instanceof AppError) throw answer;
+  if (answer instanceof AppError) throw explain(answer);
   return { output: answer.output, routing: answer.routing, isReplayed };
 }
 

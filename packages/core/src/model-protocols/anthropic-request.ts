@@ -202,6 +202,8 @@ function effortOf({ thinking, output_config, max_tokens }: MessagesRequest): str
   const { effort } = output_config ?? {};
   if (thinking?.type === 'disabled') return undefined;
   if (typeof effort === 'string') return effort === 'max' ? 'high' : effort;
+  // The usual effort of other models, as it is that of Anthropic's.
+  if (thinking?.type === 'adaptive') return 'medium';
   const budget = thinking?.budget_tokens;
   if (thinking?.type !== 'enabled' || typeof budget !== 'number') return undefined;
   const share = budget / max_tokens;

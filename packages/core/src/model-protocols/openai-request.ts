@@ -171,8 +171,15 @@ function toStop(stop: ChatRequest['stop']): string[] | undefined {
   return texts.length === 0 ? undefined : texts;
 }
 
+/** `reasoning` is the form of OpenRouter. */
+function effortOf({ reasoning_effort, reasoning }: JsonObject, { sieve }: ChatTranslation) {
+  const taken = isPlainObject(reasoning) ? sieve.take(reasoning, '/reasoning', 'reasoning') : {};
+  return reasoning_effort === undefined
+    ? { value: taken.effort, name: 'reasoning.effort' }
+    : { value: reasoning_effort, name: 'reasoning_effort' };
+}
+
 const offered = {
-  reasoning_effort: 'reasoning_effort',
   verbosity: 'verbosity',
   parallel_tool_calls: 'parallel_tool_calls',
   logit_bias: 'logit_bias',
@@ -187,6 +194,7 @@ export function translateChat(request: ChatRequest): Translation {
   const { tools, choice } = choose(all, request.tool_choice, translation);
   const limit = request.max_completion_tokens ?? request.max_tokens;
   const extra = Object.keys(offered).map((field) => [field, taken[field]]);
+  const effort = effortOf(taken, translation);
   const input = {
     messages: withSpeaker(
       request.messages.flatMap((message, at) => toMessages(message, translation, `/messages/${at}`)),
@@ -204,6 +212,10 @@ export function translateChat(request: ChatRequest): Translation {
     // One answer is the default, which schemas without the field serve too.
     n: request.n === 1 ? undefined : request.n,
     ...Object.fromEntries(extra),
+    reasoning_effort: effort.value,
   };
-  return toTranslation(input, translation.sieve, { offered, toolNames: translation.names.originals });
+  return toTranslation(input, translation.sieve, {
+    offered: { reasoning_effort: effort.name, ...offered },
+    toolNames: translation.names.originals,
+  });
 }

@@ -215,7 +215,8 @@ export function translateResponses(
 ): TranslatedResponse {
   const translation = { sieve: createSieve(responsesFields), names: createToolNames() };
   const { sieve, names } = translation;
-  sieve.take(request as JsonObject, '', '');
+  const { reasoning } = sieve.take(request as JsonObject, '', '');
+  const { effort } = isPlainObject(reasoning) ? sieve.take(reasoning, '/reasoning', 'reasoning') : {};
   const conversation = toConversation(request, history, translation);
   const all = (request.tools ?? []).flatMap((tool, at) => toTool(tool, translation, at));
   const { tools, choice } = chooseTools(all, request.tool_choice, translation);
@@ -233,7 +234,7 @@ export function translateResponses(
     max_output_tokens: request.max_output_tokens,
     temperature: request.temperature,
     top_p: request.top_p,
-    reasoning_effort: request.reasoning?.effort,
+    reasoning_effort: effort,
     verbosity: request.text?.verbosity === 'medium' ? undefined : request.text?.verbosity,
     parallel_tool_calls: request.parallel_tool_calls === false ? false : undefined,
   };

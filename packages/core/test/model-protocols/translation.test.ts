@@ -245,6 +245,23 @@ describe('a chat completion', () => {
     expect(chat({ parallel_tool_calls: true }).input).not.toHaveProperty('parallel_tool_calls');
   });
 
+  test.each<[object, effort: unknown, name: string | undefined, dropped: string[]]>([
+    [{ reasoning: { effort: 'high' } }, 'high', 'reasoning.effort', []],
+    [
+      { reasoning: { effort: 'high', max_tokens: 9 }, reasoning_effort: 'low' },
+      'low',
+      'reasoning_effort',
+      ['reasoning.max_tokens'],
+    ],
+    [{ reasoning: { exclude: true } }, undefined, undefined, ['reasoning.exclude']],
+    [{ reasoning: {}, reasoning_effort: null }, undefined, undefined, []],
+  ])('of %j asks for the effort %s', (more, effort, name, dropped) => {
+    const translation = chat(more);
+    expect(translation.input.reasoning_effort).toBe(effort);
+    expect(translation.offered.reasoning_effort).toBe(name);
+    expect(translation.dropped).toEqual(dropped);
+  });
+
   test('leaves out the tools that are not allowed', () => {
     const tools = ['f', 'g'].map((name) => ({ type: 'function', function: { name } }));
     const allowed = { mode: 'required', tools: [{ type: 'function', function: { name: 'g' } }] };
@@ -380,6 +397,7 @@ describe('a message', () => {
     [{ thinking: { type: 'enabled', budget_tokens: 90 } }, 'high'],
     [{ output_config: { effort: 'max' } }, 'high'],
     [{ thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }, 'low'],
+    [{ thinking: { type: 'adaptive' } }, 'medium'],
     [{ thinking: { type: 'disabled' }, output_config: { effort: 'low' } }, undefined],
     [{}, undefined],
   ])('of %j asks for the effort %s', (more, effort) => {

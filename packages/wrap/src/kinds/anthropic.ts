@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { createAnthropicMessages } from '../models/anthropic-messages.ts';
 import { prepareChat } from '../models/chat.ts';
-import { chatFields } from '../models/model-part.ts';
+import { Budgets, chatFields, Efforts } from '../models/model-part.ts';
 import { askedCache } from '../models/money/prices.ts';
 import { defineKind } from '../wrap-kind.ts';
 
@@ -10,6 +10,7 @@ const AnthropicPart = z.strictObject({
   ...chatFields,
   base_url: chatFields.base_url.default('https://api.anthropic.com/v1'),
   structured_output: z.enum(['json_schema', 'prompt']).default('json_schema'),
+  reasoning_effort: z.union([Efforts, Budgets]).optional(),
   protocols: z.array(z.literal('anthropic.messages')).default(['anthropic.messages']),
 });
 

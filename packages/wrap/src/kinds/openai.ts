@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { prepareChat } from '../models/chat.ts';
 import { prepareEmbeddings } from '../models/embeddings.ts';
-import { chatFields, providerFields } from '../models/model-part.ts';
+import { chatFields, Efforts, providerFields } from '../models/model-part.ts';
 import { TextPrices } from '../models/money/file-prices.ts';
 import { ownCache } from '../models/money/prices.ts';
 import type { NativeProtocols } from '../models/native/call.ts';
@@ -22,6 +22,7 @@ const ChatEndpoint = z.strictObject({
   endpoint: z.literal('chat'),
   structured_output: z.enum(['json_schema', 'json_object', 'prompt']).default('json_schema'),
   token_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).default('max_tokens'),
+  reasoning_effort: Efforts.optional(),
   protocols: z.array(z.enum(['openai.chat', 'openai.responses'])).default(['openai.chat']),
 });
 type ChatEndpoint = z.infer<typeof ChatEndpoint>;

@@ -12,6 +12,7 @@ import {
   textOf,
 } from './conversation.ts';
 import type { GrowingAnswer } from './model-answer.ts';
+import { type ChatModelPart, leastBudget } from './model-part.ts';
 import { readAnthropicUsage } from './money/usage.ts';
 import {
   type AnswerReader,
@@ -128,9 +129,51 @@ function toWireChoice(choice: Question['toolChoice'] = 'auto'): Json {
   return { type: choice === 'required' ? 'any' : choice };
 }
 
-function toBody(question: Question, model: string): JsonObject {
-  const { system, messages, tools, schema, input } = question;
-  const { temperature, top_p, stop } = input;
+type Efforts = ChatModelPart['reasoning_effort'];
+
+interface AnthropicOptions {
+  readonly model: string;
+  readonly token?: string | undefined;
+  readonly reasoning_effort?: Efforts;
+}
+
+/** These models think only if they are asked to. */
+function effortOf({ effort, input }: Question): string | undefined {
+  return input.reasoning_effort === 'none' ? undefined : effort;
+}
+
+/** A forced tool excludes thoughts. With a budget, a turn that began without thoughts continues without them. */
+function mayThink({ toolChoice, messages }: Question, isBudgeted: boolean): boolean {
+  const isForced = toolChoice === 'required' || typeof toolChoice === 'object';
+  return !isForced && !(isBudgeted && messages.at(-1)?.role === 'tool');
+}
+
+function toThinking(question: Question, efforts: Efforts): JsonObject | undefined {
+  const effort = effortOf(question);
+  const budgets = Array.isArray(efforts) ? undefined : efforts;
+  if (effort === undefined || !mayThink(question, budgets !== undefined)) return undefined;
+  if (budgets === undefined) return { type: 'adaptive' };
+  // The answer needs the rest.
+  const budget_tokens = Math.min(budgets[effort] ?? 0, question.maxOutputTokens - 1);
+  return budget_tokens < leastBudget ? undefined : { type: 'enabled', budget_tokens };
+}
+
+function toOutputConfig(question: Question, efforts: Efforts): JsonObject | undefined {
+  const { schema } = question;
+  const effort = Array.isArray(efforts) ? effortOf(question) : undefined;
+  if (effort === undefined && schema === undefined) return undefined;
+  return {
+    ...(effort === undefined ? {} : { effort }),
+    ...(schema === undefined ? {} : { format: { type: 'json_schema', schema } }),
+  };
+}
+
+function toBody(question: Question, { model, reasoning_effort: efforts }: AnthropicOptions): JsonObject {
+  const { system, messages, tools, input } = question;
+  const { stop } = input;
+  const thinking = toThinking(question, efforts);
+  // A model that thinks refuses both.
+  const { temperature, top_p } = thinking === undefined ? input : {};
   const fields = {
     model,
     max_tokens: question.maxOutputTokens,
@@ -142,7 +185,8 @@ function toBody(question: Question, model: string): JsonObject {
     // Newer models refuse both.
     top_p: temperature === undefined ? top_p : undefined,
     stop_sequences: stop,
-    output_config: schema === undefined ? undefined : { format: { type: 'json_schema', schema } },
+    thinking,
+    output_config: toOutputConfig(question, efforts),
     stream: true,
   };
   return fields as unknown as JsonObject;
@@ -237,18 +281,13 @@ function createReader(answer: GrowingAnswer): AnswerReader {
   };
 }
 
-export function createAnthropicMessages({
-  model,
-  token,
-}: {
-  readonly model: string;
-  readonly token?: string | undefined;
-}): ModelProtocol {
+export function createAnthropicMessages(options: AnthropicOptions): ModelProtocol {
+  const { token } = options;
   const key: Record<string, string> = token === undefined ? {} : { 'x-api-key': token };
   return {
     path: '/messages',
     headers: { ...key, 'anthropic-version': '2023-06-01' },
-    toBody: (question) => toBody(question, model),
+    toBody: (question) => toBody(question, options),
     createReader,
   };
 }

@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
+import type { Schema } from '@capstan/capability/schema';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { readEvents, unexpectedAnswer } from '../exchange/event-stream.ts';
 import { openExchange } from '../exchange/exchange.ts';
@@ -20,8 +21,8 @@ import {
 } from './conversation.ts';
 import { createFenceFilter, createJsonReader, type JsonReader, type Spent } from './json-answer.ts';
 import { createModelAnswer, type ModelAnswer } from './model-answer.ts';
-import { ChatInput, ChatOutput, isNativeInput } from './model-forms.ts';
-import type { ChatModelPart } from './model-part.ts';
+import { ChatInput, ChatOutput, isNativeInput, ThinkingChatInput } from './model-forms.ts';
+import { type ChatModelPart, chooseEffort } from './model-part.ts';
 import { readFilePrices } from './money/file-prices.ts';
 import { type CacheRules, costOfUsage } from './money/prices.ts';
 import {
@@ -46,6 +47,7 @@ interface Chat {
 
 function toQuestion({ part }: Chat, input: ModelInput): Question {
   const { max_output_tokens: limit, structured_output: way } = part;
+  const { reasoning_effort: asked } = input;
   const schema = input.response_schema as JsonObject | undefined;
   const system = systemOf(input.messages);
   if (schema !== undefined && way !== 'json_schema') {
@@ -58,6 +60,7 @@ function toQuestion({ part }: Chat, input: ModelInput): Question {
     toolChoice: input.tool_choice,
     schema: way === 'prompt' ? undefined : schema,
     maxOutputTokens: Math.min(input.max_output_tokens ?? limit, limit),
+    effort: asked === undefined ? undefined : chooseEffort(asked, part),
     input,
   };
 }
@@ -184,6 +187,11 @@ function cacheOf({ settings }: ChatModelPart, cache: CacheRules): CacheRules {
   return JSON.stringify(settings).includes('cache') ? { ...cache, unasked: [] } : cache;
 }
 
+/** A field that the model does not take is missing, so that callers learn that it was left out. */
+function inputOf({ reasoning_effort: efforts }: ChatModelPart): Schema {
+  return efforts === undefined ? ChatInput : ThinkingChatInput;
+}
+
 export function prepareChat(
   part: ChatModelPart,
   protocol: ModelProtocol,
@@ -194,7 +202,7 @@ export function prepareChat(
   const provider = createProvider(part, { host, kind, headers: protocol.headers });
   const chat: Chat = { part, provider, protocol, terms };
   return {
-    defaults: { input: ChatInput, output: ChatOutput, timeout: '1h' },
+    defaults: { input: inputOf(part), output: ChatOutput, timeout: '1h' },
     // A file that states whether its provider streams means translated requests.
     protocols: part.settings.stream === undefined ? Object.keys(spoken) : [],
     fileForm: 'data_uri',

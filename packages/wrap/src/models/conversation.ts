@@ -101,7 +101,14 @@ export const ModelInput = z.strictObject({
     description: 'Answers; more than one are `choices` of the output. Each is a request to the provider.',
   }),
 });
-export type ModelInput = z.infer<typeof ModelInput>;
+/** Declared by models alone that take it. */
+export const ReasoningEffort = z.string().min(1).max(32).meta({
+  description:
+    'How long the model thinks before it answers, such as `low`; the nearest effort that it knows.',
+});
+export interface ModelInput extends z.infer<typeof ModelInput> {
+  readonly reasoning_effort?: z.infer<typeof ReasoningEffort> | undefined;
+}
 
 export const EndReason = z.enum(['stop', 'length', 'content_filter', 'tool_calls', 'other']);
 export type EndReason = z.infer<typeof EndReason>;

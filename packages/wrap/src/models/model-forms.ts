@@ -5,7 +5,7 @@
 import { NativeModelInput, NativeModelOutput } from '@capstan/core/contracts/model-protocol';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { z } from 'zod';
-import { ModelInput, ModelOutput } from './conversation.ts';
+import { ModelInput, ModelOutput, ReasoningEffort } from './conversation.ts';
 
 const nativeNeeds = ['protocol', 'request', 'most_input_tokens'] as const;
 const outputNeeds = ['finish_reason', 'model', 'usage'] as const;
@@ -23,20 +23,27 @@ function requireFields(names: readonly string[]) {
 const { request, headers, most_input_tokens } = NativeModelInput.partial().shape;
 const protocol = NativeModelInput.shape.protocol.optional();
 
-export const ChatInput = ModelInput.partial({ messages: true })
-  .extend({ protocol, request, headers, most_input_tokens, n: NativeModelInput.shape.n })
-  .superRefine((input, context) => {
-    requireFields(input.protocol === undefined ? ['messages'] : nativeNeeds)(input, context);
-    if (input.protocol === undefined && (input.n ?? 1) > mostAnswers) {
-      context.addIssue({ code: 'custom', path: ['n'], message: `is at most ${mostAnswers}` });
-    }
-  })
-  .meta({
-    if: { required: ['protocol'] },
-    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-    then: { required: nativeNeeds },
-    else: { required: ['messages'], properties: { n: { maximum: mostAnswers } } },
-  });
+function createChatInput<Extra extends z.ZodRawShape>(extra: Extra) {
+  return ModelInput.partial({ messages: true })
+    .extend({ protocol, request, headers, most_input_tokens, n: NativeModelInput.shape.n, ...extra })
+    .superRefine((input, context) => {
+      const { protocol: spoken, n = 1 } = input as { readonly protocol?: string; readonly n?: number };
+      requireFields(spoken === undefined ? ['messages'] : nativeNeeds)(input, context);
+      if (spoken === undefined && n > mostAnswers) {
+        context.addIssue({ code: 'custom', path: ['n'], message: `is at most ${mostAnswers}` });
+      }
+    })
+    .meta({
+      if: { required: ['protocol'] },
+      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+      then: { required: nativeNeeds },
+      else: { required: ['messages'], properties: { n: { maximum: mostAnswers } } },
+    });
+}
+
+export const ChatInput = createChatInput({});
+/** Of a model that takes an effort. */
+export const ThinkingChatInput = createChatInput({ reasoning_effort: ReasoningEffort.optional() });
 
 export const ChatOutput = ModelOutput.partial()
   .extend({ protocol, response: NativeModelOutput.shape.response })

@@ -33,6 +33,19 @@ export const chatFields = {
   idle_timeout: IdleTimeout,
 } as const;
 
+const EffortName = z.string().regex(/^[\w-]{1,32}$/, { error: 'an effort is a word, such as low' });
+
+/** The efforts that a model knows. */
+export const Efforts = z.array(EffortName).min(1);
+
+/** Anthropic refuses fewer. */
+export const leastBudget = 1_024;
+
+/** The tokens that a model may think, by the effort. */
+export const Budgets = z
+  .record(EffortName, z.number().int().min(leastBudget).max(1_000_000))
+  .refine((budgets) => Object.keys(budgets).length > 0, { error: 'an effort is needed, such as low' });
+
 export interface ProviderPart {
   readonly base_url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -45,4 +58,22 @@ export interface ChatModelPart extends ProviderPart, PricedPart {
   readonly max_output_tokens: number;
   readonly image_tokens: number;
   readonly structured_output: 'json_schema' | 'json_object' | 'prompt';
+  readonly reasoning_effort?: z.infer<typeof Efforts> | z.infer<typeof Budgets> | undefined;
+}
+
+/** From the shortest thought to the longest. */
+const order = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+
+/** The nearest effort that a model knows, of two the lower one; undefined: the word has no place in the order. */
+export function chooseEffort(
+  asked: string,
+  { reasoning_effort: known = [] }: ChatModelPart,
+): string | undefined {
+  const names = Array.isArray(known) ? known : Object.keys(known);
+  if (names.includes(asked)) return asked;
+  const at = order.indexOf(asked);
+  if (at < 0) return undefined;
+  const ordered = order.filter((name) => names.includes(name));
+  const distance = (name: string): number => Math.abs(order.indexOf(name) - at);
+  return ordered.toSorted((one, other) => distance(one) - distance(other))[0];
 }

@@ -95,6 +95,7 @@ function toBody(question: Question, { model, limitField, structuredOutput }: Cha
     frequency_penalty,
     stop,
     seed,
+    reasoning_effort: question.effort,
     response_format: schema === undefined ? undefined : toFormat(schema, structuredOutput),
     tools: tools.length === 0 ? undefined : tools.map(toWireTool),
     tool_choice: tools.length === 0 ? undefined : toWireChoice(question.toolChoice),

@@ -17,6 +17,8 @@ export interface Question {
   /** Asks the provider for JSON of this schema. */
   readonly schema: JsonObject | undefined;
   readonly maxOutputTokens: number;
+  /** How long the model thinks, in a word that it knows. */
+  readonly effort: string | undefined;
   /** The fields that need no translation. */
   readonly input: ModelInput;
 }
