@@ -37,28 +37,45 @@ export interface EventPasser {
   end(): void;
 }
 
+/** The most characters that the end of an event has. */
+const longestEnd = 4;
+
 /** Passes on whole events, all that have come at once, without errors and without what the client did not ask for. */
 export function createEventPasser(hidesUsage: boolean, tell: (events: string) => void): EventPasser {
-  let held = '';
+  /** Of the event that has begun: its pieces, which are joined once, and its last characters. */
+  let held: string[] = [];
+  let tail = '';
   const isHidden = (event: string): boolean => isError(event) || (hidesUsage && isUsage(event));
+  const keep = (text: string): void => {
+    held = text === '' ? [] : [text];
+    tail = text.slice(-longestEnd);
+  };
+  /** @param seen the last characters of what is held, and what has come */
+  const takeWhole = (seen: string, firstEnd: number): void => {
+    const whole = held.join('');
+    let from = firstEnd;
+    const first = whole.slice(0, whole.length - tail.length) + seen.slice(0, firstEnd);
+    let passed = isHidden(first) ? '' : first;
+    while (eventEnd.exec(seen) !== null) {
+      const event = seen.slice(from, eventEnd.lastIndex);
+      from = eventEnd.lastIndex;
+      if (!isHidden(event)) passed += event;
+    }
+    keep(seen.slice(from));
+    if (passed !== '') tell(passed);
+  };
   return {
     take: (text) => {
-      // The end of an event has four characters at most.
-      eventEnd.lastIndex = Math.max(0, held.length - 4);
-      held += text;
-      let from = 0;
-      let passed = '';
-      for (let end = eventEnd.exec(held); end !== null; end = eventEnd.exec(held)) {
-        const event = held.slice(from, eventEnd.lastIndex);
-        from = eventEnd.lastIndex;
-        if (!isHidden(event)) passed += event;
-      }
-      held = held.slice(from);
-      if (passed !== '') tell(passed);
+      const seen = tail + text;
+      eventEnd.lastIndex = 0;
+      if (eventEnd.exec(seen) !== null) return takeWhole(seen, eventEnd.lastIndex);
+      held.push(text);
+      tail = seen.slice(-longestEnd);
     },
     end: () => {
-      if (held !== '' && !isHidden(held)) tell(held);
-      held = '';
+      const rest = held.join('');
+      if (rest !== '' && !isHidden(rest)) tell(rest);
+      keep('');
     },
   };
 }
