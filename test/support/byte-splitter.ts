@@ -22,7 +22,7 @@ function frame(bytes: Uint8Array, size: number): Buffer {
   const framed = Buffer.allocUnsafe(whole * (head.length + size + 2));
   let at = 0;
   for (let piece = 0; piece < whole; piece += 1) {
-    at += framed.latin1Write(head, at);
+    at += framed.write(head, at, 'latin1');
     framed.set(bytes.subarray(piece * size, (piece + 1) * size), at);
     at += size;
     framed[at] = 13;

@@ -4,6 +4,7 @@ import type { MessageStop, MessageUsage, ModelMessage } from '../contracts/anthr
 import { parseExactJson } from '../contracts/exact-json.ts';
 import type { FinishReason, ModelResult } from '../contracts/openai.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import { createGrowingObject, type GrowingObject } from '../json/growing-object.ts';
 import { isPlainObject } from '../json/values.ts';
 import { type AnswerWriter, contentOf, finishOf, readDelta, toEvent } from './model-answer.ts';
 
@@ -99,24 +100,15 @@ interface AnswerBlock {
   /** Of a call of a tool, by its pieces. */
   readonly at: number;
   readonly head: JsonObject;
-  /** The text so far, and the length of the part that was sent. */
-  text: string;
-  told: number;
-}
-
-function isWholeJson(text: string): boolean {
-  if (!text.trimEnd().endsWith('}')) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
+  /** Of a call of a tool. */
+  readonly written: GrowingObject;
+  /** What is not sent yet. */
+  unsent: string;
 }
 
 /** A text never continues behind another block. A call of a tool does, until its arguments are whole. */
-function isWhole({ kind, text }: AnswerBlock): boolean {
-  return kind !== 'tool' || isWholeJson(text);
+function isWhole({ kind, written }: AnswerBlock): boolean {
+  return kind !== 'tool' || written.isWhole();
 }
 
 function deltaOf({ kind }: AnswerBlock, text: string): JsonObject {
@@ -142,18 +134,18 @@ interface BlockQueue {
 }
 
 function addBlock({ blocks }: BlockQueue, begun: Pick<AnswerBlock, 'kind' | 'at' | 'head'>): AnswerBlock {
-  const block = { ...begun, text: '', told: 0 };
+  const block = { ...begun, written: createGrowingObject(), unsent: '' };
   blocks.push(block);
   return block;
 }
 
-/** Events by which the open block grows to its present text. */
+/** Events by which the open block grows by what is not sent yet. */
 function writeOpen(queue: BlockQueue, block: AnswerBlock): string[] {
   const { open: index, hasBegun } = queue;
   const events = hasBegun ? [] : [named('content_block_start', { index, content_block: block.head })];
   queue.hasBegun = true;
-  const text = block.text.slice(block.told);
-  block.told = block.text.length;
+  const { unsent: text } = block;
+  block.unsent = '';
   if (text !== '') events.push(named('content_block_delta', { index, delta: deltaOf(block, text) }));
   return events;
 }
@@ -188,7 +180,7 @@ function createBlocks(): Blocks {
         kind === 'text' ? { text: '', citations: null } : { thinking: '', signature: '' };
       const block =
         last?.kind === kind ? last : addBlock(queue, { kind, at: -1, head: { type: kind, ...empty } });
-      block.text += content;
+      block.unsent += content;
       return writeQueue(queue, false);
     },
     tool: ({ index, id, function: called = null }) => {
@@ -197,7 +189,9 @@ function createBlocks(): Blocks {
       const known = blocks.findLast((block) => block.kind === 'tool' && block.at === at);
       const head = { type: 'tool_use', id: id ?? '', name, input: {} };
       const block = known ?? addBlock(queue, { kind: 'tool', at, head });
-      block.text += typeof written === 'string' ? written : '';
+      const piece = typeof written === 'string' ? written : '';
+      block.unsent += piece;
+      block.written.add(piece);
       return writeQueue(queue, false);
     },
     end: () => writeQueue(queue, true),

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { measureExcessMs } from '../../../../test/support/linear-time.ts';
 import type { ModelResult } from '../../src/contracts/openai.ts';
+import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { createMessageWriter, toMessage } from '../../src/model-protocols/anthropic.ts';
 
 const head = { id: 'msg_1', model: 'small' };
@@ -108,4 +110,18 @@ describe('the blocks of a stream', () => {
       }),
     );
   });
+});
+
+test.each(['text', 'tool'])('a long %s takes linear time in small pieces', (kind) => {
+  const act = (text: string): void => {
+    const writer = createMessageWriter({ id: 'msg', model: 'm' }, () => 1);
+    const pieces = text.match(/[\s\S]{1,3}/gu) ?? [];
+    const deltas = pieces.map((piece): JsonObject => {
+      if (kind === 'text') return { content: piece };
+      return { tool_calls: [{ index: 0, id: 'c', function: { name: 'f', arguments: piece } }] };
+    });
+    expect(deltas.flatMap(writer.part).length).toBe(pieces.length + 1);
+  };
+  const make = (length: number): string => '漢é😀 }x'.repeat(length / 7);
+  expect(measureExcessMs(act, make, { length: 200_000, limitMs: 3_000 })).toBe(0);
 });

@@ -2,6 +2,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import { createGrowingObject, type GrowingObject } from '@capstan/core/json/growing-object';
 import { providerFailure } from '../exchange/provider-failure.ts';
 import type { ToolCall } from './conversation.ts';
 
@@ -20,9 +21,9 @@ interface OpenCall {
   name: string;
   /** As callers see it; null until its name is known and its first piece was passed on. */
   id: string | null;
-  written: string;
-  /** How many of the written characters were passed on. */
-  passed: number;
+  readonly written: GrowingObject;
+  /** What is not passed on yet. */
+  unsent: string;
 }
 
 /** Providers refuse ids with more than 40 characters. */
@@ -51,27 +52,22 @@ export function cutText(text: string): readonly string[] {
   return text.length <= 1_000 ? [text] : (text.match(pieces) ?? []);
 }
 
-function isComplete({ written }: OpenCall): boolean {
-  if (!written.trimEnd().endsWith('}')) return false;
-  try {
-    JSON.parse(written);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Some providers give all calls one index and no ids, so a new name or new arguments begin a new call. */
 function isOther(known: OpenCall, { id, name, written }: ToolPiece): boolean {
   if (id !== '' && known.wireId !== '') return name !== '' && id !== known.wireId;
   if (name !== '' && known.name !== '' && name !== known.name) return true;
-  return written.trimStart().startsWith('{') && isComplete(known);
+  return written.trimStart().startsWith('{') && known.written.isWhole();
 }
 
 export interface ToolCalls {
   take(piece: ToolPiece): void;
   /** @throws CallFailure for a call without a name */
   end(): readonly ToolCall[];
+}
+
+function growBy(call: OpenCall, piece: string): void {
+  call.written.add(piece);
+  call.unsent += piece;
 }
 
 type TellDelta = (delta: JsonObject) => void;
@@ -85,11 +81,10 @@ function passOn(call: OpenCall, all: readonly OpenCall[], tell: TellDelta): void
     const { id, name } = call;
     tell({ tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] });
   }
-  if (call.passed === call.written.length) return;
-  for (const part of cutText(call.written.slice(call.passed))) {
-    tell({ tool_calls: [{ index, function: { arguments: part } }] });
-  }
-  call.passed = call.written.length;
+  const { unsent } = call;
+  if (unsent === '') return;
+  for (const part of cutText(unsent)) tell({ tool_calls: [{ index, function: { arguments: part } }] });
+  call.unsent = '';
 }
 
 export function createToolCalls(tell: TellDelta): ToolCalls {
@@ -100,7 +95,7 @@ export function createToolCalls(tell: TellDelta): ToolCalls {
     return id === '' ? all.at(-1) : all.findLast(({ wireId }) => wireId === id);
   };
   const open = ({ index }: ToolPiece): OpenCall => {
-    const call: OpenCall = { wireId: '', name: '', id: null, written: '', passed: 0 };
+    const call: OpenCall = { wireId: '', name: '', id: null, written: createGrowingObject(), unsent: '' };
     all.push(call);
     if (index !== undefined) byIndex.set(index, call);
     return call;
@@ -111,17 +106,17 @@ export function createToolCalls(tell: TellDelta): ToolCalls {
       const call = known === undefined || isOther(known, piece) ? open(piece) : known;
       call.wireId ||= piece.id;
       call.name ||= piece.name;
-      call.written += piece.written;
+      growBy(call, piece.written);
       if (call.name !== '') passOn(call, all, tell);
     },
     end: () =>
       all.map((call) => {
-        const { name } = call;
+        const { name, written } = call;
         if (call.id === null)
           throw providerFailure('provider_unavailable', 'the provider calls a tool without its name');
-        if (call.written.trim() === '') call.written += '{}';
+        if (written.text().trim() === '') growBy(call, '{}');
         passOn(call, all, tell);
-        return { id: call.id, type: 'function', function: { name, arguments: call.written } };
+        return { id: call.id, type: 'function', function: { name, arguments: written.text() } };
       }),
   };
 }
