@@ -32,6 +32,25 @@ export function linksToRun(ctx: WebCtx, run: RunRef): WebLink {
   return linksTo(ctx, `runs/${run.run_id}`, runWorkflowId(run));
 }
 
-export function linksToEscalation(ctx: WebCtx, escalationId: string, workflowId: string): WebLink {
-  return linksTo(ctx, `escalations/${escalationId}`, workflowId);
+/** Where the console shows a ladder: at its step, else at the review that it ended in. */
+interface ShownLadder {
+  readonly run_id: string | null;
+  readonly step_id: string | null;
+  readonly item: number | null;
+  readonly review_id: string | null;
+}
+
+function pathToLadder({ run_id, step_id, item, review_id }: ShownLadder): string | null {
+  if (run_id !== null && step_id !== null) {
+    const which = item === null || item === 0 ? '' : `&item=${item}`;
+    return `runs/${run_id}?step=${encodeURIComponent(step_id)}${which}&tab=ladder`;
+  }
+  return review_id === null ? null : `reviews/${review_id}`;
+}
+
+/** A ladder without a run and without a review has no page. */
+export function linksToEscalation(ctx: WebCtx, ladder: ShownLadder, workflowId: string): Partial<WebLink> {
+  const path = pathToLadder(ladder);
+  const { console, ...temporal } = linksTo(ctx, path ?? '', workflowId);
+  return path === null ? temporal : { console, ...temporal };
 }

@@ -54,9 +54,21 @@ export function runsSearch(raw: RawSearch) {
     since: textIn(raw, 'since'),
     until: textIn(raw, 'until'),
     q: textIn(raw, 'q'),
+    after: textIn(raw, 'after'),
   });
 }
-export type RunsSearch = ReturnType<typeof runsSearch>;
+type RunsAddress = ReturnType<typeof runsSearch>;
+/** The filters of a list, without its page. */
+export type RunsSearch = Omit<RunsAddress, 'after'>;
+
+/** Cursors of the pages before the shown one and of this one, the oldest first: `Newer` needs them. */
+export function readPages({ after = '' }: Pick<RunsAddress, 'after'>): readonly string[] {
+  return after === '' ? [] : after.split(' ');
+}
+
+export function writePages(cursors: readonly string[]): Pick<RunsAddress, 'after'> {
+  return { after: cursors.length === 0 ? undefined : cursors.join(' ') };
+}
 
 export function runSearch(raw: RawSearch) {
   return loose({

@@ -611,7 +611,7 @@ test('two runs are compared step by step, with the reason why they are not the s
     ['c', 'missing'],
     ['a'],
   ]);
-  expect(whyNotTheSame(left, right, steps)).toBe(
+  expect(whyNotTheSame(left, right, { steps, jobs: [{ a: 1 }, { a: 2 }] })).toBe(
     '2 differences: different jobs, 1 step went to another instance.',
   );
 });

@@ -271,7 +271,7 @@ test('a step whose result was reused went to no other instance', () => {
   const right = run({ state: 'reused', attempts: 0, reused_from: 'run_1' }, 3.7);
   const steps = compareSteps(left, right);
   expect(steps.map(({ differs }) => differs)).toEqual([['reused']]);
-  expect(whyNotTheSame(left, right, steps)).toBe(
+  expect(whyNotTheSame(left, right, { steps, jobs: null })).toBe(
     '1 difference: 1 step reused an earlier result. The first took 7.2 s, the second 3.7 s.',
   );
 });

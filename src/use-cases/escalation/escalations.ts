@@ -70,14 +70,11 @@ function toEscalation(row: EscalationRow, web: WebLink): Escalation {
 }
 
 /** The ladder of a step is a child workflow of its run's. */
-async function findLink(
-  ctx: ServerCtx,
-  { escalation_id, run_id, step_id, item }: EscalationRow,
-): Promise<WebLink> {
+async function findLink(ctx: ServerCtx, ladder: EscalationRow): Promise<Partial<WebLink>> {
+  const { escalation_id, run_id, step_id, item } = ladder;
   const run = run_id === null ? null : await readRunRef(ctx.db, run_id);
-  if (run === null || step_id === null)
-    return linksToEscalation(ctx, escalation_id, aloneWorkflowId(escalation_id));
-  return linksToEscalation(ctx, escalation_id, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
+  if (run === null || step_id === null) return linksToEscalation(ctx, ladder, aloneWorkflowId(escalation_id));
+  return linksToEscalation(ctx, ladder, ladderWorkflowId(run, { step_id, item: item ?? 0, round: 1 }));
 }
 
 /** A request, and the key that pays for its calls. */

@@ -41,6 +41,7 @@ export function runsSummaryQuery(filter: {
   since: string;
   until: string;
   pipeline?: string | undefined;
+  label?: string | undefined;
   buckets: number;
 }) {
   return queryOptions({

@@ -5,6 +5,7 @@ import { readProject } from '../api/project.ts';
 import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';
 import { latePart } from '../shared/late-part.tsx';
+import { useNotice } from '../shared/notice.ts';
 import { Button } from '../shared/parts.tsx';
 import { AwayBanner, ContactMark } from './contact-mark.tsx';
 import type { PaletteAction } from './palette-model.ts';
@@ -66,6 +67,7 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
           className="min-w-0 flex-1 px-4 pb-24 pt-5 outline-none md:px-6 md:pb-10"
         >
           <AwayBanner />
+          <NoticeBar />
           <Outlet />
         </main>
       </div>
@@ -82,6 +84,16 @@ function Inside({ session }: { readonly session: BrowserSession }): ReactElement
         ) : null}
       </Suspense>
     </div>
+  );
+}
+
+/** The region is always there: screen readers announce only what appears in a known one. */
+function NoticeBar(): ReactElement {
+  const notice = useNotice();
+  return (
+    <p role="status" className="mb-3 rounded-lg bg-done-soft px-3 py-2 text-sm text-done empty:hidden">
+      {notice}
+    </p>
   );
 }
 

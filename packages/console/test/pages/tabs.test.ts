@@ -106,3 +106,20 @@ test('every tab reports a lost network, and is live again with it', async () => 
   await expectCancelled(ofRun);
   await closeAll(tabs);
 });
+
+test('a page that is first opened without a server shows that in the frame, and works when it is back', async () => {
+  const [tab] = (await openTabs(['/'], /ERR_|Failed to load|could not be loaded/)) as [OpenPage];
+  const { page, context } = tab;
+  await context.setOffline(true);
+  await page.getByText(outage).waitFor();
+  await page.getByRole('link', { name: 'Skills' }).first().click();
+  const alert = page.getByRole('alert');
+  await alert.getByText('A part of this page could not be loaded').waitFor();
+  expect(new URL(page.url()).pathname).toBe('/ui/skills');
+  await page.getByRole('link', { name: 'Home' }).first().waitFor();
+  await context.setOffline(false);
+  await expectLive(tab);
+  await alert.getByRole('button', { name: 'Reload the page' }).click();
+  await page.getByRole('heading', { name: 'Skills' }).waitFor();
+  await closeAll([tab]);
+});

@@ -110,20 +110,37 @@ function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
 
 type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review' | 'budget'>;
 
+/** What a step that is retried waits for, by its error; the list of runs has the same rule in `awaitedByStep`. */
+const awaitedByError: Readonly<Record<string, Awaiting>> = {
+  no_instance: 'capability',
+  budget_reserved: 'budget',
+};
+
+/** Items that are retried wait too if the run waits for an instance. */
+function waitOfItems(items: StateCounts, ofRun: readonly Awaiting[]): Awaiting | null {
+  if ((items.in_review ?? 0) > 0 && sumOf(items, activeStates) === 0) return 'review';
+  if (sumOf(items, ['ready', 'running']) > 0) return null;
+  if ((items.retrying ?? 0) > 0) return ofRun.includes('capability') ? 'capability' : null;
+  return (items.waiting ?? 0) > 0 ? (mostUrgent(ofRun) ?? null) : null;
+}
+
 /**
  * The cause of a step's wait; null when it does not wait. The items of a step with `for_each` wait when none makes
  * progress; only the run knows their cause.
  */
-function waitOf({ state, awaiting, items }: ConditionStep, ofRun: readonly Awaiting[]): Awaiting | null {
+function waitOf(
+  { state, awaiting, items, error }: ConditionStep,
+  ofRun: readonly Awaiting[],
+): Awaiting | null {
   if (state === 'in_review') return 'review';
   if (endedStepStates.has(state)) return null;
   if (awaiting !== undefined) return awaiting;
-  if (items === undefined || sumOf(items, blockedStates) === 0 || sumOf(items, activeStates) > 0) return null;
-  return (items.in_review ?? 0) > 0 ? 'review' : (mostUrgent(ofRun) ?? null);
+  if (items !== undefined) return waitOfItems(items, ofRun);
+  return state === 'retrying' ? (awaitedByError[error?.code ?? ''] ?? null) : null;
 }
 
 function blockedItems(id: string, items: StateCounts): string {
-  return `${sumOf(items, blockedStates)} of ${plural(totalOf(items), 'item')} of ${id}`;
+  return `${sumOf(items, [...blockedStates, 'retrying'])} of ${plural(totalOf(items), 'item')} of ${id}`;
 }
 
 function failedItems(items: StateCounts): string {

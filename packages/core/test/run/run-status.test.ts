@@ -7,6 +7,7 @@ import { conditionOfRun, conditionOfStep, type RunCondition, toSentence } from '
 type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'budget' | 'items' | 'error' | 'review' | 'budget'>;
 
 const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
+const none = { code: 'no_instance', message: 'no instance of a is possible: 1 draining' };
 const done: Step = { id: 'cut', state: 'succeeded' };
 
 interface Told {
@@ -382,6 +383,15 @@ describe('a step', () => {
     ],
     [{ id: 'a', state: 'running', items: { waiting: 4, ready: 1 } }, ['budget'], 'Running'],
     [{ id: 'a', state: 'running', items: { waiting: 4, retrying: 1 } }, ['budget'], 'Running'],
+    [{ id: 'a', state: 'retrying', error: none }, [], 'Waiting for an instance'],
+    [{ id: 'a', state: 'retrying', error: { ...none, code: 'budget_reserved' } }, [], 'Waiting for budget'],
+    [
+      { id: 'a', state: 'running', items: { retrying: 2, succeeded: 1 } },
+      ['capability'],
+      'Waiting for an instance: 2 of 3 items of a',
+    ],
+    [{ id: 'a', state: 'running', items: { retrying: 2, running: 1 } }, ['capability'], 'Running'],
+    [{ id: 'a', state: 'running', items: { retrying: 2 } }, [], 'Running'],
     [{ id: 'a', state: 'pending' }, ['budget'], 'Queued'],
     [{ id: 'a', state: 'unknown' }, [], 'Failed'],
     [{ id: 'a', state: 'cancelled' }, [], 'Cancelled'],

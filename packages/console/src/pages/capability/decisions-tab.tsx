@@ -90,16 +90,17 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
             </td>
             <td className="font-mono text-xs">{chosen === null ? 'none' : shortEndpoint(chosen)}</td>
             <td className="max-sm:hidden">
-              {run_id === null || step_id === null ? (
+              {run_id === null ? (
                 <span className="text-muted">direct call</span>
               ) : (
                 <Link
                   to="/runs/$runId"
                   params={{ runId: run_id }}
-                  search={{ step: step_id, tab: 'decision' }}
+                  // A call of a run without a step is one of its ladders.
+                  search={step_id === null ? { view: 'log' } : { step: step_id, tab: 'decision' }}
                   className={linkClass}
                 >
-                  {step_id}
+                  {step_id ?? 'a correction in its run'}
                 </Link>
               )}
             </td>

@@ -1,6 +1,9 @@
 /** Compares two runs step by step, differences first, with the reasons why they cannot be equal. */
+
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RunStep } from '@capstan/core/contracts/run-step';
+import { isEqual } from '@capstan/core/expression/compare';
 import { formatDuration } from '../../shared/format.ts';
 
 export interface ComparedStep {
@@ -30,7 +33,8 @@ function differencesOf(left: RunStep | null, right: RunStep | null): string[] {
     return left.state === right.state ? [] : ['reused'];
   const found: string[] = [];
   if (left.state !== right.state) found.push('state');
-  if (left.endpoint !== right.endpoint) found.push('instance');
+  const isCalled = left.endpoint !== undefined && right.endpoint !== undefined;
+  if (isCalled && left.endpoint !== right.endpoint) found.push('instance');
   if (left.attempts !== right.attempts) found.push('attempts');
   if (left.revision !== right.revision) found.push('input');
   if (left.skill_id !== right.skill_id) found.push('skill');
@@ -63,12 +67,19 @@ function compareTimes(left: Run, right: Run): string {
   return ` The first took ${formatDuration(one)}, the second ${formatDuration(other)}.`;
 }
 
+/** The contents of both, since each run has a job of its own; null while they are unknown. */
+export type ComparedJobs = readonly [Json, Json] | null;
+
 /** The reason of their difference, in a sentence, and their durations. */
-export function whyNotTheSame(left: Run, right: Run, steps: readonly ComparedStep[]): string {
+export function whyNotTheSame(
+  left: Run,
+  right: Run,
+  { steps, jobs }: { readonly steps: readonly ComparedStep[]; readonly jobs: ComparedJobs },
+): string {
   if (left.pipeline !== right.pipeline) return 'The runs belong to different pipelines.';
   const causes: string[] = [];
   if (left.version !== right.version) causes.push(`version ${left.version} and ${right.version}`);
-  if (left.job_id !== right.job_id) causes.push('different jobs');
+  if (jobs !== null && !isEqual(jobs[0], jobs[1])) causes.push('different jobs');
   const count = (difference: string): number =>
     steps.filter(({ differs }) => differs.includes(difference)).length;
   const say = (difference: string, words: string): void => {

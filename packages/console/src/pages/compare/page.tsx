@@ -3,7 +3,7 @@ import type { RunStep } from '@capstan/core/contracts/run-step';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import { runGraphQuery, runQuery } from '../../api/runs.ts';
+import { jobQuery, runGraphQuery, runQuery } from '../../api/runs.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { passedMs } from '../../graph/node-model.ts';
@@ -27,9 +27,14 @@ export function ComparePage(): ReactElement {
 
 function Compared({ left, right }: { readonly left: Run; readonly right: Run }): ReactElement {
   const steps = compareSteps(left, right);
+  const [one, other] = [useQuery(jobQuery(left.job_id)).data, useQuery(jobQuery(right.job_id)).data];
+  const jobs = one == null || other == null ? null : ([one.job, other.job] as const);
   return (
     <>
-      <PageHead title={`Compare runs of ${left.pipeline}`} about={whyNotTheSame(left, right, steps)} />
+      <PageHead
+        title={`Compare runs of ${left.pipeline}`}
+        about={whyNotTheSame(left, right, { steps, jobs })}
+      />
       <Panel isTight>
         <section className="scrolls" tabIndex={0} aria-label="Steps of both runs">
           <table className={tableClass}>

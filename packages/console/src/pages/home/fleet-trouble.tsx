@@ -7,7 +7,11 @@ import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { usePolling } from '../../live/live.tsx';
 import { linkClass, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { StateMark } from '../../shared/state-mark.tsx';
+import type { StateLook } from '../../shared/state.ts';
+import { LookMark, StateMark } from '../../shared/state-mark.tsx';
+
+/** Its process is up, and gets no calls. */
+const noCalls: StateLook = { icon: 'triangle-alert', word: 'no calls', tone: 'failed' };
 
 /** Instances that cannot be called, each with the reason. */
 export function FleetTrouble(): ReactElement {
@@ -52,7 +56,11 @@ export function FleetTrouble(): ReactElement {
                             {shortEndpoint(endpoint)}
                           </span>
                         </span>
-                        <StateMark state={state} />
+                        {breaker.state === 'closed' ? (
+                          <StateMark state={state} />
+                        ) : (
+                          <LookMark look={noCalls} />
+                        )}
                       </Link>
                       <p className="text-xs text-muted">
                         {(drain === undefined ? reason : describeDrain(drain)) ??

@@ -54,13 +54,19 @@ export function LoginPage(): ReactElement {
       void enter();
       return;
     }
-    const code = readCode(location.hash);
-    if (code === null || tried.current) return;
-    tried.current = true;
-    const wanted = new URLSearchParams(location.search).get('next');
-    if (wanted !== null) sessionStorage.setItem('capstan.next', wanted);
-    history.replaceState(null, '', location.pathname);
-    void tryProof({ code });
+    const tryLink = (): void => {
+      const code = readCode(location.hash);
+      if (code === null) return;
+      tried.current = true;
+      const wanted = new URLSearchParams(location.search).get('next');
+      if (wanted !== null) sessionStorage.setItem('capstan.next', wanted);
+      history.replaceState(null, '', location.pathname);
+      void tryProof({ code });
+    };
+    if (!tried.current) tryLink();
+    // A link that is pasted into this page changes its fragment alone, which loads nothing.
+    addEventListener('hashchange', tryLink);
+    return () => removeEventListener('hashchange', tryLink);
   }, []);
 
   const submit = (event: FormEvent<HTMLFormElement>): void => {

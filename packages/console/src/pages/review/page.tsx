@@ -5,7 +5,9 @@ import { type ReactElement, useEffect, useState } from 'react';
 import { decideReview, openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { useServerAway } from '../../live/live.tsx';
 import { useCeilingAdvice } from '../../review/ceiling-hint.tsx';
+import { actionWords } from '../../review/review-words.ts';
 import { useKeys } from '../../shared/keys.ts';
+import { giveNotice } from '../../shared/notice.ts';
 import { Button } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -114,6 +116,7 @@ function ToDecide({ review, draft, onDraft, onDiscard, onSent }: ToDecideProps):
     onSuccess: () => {
       claim.forget();
       dropUnsent(review);
+      giveNotice(`Your decision was sent (${actionWords[draft.action]}): ${review.reason}`);
       void queries.invalidateQueries({ queryKey: ['reviews'] });
       go(1);
     },

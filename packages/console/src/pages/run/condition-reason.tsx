@@ -123,7 +123,10 @@ function OtherBudget({ review: { run_id, reason } }: { readonly review: Review }
 function NoInstance({ run, step }: StepReasonProps): ReactElement | null {
   const { data: graph } = useQuery(runGraphQuery(run.run_id));
   const { data: known } = useQuery(capabilitiesQuery());
-  const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, step);
+  // Items wait where their step as a whole is running.
+  const asking =
+    step.items === undefined ? step : ({ ...step, state: 'waiting', awaiting: 'capability' } as const);
+  const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, asking);
   if (question === null || known === undefined) return null;
   if (known.items.some(({ name }) => name === question.capability)) return <RouterSays question={question} />;
   return <>No instance has registered {question.capability}. The run continues when one does.</>;

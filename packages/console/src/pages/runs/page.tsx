@@ -3,6 +3,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { runsQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
+import { readPages, writePages } from '../../searches.ts';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
 import { Button, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -16,9 +17,9 @@ import { keepColumns, readColumns } from './views.ts';
 const nothing: ReadonlySet<string> = new Set();
 
 export function RunsPage(): ReactElement {
-  const search = useSearch({ from: '/runs' });
+  const { after, ...search } = useSearch({ from: '/runs' });
   const navigate = useNavigate({ from: '/runs' });
-  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const cursors = readPages({ after });
   const [chosen, setChosen] = useState<ChosenRuns>(nothing);
   const [columns, setColumns] = useState(readColumns);
   const query = useQuery({
@@ -29,9 +30,8 @@ export function RunsPage(): ReactElement {
   });
   const isFiltered = Object.values(search).some((value) => value !== undefined);
   const change = (part: Partial<typeof search>): void => {
-    setCursors([]);
     if (chosen === 'matching') setChosen(nothing);
-    void navigate({ search: (known) => ({ ...known, ...part }), replace: true });
+    void navigate({ search: (known) => ({ ...known, ...part, after: undefined }), replace: true });
   };
   return (
     <>
@@ -82,7 +82,13 @@ export function RunsPage(): ReactElement {
                     onChoose={setChosen}
                   />
                 )}
-                <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={setCursors} />
+                <CursorPager
+                  cursors={cursors}
+                  nextCursor={next_cursor}
+                  onTurn={(turned) =>
+                    void navigate({ search: (known) => ({ ...known, ...writePages(turned) }) })
+                  }
+                />
               </>
             )
           }

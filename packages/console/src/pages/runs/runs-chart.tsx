@@ -18,7 +18,7 @@ export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | 
   const span = toSpan(search, minute);
   const polling = usePolling() || 15_000;
   const { data } = useQuery({
-    ...runsSummaryQuery({ ...span, pipeline: search.pipeline, buckets }),
+    ...runsSummaryQuery({ ...span, pipeline: search.pipeline, label: search.label, buckets }),
     refetchInterval: polling,
     placeholderData: (known) => known,
   });
@@ -54,6 +54,11 @@ export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | 
         </span>
         <span className="figure">{formatMoment(span.until)}</span>
       </div>
+      {search.q === undefined && search.awaiting === undefined ? null : (
+        <p className="mt-1 text-xs text-waiting">
+          Bars and counts are of all runs of this time; the search narrows only the list below.
+        </p>
+      )}
     </Panel>
   );
 }

@@ -1,0 +1,167 @@
+/** That pages say what is so: why a run waits, what differs, where a link leads, what was done. */
+import type { CapabilitySummary } from '@capstan/core/contracts/capability';
+import type { LoginLink } from '@capstan/core/contracts/sign-in';
+import { expect, test } from 'vitest';
+import { startInstance } from '../../../../test/support/fleet.ts';
+import { askQuestion, startRunOf, useSharedStudio } from '../support/studio.ts';
+
+const visitors = useSharedStudio();
+
+test('a run whose only instance is drained says so, and leads to the instance, also for items', async () => {
+  const { capstan } = visitors.studio;
+  const instance = await startInstance(capstan, { name: 'drained-only' });
+  const { endpoint } = instance;
+  await capstan.request('POST', '/v1/capabilities/drained-only/drain', { endpoint, reason: 'new driver' });
+  const step = { id: 'lone', capability: 'drained-only' };
+  const items = { ...step, for_each: { items: [1, 2] } };
+  const runs = [await capstan.submit([step]), await capstan.submit([items])].map(({ run_id }) => run_id);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  const doing = page.getByRole('region', { name: 'What the run is doing' });
+  for (const id of runs) {
+    await opened.go(`/runs/${id}`);
+    await doing.getByText(/^Waiting for an instance: .*lone/).waitFor();
+    await doing.getByText(/1 draining/).waitFor();
+    await doing.getByRole('link', { name: 'Show drained-only' }).waitFor();
+  }
+  await opened.go(`/runs/${runs[0]}?step=lone`);
+  await page.getByRole('region', { name: 'Why it waits' }).waitFor();
+  for (const id of runs) await capstan.request('POST', `/v1/runs/${id}/cancel`, {});
+  opened.expectQuiet();
+  await opened.close();
+  await instance.stop();
+});
+
+test('a sign-in link works in the tab that asks for it', async () => {
+  const { request, url } = visitors.studio.capstan;
+  const { body } = await request<LoginLink>('POST', '/v1/login-links');
+  const opened = await visitors.visitAs(null, {}, /401/);
+  const { page } = opened;
+  await page.goto(`${url}/ui/`);
+  await page.getByLabel('Or paste an API key').waitFor();
+  await page.evaluate(`location.hash = ${JSON.stringify(new URL(body.url).hash)}`);
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('two runs of equal jobs differ in no job, and others do', async () => {
+  const { capstan } = visitors.studio;
+  const job = { clips: ['a'], title: 'One', rate: 44_100 };
+  const start = async (given: object) => {
+    const id = await startRunOf(capstan, given);
+    await capstan.ended(id);
+    return id;
+  };
+  const reordered = { rate: 44_100, title: 'One', clips: ['a'] };
+  const [one, same, other] = [
+    await start(job),
+    await start(reordered),
+    await start({ ...job, title: 'Two' }),
+  ];
+  const opened = await visitors.visit();
+  const { page } = opened;
+  const about = page.getByText(/No differences found|differences?:/);
+  await opened.go(`/runs/${one}/compare/${other}`);
+  await page.getByText(/different jobs/).waitFor();
+  await opened.go(`/runs/${one}/compare/${same}`);
+  expect(await about.first().innerText()).not.toContain('different jobs');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a search says that the counts above it are of all runs', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  const note = page.getByText('the search narrows only the list below');
+  await opened.go('/runs');
+  expect(await note.count()).toBe(0);
+  await opened.walk('/runs?q=CUDA');
+  await note.waitFor();
+  await opened.walk('/runs?awaiting=review');
+  await note.waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a page of the list of runs has an address, to which Back returns', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await page.route('**/v1/runs?*limit=50*', (route) =>
+    route.continue({ url: route.request().url().replace('limit=50', 'limit=2') }),
+  );
+  await opened.go('/runs');
+  const rows = page.locator('tbody tr');
+  const older = page.getByRole('button', { name: 'Older' });
+  const newer = page.getByRole('button', { name: 'Newer' });
+  const first = await rows.first().innerText();
+  await older.click();
+  await page.waitForURL((at) => at.searchParams.has('after'));
+  await expect.poll(() => rows.first().innerText()).not.toBe(first);
+  const run = page.locator('tbody a[href*="/runs/run_"]').first();
+  const address = await run.getAttribute('href');
+  await run.click();
+  await opened.arrive(/\/ui\/runs\/run_/);
+  await page.goBack();
+  await page.locator(`tbody a[href="${address}"]`).first().waitFor();
+  await newer.click();
+  await expect.poll(() => new URL(page.url()).searchParams.has('after')).toBe(false);
+  expect(await newer.isDisabled()).toBe(true);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('after a decision the next page says that it was sent', async () => {
+  const { capstan } = visitors.studio;
+  const asked = await askQuestion(capstan);
+  await askQuestion(capstan);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/reviews/${asked.review}`);
+  await page.getByLabel('Output as JSON').fill('{ "published": true }');
+  await page.locator('button:enabled', { hasText: 'Submit' }).click();
+  await page.getByRole('status').getByText('Your decision was sent (Submit answer)').waitFor();
+  expect((await capstan.ended(asked.run)).state).toBe('succeeded');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('an instance with an open breaker is not called up', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await page.route('**/v1/capabilities?*', async (route) => {
+    const response = await route.fetch();
+    const body = (await response.json()) as { items: CapabilitySummary[] };
+    const items = body.items.map((one) => ({
+      ...one,
+      instances: one.instances.map((instance) =>
+        one.name === 'concat' ? { ...instance, breaker: { state: 'open', until: null } } : instance,
+      ),
+    }));
+    await route.fulfill({ response, json: { ...body, items } });
+  });
+  await opened.go('/');
+  const row = page.getByRole('listitem').filter({ hasText: 'concat' });
+  await row.getByText('no calls').waitFor();
+  expect(await row.getByText('up', { exact: true }).count()).toBe(0);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a call by which a run corrects an input is no direct call', async () => {
+  const { capstan, done } = visitors.studio;
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await page.route('**/v1/decisions?*', async (route) => {
+    const response = await route.fetch();
+    const body = (await response.json()) as { items: object[] };
+    const items = body.items.map((one) => ({ ...one, run_id: done, step_id: null }));
+    await route.fulfill({ response, json: { ...body, items } });
+  });
+  await capstan.request('POST', '/v1/capabilities/trim/exec', { input: {} });
+  await opened.go('/capabilities/trim?tab=decisions');
+  await page.getByRole('link', { name: 'a correction in its run' }).first().waitFor();
+  expect(await page.getByText('direct call').count()).toBe(0);
+  opened.expectQuiet();
+  await opened.close();
+});
