@@ -116,6 +116,89 @@ describe('a response', () => {
     ]);
   });
 
+  test.each([
+    ['pictures come between', [{ type: 'input_image', image_url: 'https://x.test/a.png' }], []],
+    ['a message comes between', 'one', [{ role: 'developer', content: 'go on' }]],
+    [
+      'the user interrupts',
+      'one',
+      [
+        { role: 'user', content: 'stop' },
+        { role: 'assistant', content: 'Yes.' },
+      ],
+    ],
+  ])('has the results of parallel calls directly behind these, where %s', async (_, output, between) => {
+    await client.responses.create({
+      model: 'chat',
+      store: false,
+      input: [
+        { role: 'user', content: 'Hi' },
+        { type: 'function_call', call_id: 'c1', name: 'weather', arguments: '{}' },
+        { type: 'function_call', call_id: 'c2', name: 'weather', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c1', output },
+        ...between,
+        { type: 'function_call_output', call_id: 'c2', output: 'two' },
+        { type: 'function_call_output', call_id: 'lost', output: 'of a call that was left out' },
+      ] as OpenAI.Responses.ResponseInputItem[],
+    });
+    const messages = model.execs[0]?.input.messages as { role: string; tool_call_id?: string }[];
+    const ids = messages.map(({ role, tool_call_id = role }) => tool_call_id);
+    expect(ids.slice(0, 4)).toEqual(['user', 'assistant', 'c1', 'c2']);
+    expect(ids).toHaveLength(6 + between.length - (between.length === 0 ? 0 : 1));
+  });
+
+  test.each([false, true])(
+    'has tools of namespaces, and tools among its items (stream: %s)',
+    async (streamed) => {
+      const parameters = { type: 'object' };
+      const crm = {
+        type: 'namespace',
+        name: 'mcp__crm',
+        description: 'Customers.',
+        tools: [
+          { type: 'function', name: 'find', parameters },
+          { type: 'custom', name: 'note' },
+        ],
+      };
+      const added = { type: 'additional_tools', role: 'developer', tools: [weather, { ...crm, name: 'b' }] };
+      const asked = {
+        model: 'chat',
+        store: false,
+        tools: [crm],
+        input: [
+          added,
+          { role: 'user', content: 'Hi' },
+          { type: 'function_call', call_id: 'c0', name: 'find', namespace: 'b', arguments: '{}' },
+          { type: 'function_call_output', call_id: 'c0', output: 'x' },
+        ],
+      } as unknown as OpenAI.Responses.ResponseCreateParamsNonStreaming;
+      model.handle = (exec, response) => {
+        const tools = (exec.input.tools ?? []) as { name: string }[];
+        const tool_calls = tools.map(({ name }, at) => callOf(`c${at + 1}`, name, '{"input":"x"}'));
+        answer(response, 200, { text: '', tool_calls });
+      };
+      const made = streamed
+        ? await client.responses.stream({ ...asked, stream: true }).finalResponse()
+        : await client.responses.create(asked);
+      expect(made.output).toMatchObject([
+        { type: 'function_call', name: 'find', namespace: 'mcp__crm' },
+        { type: 'custom_tool_call', name: 'note', namespace: 'mcp__crm', input: 'x' },
+        { type: 'function_call', name: 'weather' },
+        { type: 'function_call', name: 'find', namespace: 'b' },
+        { type: 'custom_tool_call', name: 'note', namespace: 'b', input: 'x' },
+      ]);
+      expect(made.output[2]).not.toHaveProperty('namespace');
+      const [exec] = model.execs;
+      const offered = exec?.input.tools as { name: string }[];
+      expect(new Set(offered.map(({ name }) => name)).size).toBe(5);
+      expect(exec?.input.messages).toMatchObject([
+        { role: 'user' },
+        { role: 'assistant', tool_calls: [{ function: { name: offered[3]?.name } }] },
+        { role: 'tool' },
+      ]);
+    },
+  );
+
   test('is JSON of a schema, and incomplete when it was cut', async () => {
     model.handle = (_, response) => answer(response, 200, { json: { rate: 1 }, finish_reason: 'length' });
     const schema = { type: 'object', properties: { rate: { type: 'integer' } } };

@@ -88,7 +88,7 @@ async function prepareResponse(ctx: ModelCtx, order: ResponseOrder): Promise<Pre
     id: randomUUID().replaceAll('-', ''),
     created: Math.floor(Date.now() / 1_000),
     request,
-    textTools: translation.textTools,
+    toolKinds: translation.toolKinds,
   };
   return { call, head, translation };
 }

@@ -13,7 +13,6 @@ const ResponsesTool = z.looseObject({
   description: z.string().nullish(),
   parameters: JsonObject.nullish(),
 });
-export type ResponsesTool = z.infer<typeof ResponsesTool>;
 
 const ResponsesToolChoice = z.union([
   z.enum(['auto', 'none', 'required']),

@@ -172,6 +172,8 @@ export const responsesFields: FieldTable = {
   ...all(refused('write input and previous_response_id'), 'conversation', 'prompt'),
   top_logprobs: refused('log probabilities are not served', [0]),
   'input[].reasoning': thoughts,
+  'input[].additional_tools': to('tools'),
+  'tools[].tools': { fate: 'translated', note: 'the tools of a namespace' },
   ...all(translated, 'tools[].type', 'tools[].name', 'tools[].description', 'tools[].parameters'),
   'tools[].format': { fate: 'dropped', note: 'the model writes any text', defaults: [{ type: 'text' }] },
   'tools[].strict': { fate: 'dropped', defaults: [false] },

@@ -2,7 +2,7 @@
 
 import { writeExactJson } from '../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import type { ResponsesRequest, ResponsesTool } from '../contracts/responses.ts';
+import type { ResponsesRequest } from '../contracts/responses.ts';
 import { isList, isPlainObject } from '../json/values.ts';
 import { createSieve, responsesFields, type Sieve } from './fields.ts';
 import { withoutAbsent } from './model-answer.ts';
@@ -16,8 +16,15 @@ interface ResponsesTranslation {
 export interface TranslatedResponse extends Translation {
   /** The conversation without instructions, for a request that continues it. */
   readonly conversation: readonly JsonObject[];
-  /** The plain names of tools that take a text in place of JSON. */
-  readonly textTools: ReadonlySet<string>;
+  readonly toolKinds: ToolKinds;
+}
+
+/** What an answer says of the tools that it calls, by the names that `toolNames` gives them. */
+export interface ToolKinds {
+  /** Those that take a text in place of JSON. */
+  readonly texts: ReadonlySet<string>;
+  /** Those of a namespace, with their names in it. */
+  readonly spaces: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
 }
 
 /** The field in which a tool that takes a text gets it from a model that writes JSON. */
@@ -72,6 +79,10 @@ function joinTexts(parts: readonly JsonObject[]): string {
     .join('\n');
 }
 
+function callsOf({ tool_calls = null }: JsonObject): readonly JsonObject[] {
+  return isList(tool_calls) ? tool_calls.filter(isPlainObject) : [];
+}
+
 /** A conversation of chats: calls of tools belong to the message of the assistant before them. */
 class Conversation {
   readonly messages: JsonObject[] = [];
@@ -98,9 +109,15 @@ class Conversation {
     this.messages.push({ role, content });
   }
 
-  /** A message of a tool holds texts only, so the other parts of its result follow as the user's. */
+  /**
+   * A message of a tool holds texts only, so the other parts of its result follow as the user's. Providers want the
+   * results of a turn directly behind its calls.
+   */
   result(id: string, parts: JsonObject[]): void {
-    this.messages.push({ role: 'tool', tool_call_id: id, content: joinTexts(parts) });
+    let at = this.messages.findLastIndex((message) => callsOf(message).some((call) => call.id === id)) + 1;
+    if (at === 0) at = this.messages.length;
+    while (this.messages[at]?.role === 'tool') at += 1;
+    this.messages.splice(at, 0, { role: 'tool', tool_call_id: id, content: joinTexts(parts) });
     this.say(
       'user',
       parts.filter((part) => !isText(part)),
@@ -108,8 +125,20 @@ class Conversation {
   }
 }
 
-function toCall({ call_id, name }: JsonObject, { names }: ResponsesTranslation, written: string): JsonObject {
-  const called = { name: names.plain(textOf(name)), arguments: written === '' ? '{}' : written };
+/** Models have no namespaces. */
+function joinName(namespace: Json | undefined, name: string): string {
+  return typeof namespace === 'string' && namespace !== '' ? `${namespace}__${name}` : name;
+}
+
+function toCall(
+  { call_id, name, namespace }: JsonObject,
+  { names }: ResponsesTranslation,
+  written: string,
+): JsonObject {
+  const called = {
+    name: names.plain(joinName(namespace, textOf(name))),
+    arguments: written === '' ? '{}' : written,
+  };
   return { id: textOf(call_id), type: 'function', function: called };
 }
 
@@ -138,6 +167,8 @@ function addItem(item: JsonObject, talk: Conversation, at: [ResponsesTranslation
     case 'custom_tool_call_output':
       talk.result(textOf(item.call_id), toParts(output, translation, `${pointer}/output`));
       break;
+    case 'additional_tools':
+      break; // among the tools
     case 'reasoning':
       translation.sieve.drop('input[].reasoning');
       break;
@@ -168,16 +199,59 @@ const textParameters = {
   additionalProperties: false,
 };
 
+interface NamedTool {
+  readonly tool: JsonObject;
+  readonly namespace?: string;
+  readonly pointer: string;
+}
+
+/** The tools of a list, also those of its namespaces. */
+function listTools(tools: Json | undefined, pointer: string): NamedTool[] {
+  if (!isList(tools ?? null)) return [];
+  return (tools as readonly Json[]).filter(isPlainObject).flatMap((tool, at) => {
+    const place = `${pointer}/${at}`;
+    const { type, name } = tool;
+    if (type !== 'namespace' || typeof name !== 'string') return [{ tool, pointer: place }];
+    return listTools(tool.tools, `${place}/tools`).map((inner) => ({ ...inner, namespace: name }));
+  });
+}
+
+function allTools({ tools, input }: ResponsesRequest): readonly NamedTool[] {
+  const added = typeof input === 'string' ? [] : [...input.entries()];
+  return [
+    ...listTools((tools ?? []) as readonly JsonObject[], '/tools'),
+    ...added.flatMap(([at, item]) =>
+      item.type === 'additional_tools' ? listTools(item.tools, `/input/${at}/tools`) : [],
+    ),
+  ];
+}
+
+function kindsOf(tools: readonly NamedTool[]): ToolKinds {
+  const texts = new Set<string>();
+  const spaces = new Map<string, { namespace: string; name: string }>();
+  for (const { tool, namespace } of tools) {
+    const name = textOf(tool.name);
+    const joined = joinName(namespace, name);
+    if (tool.type === 'custom') texts.add(joined);
+    if (namespace !== undefined) spaces.set(joined, { namespace, name });
+  }
+  return { texts, spaces };
+}
+
 /** Tools that the provider hosts are left out: agents list them whether they need them or not. */
-function toTool(tool: ResponsesTool, { sieve, names }: ResponsesTranslation, at: number): JsonObject[] {
-  const { type, name = '', description, parameters } = tool;
+function toTool(
+  { tool, namespace, pointer }: NamedTool,
+  { sieve, names }: ResponsesTranslation,
+): JsonObject[] {
+  const { type, description, parameters } = tool;
+  const name = textOf(tool.name);
   if ((type !== 'function' && type !== 'custom') || name === '') {
-    sieve.drop(`tools[].${type}`);
+    sieve.drop(`tools[].${String(type)}`);
     return [];
   }
-  sieve.take(tool as JsonObject, `/tools/${at}`, 'tools[]');
+  sieve.take(tool, pointer, 'tools[]');
   const taken = type === 'custom' ? textParameters : parameters;
-  return [withoutAbsent({ name: names.plain(name), description, parameters: taken })];
+  return [withoutAbsent({ name: names.plain(joinName(namespace, name)), description, parameters: taken })];
 }
 
 function chooseTools(
@@ -218,7 +292,8 @@ export function translateResponses(
   const { reasoning } = sieve.take(request as JsonObject, '', '');
   const { effort } = isPlainObject(reasoning) ? sieve.take(reasoning, '/reasoning', 'reasoning') : {};
   const conversation = toConversation(request, history, translation);
-  const all = (request.tools ?? []).flatMap((tool, at) => toTool(tool, translation, at));
+  const named = allTools(request);
+  const all = named.flatMap((tool) => toTool(tool, translation));
   const { tools, choice } = chooseTools(all, request.tool_choice, translation);
   const rules = request.instructions ?? '';
   const hasSpeaker = conversation.some(({ role }) => role !== 'system' && role !== 'developer');
@@ -238,10 +313,9 @@ export function translateResponses(
     verbosity: request.text?.verbosity === 'medium' ? undefined : request.text?.verbosity,
     parallel_tool_calls: request.parallel_tool_calls === false ? false : undefined,
   };
-  const texts = (request.tools ?? []).flatMap(({ type, name = '' }) => (type === 'custom' ? [name] : []));
   return {
     ...toTranslation(input, sieve, { offered, toolNames: names.originals }),
     conversation,
-    textTools: new Set(texts),
+    toolKinds: kindsOf(named),
   };
 }

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { ModelResponse, ResponsesRequest } from '../contracts/responses.ts';
 import { isPlainObject } from '../json/values.ts';
 import { type AnswerWriter, commentEvent, contentOf, finishOf, readDelta, toEvent } from './model-answer.ts';
-import { textField } from './responses-request.ts';
+import { type ToolKinds, textField } from './responses-request.ts';
 
 /** All parts of one response have this in common. */
 export interface ResponseHead {
@@ -13,7 +13,7 @@ export interface ResponseHead {
   /** Seconds since 1970. */
   readonly created: number;
   readonly request: ResponsesRequest;
-  readonly textTools: ReadonlySet<string>;
+  readonly toolKinds: ToolKinds;
 }
 
 type ResponseStatus = ModelResponse['status'];
@@ -96,6 +96,7 @@ interface OutputItem {
   readonly index: number;
   readonly callId: string;
   readonly name: string;
+  readonly namespace?: string;
   text: string;
   isDone: boolean;
 }
@@ -122,7 +123,9 @@ function textPart(text: string): JsonObject {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
 
-function showItem({ kind, id, callId, name, text }: OutputItem, isDone: boolean): JsonObject {
+function showItem({ kind, id, callId, text, ...called }: OutputItem, isDone: boolean): JsonObject {
+  const { name, namespace } = called;
+  const tool = { call_id: callId, name, ...(namespace === undefined ? {} : { namespace }) };
   const status = isDone ? 'completed' : 'in_progress';
   switch (kind) {
     case 'reasoning':
@@ -130,24 +133,27 @@ function showItem({ kind, id, callId, name, text }: OutputItem, isDone: boolean)
     case 'message':
       return { type: kind, id, status, role: 'assistant', content: isDone ? [textPart(text)] : [] };
     case 'function_call':
-      return { type: kind, id, status, call_id: callId, name, arguments: isDone ? text || '{}' : '' };
+      return { type: kind, id, status, ...tool, arguments: isDone ? text || '{}' : '' };
     case 'custom_tool_call':
-      return { type: kind, id, status, call_id: callId, name, input: isDone ? readText(text) : '' };
+      return { type: kind, id, status, ...tool, input: isDone ? readText(text) : '' };
   }
 }
 
-type NewItem = Pick<OutputItem, 'kind'> & Partial<Pick<OutputItem, 'callId' | 'name'>>;
+type NewItem = Pick<OutputItem, 'kind' | 'namespace'> & Partial<Pick<OutputItem, 'callId' | 'name'>>;
 
 function addItem(items: OutputItem[], { id }: Pick<ResponseHead, 'id'>, added: NewItem): OutputItem {
-  const { kind, callId = '', name = '' } = added;
   const index = items.length;
-  const item = { kind, id: `${prefixes[kind]}_${id}${index}`, index, callId, name, text: '', isDone: false };
+  const usual = { callId: '', name: '', text: '', isDone: false };
+  const item = { ...usual, ...added, id: `${prefixes[added.kind]}_${id}${index}`, index };
   items.push(item);
   return item;
 }
 
-function kindOfCall(name: string, { textTools }: Pick<ResponseHead, 'textTools'>): ItemKind {
-  return textTools.has(name) ? 'custom_tool_call' : 'function_call';
+/** A call of a tool. @param name as the request gives it, with its namespace */
+function callOf(name: string, callId: string, { toolKinds }: ResponseHead): NewItem {
+  const { texts, spaces } = toolKinds;
+  const kind = texts.has(name) ? 'custom_tool_call' : 'function_call';
+  return { kind, callId, name, ...spaces.get(name) };
 }
 
 function listItems(head: ResponseHead, choice: ModelChoice): readonly OutputItem[] {
@@ -159,8 +165,7 @@ function listItems(head: ResponseHead, choice: ModelChoice): readonly OutputItem
   if (choice.reasoning !== undefined && choice.reasoning !== '') add({ kind: 'reasoning' }, choice.reasoning);
   if (text !== '') add({ kind: 'message' }, text);
   for (const { id: callId, function: called } of choice.tool_calls ?? []) {
-    const { name } = called;
-    add({ kind: kindOfCall(name, head), callId, name }, called.arguments);
+    add(callOf(called.name, callId, head), called.arguments);
   }
   return items;
 }
@@ -292,8 +297,7 @@ function createCallGrowth({ items, emit, head }: Growing) {
     let item = calls.get(at);
     if (item === undefined) {
       events.push(...endTexts({ items, emit }));
-      const kind = kindOfCall(String(name), head);
-      item = addItem(items, head, { kind, callId: String(id ?? ''), name: String(name) });
+      item = addItem(items, head, callOf(String(name), String(id ?? ''), head));
       calls.set(at, item);
       events.push(...beginItem(emit, item));
     }
