@@ -1,4 +1,4 @@
-/** The plays of faults, as `npm run faults` lists them. All but the first are long tests, in a larger size. */
+/** The plays of faults, as `npm run faults` lists them. All but the first are tests, in a larger size. */
 import { type Named, WrongUse } from './named.ts';
 
 export interface FaultTests extends Named {
@@ -43,6 +43,11 @@ export const faults: Readonly<Record<string, FaultTests | FaultProgram>> = {
     says: 'the scenarios over four router processes, ten times larger, with their figures',
     files: ['test/scenarios/scenarios.test.ts'],
     size: { variable: 'TIMES', usual: '10' },
+  },
+  books: {
+    says: '1,000 calls of models with every way of counting tokens; prints the books of provider and ledger',
+    files: ['test/api/model-books.test.ts'],
+    size: { variable: 'EXCHANGES', usual: '1000' },
   },
   streams: {
     says: '500 streams of paid calls under a limit for 100, with the server killed, slow readers and the provider gone; prints figures',

@@ -4,7 +4,7 @@ import type { FirstModel, FirstRates, SecondEntry } from './catalogues.ts';
 
 type NamedRates = Partial<Record<TokenClass, number>>;
 
-/** Names of the first catalogue. What is cached of sound counts as sound. */
+/** Names of the first catalogue. Cached sound counts as sound. */
 const firstNames = {
   input_mtok: 'input',
   cache_read_mtok: 'cached_read',

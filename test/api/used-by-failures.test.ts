@@ -80,6 +80,25 @@ describe('a failure that reports its cost is settled by it', () => {
   });
 });
 
+describe('a failure that reports an unknown cost', () => {
+  test.each([422, 502, 503, 429])('of status %i costs its reservation, as an estimate', async (status) => {
+    model.handle = (_, response) => answer(response, status, { ...refusal, cost_unknown: true });
+    await execOn(api, 'model.paid', { body: { input: { messages } } });
+    expect(await booked()).toEqual({ usd: reserved, certainty: 'estimated' });
+  });
+
+  test.each([
+    [{ ...used, cost_unknown: true }, used.cost_usd],
+    [{ cost_usd: 0, cost_unknown: true }, 0],
+    [{ cost_unknown: 'yes' }, 0],
+    [{ cost_unknown: false }, 0],
+  ])('is none where it reports a cost, or something else: %j', async (report, usd) => {
+    model.handle = (_, response) => answer(response, 422, { ...refusal, ...report });
+    await execOn(api, 'model.paid', { body: { input: { messages } } });
+    expect(await booked()).toEqual({ usd, certainty: 'exact' });
+  });
+});
+
 describe('a refusal without a report costs nothing', () => {
   test.each([401, 404, 422, 500])('%i', async (status) => {
     model.handle = (_, response) => answer(response, status, refusal);

@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { type Capability, defineCapability, type ExecContext, type Prerequisite } from '@capstan/capability';
 import { CallFailure, isCallFailure } from '@capstan/capability/call-failure';
 import type { Schema } from '@capstan/capability/schema';
-import type { CostModel } from '@capstan/core/contracts/capability';
+import type { CostModel, FailureReport } from '@capstan/core/contracts/capability';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { parseDuration } from '@capstan/core/duration';
 import type { WrapScope } from '@capstan/core/expression/evaluation';
@@ -69,21 +69,22 @@ function costOf({ kind, measures }: Wrapped, scope: WrapScope, at: number): numb
   return Math.max(0, sum);
 }
 
-/** A call that fails has cost what its answer used. */
+/** A call that fails has cost what its answer used. A model that was asked and reports nothing has an unknown cost. */
 function withMeasuredCost(error: unknown, wrapped: Wrapped, call: MeasuredCall): unknown {
   const failure = isCallFailure(error) ? error : new CallFailure(422, messageOf(error), { cause: error });
   const { cost_usd: known, usage } = failure.report ?? {};
   if (known !== undefined) return error;
   const { scope } = call;
   const answer = scope.answer ?? (usage === undefined ? undefined : { usage });
-  if (answer === undefined) return error;
-  const { cost_usd } = measureCost(wrapped, { ...call, scope: { ...scope, answer } });
-  return cost_usd === undefined ? error : withCost(failure, cost_usd);
+  const { cost_usd } =
+    answer === undefined ? {} : measureCost(wrapped, { ...call, scope: { ...scope, answer } });
+  if (cost_usd !== undefined) return withReport(failure, { cost_usd });
+  return wrapped.kind.price === undefined ? error : withReport(failure, { cost_unknown: true });
 }
 
-function withCost(failure: CallFailure, cost_usd: number): CallFailure {
+function withReport(failure: CallFailure, cost: FailureReport): CallFailure {
   const { status, message, retryAfterS, code, cause, report } = failure;
-  return new CallFailure(status, message, { retryAfterS, code, cause, report: { ...report, cost_usd } });
+  return new CallFailure(status, message, { retryAfterS, code, cause, report: { ...report, ...cost } });
 }
 
 function messageOf(error: unknown): string {
@@ -139,7 +140,12 @@ async function performInTime(wrapped: Wrapped, input: JsonObject, context: ExecC
     return await perform(wrapped, input, { ...context, signal: limit.signal });
   } catch (error) {
     if (!limit.isOver) throw error;
-    throw new CallFailure(504, `the call took longer than ${text}`, { code: 'timeout', cause: error });
+    const { report } = isCallFailure(error) ? error : {};
+    throw new CallFailure(504, `the call took longer than ${text}`, {
+      code: 'timeout',
+      cause: error,
+      report,
+    });
   } finally {
     limit.end();
   }

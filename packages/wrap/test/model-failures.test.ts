@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelReply } from '../../../test/support/model-server.ts';
 import { waitFor } from '../../../test/support/wait.ts';
-import { modelKey as key } from '../../../test/support/wrapped-models.ts';
+import { modelKey as key, priced } from '../../../test/support/wrapped-models.ts';
 import { exec, post } from '../../capability/test/support/capabilities.ts';
 import { causeOf } from '../src/exchange/provider-failure.ts';
-import { type ModelLevel, startModelLevel, user } from './model-level.ts';
+import { type ModelLevel, schema, startModelLevel, user } from './model-level.ts';
 
 let level: ModelLevel;
 const ask: ModelLevel['ask'] = (...call) => level.ask(...call);
@@ -121,6 +121,96 @@ describe('a provider that fails', () => {
     const { status, body } = await exec(other, user('a'));
     await other.stop();
     expect([status, body.error]).toEqual([502, expect.stringMatching(/was not answered: .*ECONNREFUSED/)]);
+  });
+});
+
+describe('a failed call reports', () => {
+  const failure = { message: 'broken', type: 'server_error' };
+  const usage = { prompt_tokens: 1_000, completion_tokens: 100 };
+  const costOfUsage = 1_000 * 1.5e-6 + 100 * 3e-6;
+  const chunk = (delta: object) => `data: ${JSON.stringify({ model: 'm', choices: [{ delta }] })}\n\n`;
+  const error = (more: object = {}) => `data: ${JSON.stringify({ error: failure, ...more })}\n\n`;
+  const json = 'application/json';
+  it.each<[string, ModelReply, object]>([
+    ['0 when it is refused', { status: 400 }, { cost_usd: 0 }],
+    ['0 when the provider breaks', { status: 500 }, { cost_usd: 0 }],
+    [
+      'its tokens when the refusal counts some',
+      { status: 500, body: { error: failure, usage } },
+      { cost_usd: costOfUsage },
+    ],
+    [
+      '0 when the refusal counts none',
+      { status: 500, body: { error: failure, usage: { prompt_tokens: 0 } } },
+      { cost_usd: 0 },
+    ],
+    ['nothing it knows after a timeout on the way', { status: 504 }, { cost_unknown: true }],
+    ['nothing it knows after another one', { status: 524, body: '<html>' }, { cost_unknown: true }],
+    ['0 for an error in place of an answer', { garbage: error() }, { cost_usd: 0 }],
+    [
+      '0 for a whole error',
+      { garbage: JSON.stringify({ error: failure }), contentType: json },
+      { cost_usd: 0 },
+    ],
+    [
+      'nothing it knows for an error after a text',
+      { garbage: chunk({ content: 'a' }) + error() },
+      { cost_unknown: true },
+    ],
+    [
+      'nothing it knows for an error after thoughts',
+      { garbage: chunk({ reasoning_content: 'a' }) + error() },
+      { cost_unknown: true },
+    ],
+    [
+      'the tokens of an error that counts them',
+      { garbage: chunk({ content: 'a' }) + error({ usage }) },
+      { cost_usd: costOfUsage },
+    ],
+    [
+      'nothing it knows of an answer without an end',
+      { text: 'half', finish: null, usage: null },
+      { cost_unknown: true },
+    ],
+    [
+      'nothing it knows of something else',
+      { garbage: '{"result": 1}', contentType: json },
+      { cost_unknown: true },
+    ],
+  ])('%s', async (_, reply, cost) => {
+    const { body } = await ask(user('a'), reply);
+    expect(body).toMatchObject({ ok: false, ...cost });
+    expect(Object.keys(body).filter((name) => name.startsWith('cost_'))).toEqual(Object.keys(cost));
+  });
+
+  it('nothing it knows of a wrong answer without counts', async () => {
+    const { status, body } = await ask(
+      { ...user('a'), response_schema: schema },
+      { text: 'no JSON', usage: null },
+    );
+    expect([status, body]).toMatchObject([422, { cost_unknown: true }]);
+  });
+
+  it('0 when nothing was sent', async () => {
+    const closed = await level.start({ ...priced, url: 'http://127.0.0.1:1/v1' });
+    const { body } = await exec(closed, user('a'));
+    await closed.stop();
+    expect(body).toMatchObject({ ok: false, cost_usd: 0 });
+  });
+
+  it('no cost of a model without prices', async () => {
+    const free = await level.start();
+    const { body } = await ask(user('a'), { garbage: chunk({ content: 'a' }) + error() }, free);
+    await free.stop();
+    expect(body).not.toHaveProperty('cost_unknown');
+  });
+
+  it('nothing it knows when its time is over', async () => {
+    const file = { ...priced.file, timeout: '200ms' };
+    const short = await level.start({ ...priced, file });
+    const { status, body } = await ask(user('a'), 'hang', short);
+    await short.stop();
+    expect([status, body]).toMatchObject([504, { cost_unknown: true }]);
   });
 });
 

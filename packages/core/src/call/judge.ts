@@ -193,7 +193,7 @@ function rowOf(
 
 /**
  * An error answer means that the call was not completed, not that no work was done: parts of the result prove work, and
- * so does a reported cost.
+ * so does a reported cost, or the report that it is unknown.
  */
 function settlementOf(
   { settlement }: Pick<OutcomeRow, 'settlement'>,
@@ -201,8 +201,9 @@ function settlementOf(
   { hasBegun = false }: DeliveryFacts,
 ): Settlement {
   const isRefusal = settlement === 'failed' || outcome.kind === 'overloaded';
-  if (isRefusal && hasBegun) return 'broken_off';
-  return isRefusal && (reportOf(outcome)?.cost_usd ?? 0) > 0 ? 'failed' : settlement;
+  const { cost_usd = 0, cost_unknown = false } = reportOf(outcome) ?? {};
+  if (isRefusal && (hasBegun || cost_unknown)) return 'broken_off';
+  return isRefusal && cost_usd > 0 ? 'failed' : settlement;
 }
 
 /**

@@ -197,6 +197,10 @@ export const FailureReport = z
     cost_usd: z.number().min(0).optional().catch(undefined).meta({
       description: 'What the failed call cost, USD. Read with `settle: reported`.',
     }),
+    cost_unknown: z.literal(true).optional().catch(undefined).meta({
+      description:
+        'The failed call has done work, and nothing reports its cost: it costs its reservation, as an estimate.',
+    }),
     usage: z.object({ input_tokens: Tokens, output_tokens: Tokens }).optional().catch(undefined),
     provider: ProviderError.optional().catch(undefined),
   })

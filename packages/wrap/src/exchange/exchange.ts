@@ -11,12 +11,13 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { type CallFailure, isCallFailure } from '@capstan/capability/call-failure';
+import type { FailureReport } from '@capstan/core/contracts/capability';
 import { parseExactJson, writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { type FormData, request } from 'undici';
 import type { RequestTarget } from '../templates.ts';
 import { serviceAgent } from './connections.ts';
-import { causeOf, failureOfAnswer, providerFailure } from './provider-failure.ts';
+import { causeOf, failureOfAnswer, isUnconnected, providerFailure } from './provider-failure.ts';
 import { createWorkLimit, type WorkLimit } from './work-limit.ts';
 
 export const longestAnswer = 64 * 1024 * 1024;
@@ -35,6 +36,8 @@ export interface Exchange {
   readonly hide: (text: string) => string;
   /** The longest silence before and within the answer; default: none. */
   readonly idleMs?: number | undefined;
+  /** What an answer that is no success has used; null: it does not report that. */
+  readonly usageOf?: ((answer: Json) => FailureReport['usage'] | null) | undefined;
 }
 
 /** An answer whose head has come. */
@@ -82,7 +85,8 @@ function explainBreak(
   if (silence?.isOver === true) {
     return providerFailure('provider_unavailable', `${placeOf(exchange)} was silent for ${idleMs / 1_000} s`);
   }
-  return providerFailure('provider_unavailable', hide(`${what}: ${causeOf(error)}`));
+  const nothing = isUnconnected(error) ? { cost_usd: 0 } : {};
+  return providerFailure('provider_unavailable', hide(`${what}: ${causeOf(error)}`), nothing);
 }
 
 function decompress(body: Readable, encoding: string | null): Readable {
@@ -197,7 +201,7 @@ function toAnswer(
 
 /** @throws CallFailure unless the answer is 2xx */
 export async function openExchange(exchange: Exchange): Promise<ProviderAnswer> {
-  const { method, target, signal, hide, idleMs } = exchange;
+  const { method, target, signal, hide, idleMs, usageOf } = exchange;
   const silence = idleMs === undefined ? null : createWorkLimit(signal, idleMs);
   let answer: ProviderAnswer;
   try {
@@ -212,7 +216,7 @@ export async function openExchange(exchange: Exchange): Promise<ProviderAnswer> 
   const { status, header } = answer;
   if (status >= 200 && status < 300) return answer;
   const text = await readBeginning(answer);
-  throw failureOfAnswer({ place: placeOf(exchange), status, text, header, hide });
+  throw failureOfAnswer({ place: placeOf(exchange), status, text, header, hide, usageOf });
 }
 
 /** The beginning of an error. The rest is not read; one that breaks off is shown as far as it came. */

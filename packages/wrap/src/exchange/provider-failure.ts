@@ -10,7 +10,8 @@
  * | other 4xx | 422 `provider_refused` | the input is at fault |
  * | an answer of a model that does not match the schema | 422 `model_answer_invalid` | ask once more with the error |
  *
- * A provider that refuses by its status has made nothing, so the call costs 0.
+ * A provider that refuses by its status has made nothing, so the call costs 0, unless the answer counts tokens. After a
+ * timeout on the way to the provider, the cost is unknown.
  */
 import { CallFailure, type CallFailureStatus } from '@capstan/capability/call-failure';
 import type { FailureReport, ProviderError } from '@capstan/core/contracts/capability';
@@ -151,14 +152,25 @@ interface RefusedExchange {
   readonly text: string;
   readonly header: (name: string) => string | null;
   readonly hide: (text: string) => string;
+  readonly usageOf?: ((answer: Json) => FailureReport['usage'] | null) | undefined;
+}
+
+/** A proxy or the provider gave up waiting; the model may have answered. */
+const lateStatuses: readonly number[] = [408, 504, 524];
+
+function costOfRefusal(status: number, usage: FailureReport['usage'] | null = null): FailureReport {
+  if (usage !== null) return { usage };
+  return lateStatuses.includes(status) ? {} : { cost_usd: 0 };
 }
 
 /** What a refused request shows of the answer. */
 const shownText = 600;
 
 /** An answer that is no success, as the failure of the call. */
-export function failureOfAnswer({ place, status, text, header, hide }: RefusedExchange): CallFailure {
-  const said = readProviderError(parse(text), status) ?? { status, message: text };
+export function failureOfAnswer(refused: RefusedExchange): CallFailure {
+  const { place, status, text, header, hide, usageOf } = refused;
+  const body = parse(text);
+  const said = readProviderError(body, status) ?? { status, message: text };
   const fault = faultOf(said);
   const location = status >= 300 && status < 400 ? header('location') : null;
   const seen = location === null ? hide(text).slice(0, shownText).trim() : `it leads to ${location}`;
@@ -166,21 +178,34 @@ export function failureOfAnswer({ place, status, text, header, hide }: RefusedEx
     retryAfterS: fault === 'provider_busy' ? readRetryAfter(header) : undefined,
     // A redirect is no word of the provider.
     ...(status < 400 ? {} : { provider: hideIn(said, hide) }),
-    cost_usd: 0,
+    ...costOfRefusal(status, usageOf?.(body)),
   });
 }
 
-/** An error inside an answer that began as a success. @param usage of the answer, if it is known */
+/** An error inside an answer that began as a success. @param used by the answer, if it is known */
 export function failureInAnswer(
   error: StatedError,
   hide: (text: string) => string,
-  usage?: FailureReport['usage'],
+  used: Pick<FailureReport, 'usage' | 'cost_usd'> = {},
 ): CallFailure {
   const provider = hideIn(error, hide);
-  return providerFailure(faultOf(error), `the provider reports ${provider.message}`, {
-    provider,
-    ...(usage === undefined ? {} : { usage }),
-  });
+  return providerFailure(faultOf(error), `the provider reports ${provider.message}`, { provider, ...used });
+}
+
+const unconnected = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+];
+
+/** Whether nothing was sent. */
+export function isUnconnected(error: unknown): boolean {
+  const code: unknown =
+    Reflect.get(Object(error), 'code') ?? Reflect.get(Object(Reflect.get(Object(error), 'cause')), 'code');
+  return unconnected.includes(String(code));
 }
 
 /** The reason why no answer came, as Node and undici nest it. */

@@ -9,6 +9,7 @@ import { prepareEmbeddings } from '../models/embeddings.ts';
 import { chatFields, Efforts, providerFields } from '../models/model-part.ts';
 import { TextPrices } from '../models/money/file-prices.ts';
 import { ownCache } from '../models/money/prices.ts';
+import { readResponsesUsage } from '../models/money/usage.ts';
 import type { NativeProtocols } from '../models/native/call.ts';
 import { createOpenAiChat } from '../models/openai-chat.ts';
 import { createResponsesReader } from '../models/openai-responses.ts';
@@ -54,6 +55,7 @@ function spokenBy({ protocols, token_limit_field: own }: ChatEndpoint, chat: Mod
     'openai.responses': {
       path: '/responses',
       createReader: createResponsesReader,
+      readUsage: readResponsesUsage,
       limitFields: ['max_output_tokens'],
       asksForUsage: false,
       conversation: 'input',

@@ -252,7 +252,10 @@ function takeEvent(event: JsonObject, type: string, parts: MessageParts): boolea
     case 'message_stop':
       return true;
     case 'error':
-      answer.fail(readProviderError(event) ?? unnamedError);
+      answer.fail(
+        readProviderError(event) ?? unnamedError,
+        event.usage === undefined ? undefined : readAnthropicUsage(event.usage),
+      );
       return true;
     default:
       takeBlockEvent(event, type, parts);
@@ -286,6 +289,7 @@ export function createAnthropicMessages(options: AnthropicOptions): ModelProtoco
   const key: Record<string, string> = token === undefined ? {} : { 'x-api-key': token };
   return {
     path: '/messages',
+    readUsage: readAnthropicUsage,
     headers: { ...key, 'anthropic-version': '2023-06-01' },
     toBody: (question) => toBody(question, options),
     createReader,

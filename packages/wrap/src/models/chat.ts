@@ -35,7 +35,7 @@ import {
 } from './money/terms.ts';
 import { sumUsage } from './money/usage.ts';
 import { type NativeProtocols, performNative } from './native/call.ts';
-import { type ModelProtocol, parseObject, type Question, withSettings } from './protocol.ts';
+import { type ModelProtocol, parseObject, type Question, usageOfRefusal, withSettings } from './protocol.ts';
 import { createProvider, type Provider } from './provider.ts';
 
 interface Chat {
@@ -87,7 +87,9 @@ async function ask(
   const growing = createModelAnswer({ askedModel: part.model, tell, hide, filter });
   const reader = protocol.createReader(growing);
   const body = withSettings(protocol.toBody(question), part.settings);
-  const answer = await openExchange(provider.send(protocol.path, { body, signal }));
+  const answer = await openExchange(
+    provider.send(protocol.path, { body, signal, usageOf: usageOfRefusal(protocol) }),
+  );
   const text = await readEvents(answer, reader.event);
   if (text !== null && !reader.whole(parseObject(text) ?? {})) throw unexpectedAnswer(answer, text, hide);
   return growing.end();

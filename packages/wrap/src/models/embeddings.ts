@@ -101,7 +101,9 @@ async function perform({ part, provider, terms }: Embeddings, call: WrappedCall)
   const said = parseObject(text);
   const wrong = said?.error ?? null;
   if (wrong !== null)
-    throw failureInAnswer(readProviderError({ error: wrong }) ?? unnamedError, provider.hide);
+    throw failureInAnswer(readProviderError({ error: wrong }) ?? unnamedError, provider.hide, {
+      cost_usd: 0,
+    });
   const rows = said?.data ?? null;
   if (said === null || !isList(rows)) throw unexpectedAnswer(answer, text, provider.hide);
   const { input_tokens } = withoutZeros(readOpenAiUsage(said.usage), true);

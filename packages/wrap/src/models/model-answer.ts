@@ -36,8 +36,8 @@ export interface GrowingAnswer {
   stop(sequence: string): void;
   /** Replaces what was known, unless it counts nothing; `isPart`: adds what was not. */
   usage(usage: Usage, isPart?: 'part'): void;
-  /** An error inside the answer; its usage may still follow. */
-  fail(error: StatedError): void;
+  /** An error inside the answer; its usage may still follow. @param usage in the error itself */
+  fail(error: StatedError, usage?: Usage): void;
   /** @throws CallFailure when the answer is not whole, or failed */
   end(): ModelAnswer;
 }
@@ -90,12 +90,24 @@ interface AnswerState {
   stopSequence: string | null;
   usage: Usage;
   error: StatedError | null;
+  /** Nothing that counts follows. */
+  isCounted: boolean;
 }
 
-/** Before its end an answer has used more than it has counted. @throws CallFailure unless the answer is whole */
-function requireWhole({ finish, usage, error }: AnswerState, hide: AnswerHost['hide']): EndReason {
+/**
+ * Before its end an answer has used more than it has counted. An error in place of an answer has used nothing.
+ * @throws CallFailure unless the answer is whole
+ */
+function requireWhole(
+  { model, finish, usage, error, isCounted }: AnswerState,
+  { hide, isEmpty }: Pick<AnswerHost, 'hide'> & { readonly isEmpty: boolean },
+): EndReason {
   const wrong = finish === 'error' ? (error ?? brokenOff) : error;
-  const used = finish === null ? undefined : toReport(withoutZeros(usage, false));
+  const counts = toReport(withoutZeros(usage, false));
+  const isNothing = Object.keys(counts).length === 0;
+  const isInPlace = isEmpty && isNothing && model === '' && finish === null;
+  const isKnown = !isNothing && (finish !== null || isCounted);
+  const used = isKnown ? { usage: counts } : isInPlace ? { cost_usd: 0 } : {};
   if (wrong !== null) throw failureInAnswer(wrong, hide, used);
   if (finish !== null && finish !== 'error') return finish;
   throw providerFailure('provider_unavailable', 'the answer ended before it was complete');
@@ -116,8 +128,11 @@ function createFacts(state: AnswerState): Omit<GrowingAnswer, 'text' | 'tool' | 
     usage: (counts, isPart) => {
       state.usage = (isPart === undefined ? laterUsage : mergeUsage)(state.usage, counts);
     },
-    fail: (error) => {
+    fail: (error, usage) => {
       state.error ??= error;
+      if (usage === undefined) return;
+      state.usage = mergeUsage(state.usage, usage);
+      state.isCounted = true;
     },
   };
 }
@@ -131,6 +146,7 @@ export function createModelAnswer({ askedModel, tell, hide, filter }: AnswerHost
     stopSequence: null,
     usage: unknownUsage,
     error: null,
+    isCounted: false,
   };
   const growBy = (text: string): void => {
     if (text === '') return;
@@ -142,7 +158,7 @@ export function createModelAnswer({ askedModel, tell, hide, filter }: AnswerHost
     tool: (piece) => calls.take(piece),
     ...createFacts(state),
     end: () => {
-      const finishReason = requireWhole(state, hide);
+      const finishReason = requireWhole(state, { hide, isEmpty: texts.length === 0 });
       growBy(filter?.end() ?? '');
       const toolCalls = calls.end();
       const text = texts.join('');

@@ -148,8 +148,9 @@ function createChunkReader(answer: GrowingAnswer): TakeChunk {
     const reason = textField(choice, 'finish_reason');
     if (reason !== '') answer.finish(isRefused && reason !== 'error' ? 'refusal' : reason);
     const counted = usage ?? fieldOf(choice, 'usage') ?? null;
-    if (counted !== null) answer.usage(readOpenAiUsage(counted));
-    if (wrong !== null) answer.fail(readProviderError({ error: wrong }) ?? unnamedError);
+    const counts = counted === null ? undefined : readOpenAiUsage(counted);
+    if (counts !== undefined) answer.usage(counts);
+    if (wrong !== null) answer.fail(readProviderError({ error: wrong }) ?? unnamedError, counts);
     return error !== null;
   };
 }
@@ -182,6 +183,7 @@ function createReader(answer: GrowingAnswer): AnswerReader {
 export function createOpenAiChat(options: ChatOptions): ModelProtocol {
   return {
     path: '/chat/completions',
+    readUsage: readOpenAiUsage,
     headers: options.headers,
     toBody: (question) => toBody(question, options),
     createReader,

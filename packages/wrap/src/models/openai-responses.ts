@@ -25,6 +25,9 @@ function takeEvent(event: JsonObject, type: string, answer: GrowingAnswer): bool
     answer.fail(readProviderError(event) ?? unnamedError);
     return true;
   }
+  // Before its end an answer has a name and no counts.
+  answer.model(textField(event.response, 'model'));
+  if (type.endsWith('.delta')) answer.text(' ');
   if (!lastEvents.includes(type)) return false;
   takeResponse(event.response, answer);
   return true;

@@ -7,6 +7,7 @@ import type { ServerEvent } from '../exchange/event-stream.ts';
 import { providerFailure, shorten } from '../exchange/provider-failure.ts';
 import type { Message, ModelInput, OfferedTool } from './conversation.ts';
 import type { GrowingAnswer } from './model-answer.ts';
+import { toReport, type Usage, withoutZeros } from './money/usage.ts';
 
 export interface Question {
   readonly system: string;
@@ -37,6 +38,8 @@ export interface ModelProtocol {
   /** Also names the model, and asks for a stream. */
   toBody(question: Question): JsonObject;
   createReader(answer: GrowingAnswer): AnswerReader;
+  /** What a body has in `usage`. */
+  readUsage(usage: Json | undefined): Usage;
 }
 
 /** The body with the settings of the file, of which null removes a field. */
@@ -83,4 +86,12 @@ export function fieldOf(value: Json | undefined, name: string): Json | undefined
 export function textField(value: Json | undefined, name: string): string {
   const text = fieldOf(value, name);
   return typeof text === 'string' ? text : '';
+}
+
+/** The tokens that a refusal reports; null: none. */
+export function usageOfRefusal({ readUsage }: Pick<ModelProtocol, 'readUsage'>) {
+  return (body: Json): ReturnType<typeof toReport> | null => {
+    const counts = toReport(withoutZeros(readUsage(fieldOf(body, 'usage')), true));
+    return (counts.input_tokens ?? 0) > 0 ? counts : null;
+  };
 }

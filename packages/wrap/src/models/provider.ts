@@ -11,7 +11,7 @@ export interface Provider {
   /** Takes secrets out of a text. */
   readonly hide: (text: string) => string;
   /** One request below the base address. */
-  send(path: string, request: Pick<Exchange, 'body' | 'form' | 'signal'>): Exchange;
+  send(path: string, request: Pick<Exchange, 'body' | 'form' | 'signal' | 'usageOf'>): Exchange;
 }
 
 interface ProviderHost {

@@ -1,4 +1,4 @@
-/** The prices of a model: as its file states them, or of the price book. What neither has is unknown, and never free. */
+/** The prices of a model: as its file states them, or of the price book. A price that neither has is unknown, and never 0. */
 import { z } from 'zod';
 import type { WrapHost } from '../../wrap-kind.ts';
 import { lookUp, readPriceBook } from './price-book.ts';

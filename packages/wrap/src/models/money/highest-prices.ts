@@ -12,7 +12,7 @@ export function statedAbove({ from: _, above = [], ...rates }: StatedPeriod, tok
 
 const ofAnswer: ReadonlySet<string> = new Set(answerClasses);
 
-/** What a class costs where a source does not state it. Of reads from a cache nothing is known then. */
+/** What a class costs where a source does not state it. Reads from a cache are unknown then. */
 function usualRate(name: TokenClass, rates: StatedRates): number {
   if (name === 'cached_read') return 0;
   if (name === 'cached_write_1h') return rates.cached_write ?? rates.input;

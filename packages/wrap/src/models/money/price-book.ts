@@ -42,7 +42,7 @@ interface BookedPrices {
   readonly source: string;
 }
 
-/** What was looked up in vain. The name itself may be a secret that got into the wrong place. */
+/** A look-up without a result. The name itself may be a secret that got into the wrong place. */
 interface UnknownPrices {
   readonly unknown: string;
   /** Entries of the book. */

@@ -17,14 +17,16 @@ import { noteOf } from '../conversation.ts';
 import { createModelAnswer, type GrowingAnswer } from '../model-answer.ts';
 import type { ChatModelPart } from '../model-part.ts';
 import { addedTokens, type ModelTerms, requireCovered, requireRateFor } from '../money/terms.ts';
-import { type ModelProtocol, parseObject } from '../protocol.ts';
+import { type ModelProtocol, parseObject, usageOfRefusal } from '../protocol.ts';
 import type { Provider } from '../provider.ts';
 import { cutText } from '../tool-calls.ts';
 import { createEventPasser } from './events.ts';
 import { type NativeRequest, type RequestRules, toNativeRequest } from './request.ts';
 
 /** A protocol of clients that a provider speaks. */
-export interface NativeProtocol extends Pick<ModelProtocol, 'path' | 'createReader'>, RequestRules {}
+export interface NativeProtocol
+  extends Pick<ModelProtocol, 'path' | 'createReader' | 'readUsage'>,
+    RequestRules {}
 
 export type NativeProtocols = Readonly<Partial<Record<ClientProtocol, NativeProtocol>>>;
 
@@ -74,7 +76,8 @@ async function ask(
   const growing = createCount(part.model, hide);
   const reader = protocol.createReader(growing);
   const { isStream, hidesUsage, text: body } = request;
-  const exchange = { ...provider.send(protocol.path, { body, signal: context.signal }), headers };
+  const usageOf = usageOfRefusal(protocol);
+  const exchange = { ...provider.send(protocol.path, { body, signal: context.signal, usageOf }), headers };
   const answer = await openExchange(isStream ? exchange : { ...exchange, idleMs: undefined });
   const raw: string[] = [];
   const passer = createEventPasser(hidesUsage, (events) => {
