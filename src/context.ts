@@ -49,7 +49,7 @@ import type { HealthQuestions } from './parts/health.ts';
 import type { DirectMedia } from './parts/media/direct-media.ts';
 import type { MediaLibrary } from './parts/media/media-library.ts';
 import type { OwnMedia } from './parts/media/own-media.ts';
-import type { AliasBook } from './parts/model-aliases.ts';
+import type { ModelRuleBook } from './parts/model-rules.ts';
 import type { SkillMatcher } from './parts/skill-matcher.ts';
 import type { StepSizes } from './parts/step-sizes.ts';
 import type { WebPlaces } from './parts/web-links.ts';
@@ -148,7 +148,7 @@ export interface ServerCtx extends Ctx {
   /** Holds the Idempotency-Keys of open calls. */
   readonly keyRenewer: KeyRenewer;
   /** Other names of projects for models. */
-  readonly aliases: AliasBook;
+  readonly modelRules: ModelRuleBook;
   /** Deduplicates equal requests for advice. */
   readonly adviceCache: AdviceCache;
   /** Asks for the state of a schedule in Temporal, for lists. */

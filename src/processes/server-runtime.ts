@@ -18,7 +18,7 @@ import { createStartMarks } from '../parts/delivery/start-marks.ts';
 import { createEventFeed } from '../parts/feeds/event-feed.ts';
 import { createStreamFeed } from '../parts/feeds/stream-feed.ts';
 import { createHealthQuestions, databaseMs } from '../parts/health.ts';
-import { createAliasBook } from '../parts/model-aliases.ts';
+import { createModelRuleBook } from '../parts/model-rules.ts';
 import type { Parts } from '../parts/part.ts';
 import { createStepSizes } from '../parts/step-sizes.ts';
 import type { WebPlaces } from '../parts/web-links.ts';
@@ -91,7 +91,7 @@ function createCallParts({ logger, foundation: { ctx, parts, keepKey } }: Base) 
     keyRenewer,
     answerKeeper,
     openCalls: parts.add(createOpenCalls()),
-    aliases: createAliasBook(db),
+    modelRules: createModelRuleBook(db),
     adviceCache: createAdviceCache({ db, keyRenewer }),
   };
 }

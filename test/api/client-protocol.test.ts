@@ -184,6 +184,39 @@ describe('a request that is translated', () => {
     expect((await ask({ reasoning_effort: 'low' }, { 'x-capstan-strict': 'true' })).status).toBe(200);
   });
 
+  test('is refused by a strict project, whatever the client wants', async () => {
+    const [, listed] = await readJson<{ items: { project_id: string; strict: boolean }[] }>(
+      api.call('/v1/projects'),
+    );
+    const project_id = listed.items[0]?.project_id;
+    expect(listed.items[0]?.strict).toBe(false);
+    const insist = async (wanted: unknown) => {
+      const path = `/v1/projects/${project_id}/settings`;
+      const answered = await api.call(path, { method: 'PUT', body: { strict: wanted } });
+      return [answered.status, await answered.json()];
+    };
+    const lax = { 'x-capstan-strict': 'false' };
+    expect(await insist(true)).toMatchObject([200, { project_id, strict: true }]);
+    for (const headers of [{}, lax]) {
+      const answered = await ask({ foo: 1 }, headers);
+      expect([answered.status, await answered.json()]).toMatchObject([422, { error: { param: 'foo' } }]);
+      expect((await ask({ top_k: 3, stream: true }, headers)).status).toBe(422);
+      expect((await ask({ reasoning_effort: 'low', user: 'u' }, headers)).status).toBe(200);
+    }
+    const system = [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }];
+    const message = { model: 'other', max_tokens: 9, system, messages: [{ role: 'user', content: 'hi' }] };
+    expect((await api.call('/anthropic/v1/messages', { body: message })).status).toBe(422);
+    const response = { model: 'other', input: 'hi', store: false, truncation: 'auto' };
+    expect((await api.call('/openai/v1/responses', { body: response })).status).toBe(422);
+    const [, acts] = await readJson<{ items: object[] }>(api.call(`/v1/audit?subject=${project_id}`));
+    expect(acts.items).toContainEqual(
+      expect.objectContaining({ action: 'project.changed', data: { strict: true } }),
+    );
+    expect(await insist(false)).toMatchObject([200, { strict: false }]);
+    for (const wanted of ['yes', null, undefined]) expect((await insist(wanted))[0]).toBe(422);
+    expect((await ask({ foo: 1 }, lax)).headers.get('x-capstan-dropped')).toBe('foo');
+  });
+
   test.each(['9007199254740993', '12345678901234567890.5', '0.12345678901234567890123'])(
     'is refused for the number %s, which would change',
     async (seed) => {

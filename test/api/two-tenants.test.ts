@@ -121,6 +121,12 @@ const tries: Readonly<Record<string, () => Try>> = {
     body: { projects: [second.projectId] },
     statuses: [403, 403],
   }),
+  set_project_settings: () => ({
+    path: `/v1/projects/${first.projectId}/settings`,
+    method: 'PUT',
+    body: { strict: true },
+    statuses: [404, 404],
+  }),
   create_chat_completion: () => ({
     path: '/openai/v1/chat/completions',
     body: { model: 'zeta', ...input },

@@ -13,13 +13,14 @@ import {
   Project,
   ProjectList,
   ProjectRequest,
+  ProjectSettings,
   RotationRequest,
 } from '@capstan/core/contracts/access';
 import { ListQuery } from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
 import { exportAudit, listAuditOf } from '../../use-cases/access/audit.ts';
 import { createKey, listKeysOf, revokeKey, rotateKey } from '../../use-cases/access/keys.ts';
-import { createProject, listProjectsOf } from '../../use-cases/access/projects.ts';
+import { changeProject, createProject, listProjectsOf } from '../../use-cases/access/projects.ts';
 import { beginErasure, showErasure } from '../../use-cases/erasure/erasure.ts';
 import { ndjson } from '../answer.ts';
 import { json } from '../input.ts';
@@ -44,6 +45,19 @@ export const accessRoutes: readonly Route[] = [
     query: ListQuery.strict(),
     responses: { 200: ProjectList },
     result: (ctx, { caller, query }) => listProjectsOf(ctx, caller, query),
+  }),
+  route('PUT /v1/projects/{id}/settings', {
+    operation: 'set_project_settings',
+    tag: 'access',
+    summary: 'Choose whether a project refuses requests that a model would not get whole',
+    description:
+      'Concerns the routes below `/openai` and `/anthropic`. Every process uses a change within 5 seconds.',
+    scope: 'admin',
+    params: IdPath,
+    body: json(ProjectSettings, 'small'),
+    responses: { 200: Project },
+    errors: ['not_found'],
+    result: (ctx, { caller, params, body }) => changeProject(ctx, caller, { project_id: params.id, ...body }),
   }),
   route('DELETE /v1/projects/{id}', {
     operation: 'erase_project',

@@ -6,7 +6,7 @@ import {
   KeyCreated,
   KeyList,
   KeyRevoked,
-  type Project,
+  Project,
   ProjectList,
   Scope,
 } from '@capstan/core/contracts/access';
@@ -14,7 +14,7 @@ import { erasureCounted } from '@capstan/core/contracts/limits';
 import { SessionList, SessionsRevoked } from '@capstan/core/contracts/sign-in';
 import { type ApiAnswer, type ApiClient, download, getAll, jsonBody, path } from '../client/api-client.ts';
 import { createLoginLink, type Session } from '../client/session.ts';
-import { command, group, listed, parsed, procedure, required } from '../command.ts';
+import { command, group, listed, oneOf, parsed, procedure, required } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
 import { collectText, readDurationMs, readItem } from '../input/arguments.ts';
 import { readMoment } from '../input/run-filter.ts';
@@ -270,16 +270,30 @@ const projectTable: Columns<Project> = [
   ['NAME', 'name', 'shrinks'],
   ['TIMEZONE', 'timezone'],
   ['DAILY LIMIT', ({ daily_limit_usd }) => formatDailyLimit(daily_limit_usd), 'right'],
+  ['STRICT', ({ strict }) => (strict ? 'yes' : 'no')],
   ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
 ];
 
-export const registerProjectsCommand = group('projects', 'list and erase projects', [
+export const registerProjectsCommand = group('projects', 'list, change and erase projects', [
   command('ls', {
     about: 'list the projects of the key',
     example: 'capstan projects ls',
     isDefault: true,
     call: ({ client }) => getAll(client, '/v1/projects', ProjectList),
     show: listed(projectTable),
+  }),
+  command('set', {
+    about: 'let a project refuse requests that a model would not get whole, or no longer',
+    example: 'capstan projects set PROJECT_ID --strict yes',
+    args: { '<project-id>': 'as `projects ls` shows it' },
+    options: { '--strict <yes|no>': oneOf('every request is as with X-Capstan-Strict: true', ['yes', 'no']) },
+    call: ({ client }, { projectId, strict }) => {
+      if (strict === undefined) throw new UsageError('name a setting: --strict yes, or --strict no');
+      const body = jsonBody({ strict: strict === 'yes' });
+      return client.put(path`/v1/projects/${projectId}/settings`, Project, body);
+    },
+    show: ({ project_id, strict }, { print }) =>
+      print.line(`${project_id} is ${strict ? 'strict' : 'not strict'}`),
   }),
   procedure('erase', {
     about:

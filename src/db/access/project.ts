@@ -7,11 +7,13 @@ export interface ProjectRow {
   readonly timezone: string;
   /** bigint as text */
   readonly daily_limit_nano: string;
+  /** Refuses requests of which a model would not get every field. */
+  readonly is_strict: boolean;
   readonly created_at: Date;
 }
 
 /** The public columns of a project. */
-const columns = 'project_id, name, timezone, daily_limit_nano, created_at';
+const columns = 'project_id, name, timezone, daily_limit_nano, is_strict, created_at';
 
 export function insertProject(
   db: Db,
@@ -20,6 +22,17 @@ export function insertProject(
   return query<ProjectRow>(db).one(
     `insert into project (project_id, name, timezone, daily_limit_nano) values (?, ?, ?, ?) returning ${columns}`,
     [project.project_id, project.name, project.timezone, project.daily_limit_nano.toString()],
+  );
+}
+
+/** @returns undefined when there is no such project */
+export function setProjectStrict(
+  trx: Db,
+  { project_id, is_strict }: Pick<ProjectRow, 'project_id' | 'is_strict'>,
+): Promise<ProjectRow | undefined> {
+  return query<ProjectRow>(trx).first(
+    `update project set is_strict = ? where project_id = ? returning ${columns}`,
+    [is_strict, project_id],
   );
 }
 

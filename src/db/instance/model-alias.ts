@@ -19,6 +19,19 @@ export function listModelAliases(db: Db, projectId: string): Promise<readonly Mo
   );
 }
 
+/** The aliases of a project, and whether it is strict. */
+export async function readModelRules(
+  db: Db,
+  projectId: string,
+): Promise<{ readonly is_strict: boolean; readonly aliases: Readonly<Record<string, string>> }> {
+  const row = await query<{ is_strict: boolean; aliases: Record<string, string> | null }>(db).first(
+    `select p.is_strict, jsonb_object_agg(a.name, a.capability) filter (where a.name is not null) as aliases
+     from project p left join model_alias a using (project_id) where project_id = ? group by p.project_id`,
+    [projectId],
+  );
+  return { is_strict: row?.is_strict ?? false, aliases: row?.aliases ?? {} };
+}
+
 interface NewAlias extends Omit<ModelAliasRow, 'updated_at'> {
   readonly project_id: string;
 }

@@ -13,7 +13,8 @@ create table project (
   daily_limit_nano bigint not null default 0 check (daily_limit_nano >= 0), -- 0: none
   created_at timestamptz not null default now(),
   erasing_since timestamptz, -- it takes no new work; set once, under a lock of the row (sql/triggers/refuse-erased.sql)
-  has_budgets boolean not null default false -- rows in scoped_budget
+  has_budgets boolean not null default false, -- rows in scoped_budget
+  is_strict boolean not null default false -- requests that a model would not get whole are refused
 );
 
 -- A limit that a project draws for a part of its calls: `key:<id>`, `label:<name>=<value>`, `capability:<name>` or

@@ -1,13 +1,19 @@
 /** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
 
-import type { Project, ProjectRequest } from '@capstan/core/contracts/access';
+import type { Project, ProjectRequest, ProjectSettings } from '@capstan/core/contracts/access';
 import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
-import type { Ctx } from '../../context.ts';
+import type { Ctx, ServerCtx } from '../../context.ts';
 import { addProjectUpwards } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { holdsEvery } from '../../db/access/person.ts';
-import { insertProject, isKnownTimezone, listProjects, type ProjectRow } from '../../db/access/project.ts';
+import {
+  insertProject,
+  isKnownTimezone,
+  listProjects,
+  type ProjectRow,
+  setProjectStrict,
+} from '../../db/access/project.ts';
 import { takeLock } from '../../db/locks.ts';
 import { forgetKeys } from '../../parts/access/verified-keys.ts';
 import { newId } from '../../parts/ids.ts';
@@ -15,9 +21,10 @@ import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
 import type { Caller } from './caller.ts';
 import type { KeyCtx } from './identification.ts';
 
-function toProject({ daily_limit_nano, created_at, ...row }: ProjectRow): Project {
+function toProject({ daily_limit_nano, is_strict, created_at, ...row }: ProjectRow): Project {
   return {
     ...row,
+    strict: is_strict,
     daily_limit_usd: fromNanoUsd(BigInt(daily_limit_nano)),
     created_at: created_at.toISOString(),
   };
@@ -49,6 +56,25 @@ export async function createProject(
     return { row, holders };
   });
   forgetKeys(verifiedKeys, holders);
+  return toProject(row);
+}
+
+/** Every process uses it within 5 s. @throws AppError `not_found` for a project that the caller does not hold */
+export async function changeProject(
+  { db, modelRules }: Pick<ServerCtx, 'db' | 'modelRules'>,
+  { key_id, projects }: Caller,
+  { project_id, strict }: ProjectSettings & { readonly project_id: string },
+): Promise<Project> {
+  const row = await db.transaction(async (trx) => {
+    const changed = projects.includes(project_id)
+      ? await setProjectStrict(trx, { project_id, is_strict: strict })
+      : undefined;
+    if (changed === undefined) throw new AppError('not_found', `there is no project ${project_id}`);
+    const entry = { actor: key_id, action: 'project.changed', subject: project_id };
+    await insertAudit(trx, { ...entry, project_id, data: { strict } });
+    return changed;
+  });
+  modelRules.delete(project_id);
   return toProject(row);
 }
 

@@ -20,6 +20,8 @@ import { findUnstorable, type JsonTextFault } from '@capstan/core/json/scan';
 import type { Translation } from '@capstan/core/model-protocols/translation';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { maySpeak, type SpokenProtocol } from '@capstan/core/routing/types';
+import type { ServerCtx } from '../../context.ts';
+import { rulesOf } from '../../parts/model-rules.ts';
 import type { CallCtx } from './direct-calls.ts';
 
 /** The request as the client sent it. */
@@ -94,7 +96,8 @@ function hasSpeaker(
   return instances.some((instance) => maySpeak(instance, protocol));
 }
 
-const notTaken = 'is taken by no instance, and X-Capstan-Strict is true';
+const strictness = 'and the request or its project is strict (X-Capstan-Strict)';
+const notTaken = `is taken by no instance, ${strictness}`;
 
 /** A strict client asks for fields that no instance declares. */
 function explainWith(offered: Translation['offered'], error: unknown): unknown {
@@ -129,7 +132,7 @@ export function requireStorable({ bytes }: Pick<ClientRequest, 'bytes'>): void {
 /** Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep. */
 function listObstacles({ refused, dropped }: Translation, text: string, isStrict: boolean) {
   const left = isStrict
-    ? dropped.map((path) => toItem(toPointer(path), 'would be left out, and X-Capstan-Strict is true'))
+    ? dropped.map((path) => toItem(toPointer(path), `would be left out, ${strictness}`))
     : [];
   const numbers = findLostNumbers(text).map((one) => ({ ...one, code: 'number_inexact' }));
   return [
@@ -145,14 +148,16 @@ function declaredIn({ n }: JsonObject): readonly string[] {
 }
 
 /** @throws AppError `request_invalid`, `malformed_json` for a request that no instance can take */
-export function prepareCall(
-  ctx: Pick<CallCtx, 'fleet'>,
+export async function prepareCall(
+  ctx: Pick<ServerCtx, 'fleet' | 'modelRules'>,
   terms: ProtocolTerms,
   asked: AskedInProtocol,
-): PreparedCall {
+): Promise<PreparedCall> {
   const { capability, protocol, translation } = asked;
   const { input, offered, toolNames } = translation;
-  const { isStrict, bytes } = terms.client;
+  const { bytes } = terms.client;
+  // A client may be stricter than its project, but not laxer.
+  const isStrict = terms.client.isStrict || (await rulesOf(ctx, terms.caller)).isStrict;
   const text = bytes.toString('utf8');
   const obstacles = listObstacles(translation, text, isStrict);
   const unstorable = findUnstorable(bytes, text);

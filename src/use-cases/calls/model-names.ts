@@ -20,16 +20,10 @@ import {
 } from '../../db/instance/model-alias.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
+import { rulesOf } from '../../parts/model-rules.ts';
 import { type Caller, isBeyondCalls, toCallingKey } from '../access/caller.ts';
 
-export type NameCtx = Pick<ServerCtx, 'db' | 'fleet' | 'aliases'>;
-
-async function aliasesOf(
-  { aliases }: NameCtx,
-  { project_id }: Pick<Caller, 'project_id'>,
-): Promise<ReadonlyMap<string, string>> {
-  return (await aliases.fetch(project_id)) ?? new Map();
-}
+export type NameCtx = Pick<ServerCtx, 'db' | 'fleet' | 'modelRules'>;
 
 function refuseName(model: string, reason: string, suggestion?: string): AppError {
   const message = `there is no model ${model}; ${reason}`;
@@ -47,7 +41,9 @@ async function refuseUnknown(
   const isOfKind = (capability: string): boolean =>
     capability.startsWith(modelPrefixes[kind]) && mayCallName(caller, capability);
   const names = [...(await listCapabilityNames(ctx.db, caller.project_id))].filter(isOfKind);
-  const aliases = [...(await aliasesOf(ctx, caller))].flatMap(([alias, to]) => (isOfKind(to) ? [alias] : []));
+  const aliases = [...(await rulesOf(ctx, caller)).aliases].flatMap(([alias, to]) =>
+    isOfKind(to) ? [alias] : [],
+  );
   const suggestion = createNameSuggester(names)(name) ?? createNameSuggester(aliases)(model);
   const all = [...names, ...aliases].toSorted();
   const known = all.length === 0 ? 'none is registered' : `registered are ${all.join(', ')}`;
@@ -73,7 +69,7 @@ export async function findModel(
   { model, kind }: { readonly model: string; readonly kind: ModelKind },
 ): Promise<string> {
   const prefix = modelPrefixes[kind];
-  const target = isModelName(model) ? undefined : (await aliasesOf(ctx, caller)).get(model);
+  const target = isModelName(model) ? undefined : (await rulesOf(ctx, caller)).aliases.get(model);
   if (target !== undefined && !target.startsWith(prefix))
     throw refuseName(model, `the alias leads to ${target}, and ${kind} needs a capability ${prefix}NAME`);
   const name = target ?? (model.startsWith(prefix) ? model : `${prefix}${model}`);
@@ -105,7 +101,7 @@ export async function listModels(ctx: NameCtx, caller: Caller): Promise<Model[]>
   const names = await listCapabilityNames(ctx.db, caller.project_id);
   const fleet = ctx.fleet.seenBy(caller.project_id);
   const own = [...names].filter(isModelName).map((name): [string, string] => [name, name]);
-  const aliases = [...(await aliasesOf(ctx, caller))].filter(([, capability]) => names.has(capability));
+  const aliases = [...(await rulesOf(ctx, caller)).aliases].filter(([, capability]) => names.has(capability));
   return [...own, ...aliases]
     .filter(([, capability]) => !isBeyondCalls(caller, capability))
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -149,7 +145,7 @@ export async function setAlias(
     await insertAudit(trx, { ...entry, data: { capability } });
     return stored;
   });
-  ctx.aliases.delete(project_id);
+  ctx.modelRules.delete(project_id);
   return toAlias(row);
 }
 
@@ -161,5 +157,5 @@ export async function removeAlias(ctx: NameCtx, { project_id, key_id }: Caller, 
     const entry = { project_id, actor: key_id, action: 'alias.deleted', subject: name };
     await insertAudit(trx, { ...entry, data: { ...gone } });
   });
-  ctx.aliases.delete(project_id);
+  ctx.modelRules.delete(project_id);
 }

@@ -76,7 +76,7 @@ async function prepareResponse(ctx: ModelCtx, order: ResponseOrder): Promise<Pre
     message: `no response ${previous} is stored`,
   };
   const isUnknown = previous !== null && kept === null;
-  const call = prepareCall(ctx, order, {
+  const call = await prepareCall(ctx, order, {
     capability,
     protocol: 'openai.responses',
     body: request as JsonObject,

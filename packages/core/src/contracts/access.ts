@@ -57,10 +57,20 @@ export const Project = z
     name: z.string(),
     timezone: z.string(),
     daily_limit_usd: z.number(),
+    strict: z.boolean().meta({ description: 'Requests that a model would not get whole are refused.' }),
     created_at: Instant,
   })
   .meta({ id: 'Project' });
 export type Project = z.infer<typeof Project>;
+export const ProjectSettings = z
+  .strictObject({
+    strict: z.boolean().meta({
+      description:
+        'Refuses a request of which a model would not get every field, as `X-Capstan-Strict: true` does.',
+    }),
+  })
+  .meta({ id: 'ProjectSettings' });
+export type ProjectSettings = z.infer<typeof ProjectSettings>;
 export const ProjectList = listOf(Project).meta({ id: 'ProjectList' });
 
 /** The progress of a project's erasure. */
