@@ -9,11 +9,10 @@ import { isPlainObject } from '@capstan/core/json/values';
 import type { z } from 'zod';
 
 /** `/input/messages/0/content` → `messages[0].content`; null: the whole request. */
-function toParam(pointer: string): string | null {
-  const names = pointer
-    .replace(/^\/input(?=\/\D|$)/, '') // of the neutral form, whose fields have names
-    .split('/')
-    .slice(1);
+function toParam(pointer: string, code: string): string | null {
+  // Of the neutral form, whose fields have names; requests may have an `input` too.
+  const prefix = code === 'request_invalid' ? /^\/input(?=\/\D)/ : /^\/input(?=\/\D|$)/;
+  const names = pointer.replace(prefix, '').split('/').slice(1);
   const path = names.map((name) => (/^\d+$/.test(name) ? `[${name}]` : `.${name}`)).join('');
   return path === '' ? null : path.replace(/^\./, '');
 }
@@ -25,7 +24,7 @@ const shownFaults = 5;
 function describe({ code, message, errors = [] }: AppError): string {
   if (code !== 'request_invalid' || errors.length === 0) return message;
   const faults = errors.slice(0, shownFaults).map(({ pointer, message: fault }) => {
-    const param = toParam(pointer);
+    const param = toParam(pointer, code);
     return param === null ? fault : `${param}: ${fault}`;
   });
   return faults.join('; ');
@@ -82,7 +81,7 @@ function tell(error: AppError): ToldError {
   const message = error.code === 'internal' ? 'unexpected fault' : describe(error);
   return {
     message: provider?.message || message,
-    param: provider?.param ?? (first === undefined ? null : toParam(first.pointer)),
+    param: provider?.param ?? (first === undefined ? null : toParam(first.pointer, error.code)),
     code: provider?.code || (knownFindingOf(error)?.code ?? error.code),
   };
 }

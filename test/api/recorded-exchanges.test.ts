@@ -183,10 +183,13 @@ describe.each(protocols)('%s, where the provider fails', (_, path, __, exchanges
 
   test('in the middle of a stream, passes on what came, and then its words, once', async () => {
     const ends = [...events.matchAll(/\n\n/g)].map(({ index }) => index + 2);
-    const body = '{"type":"error","error":{"type":"invalid_request_error","message":"t\\u00f6 busy"}}';
-    for (const end of ends.slice(0, -2)) {
+    const error = '{"type":"invalid_request_error","code":"content_filter","message":"t\\u00f6 busy"}';
+    const failed = `{"type":"response.failed","response":{"status":"failed","error":${error}}}`;
+    const isResponse = path.endsWith('responses');
+    for (const [at, end] of ends.slice(0, -2).entries()) {
       const begun = events.slice(0, end);
-      provider.answer(() => ({ garbage: `${begun}event: error\ndata: ${body}\n\n`, each: 50 }));
+      const last = isResponse && at % 2 === 0 ? failed : `{"type":"error","error":${error}}`;
+      provider.answer(() => ({ garbage: `${begun}data: ${last}\n\n`, each: 50 }));
       const text = (await ask(`${api.url}${path}`, streamed)).answered.toString();
       expect(text.startsWith(begun)).toBe(true);
       expect(text.slice(begun.length).match(/tö busy/g)).toHaveLength(1);

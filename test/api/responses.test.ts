@@ -221,6 +221,8 @@ describe('a response', () => {
     [{ background: true }, 'background'],
     [{ conversation: 'conv_1' }, 'conversation'],
     [{ input: [{ type: 'computer_call', id: 'x' }] }, 'input[0].type'],
+    [{ input: undefined }, 'input'],
+    [{ input: 5 }, 'input'],
   ])('is refused for %j', async (more, param) => {
     const asking = client.responses.create({
       model: 'chat',

@@ -18,12 +18,23 @@ function cut(text: string, size: number): readonly string[] {
 
 const Event = fc.record({
   lines: fc.array(
-    fc.constantFrom('data: {"a":1}', 'data: x', ': y', 'event: z', 'data: {"usage":null}', 'data: é 😀'),
+    fc.constantFrom(
+      'data: {"a":1}',
+      'data: x',
+      ': y',
+      'event: z',
+      'data: {"usage":null}',
+      'data: é 😀',
+      'data: {"type":"response.failed","response":{"error":null}}',
+    ),
     { minLength: 1, maxLength: 3 },
   ),
   hidden: fc.constantFrom(
     null,
     'data: {"choices":[],"usage":{"prompt_tokens":1}}',
+    'data: {"choices":null,"usage":{"prompt_tokens":1}}',
+    'data: {"usage":{"prompt_tokens":1}}',
+    'event: response.failed\ndata: {"type":"response.failed","response":{"error":{"code":"c","message":"m"}}}',
     'data: {"error":{"message":"m"}}',
     'event: error\ndata: m',
   ),

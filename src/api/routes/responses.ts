@@ -33,7 +33,7 @@ export const responseRoutes: readonly Route[] = [
     errors: [...callErrors, 'not_found'],
     handle: async (ctx, call) => {
       const { body } = call;
-      const items = typeof body.input === 'string' ? [body.input] : body.input;
+      const items = typeof body.input === 'string' ? [body.input] : (body.input ?? []);
       requireSmallChat({ messages: items, tools: body.tools ?? [] }, ctx.config);
       const order = toOrder(call, body, body.user);
       if (body.stream !== true) return answerBody(answerOf(call, await createResponse(ctx, order)));

@@ -90,7 +90,7 @@ const requests: readonly WrittenRequest[] = [
     'a conversation by id',
     `${hi},${limit},"conversation":{"id":"conv_1"},"background":false,"max_tool_calls":3`,
   ),
-  asks('a prompt by id', `${hi},${limit},"prompt":{"id":"pmpt_1","version":"2","variables":{"a":"b"}}`),
+  asks('a prompt by id', `${limit},"prompt":{"id":"pmpt_1","version":"2","variables":{"a":"b"}}`),
   asks(
     'services',
     `${hi},${limit},"metadata":{"a":"b"},"service_tier":"flex","prompt_cache_key":"k","prompt_cache_retention":"24h","safety_identifier":"s","user":"u-1"`,

@@ -32,7 +32,7 @@ export const ResponsesRequest = z
     model: LookedUp.min(1).max(128).meta({
       description: 'A capability `model.NAME`, with or without `model.`, or an alias of the project',
     }),
-    input: z.union([z.string(), z.array(JsonObject)], { error: 'a text, or a list of items' }),
+    input: z.union([z.string(), z.array(JsonObject)], { error: 'a text, or a list of items' }).nullish(),
     instructions: z.string().nullish(),
     previous_response_id: LookedUp.max(256).nullish().meta({
       description: 'A stored response, whose conversation the input continues.',

@@ -187,7 +187,8 @@ function toConversation(
 ): JsonObject[] {
   const talk = new Conversation();
   talk.messages.push(...history);
-  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : input;
+  if ((input ?? null) === null) translation.sieve.refuse('/input', 'a text, or a list of items');
+  const items = typeof input === 'string' ? [{ role: 'user', content: input }] : (input ?? []);
   for (const [at, item] of items.entries()) addItem(item, talk, [translation, `/input/${at}`]);
   return talk.messages;
 }
@@ -217,7 +218,7 @@ function listTools(tools: Json | undefined, pointer: string): NamedTool[] {
 }
 
 function allTools({ tools, input }: ResponsesRequest): readonly NamedTool[] {
-  const added = typeof input === 'string' ? [] : [...input.entries()];
+  const added = typeof input === 'string' ? [] : [...(input ?? []).entries()];
   return [
     ...listTools((tools ?? []) as readonly JsonObject[], '/tools'),
     ...added.flatMap(([at, item]) =>

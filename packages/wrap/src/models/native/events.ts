@@ -14,11 +14,13 @@ function dataOf(event: string): string {
   return lines.map((line) => line.slice('data:'.length)).join('\n');
 }
 
-/** The router writes the error of a failed call itself. */
+/** The router writes the error of a failed call itself, also that of a response that failed. */
 function isError(event: string): boolean {
   if (!event.includes('error')) return false;
-  const said = parseObject(dataOf(event), JSON.parse);
-  return nameOf(event) === 'error' || said?.type === 'error' || (said?.error ?? null) !== null;
+  const said = parseObject(dataOf(event), JSON.parse) ?? {};
+  const { type, error, response } = said;
+  if (nameOf(event) === 'error' || type === 'error' || (error ?? null) !== null) return true;
+  return type === 'response.failed' && (fieldOf(response, 'error') ?? null) !== null;
 }
 
 /** The chunk at the end of OpenAI's streams that counts tokens and has no content. */
@@ -26,9 +28,8 @@ function isUsage(event: string): boolean {
   if (!event.includes('"usage"')) return false;
   const said = parseObject(dataOf(event), JSON.parse) ?? {};
   const { choices = null, usage } = said;
-  return (
-    isList(choices) && choices.length === 0 && isPlainObject(usage) && fieldOf(said, 'error') === undefined
-  );
+  const isEmpty = choices === null || (isList(choices) && choices.length === 0);
+  return isEmpty && isPlainObject(usage) && fieldOf(said, 'error') === undefined;
 }
 
 export interface EventPasser {
