@@ -101,6 +101,10 @@ describe.each(protocols)('%s', (_, written) => {
   test('is whole as on a direct connection, and costs what its tokens cost', async () => {
     const answered = await compare(false, { garbage: written.whole, contentType: 'application/json' });
     expect(answered.headers.get('x-capstan-cost-usd')).toBe('0.002');
+    const decision = await api.call(`/v1/decisions/${answered.headers.get('x-capstan-decision')}`);
+    expect(await decision.json()).toMatchObject({
+      candidates: [{ verdict: 'chosen', price_source: 'by hand' }],
+    });
     expect(answered.headers.get('x-capstan-dropped')).toBeNull();
   });
 

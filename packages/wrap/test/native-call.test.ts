@@ -331,3 +331,46 @@ describe('a member of a request', () => {
     expect(editMember(text, 'model', 'b')).toBe(text.replaceAll('"a"', '"b"'));
   });
 });
+
+describe('a service at another price', () => {
+  const ask = (target: RunningInstance | undefined, protocol: Protocol, more: object) => {
+    const { response, request } = exchanges.find((one) => one.protocol === protocol) ?? chat;
+    const body = JSON.stringify({ ...(JSON.parse(request) as object), ...more });
+    const input = { protocol, request: body, most_input_tokens: body.length };
+    return level.ask(input, { garbage: response, contentType: 'application/json' }, target);
+  };
+
+  it.each<[Protocol, object]>([
+    ['openai.chat', { service_tier: 'priority' }],
+    ['openai.responses', { service_tier: 'fast' }],
+    ['anthropic.messages', { speed: 'fast' }],
+    ['anthropic.messages', { inference_geo: 'us' }],
+  ])('is refused in %s: %j', async (protocol, more) => {
+    const { status, body, request } = await ask(models[protocol], protocol, more);
+    const [name = '', value] = Object.entries(more)[0] ?? [];
+    expect([status, request]).toEqual([422, undefined]);
+    expect(body).toMatchObject({
+      error: expect.stringContaining(`/${name}: "${value}" has no price here`),
+      cost_usd: 0,
+    });
+  });
+
+  it.each<[Protocol, object]>([
+    ['openai.chat', { service_tier: 'flex' }],
+    ['openai.responses', { service_tier: null }],
+    ['anthropic.messages', { service_tier: 'standard_only', speed: 'standard' }],
+  ])('is none in %s with %j', async (protocol, more) => {
+    expect((await ask(models[protocol], protocol, more)).status).toBe(200);
+  });
+
+  it('passes without prices, and where the file sets the field', async () => {
+    const free = await level.start();
+    expect((await ask(free, 'openai.chat', { service_tier: 'priority' })).status).toBe(200);
+    const { file, part } = priced;
+    const settings = { service_tier: 'priority' };
+    const fast = await level.start({ file, part: { ...part, settings } });
+    const answer = await ask(fast, 'openai.chat', { service_tier: 'priority' });
+    expect([answer.status, answer.request?.body.service_tier]).toEqual([200, 'priority']);
+    await Promise.all([free.stop(), fast.stop()]);
+  });
+});

@@ -60,6 +60,13 @@ function requireMeans({ terms }: NativeModel, input: NativeModelInput, maxOutput
   requireCovered(terms, { way: 'native', times: n, countQuestion: () => tokens, answer: maxOutputTokens });
 }
 
+/** Prices of a file are those of usual service. @throws CallFailure `provider_refused` */
+function requireUsualPrice({ terms: { prices } }: NativeModel, { surcharge }: NativeRequest): void {
+  if (prices === null || surcharge === null) return;
+  const message = `${surcharge} has no price here; the settings of the file may set the field`;
+  throw providerFailure('provider_refused', message, { cost_usd: 0 });
+}
+
 interface AskedProvider {
   readonly protocol: NativeProtocol;
   readonly request: NativeRequest;
@@ -105,6 +112,7 @@ export async function performNative(model: NativeModel, call: WrappedCall): Prom
   const note = noteOf(call.context.previousFault);
   const rules = { ...protocol, model: name, settings, maxOutputTokens, note };
   const request = toNativeRequest(input.request, rules);
+  requireUsualPrice(model, request);
   const most_input_tokens = input.most_input_tokens + Buffer.byteLength(note ?? '');
   requireMeans(model, { ...input, most_input_tokens }, request.maxOutputTokens);
   const answer = await ask(model, { protocol, request, headers: headersOf(model, input) }, call);

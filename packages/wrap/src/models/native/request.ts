@@ -103,6 +103,24 @@ export interface NativeRequest {
   readonly hidesUsage: boolean;
   /** Of each answer. */
   readonly maxOutputTokens: number;
+  /** A field that changes the price of a token, as the client set it; null: none does. */
+  readonly surcharge: string | null;
+}
+
+/** Fields that change the price of a token, with the values at which it is not higher. */
+const usualValues: Readonly<Record<string, readonly string[]>> = {
+  service_tier: ['auto', 'default', 'standard', 'standard_only', 'flex'],
+  speed: ['standard'],
+  inference_geo: ['global'],
+};
+
+/** The file may set such a field itself, and then states the prices for it. */
+function findSurcharge(said: JsonObject, settings: JsonObject): string | null {
+  const found = Object.entries(usualValues).find(([name, usual]) => {
+    const value = said[name] ?? null;
+    return value !== null && settings[name] === undefined && !usual.includes(String(value));
+  });
+  return found === undefined ? null : `/${found[0]}: ${JSON.stringify(said[found[0]]).slice(0, 100)}`;
 }
 
 interface NativeRules extends RequestRules {
@@ -170,5 +188,6 @@ export function toNativeRequest(request: string, rules: NativeRules): NativeRequ
   const asked = counts ? askForUsage(limited.text) : limited.text;
   const settings = Object.entries(rules.settings).filter(([name]) => isStream || name !== 'stream_options');
   const text = settings.reduce((all, [name, value]) => editMember(all, name, value), asked);
-  return { text, isStream, hidesUsage: counts, maxOutputTokens: limited.maxOutputTokens };
+  const surcharge = findSurcharge(said, rules.settings);
+  return { text, isStream, hidesUsage: counts, maxOutputTokens: limited.maxOutputTokens, surcharge };
 }
