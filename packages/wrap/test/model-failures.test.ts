@@ -129,6 +129,7 @@ describe('a failed call reports', () => {
   const usage = { prompt_tokens: 1_000, completion_tokens: 100 };
   const costOfUsage = 1_000 * 1.5e-6 + 100 * 3e-6;
   const chunk = (delta: object) => `data: ${JSON.stringify({ model: 'm', choices: [{ delta }] })}\n\n`;
+  const refusal = `data: ${JSON.stringify({ error: { code: 429, message: 'later' } })}\n\n`;
   const error = (more: object = {}) => `data: ${JSON.stringify({ error: failure, ...more })}\n\n`;
   const json = 'application/json';
   it.each<[string, ModelReply, object]>([
@@ -146,11 +147,12 @@ describe('a failed call reports', () => {
     ],
     ['nothing it knows after a timeout on the way', { status: 504 }, { cost_unknown: true }],
     ['nothing it knows after another one', { status: 524, body: '<html>' }, { cost_unknown: true }],
-    ['0 for an error in place of an answer', { garbage: error() }, { cost_usd: 0 }],
+    ['0 for a refusal in place of an answer', { garbage: refusal }, { cost_usd: 0 }],
+    ['nothing it knows for another error in its place', { garbage: error() }, { cost_unknown: true }],
     [
-      '0 for a whole error',
+      'nothing it knows for a whole error',
       { garbage: JSON.stringify({ error: failure }), contentType: json },
-      { cost_usd: 0 },
+      { cost_unknown: true },
     ],
     [
       'nothing it knows for an error after a text',

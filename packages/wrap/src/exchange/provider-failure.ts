@@ -182,6 +182,11 @@ export function failureOfAnswer(refused: RefusedExchange): CallFailure {
   });
 }
 
+/** Whether the provider has refused to begin, so that nothing is used; any other failure may come after some work. */
+export function isRefusal(error: StatedError): boolean {
+  return faultOf(error) !== 'provider_unavailable';
+}
+
 /** An error inside an answer that began as a success. @param used by the answer, if it is known */
 export function failureInAnswer(
   error: StatedError,

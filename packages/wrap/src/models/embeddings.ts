@@ -8,6 +8,7 @@ import { unexpectedAnswer } from '../exchange/event-stream.ts';
 import { openExchange, readBytes } from '../exchange/exchange.ts';
 import {
   failureInAnswer,
+  isRefusal,
   providerFailure,
   readProviderError,
   unnamedError,
@@ -100,10 +101,10 @@ async function perform({ part, provider, terms }: Embeddings, call: WrappedCall)
   const text = new TextDecoder().decode(await readBytes(answer));
   const said = parseObject(text);
   const wrong = said?.error ?? null;
-  if (wrong !== null)
-    throw failureInAnswer(readProviderError({ error: wrong }) ?? unnamedError, provider.hide, {
-      cost_usd: 0,
-    });
+  if (wrong !== null) {
+    const error = readProviderError({ error: wrong }) ?? unnamedError;
+    throw failureInAnswer(error, provider.hide, isRefusal(error) ? { cost_usd: 0 } : {});
+  }
   const rows = said?.data ?? null;
   if (said === null || !isList(rows)) throw unexpectedAnswer(answer, text, provider.hide);
   const { input_tokens } = withoutZeros(readOpenAiUsage(said.usage), true);

@@ -3,7 +3,12 @@
  * end, since both grow by the same pieces.
  */
 import type { JsonObject } from '@capstan/core/contracts/primitives';
-import { failureInAnswer, providerFailure, type StatedError } from '../exchange/provider-failure.ts';
+import {
+  failureInAnswer,
+  isRefusal,
+  providerFailure,
+  type StatedError,
+} from '../exchange/provider-failure.ts';
 import type { EndReason, ToolCall } from './conversation.ts';
 import { laterUsage, mergeUsage, toReport, type Usage, unknownUsage, withoutZeros } from './money/usage.ts';
 import { createToolCalls, cutText, type ToolPiece } from './tool-calls.ts';
@@ -95,7 +100,7 @@ interface AnswerState {
 }
 
 /**
- * Before its end an answer has used more than it has counted. An error in place of an answer has used nothing.
+ * Before its end an answer has used more than it has counted. A refusal in place of an answer has used nothing.
  * @throws CallFailure unless the answer is whole
  */
 function requireWhole(
@@ -106,8 +111,9 @@ function requireWhole(
   const counts = toReport(withoutZeros(usage, false));
   const isNothing = Object.keys(counts).length === 0;
   const isInPlace = isEmpty && isNothing && model === '' && finish === null;
+  const isUnused = isInPlace && wrong !== null && isRefusal(wrong);
   const isKnown = !isNothing && (finish !== null || isCounted);
-  const used = isKnown ? { usage: counts } : isInPlace ? { cost_usd: 0 } : {};
+  const used = isKnown ? { usage: counts } : isUnused ? { cost_usd: 0 } : {};
   if (wrong !== null) throw failureInAnswer(wrong, hide, used);
   if (finish !== null && finish !== 'error') return finish;
   throw providerFailure('provider_unavailable', 'the answer ended before it was complete');
