@@ -135,6 +135,8 @@ const Usage = z.object({
   prompt_tokens: z.number().int(),
   completion_tokens: z.number().int(),
   total_tokens: z.number().int(),
+  prompt_tokens_details: z.object({ cached_tokens: z.number().int() }).optional(),
+  completion_tokens_details: z.object({ reasoning_tokens: z.number().int() }).optional(),
   cost_usd: z.number().meta({ description: 'What the call cost, USD. OpenAI has no such field.' }),
 });
 export type ChatUsage = z.infer<typeof Usage>;
@@ -229,6 +231,8 @@ export const OpenAiError = z
   .meta({ id: 'OpenAiError' });
 export type OpenAiError = z.infer<typeof OpenAiError>;
 
+const count = z.number().nullish();
+
 const ModelChoice = z.object({
   text: z.string().optional(),
   /** What the model thought before it answered, as far as its provider shows it. */
@@ -246,7 +250,17 @@ export const ModelResult = ModelChoice.extend({
   /** The answers of a call that asked for several. */
   choices: z.array(ModelChoice).optional(),
   model: z.string().optional(),
-  usage: z.object({ input_tokens: z.number().nullish(), output_tokens: z.number().nullish() }).nullish(),
+  usage: z
+    .object({
+      input_tokens: count,
+      output_tokens: count,
+      /** Parts of the first. */
+      cached_read_tokens: count,
+      cached_write_tokens: count,
+      /** A part of the second. */
+      reasoning_tokens: count,
+    })
+    .nullish(),
 });
 export type ModelResult = z.infer<typeof ModelResult>;
 

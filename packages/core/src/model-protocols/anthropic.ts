@@ -43,11 +43,16 @@ const usualUsage = {
 };
 const usualMessage = { container: null, context_management: null };
 
+/** Anthropic counts the tokens of its cache beside the others. */
 function usageOf({ usage }: ModelResult, costUsd: number): MessageUsage {
+  const read = usage?.cached_read_tokens ?? 0;
+  const write = usage?.cached_write_tokens ?? 0;
   return {
-    input_tokens: usage?.input_tokens ?? 0,
-    output_tokens: usage?.output_tokens ?? 0,
     ...usualUsage,
+    input_tokens: Math.max(0, (usage?.input_tokens ?? 0) - read - write),
+    cache_creation_input_tokens: write,
+    cache_read_input_tokens: read,
+    output_tokens: usage?.output_tokens ?? 0,
     cost_usd: costUsd,
   };
 }

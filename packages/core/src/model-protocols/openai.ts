@@ -25,10 +25,13 @@ import {
 function usageOf({ usage }: ModelResult, costUsd: number): ChatUsage {
   const prompt_tokens = usage?.input_tokens ?? 0;
   const completion_tokens = usage?.output_tokens ?? 0;
+  const { cached_read_tokens: cached_tokens, reasoning_tokens } = usage ?? {};
   return {
     prompt_tokens,
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
+    ...(cached_tokens == null ? {} : { prompt_tokens_details: { cached_tokens } }),
+    ...(reasoning_tokens == null ? {} : { completion_tokens_details: { reasoning_tokens } }),
     cost_usd: costUsd,
   };
 }

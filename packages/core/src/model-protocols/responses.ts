@@ -49,9 +49,9 @@ function usageOf({ usage }: ModelResult, costUsd: number): JsonObject {
   const output_tokens = usage?.output_tokens ?? 0;
   return {
     input_tokens,
-    input_tokens_details: { cached_tokens: 0 },
+    input_tokens_details: { cached_tokens: usage?.cached_read_tokens ?? 0 },
     output_tokens,
-    output_tokens_details: { reasoning_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: usage?.reasoning_tokens ?? 0 },
     total_tokens: input_tokens + output_tokens,
     cost_usd: costUsd,
   };
