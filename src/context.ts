@@ -26,6 +26,7 @@ import type { AnswerKeeper } from './parts/calls/answer-keeper.ts';
 import type { AttemptWriter } from './parts/calls/attempt-writer.ts';
 import type { Breakers, HalfOpenProbes } from './parts/calls/breakers.ts';
 import type { CallLogWriter } from './parts/calls/call-log.ts';
+import type { Holds } from './parts/calls/holds.ts';
 import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
 import type { KeyRenewer, OpenCalls } from './parts/calls/open-calls.ts';
 import type { AttemptSpans } from './parts/calls/routed-call.ts';
@@ -90,6 +91,8 @@ export interface Ctx {
   readonly leases: LeaseRenewer<Claim>;
   /** Leased slots of free instances. */
   readonly slotLeases: SlotLeases;
+  /** Holds that grow with their calls. */
+  readonly holds: Holds;
   readonly breakers: Breakers;
   /** Lets one call through to an instance whose breaker is half open. */
   readonly halfOpenProbes: HalfOpenProbes;

@@ -69,6 +69,7 @@ function aClaim(project_id: string, instance_id: string): Claim {
     lease_ms: 30_000,
     reserved_nano: price,
     risk_nano: 0n,
+    outlook: null,
     inputs: {},
     decision: {
       decision_id: randomUUID(),

@@ -35,6 +35,7 @@ import { createKeyBuckets } from '../parts/access/key-rates.ts';
 import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../parts/calls/breakers.ts';
 import { createCallLogWriter } from '../parts/calls/call-log.ts';
+import { createHolds } from '../parts/calls/holds.ts';
 import type { Claimed } from '../parts/calls/routed-call.ts';
 import { createSlotLeases } from '../parts/calls/slot-leases.ts';
 import { createWaitQueue } from '../parts/calls/wait-queue.ts';
@@ -166,6 +167,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
       vet: (instanceId) => vetInstance(base, instanceId),
     }),
     attemptWriter,
+    holds: createHolds(base),
     callLogs,
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),

@@ -28,11 +28,13 @@ const claimsArray =
 
 function toRequests(claims: readonly Claim[]): string {
   return toJsonb(
-    claims.map(({ step, reserved_nano, risk_nano, ...claim }) => ({
+    claims.map(({ step, reserved_nano, risk_nano, outlook, ...claim }) => ({
       ...claim,
       ...step,
       reserved_nano: `${reserved_nano}`,
       risk_nano: `${risk_nano}`,
+      expected_nano: outlook?.mean,
+      variance: outlook?.variance,
     })),
   );
 }

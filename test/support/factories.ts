@@ -143,6 +143,7 @@ export function aClaim(
     lease_ms: 30_000,
     reserved_nano: 0n,
     risk_nano: 0n,
+    outlook: null,
     decision: {
       decision_id: newId('decision'),
       chosen: instance.endpoint,

@@ -27,7 +27,14 @@ export interface Instance {
 export interface InstanceOptions {
   readonly name: string;
   readonly version?: string;
-  readonly cost_model?: { type: string; rate_usd: number; worst_case?: string; expected?: string };
+  readonly cost_model?: {
+    type: string;
+    rate_usd: number;
+    worst_case?: string;
+    expected?: string;
+    start?: string;
+    per_token?: string;
+  };
   readonly settle?: 'reported';
   readonly tags?: readonly string[];
   readonly max_concurrency?: number;
@@ -35,6 +42,7 @@ export interface InstanceOptions {
   readonly output?: object;
   readonly deterministic?: boolean;
   readonly protocols?: readonly string[];
+  readonly stops?: boolean;
   readonly description?: string;
   readonly warm_up?: { readonly input: object };
   readonly shared_with?: SharedWith;
@@ -82,6 +90,7 @@ export async function startInstance(
     cost_model,
     ...(options.deterministic === undefined ? {} : { deterministic: options.deterministic }),
     ...(options.protocols === undefined ? {} : { protocols: options.protocols }),
+    ...(options.stops === undefined ? {} : { stops: options.stops }),
   };
   const instance: Instance = { endpoint: '', execs: [], handle: echo, stop: () => closeServer(server) };
   const server = createServer(async (request, response) => {

@@ -60,7 +60,7 @@ const wrongEntries = `
       coalesce(sum(amount_nano) filter (where kind = 'reserve'), 0) as held,
       coalesce(sum(amount_nano) filter (where kind <> 'reserve'), 0) as booked
     from ledger_entry l where l.attempt_id = a.attempt_id) l
-  where l.reserves <> (a.reserved_nano > 0)::int or l.held <> a.reserved_nano or l.adjusts > 1
+  where l.reserves <> (a.reserved_nano > 0)::int or l.held <> a.reserved_nano - a.grown_nano or l.adjusts > 1
     or l.ends <> (a.reserved_nano > 0 and a.state not in ('reserved', 'dispatched'))::int
     or l.booked <> coalesce(a.settled_nano, 0)
     or a.settled_nano > a.reserved_nano and (a.settled_nano > ceil(a.rate_usd * 1000000000) or not exists (

@@ -117,6 +117,8 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
   readonly deterministic?: boolean;
   /** The protocols of models that it speaks itself, such as `openai.chat`. Default: none. */
   readonly protocols?: readonly string[];
+  /** A closed connection ends the work and its cost within a second. Default: it does not. */
+  readonly stops?: boolean;
   /** Programs and models that the instance needs; checked, and installed if possible, before it listens. */
   readonly prerequisites?: readonly Prerequisite[];
   /**
@@ -210,7 +212,15 @@ export function defineCapability<I extends Schema, O extends Schema>(
 
 /** Answer of `GET /spec`. */
 function describe(definition: CapabilityDefinition, input: JsonObject, output: JsonObject): CapabilitySpec {
-  const { name, version, description, cost_model, deterministic = false, protocols } = definition;
+  const {
+    name,
+    version,
+    description,
+    cost_model,
+    deterministic = false,
+    protocols,
+    stops = false,
+  } = definition;
   const { notes: _, ...price } = cost_model;
   return {
     name,
@@ -221,6 +231,7 @@ function describe(definition: CapabilityDefinition, input: JsonObject, output: J
     cost_model: price,
     ...(deterministic ? { deterministic } : {}),
     ...(protocols === undefined ? {} : { protocols: [...protocols] }),
+    ...(stops ? { stops } : {}),
   };
 }
 

@@ -217,12 +217,13 @@ function prepareCall(file: WrapFile, kind: PreparedKind, compile: WrapCompiler):
   };
 }
 
-function costModelOf({ cost }: WrapFile, { price }: PreparedKind): CostModel {
+function costModelOf({ cost, stops }: WrapFile, { price }: PreparedKind): CostModel {
   const { type, rate_usd, notes } = cost;
   return {
     type,
     rate_usd,
     ...(price === undefined ? {} : { worst_case: price.worstCase, price_source: price.source }),
+    ...(stops && price?.growth ? { start: price.growth.start, per_token: price.growth.perToken } : {}),
     ...(notes === undefined ? {} : { notes }),
   };
 }
@@ -240,7 +241,8 @@ const defaultTimeout = '5m';
 
 /** @throws Error that names the invalid fields */
 export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapCompiler): Capability {
-  const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic } = file;
+  const { name, version, description, tags, max_concurrency, warm_up, shared_with, deterministic, stops } =
+    file;
   const { input = kind.defaults.input, output = kind.defaults.output } = file;
   requireSchemas(file, { input, output }, compile);
   requireOnePrice(file, kind, compile);
@@ -256,6 +258,7 @@ export function defineWrapped(file: WrapFile, kind: PreparedKind, compile: WrapC
     ...(warm_up === undefined ? {} : { warm_up }),
     ...(shared_with === undefined ? {} : { shared_with }),
     deterministic,
+    stops,
     ...protocolsOf(file, kind),
     cost_model: costModelOf(file, kind),
     settle: isMeasured ? 'reported' : 'computed',

@@ -132,6 +132,7 @@ const plainKeys: ReadonlySet<string> = new Set([
   ...[
     'max_concurrency',
     'deterministic',
+    'stops',
     'shared_with',
     'rate_usd',
     'per',

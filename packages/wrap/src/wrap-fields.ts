@@ -70,6 +70,7 @@ export const common = {
     error: 'a timeout is more than 0 and at most 24h',
   }).optional(),
   deterministic: z.boolean().default(false),
+  stops: z.boolean().default(false),
   files: FilesPart.default(noFiles),
   result: Json.optional(),
 } as const;

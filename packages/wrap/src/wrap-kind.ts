@@ -73,10 +73,20 @@ export interface WrapHost {
   readonly usesPriceBook: boolean;
 }
 
+/** How the cost of a call grows while it runs, as expressions of USD. */
+export interface WrapGrowth {
+  /** The most that it costs before the first token of its answer. */
+  readonly start: string;
+  /** The most that each token adds. */
+  readonly perToken: string;
+}
+
 /** What a kind knows of the price of a call. */
 export interface WrapPrice {
   /** The most that a call costs by its input, USD, as an expression. */
   readonly worstCase: string;
+  /** Of a call whose answer comes in parts, as expressions. Default: its answer comes as a whole. */
+  readonly growth?: WrapGrowth;
   /** Where the prices are from, for a person. */
   readonly source: string;
   /** USD of a call that began at a time, Unix ms; null: the answer does not report what it used. */

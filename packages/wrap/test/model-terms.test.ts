@@ -45,6 +45,17 @@ it.each<[name: string, model: Partial<ModelFile>, worst_case: string | undefined
   expect(declare(model).worst_case).toBe(worst_case);
 });
 
+it('that stops declares how the cost of an answer grows, if it comes in parts', () => {
+  const grows = {
+    start: `{{ (input.n ?? 1) * (${question} * 0.000003) }}`,
+    per_token: '{{ 0.000015 }}',
+  };
+  const file = { cost, stops: true };
+  expect(declare({ file, part: { prices } })).toMatchObject(grows);
+  expect(declare(priced).per_token).toBeUndefined();
+  expect(declare({ file, part: { prices, settings: { stream: null } } }).per_token).toBeUndefined();
+});
+
 it('covers a question in text, and images', () => {
   const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
   const content = [{ type: 'text', text: 'word '.repeat(100) }, image, image];

@@ -25,6 +25,7 @@ const outcomes: { readonly [Kind in CallOutcome['kind']]: CallOutcome & { readon
   timeout: { kind: 'timeout', timeoutMs: 1 },
   abandoned: { kind: 'abandoned' },
   cancelled: { kind: 'cancelled' },
+  exhausted: { kind: 'exhausted' },
   unsent: { kind: 'unsent' },
   withheld: { kind: 'withheld' },
 };

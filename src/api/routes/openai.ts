@@ -87,11 +87,12 @@ function toConstraints({
   'x-capstan-tags': tags = [],
   'x-capstan-cache': ttl,
   'x-capstan-timeout': timeoutS = usualTimeoutS,
+  'x-capstan-on-budget': on_budget,
 }: ChatHeaders): Omit<ExecRequest, 'input'> {
   const limit = ceiling === undefined ? {} : { budget_ceiling_usd: ceiling };
   // Models never call themselves deterministic: the sender of the header still wants the answer.
   const cache = ttl === undefined ? {} : { cache: { ttl_seconds: ttl, insist: true } };
-  return { priority, tags, timeout_ms: Math.ceil(timeoutS * 1_000), ...limit, ...cache };
+  return { priority, tags, timeout_ms: Math.ceil(timeoutS * 1_000), on_budget, ...limit, ...cache };
 }
 
 /** @param user whose call it is, by the protocol's own field */

@@ -20,6 +20,12 @@ export interface StepKey extends StepItemKey {
   readonly revision: number;
 }
 
+/** What a call is expected to hold at its end, nano-USD, with the variance of that. */
+export interface ExpectedHold {
+  readonly mean: number;
+  readonly variance: number;
+}
+
 export interface Claim {
   readonly attempt_id: string;
   /** Of the process that makes it: the attempt is its own, and it renews all of its token while it does not turn. */
@@ -47,6 +53,8 @@ export interface Claim {
   readonly reserved_nano: bigint;
   /** What it may cost beyond that; its budgets reserve this too. */
   readonly risk_nano: bigint;
+  /** Null: its reservation does not grow. */
+  readonly outlook: ExpectedHold | null;
   readonly decision: Decision;
   /** The inputs of the decision. */
   readonly inputs: JsonObject;
@@ -63,6 +71,8 @@ export interface BudgetShortage {
   readonly limit_nano: string;
   readonly spent_nano: string;
   readonly reserved_nano: string;
+  /** What calls under way are expected to hold beyond that. */
+  readonly rest_nano: string;
   readonly resets_at: string | null;
 }
 
@@ -147,9 +157,14 @@ function toClaimRequest(claim: Claim) {
     lease_ms: claim.lease_ms,
     reserved_nano: claim.reserved_nano.toString(),
     risk_nano: claim.risk_nano.toString(),
+    expected_nano: claim.outlook === null ? undefined : Math.ceil(claim.outlook.mean),
+    variance: claim.outlook?.variance,
     decision: claim.decision,
     inputs: claim.inputs,
-  } satisfies Record<Exclude<keyof Claim | keyof StepKey, 'step'>, unknown>;
+  } satisfies Record<
+    Exclude<keyof Claim | keyof StepKey, 'step' | 'outlook'> | 'expected_nano' | 'variance',
+    unknown
+  >;
 }
 
 function toEndRequest(end: AttemptEnd) {

@@ -57,6 +57,15 @@ export async function recordOverrun(db: Db, instanceId: string, projectId: strin
   );
 }
 
+/** From so many calls on, earlier ones count half. */
+const mostLengths = 4_000;
+
+/** Of the instance `i` and its report `r`. */
+const addedLengths = `case when r.lengths is null then i.lengths else (
+  select array_agg((coalesce(o.old, 0) + coalesce(o.new, 0)) / case when o.total > ${mostLengths} then 2 else 1 end
+    order by o.ordinality)
+  from (select u.*, sum(u.old) over () as total from unnest(i.lengths, r.lengths) with ordinality u (old, new)) o) end`;
+
 /** Calls that a process saw of an instance since its last report, as weights for the stored moving averages. */
 interface SpeedReport {
   readonly instance_id: string;
@@ -64,6 +73,8 @@ interface SpeedReport {
   readonly durations: readonly number[];
   /** Cost of each of them, USD. */
   readonly costs: readonly number[];
+  /** How many of them used so many units, by `lengthBucket`; null: their cost does not grow. */
+  readonly lengths: readonly number[] | null;
   /** Weight of each call in the new averages. */
   readonly weights: readonly number[];
   /** Weight that the stored average keeps. */
@@ -92,7 +103,7 @@ export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]):
   await db.raw(
     `with report as (
        select * from json_to_recordset(?::json) as r (instance_id text, kept float8, decay float8,
-         successes float8, failures float8)
+         successes float8, failures float8, lengths int[])
      ), locked as (
        select instance_id, duration_ms, deviation_ms, mean_cost_usd from instance
        where instance_id in (select instance_id from report) order by instance_id for no key update
@@ -109,7 +120,8 @@ export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]):
        deviation_ms = coalesce(r.kept * coalesce(l.deviation_ms, 0) + s.deviation, l.deviation_ms),
        mean_cost_usd = coalesce(r.kept * coalesce(l.mean_cost_usd, s.first_cost) + s.cost, l.mean_cost_usd),
        success_count = i.success_count * r.decay + r.successes,
-       failure_count = i.failure_count * r.decay + r.failures
+       failure_count = i.failure_count * r.decay + r.failures,
+       lengths = ${addedLengths}
      from report r join locked l using (instance_id) left join speed s using (instance_id)
      where i.instance_id = r.instance_id`,
     [
@@ -130,7 +142,7 @@ export async function recordUptime(db: Db, instanceId: string, uptimeMs: number)
 export async function forgetCalls(db: Db, instanceId: string): Promise<void> {
   await db.raw(
     `update instance set breaker_until = null, breaker_openings = 0, duration_ms = null, deviation_ms = null,
-       mean_cost_usd = null, success_count = 0, failure_count = 0
+       mean_cost_usd = null, success_count = 0, failure_count = 0, lengths = null
      where instance_id = ?`,
     [instanceId],
   );

@@ -49,6 +49,8 @@ export interface InstanceColumns {
   readonly spec_digest: string | null;
   /** Protocols of models that it speaks itself; null: none. */
   readonly protocols: readonly string[] | null;
+  /** A closed connection ends its work. */
+  readonly stops: boolean;
   readonly failed_probes: number;
   readonly next_probe_at: Date | null;
   readonly registered_at: Date;
@@ -66,6 +68,10 @@ export interface InstanceColumns {
   readonly expected_cost: string | null;
   /** Where its prices are from. */
   readonly price_source: string | null;
+  readonly start_cost: string | null;
+  readonly token_cost: string | null;
+  /** How many ended calls used so many units, by `lengthBucket`; null: none is known. */
+  readonly lengths: readonly number[] | null;
   /** Calls that cost more than their worst case. */
   readonly overruns: number;
   /** By project: when the last three of its calls did, newest first, Unix ms; null: there were fewer. */
@@ -111,6 +117,8 @@ const registeredColumns = [
   'worst_case',
   'expected_cost',
   'price_source',
+  'start_cost',
+  'token_cost',
   'tags',
   'max_concurrency',
   'settle',
@@ -145,6 +153,10 @@ export const polledColumns = [
   'overran',
   'shared_with',
   'protocols',
+  'start_cost',
+  'token_cost',
+  'stops',
+  'lengths',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** Columns as JSON holds them: a price is a number there. */
@@ -295,6 +307,7 @@ export async function updateInstanceState(db: Db, instanceId: string, change: St
 interface FoundSpec {
   readonly digest: string;
   readonly protocols: readonly string[] | null;
+  readonly stops: boolean;
   /** Where the address leads, as the probe was connected. */
   readonly peer: string | null;
 }
@@ -302,12 +315,13 @@ interface FoundSpec {
 export async function updateSpecDigest(
   db: Db,
   instanceId: string,
-  { digest, protocols, peer }: FoundSpec,
+  { digest, protocols, stops, peer }: FoundSpec,
 ): Promise<void> {
   await db.raw(
-    `update instance set spec_digest = :digest, known_digest = :digest, protocols = :protocols::text[], peer = :peer
+    `update instance set spec_digest = :digest, known_digest = :digest, protocols = :protocols::text[],
+       stops = :stops, peer = :peer
      where instance_id = :instanceId`,
-    { digest, protocols, peer, instanceId },
+    { digest, protocols, stops, peer, instanceId },
   );
 }
 

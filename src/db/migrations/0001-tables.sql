@@ -208,6 +208,10 @@ create table instance (
   known_digest text, -- of the last spec that was accepted; null: none was
   peer text, -- where its address led then
   protocols text[], -- of models, that it speaks itself, by its spec; null: none
+  start_cost text, -- expressions over a call's input: what it costs before its first token, and what each adds
+  token_cost text,
+  stops boolean not null default false, -- a closed connection ends its work, by its spec
+  lengths int[], -- how many ended calls used so many units (core/money/holds.ts); null: none is known
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );
@@ -777,7 +781,12 @@ create table attempt (
   finished_at timestamptz,
   scopes text[], -- key, user and labels of a paid call without a run
   budgets text[], -- the scoped budgets that it is charged to, as period:scope
-  risk_nano bigint not null default 0 check (risk_nano >= 0) -- it may cost so much more than its reservation
+  risk_nano bigint not null default 0 check (risk_nano >= 0), -- it may cost so much more than its reservation
+  -- Of a call whose reservation grows with it (G1 to G4, core/money/holds.ts):
+  expected_nano bigint, -- what it is expected to hold at its end, with the variance of that; null: it holds its worst case
+  variance double precision not null default 0,
+  grown_nano bigint not null default 0, -- the part of its reservation that came after its admission
+  pieces int not null default 0 -- in so many pieces
 );
 create unique index attempt_open_by_key on attempt (key)
   where state in ('reserved', 'dispatched'); -- one open attempt per key
@@ -792,7 +801,7 @@ create index attempt_cached on attempt (project_id, started_at) include (saved_n
 -- Decisions and costs of a time: ids begin with it. In a collation that the primary key has not, or the planner would
 -- take that for the order, and read what all others have done since a large project was last busy.
 create index attempt_by_project on attempt (project_id, attempt_id collate "C");
-create index attempt_paid on attempt (finished_at) where reserved_nano > 0; -- maintenance: sums of what has ended since
+create index attempt_paid on attempt (finished_at) where budget_window is not null; -- maintenance: sums of what has ended since
 
 -- The reasons why an attempt's instance was chosen, and the inputs of the choice. The row is written once, apart from
 -- the attempt, which is updated at its end. It is read as a whole and never searched, so it is text. Its retention is
@@ -851,7 +860,7 @@ create type claim_request as (
   capability text, instance_id text, must_be_idle boolean, cost_type text, rate_usd numeric,
   lease_ms int, reserved_nano bigint, decision json, inputs json, scopes text[],
   budgets text[], -- set by draw_budgets
-  risk_nano bigint
+  risk_nano bigint, expected_nano bigint, variance double precision
 );
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,
@@ -872,6 +881,8 @@ create table budget (
   limit_nano bigint check (limit_nano >= 0), -- null: none
   reserved_nano bigint not null default 0 check (reserved_nano >= 0),
   spent_nano bigint not null default 0 check (spent_nano >= 0),
+  rest_nano bigint not null default 0, -- what open calls are expected to hold at their end, beyond their reservations
+  variance double precision not null default 0, -- of that
   reached_50_at timestamptz,
   reached_80_at timestamptz,
   reached_100_at timestamptz, -- or a call was refused
@@ -884,6 +895,17 @@ create index budget_unannounced on budget (announced)
     or (reached_100_at is not null and announced < 100); -- maintenance: marks
 create index budget_by_day on budget (window_start) where window_start > '-infinity'; -- maintenance: sums of days
 insert into budget (scope, window_start) values ('global', '-infinity');
+
+-- What happens to one budget, as sql/money.sql moves it.
+create type budget_move as (
+  scope text, window_start date, moved bigint, spent bigint, wanted bigint, rest bigint, variance double precision,
+  wanted_rest bigint, wanted_variance double precision
+);
+
+-- The wish of an open call for a larger reservation, as `db/attempt/hold.ts` sends it.
+create type hold_piece as (
+  attempt_id text, token uuid, most_nano bigint, least_nano bigint, expected_nano bigint, variance double precision
+);
 
 -- Reserved, settled, released and adjusted amounts; entries never change. An entry is written by the statement that
 -- writes its attempt, so it has no foreign keys, whose checks took most of its time. Its checks are written as those of

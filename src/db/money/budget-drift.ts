@@ -16,6 +16,9 @@ export interface Drift {
   /** The attempts' sum minus the budget's; bigint as text. */
   readonly reserved_nano: string;
   readonly spent_nano: string;
+  readonly rest_nano: string;
+  /** No drift by itself: sums of doubles depend on their order. */
+  readonly variance: number;
 }
 
 /**
@@ -53,7 +56,11 @@ interface EndedSum {
 const firstDay = `((now() at time zone 'UTC')::date - 2)`;
 const open = `a.state in ('reserved', 'dispatched')`;
 const sums = `coalesce(sum(a.reserved_nano + a.risk_nano) filter (where ${open}), 0)::bigint as reserved_nano,
-  coalesce(sum(a.settled_nano) filter (where not ${open}), 0)::bigint as spent_nano`;
+  coalesce(sum(a.settled_nano) filter (where not ${open}), 0)::bigint as spent_nano,
+  coalesce(sum(a.expected_nano - a.reserved_nano) filter (where ${open}), 0)::bigint as rest_nano,
+  coalesce(sum(a.variance) filter (where ${open}), 0) as variance`;
+const allSums = `sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano,
+  sum(c.rest_nano)::bigint as rest_nano, sum(c.variance) as variance`;
 
 const paid = `a.reserved_nano > 0 and a.budget_window >= ${firstDay} - 1`;
 /** A call ends after its admission, and a day begins up to 14 hours before the UTC day. */
@@ -106,7 +113,7 @@ export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSu
          known === null
            ? sumLedger('(select until from span)')
            : `select a.project_id, a.budget_window, a.budgets, sum(a.settled_nano)::bigint as spent_nano
-              from attempt a, span where a.reserved_nano > 0 and a.budgets is not null
+              from attempt a, span where a.budget_window is not null and a.budgets is not null
                 and a.finished_at > span.since and a.finished_at <= span.until group by 1, 2, 3`
        }) s
      )
@@ -142,7 +149,7 @@ function drawnSums(ended: EndedSums | null): string {
       ? sumLedger(`'infinity'`)
       : `select project_id, budget_window, budgets, spent_nano from json_to_recordset(:scoped::json)
            as s (project_id text, budget_window date, budgets text[], spent_nano bigint)`;
-  return `select project_id, budget_window, budgets, 0 as reserved_nano, spent_nano from (${earlier}) s
+  return `select project_id, budget_window, budgets, 0 as reserved_nano, spent_nano, 0 as rest_nano, 0 as variance from (${earlier}) s
     union all
     select a.project_id, a.budget_window, a.budgets, ${sums} from attempt a
     where a.reserved_nano > 0 and a.budgets is not null
@@ -161,6 +168,10 @@ const keptRows = `
   select b.* from run r join budget b on b.scope = 'run:' || r.run_id and b.window_start = '-infinity'
   where r.finished_at is null`;
 
+function differenceOf(column: string): string {
+  return `coalesce(d.${column}, 0) - coalesce(k.${column}, 0) as ${column}`;
+}
+
 /** @param ended sums that need not be read again; without them, all calls of these days are read */
 export function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
   return query<Drift>(db).all(
@@ -169,18 +180,18 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
        from attempt a where ${paid} and (a.finished_at is null or a.finished_at > coalesce(:until::timestamptz, ${firstEnd}))
        group by 1, 2, 3, 4
        union all
-       select project_id, capability, budget_window, utc_day, 0, spent_nano
+       select project_id, capability, budget_window, utc_day, 0, spent_nano, 0, 0
        from json_to_recordset(:ended::json)
          as e (project_id text, capability text, budget_window date, utc_day date, spent_nano bigint)
        where budget_window >= ${firstDay} - 1
      ), drawn as (${drawnSums(ended)}
      ), due as (
-       select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
+       select s.scope, s.window_start, ${allSums}
        from drawn c
        cross join lateral all_budget_scopes(c.project_id, null, null, c.budget_window, null, c.budgets) s
        where s.scope like 'budget:%' and s.window_start >= ${firstIn('s')} and ${isKept('c.project_id')} group by 1, 2
        union all
-       select s.scope, s.window_start, sum(c.reserved_nano)::bigint as reserved_nano, sum(c.spent_nano)::bigint as spent_nano
+       select s.scope, s.window_start, ${allSums}
        from charged c cross join lateral budget_scopes(c.project_id, c.capability, null, c.budget_window, c.utc_day) s
        where s.window_start >= ${firstDay} group by 1, 2
        union all
@@ -189,11 +200,11 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
        where r.finished_at is null and a.reserved_nano > 0 group by r.run_id
      ), kept as (${keptRows}
      )
-     select scope, window_start::text as day, reserved_nano, spent_nano from (
-       select scope, window_start, coalesce(d.reserved_nano, 0) - coalesce(k.reserved_nano, 0) as reserved_nano,
-         coalesce(d.spent_nano, 0) - coalesce(k.spent_nano, 0) as spent_nano
+     select scope, window_start::text as day, reserved_nano, spent_nano, rest_nano, variance from (
+       select scope, window_start, ${['reserved_nano', 'spent_nano', 'rest_nano', 'variance'].map(differenceOf).join(', ')}
        from due d full join kept k using (scope, window_start)
-     ) difference where reserved_nano <> 0 or spent_nano <> 0 order by scope collate "C", window_start`,
+     ) difference where reserved_nano <> 0 or spent_nano <> 0 or rest_nano <> 0
+     order by scope collate "C", window_start`,
     {
       until: ended?.until ?? null,
       ended: JSON.stringify(ended?.rows ?? []),
@@ -208,17 +219,16 @@ export async function correctDrift(db: Db): Promise<readonly Drift[]> {
   return db.transaction(async (trx) => {
     await takeLock(trx, 'budget_drift');
     const drift = await findDrift(trx);
-    const of = (column: keyof Drift): string[] => drift.map((row) => row[column]);
+    const of = (column: keyof Drift): string[] => drift.map((row) => String(row[column]));
     await trx.raw(`select open_budget(d.scope, d.day) from unnest(?::text[], ?::date[]) d (scope, day)`, [
       of('scope'),
       of('day'),
     ]);
-    await trx.raw('select move_budgets(?::text[], ?::date[], ?::bigint[], ?::bigint[])', [
-      of('scope'),
-      of('day'),
-      of('reserved_nano'),
-      of('spent_nano'),
-    ]);
+    const columns = ['scope', 'day', 'reserved_nano', 'spent_nano', 'rest_nano', 'variance'] as const;
+    await trx.raw(
+      'select move_budgets(?::text[], ?::date[], ?::bigint[], ?::bigint[], ?::bigint[], ?::float8[])',
+      columns.map(of),
+    );
     return drift;
   });
 }

@@ -258,13 +258,13 @@ begin
   )
   insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id,
     endpoint, state, token, lease_until, cost_type, rate_usd, reserved_nano, started_at, scopes, budgets, budget_window,
-    risk_nano)
+    risk_nano, expected_nano, variance)
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
     clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
     p_now, x.scopes, x.budgets, case when x.reserved_nano > 0
       then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end,
-    coalesce(x.risk_nano, 0)
+    coalesce(x.risk_nano, 0), x.expected_nano, coalesce(x.variance, 0)
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';
 
   if p_is_paid then

@@ -54,10 +54,12 @@ begin
   return v_drawn;
 end $$;
 
--- Returns the budgets that claims are charged to, and the amount that each holds for them. It takes no lock.
+-- Returns the budgets that claims are charged to, and what each holds and expects for them. It takes no lock.
 create or replace function budget_demand(p_claims claim_request[], p_now timestamptz)
-returns table (scope text, window_start date, nano bigint) language sql stable as $$
-  select s.scope, s.window_start, sum(c.reserved_nano + coalesce(c.risk_nano, 0))::bigint
+returns table (scope text, window_start date, nano bigint, rest bigint, variance double precision)
+language sql stable as $$
+  select s.scope, s.window_start, sum(c.reserved_nano + coalesce(c.risk_nano, 0))::bigint,
+    sum(coalesce(c.expected_nano - c.reserved_nano, 0))::bigint, sum(coalesce(c.variance, 0))
   from unnest(p_claims) c join project p using (project_id)
   cross join lateral all_budget_scopes(c.project_id, c.capability, c.run_id,
     (p_now at time zone p.timezone)::date, (p_now at time zone 'UTC')::date, c.budgets) s
@@ -103,50 +105,58 @@ begin
 end $$;
 
 -- Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in
--- all of them or in none. `p_risk` is of a lone claim, null for several: the part of `wanted` that needs no room (B1).
+-- all of them or in none. `rest` and `variance` move the amount that open calls are expected to hold beyond their reservations, and
+-- `wanted_rest` and `wanted_variance` are the part of `wanted`; with p_admits it needs room for that, too (G4). `p_risk`
+-- is of a lone claim, null for several: the part of `wanted` that needs no room (B1).
 -- A mark is set when spending passes it, and logged for a run's budget. A lone claim that has no room even when nothing
 -- is reserved marks the budget as reached. One statement locks, checks and moves: starting a statement costs more than
 -- its work. It opens missing budgets, then locks all of them; scopes come in their order
 -- (L4). It returns null, or the tightest scope without room for `wanted`; for a run also its id, as it may be one
 -- above.
-create or replace function apply_budgets(p_scopes text[], p_windows date[], p_moved bigint[], p_spent bigint[],
-  p_wanted bigint[], p_risk bigint) returns jsonb language plpgsql as $$
+create or replace function apply_budgets(p_moves budget_move[], p_admits boolean, p_risk bigint)
+returns jsonb language plpgsql as $$
 declare
   v_now timestamptz := clock_timestamp();
+  v_scopes text[];
+  v_windows date[];
   v_known int;
   v_refused record;
   v_is_scoped boolean;
   v_refusal jsonb;
 begin
-  select count(*) into v_known from unnest(p_scopes, p_windows) m (scope, window_start)
-    where exists (select 1 from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0);
-  if v_known < cardinality(p_scopes) then -- before any is locked, in their order
+  select array_agg(m.scope), array_agg(m.window_start), count(*) filter (where exists (
+      select 1 from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0))
+    into v_scopes, v_windows, v_known from unnest(p_moves) m;
+  if v_known < cardinality(p_moves) then -- before any is locked, in their order
     perform open_budget(m.scope, m.window_start) from (
-      select * from unnest(p_scopes, p_windows) m (scope, window_start)
-      order by scope collate "C", window_start) m;
+      select * from unnest(p_moves) m order by scope collate "C", window_start) m;
   end if;
   with locked as materialized (
     select b.scope, b.window_start, b.limit_nano, b.spent_nano + m.spent as spent, b.reserved_nano + m.moved as reserved,
-      b.soft, b.reached_50_at, b.reached_80_at, b.reached_100_at, m.wanted, m.moved <> 0 or m.spent <> 0 as is_moved
-    from (
-      select * from unnest(p_scopes, p_windows, p_moved, p_spent, p_wanted) m (scope, window_start, moved, spent, wanted)
-      order by m.scope collate "C", m.window_start) m
+      b.rest_nano + m.rest as rest, greatest(b.variance + m.variance, 0) as variance, b.soft, b.reached_50_at,
+      b.reached_80_at, b.reached_100_at, m.wanted, m.wanted_rest, m.wanted_variance,
+      m.moved <> 0 or m.spent <> 0 as is_moved
+    from (select * from unnest(p_moves) m order by m.scope collate "C", m.window_start) m
     cross join lateral (
       select * from budget b where b.scope = m.scope and b.window_start = m.window_start for update) b
   ), refused as materialized (
     select l.* from locked l
-    where l.wanted > 0 and l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) > l.limit_nano
+    where l.wanted > 0 and l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) + case
+        when p_admits and (l.rest <> 0 or l.wanted_rest <> 0) then greatest(0,
+          l.rest + l.wanted_rest + ceil(3 * sqrt(l.variance + l.wanted_variance))) else 0 end > l.limit_nano
     order by l.limit_nano - l.spent - l.reserved limit 1
   ), changed as (
     update budget b set spent_nano = l.spent,
       reserved_nano = l.reserved + case when r.scope is null then l.wanted else 0 end,
+      rest_nano = l.rest + case when r.scope is null then l.wanted_rest else 0 end,
+      variance = greatest(l.variance + case when r.scope is null then l.wanted_variance else 0 end, 0),
       reached_50_at = coalesce(l.reached_50_at, case when l.spent >= l.limit_nano * 0.5 then v_now end),
       reached_80_at = coalesce(l.reached_80_at, case when l.spent >= l.limit_nano * l.soft then v_now end),
       reached_100_at = coalesce(l.reached_100_at, case when l.spent >= l.limit_nano
         or (r.scope is not null and l.spent + l.wanted - p_risk > l.limit_nano) then v_now end)
     from locked l left join refused r on true
-    where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (p_scopes)
-      and b.window_start = any (p_windows) and (l.is_moved or r.scope is null or p_risk is not null)
+    where b.scope = l.scope and b.window_start = l.window_start and b.scope = any (v_scopes)
+      and b.window_start = any (v_windows) and (l.is_moved or r.scope is null or p_risk is not null)
   )
   select r.* into v_refused from refused r;
   if v_refused.scope is not null then -- apart: to prepare these expressions would take time in every call
@@ -155,6 +165,7 @@ begin
       'run_id', case when v_refused.scope like 'run:%' then substr(v_refused.scope, 5) end,
       'limit_nano', v_refused.limit_nano::text, 'spent_nano', v_refused.spent::text,
       'reserved_nano', v_refused.reserved::text,
+      'rest_nano', case when p_admits then greatest(0, v_refused.rest)::text else '0' end,
       'budget', case when v_is_scoped then name_of_budget(v_refused.scope) end,
       'period', case when v_is_scoped then split_part(v_refused.scope, ':', 3) end,
       'resets_at', case when v_refused.window_start <> '-infinity' then day_start(
@@ -164,13 +175,13 @@ begin
           where project_id = split_part(v_refused.scope, ':', 2) collate "default"), 'UTC')) end);
   end if;
 
-  if p_scopes[cardinality(p_scopes)] like 'run:%' then -- in their order, runs are last
+  if v_scopes[cardinality(v_scopes)] like 'run:%' then -- in their order, runs are last
     insert into event (run_id, type, data)
     select substr(b.scope, 5), 'run.budget_reached', jsonb_build_object('percent', mark.percent,
         'limit_usd', b.limit_nano / 1000000000.0, 'spent_usd', b.spent_nano / 1000000000.0)
       || case when mark.percent = 100 and v_refusal is not null
         then jsonb_build_object('refused_usd', (m.wanted - coalesce(p_risk, 0)) / 1000000000.0) else '{}' end
-    from unnest(p_scopes, p_windows, p_wanted) m (scope, window_start, wanted)
+    from unnest(p_moves) m
     cross join lateral (
       select * from budget b where b.scope = m.scope and b.window_start = m.window_start offset 0) b
     cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) mark (percent, at)
@@ -180,12 +191,14 @@ begin
 end $$;
 
 -- Moves money without a check of the room. It locks the budgets, whose scopes come in their order (L4).
-create or replace function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[])
-returns void language plpgsql as $$
-begin
-  perform apply_budgets(p_scopes, p_windows, p_reserved, p_spent, array_fill(0::bigint, array[cardinality(p_scopes)]),
-    null);
-end $$;
+create or replace function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[],
+  p_rest bigint[], p_variance double precision[])
+returns void language sql as $$
+  select apply_budgets(array_agg((m.scope, m.window_start, m.reserved, m.spent, 0, m.rest, m.variance, 0, 0)::budget_move),
+    false, null)
+  from unnest(p_scopes, p_windows, p_reserved, p_spent, p_rest, p_variance)
+    m (scope, window_start, reserved, spent, rest, variance)
+$$;
 
 -- Books the refunds and costs of ended attempts, then reserves money for all claims or for none. It locks all their
 -- budgets, in the order of their key (L4). Calls with the same budgets are summed before their scopes are named: most
@@ -193,41 +206,44 @@ end $$;
 create or replace function charge_budgets(p_attempt_ids text[], p_back bigint[], p_spent bigint[], p_claims claim_request[],
   p_now timestamptz) returns jsonb language plpgsql as $$
 declare
-  v_scopes text[];
-  v_windows date[];
-  v_moved bigint[];
-  v_spent bigint[];
-  v_wanted bigint[];
+  v_moves budget_move[];
 begin
-  select array_agg(t.scope), array_agg(t.window_start), array_agg(t.moved), array_agg(t.spent), array_agg(t.wanted)
-    into v_scopes, v_windows, v_moved, v_spent, v_wanted from (
+  select array_agg(t::budget_move) into v_moves from (
       select c.scope, c.window_start, sum(c.moved)::bigint as moved, sum(c.spent)::bigint as spent,
-        sum(c.wanted)::bigint as wanted
+        sum(c.wanted)::bigint as wanted, sum(c.rest)::bigint as rest, sum(c.variance) as variance,
+        sum(c.wanted_rest)::bigint as wanted_rest, sum(c.wanted_variance) as wanted_variance
       from (
-        select s.scope, s.window_start, k.moved, k.spent, k.wanted from (
+        select s.scope, s.window_start, k.moved, k.spent, k.wanted, k.rest, k.variance, k.wanted_rest, k.wanted_variance
+        from (
           select m.project_id, m.capability, m.run_id, m.day, m.utc_day, m.budgets, sum(m.moved)::bigint as moved,
-            sum(m.spent)::bigint as spent, sum(m.wanted)::bigint as wanted
+            sum(m.spent)::bigint as spent, sum(m.wanted)::bigint as wanted, sum(m.rest)::bigint as rest,
+            sum(m.variance) as variance, sum(m.wanted_rest)::bigint as wanted_rest,
+            sum(m.wanted_variance) as wanted_variance
           from (
             select a.project_id, a.capability, a.run_id, a.budget_window as day,
-              (a.started_at at time zone 'UTC')::date as utc_day, a.budgets, m.back as moved, m.spent, 0::bigint as wanted
+              (a.started_at at time zone 'UTC')::date as utc_day, a.budgets, m.back as moved, m.spent, 0::bigint as wanted,
+              case when m.back < 0 then coalesce(a.reserved_nano - a.expected_nano, 0) else 0 end as rest,
+              case when m.back < 0 then -a.variance else 0 end as variance, 0 as wanted_rest, 0 as wanted_variance
             from unnest(p_attempt_ids, p_back, p_spent) m (attempt_id, back, spent)
             cross join lateral (select * from attempt a where a.attempt_id = m.attempt_id offset 0) a
             union all
             select x.project_id, x.capability, x.run_id, (p_now at time zone p.timezone)::date,
-              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano + coalesce(x.risk_nano, 0)
+              (p_now at time zone 'UTC')::date, x.budgets, 0, 0, x.reserved_nano + coalesce(x.risk_nano, 0), 0, 0,
+              coalesce(x.expected_nano - x.reserved_nano, 0), coalesce(x.variance, 0)
             from unnest(p_claims) x join project p using (project_id) where x.reserved_nano > 0
           ) m group by 1, 2, 3, 4, 5, 6) k
         cross join lateral all_budget_scopes(k.project_id, k.capability, k.run_id, k.day, k.utc_day, k.budgets) s
       ) c group by 1, 2 order by c.scope collate "C", c.window_start) t;
-  if v_scopes is null then
+  if v_moves is null then
     return null;
   end if;
-  return apply_budgets(v_scopes, v_windows, v_moved, v_spent, v_wanted,
+  return apply_budgets(v_moves, true,
     case when cardinality(p_claims) = 1 then coalesce(p_claims[1].risk_nano, 0) end);
 end $$;
 
 -- Releases the reservations of refused claims. It locks their budgets, in the order of their key (L4).
 create or replace function release_budgets(p_claims claim_request[], p_now timestamptz) returns void language sql as $$
-  select move_budgets(array_agg(d.scope), array_agg(d.window_start), array_agg(-d.nano), array_agg(0::bigint))
+  select move_budgets(array_agg(d.scope), array_agg(d.window_start), array_agg(-d.nano), array_agg(0::bigint),
+    array_agg(-d.rest), array_agg(-d.variance))
   from (select * from budget_demand(p_claims, p_now) order by scope collate "C", window_start) d having count(*) > 0
 $$;

@@ -6,6 +6,7 @@ import type { CallProgress } from '@capstan/core/call/outcome';
 import type { CallEnd, CallForms, ClaimedCall, RoutedCall } from '@capstan/core/call/types';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { GrowingCall } from '@capstan/core/money/holds';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Redactor } from '@capstan/core/secrets/redaction';
 import type { OpenSpan } from '@capstan/core/telemetry/telemetry';
@@ -85,6 +86,10 @@ export interface Claimed extends ClaimedCall {
   readonly claim: Claim;
   /** The one call that a half-open breaker lets through. */
   readonly isTrial: boolean;
+  /** How its hold grows; null: it holds its worst case. */
+  readonly growing: GrowingCall | null;
+  /** The units that it has used at its end; null: its cost does not grow. */
+  readonly units: (ended: { readonly costUsd: number; readonly durationMs: number }) => number | null;
   /** Null: the claim is a row of its own. */
   readonly slot: SlotUse | null;
 }

@@ -30,10 +30,11 @@ export function createSpeedRecorder({ db, logger }: PartBase): SpeedRecorder {
   const flush = async (): Promise<void> => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    const reports = [...seen].map(([instance_id, { durations, costs, ...counts }]) => ({
+    const reports = [...seen].map(([instance_id, { durations, costs, lengths, ...counts }]) => ({
       instance_id,
       durations,
       costs,
+      lengths: lengths.length === 0 ? null : lengths,
       ...counts,
       ...averageWeights(durations.length),
     }));

@@ -101,7 +101,10 @@ export interface AskedModel extends Omit<AnsweredCall, 'output'> {
 
 /** @throws AppError of a direct call, `output_invalid` */
 export async function askModel(ctx: CallCtx, terms: CallTerms, call: PreparedCall): Promise<AskedModel> {
-  return readAnswer(await callModel(ctx, terms, call), call);
+  // An answer in the provider's own form comes as a whole, so nothing shows what has been used on the way.
+  const isWhole = call.protocol !== undefined;
+  const constraints = isWhole ? { ...terms.constraints, on_budget: 'refuse' as const } : terms.constraints;
+  return readAnswer(await callModel(ctx, { ...terms, constraints }, call), call);
 }
 
 function readAnswer({ output, ...facts }: AnsweredCall, call: PreparedCall): AskedModel {
@@ -292,7 +295,13 @@ export async function streamModel(
     silence.note();
     answer.send(parts.part(delta), { decision_id: decisionIdOf(attemptId) });
   };
-  const asked = callModel(ctx, { ...terms, idempotency: null, signal: stop }, { ...call, onDelta });
+  const { on_budget = 'stop' } = terms.constraints;
+  const constraints = { ...terms.constraints, on_budget };
+  const asked = callModel(
+    ctx,
+    { ...terms, constraints, idempotency: null, signal: stop },
+    { ...call, onDelta },
+  );
   const ended = asked
     .then((answered) => endStream({ answer, parts, onResult }, readAnswer(answered, call)))
     .catch((error: unknown) => {

@@ -38,6 +38,8 @@ export interface ProbeFinding {
   readonly spec: CapabilitySpecRow | null;
   /** The protocols of models that it speaks; only with a spec. */
   readonly protocols?: readonly string[] | null;
+  /** Whether a closed connection ends its work; only with a spec. */
+  readonly stops?: boolean;
   /** The answer of `/health`, where the probe was good. */
   readonly health: Health | null;
   /** Where the address leads; only with a spec. */
@@ -70,7 +72,8 @@ function fromFault(path: string, fault: ProbeFault): ProbeFinding {
 }
 
 /**
- * A spec consists of name, version, schemas and determinism; price, prose and protocols may differ between instances.
+ * A spec consists of name, version, schemas and determinism; price, prose, protocols and stops may differ between
+ * instances.
  */
 function digestOf({ name, version, input, output, deterministic }: CapabilitySpec): string {
   const schemas = { name, version, input, output };
@@ -100,12 +103,13 @@ export async function examineInstance(
   const spec = answer.value;
   const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(ctx, spec));
   if (fault !== null) return mismatch(fault);
-  const { protocols = null, ...stored } = spec;
+  const { protocols = null, stops = false, ...stored } = spec;
   const { name, version } = stored;
   return {
     event: { kind: 'probe_ok' },
     spec: { name, version, digest: digestOf(stored), spec: stored },
     protocols,
+    stops,
     health: health.value,
     peer: probe.peerOf(row.health_url),
   };
@@ -201,7 +205,7 @@ export async function applyFinding(
   return ctx.db.transaction(async (trx) => {
     const within = { ...ctx, db: trx };
     const { instance_id } = probed;
-    const { spec, protocols = null, peer = null } = finding;
+    const { spec, protocols = null, stops = false, peer = null } = finding;
     const fault = spec === null ? null : await findRivalFault(trx, probed, { spec, peer });
     const row = await lockInstance(trx, instance_id);
     if (row === null) return 'deregistered';
@@ -212,7 +216,7 @@ export async function applyFinding(
     if (finding.health !== null) await applyHealth(within, { probed, row }, finding.health);
     if (spec !== null) {
       await insertSpec(trx, spec);
-      await updateSpecDigest(trx, instance_id, { digest: spec.digest, protocols, peer });
+      await updateSpecDigest(trx, instance_id, { digest: spec.digest, protocols, stops, peer });
     }
     return state;
   });

@@ -39,12 +39,15 @@ function toBreaker({ breaker_until, is_breaker_open }: InstanceRow): Breaker {
 
 function toCostModel(row: InstanceRow): Instance['cost_model'] {
   const { cost_type: type, cost_notes: notes, worst_case, expected_cost, price_source } = row;
+  const { start_cost, token_cost } = row;
   return {
     type,
     rate_usd: Number(row.rate_usd),
     ...(worst_case === null ? {} : { worst_case }),
     ...(expected_cost === null ? {} : { expected: expected_cost }),
     ...(price_source === null ? {} : { price_source }),
+    ...(start_cost === null ? {} : { start: start_cost }),
+    ...(token_cost === null ? {} : { per_token: token_cost }),
     ...(notes === null ? {} : { notes }),
   };
 }
@@ -61,6 +64,7 @@ export function toInstance(row: InstanceRow, viewer: string): Instance {
     shared_with: shownShares(row, viewer),
     cost_model: toCostModel(row),
     protocols: row.protocols ?? undefined,
+    stops: row.stops || undefined,
     overruns: toOverruns(row),
     drain: toDrain(row),
     reason: reasonOf(row),

@@ -113,6 +113,8 @@ function toRegistered({ cost_model, ...registration }: Registration): Registered
     worst_case: cost_model.worst_case,
     expected_cost: cost_model.expected,
     price_source: cost_model.price_source,
+    start_cost: cost_model.start,
+    token_cost: cost_model.per_token,
   };
 }
 

@@ -51,7 +51,7 @@ function countTokens(metrics: Metrics, { model, input, output }: ModelUse): void
 function countEnd(
   metrics: Metrics,
   { request, claimed }: { readonly request: CallRequest; readonly claimed: Claimed },
-  { outcome, durationMs, amount, certainty }: AttemptEnding['delivery'],
+  { outcome, durationMs, amount, certainty, isStopped }: AttemptEnding['delivery'],
 ): void {
   const { projectId, route } = request;
   const { capability } = route;
@@ -60,6 +60,7 @@ function countEnd(
   metrics.add('attempts_total', { capability, outcome: outcome.kind, price });
   if (!unsent.has(outcome.kind))
     metrics.observe('attempt_duration_seconds', { capability }, durationMs / 1_000);
+  if (isStopped) metrics.add('calls_stopped_total', { capability });
   if (amount === 0n) return;
   metrics.add('spend_usd_total', { project_id: projectId, capability, certainty }, fromNanoUsd(amount));
 }

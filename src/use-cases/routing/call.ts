@@ -7,7 +7,7 @@
  */
 
 import { hash } from 'node:crypto';
-import { type CallPorts, driveCall } from '@capstan/core/call/drive-call';
+import { type CallPorts, driveCall, type SentRequest } from '@capstan/core/call/drive-call';
 import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/call/outcome';
 import type { CallEnd } from '@capstan/core/call/types';
 import { noWrongAnswers } from '@capstan/core/call/wrong-answer';
@@ -16,7 +16,6 @@ import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { MediaMention } from '@capstan/core/media';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
-import type { TimedOutcome } from '../../clients/capability-http.ts';
 import { readReport } from '../../clients/read-answer.ts';
 import type { Ctx } from '../../context.ts';
 import type { CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
@@ -26,6 +25,7 @@ import { describeForeign } from '../../parts/media/own-media.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
 import { countTokens, refuseOfKey } from './key-limits.ts';
+import { MeteredCall } from './metered-call.ts';
 import { reportInstance, reportOverrun } from './report-instance.ts';
 import { settleCall } from './reservation.ts';
 
@@ -50,35 +50,41 @@ async function deliverCall(
   ctx: Ctx,
   { request, claimed, trace }: DeliveredCall,
   signal: CancelSignal,
-): Promise<TimedOutcome & { readonly hasBegun?: boolean }> {
-  const { claim, instance, number, timeoutMs } = claimed;
+): Promise<SentRequest> {
+  const { claim, instance, number, timeoutMs, growing } = claimed;
   const { secrets, onDelta, wrong = noWrongAnswers } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const formed = request.forms === undefined ? null : await formInput(ctx, request, instance);
+  const protocol = formed?.isNative === true ? (request.forms?.protocol ?? null) : null;
   let hasBegun = false;
+  const metered =
+    growing === null ? null : new MeteredCall(ctx, { request, claimed, growing, protocol }, signal);
+  // A secret may be split over several parts, which nothing could find.
+  const passOn = revealed === null ? onDelta : undefined;
   const { outcome, durationMs } = await ctx.client.call({
     endpoint: instance.endpoint,
-    input: revealed?.input ?? formed ?? request.input,
+    input: revealed?.input ?? formed?.input ?? request.input,
     redactor: revealed?.redactor,
     idempotencyKey: toOpaqueKey(claim.key, wrong.count),
     previousFault: wrong.fault,
     attempt: number,
     timeoutMs,
-    signal,
+    signal: metered?.signal ?? signal,
     onProgress: request.onProgress,
-    // A secret may be split over several parts, which nothing could find.
     onDelta:
-      revealed === null && onDelta
+      passOn || metered !== null
         ? (delta) => {
             hasBegun = true;
-            onDelta(delta, claim.attempt_id);
+            metered?.note(delta);
+            passOn?.(delta, claim.attempt_id);
           }
         : undefined,
     log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     trace,
   });
-  return { outcome: await checkOutput(ctx, instance, outcome), durationMs, hasBegun };
+  const sent = { outcome: await checkOutput(ctx, instance, outcome), durationMs, hasBegun };
+  return metered?.end(sent, passOn && ((part) => passOn(part, claim.attempt_id))) ?? sent;
 }
 
 /** The input in the form that the instance understands. */
@@ -86,11 +92,11 @@ async function formInput(
   { validator }: Ctx,
   request: CallRequest,
   instance: InstanceSnapshot,
-): Promise<JsonObject> {
+): Promise<{ readonly input: JsonObject; readonly isNative: boolean }> {
   const spec = await validator.of(instance.spec_digest as string); // vetted, or it could not be claimed
   const { input, isNative, left } = pickInput(request, instance, spec);
   request.forms?.onChosen({ isNative, left });
-  return input;
+  return { input, isNative };
 }
 
 /** A secret is not sent unless its use is on record. */
@@ -154,7 +160,8 @@ function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
       countTokens(ctx, request, ending);
       const isAccepted = await settleCall(ctx, call, ending);
       reportInstance(ctx, call, ending.delivery);
-      if (ending.delivery.amount > claimed.reserved) await reportOverrun(ctx, claimed, ending.delivery);
+      if (ending.delivery.amount > ending.delivery.reserved)
+        await reportOverrun(ctx, claimed, ending.delivery);
       return isAccepted;
     },
     transientTexts: ctx.transientTexts,

@@ -120,6 +120,7 @@ export function toConstraints(
     timeoutMs: wish.timeout_ms,
     versionRange: wish.version ?? null,
     ceilingUsd: wish.budget_ceiling_usd ?? null,
+    onBudget: wish.on_budget,
     protocol,
   };
 }

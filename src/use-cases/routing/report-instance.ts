@@ -52,7 +52,9 @@ export function reportInstance(
         )
       : 1;
   if (ok || verdict.blames) {
-    speed.recordCall(instance_id, { durationMs, costUsd: fromNanoUsd(amount), ok, weight });
+    const costUsd = fromNanoUsd(amount);
+    const units = ok ? call.claimed.units({ costUsd, durationMs }) : null;
+    speed.recordCall(instance_id, { durationMs, costUsd, units, ok, weight });
   }
   if (verdict.says) {
     const refusal =
@@ -68,8 +70,8 @@ export function reportInstance(
  */
 export async function reportOverrun(
   { db, fleet, logger }: Ctx,
-  { instance: { instance_id, endpoint }, claim: { project_id }, reserved }: Claimed,
-  { amount }: Delivery,
+  { instance: { instance_id, endpoint }, claim: { project_id } }: Claimed,
+  { amount, reserved }: Delivery,
 ): Promise<void> {
   const [reserved_usd, settled_usd] = [fromNanoUsd(reserved), fromNanoUsd(amount)];
   logger.warn({ instance_id, endpoint, reserved_usd, settled_usd }, 'a call cost more than its worst case');

@@ -12,13 +12,14 @@ import { countWrongAnswers } from '@capstan/core/call/wrong-answer';
 import type { StepState } from '@capstan/core/contracts/run-step';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Shortage } from '@capstan/core/money/reservation';
-import { enforcedTimeout, reservationOf } from '@capstan/core/routing/estimate';
+import { enforcedTimeout, growingCall, reservationOf, usedUnits } from '@capstan/core/routing/estimate';
 import { explainChoice } from '@capstan/core/routing/explain';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
 import type { RouteRequest } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
 import type { AttemptEnd, BudgetShortage, Claim, EndResult } from '../../db/attempt/attempt.ts';
 import { hasDurableEnd } from '../../parts/calls/attempt-writer.ts';
+import type { Payer } from '../../parts/calls/holds.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { decisionIdOf, newId } from '../../parts/ids.ts';
 
@@ -63,9 +64,12 @@ export function isDueTrial({ request, instance }: Chosen): boolean {
 export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): Promise<ClaimBestEnd> {
   const { request, best, instance } = chosen;
   const timeoutMs = enforcedTimeout(instance, request);
-  const { reserved, risk } = reservationOf(instance, request, best.costUsd);
+  const { reserved: most, risk } = reservationOf(instance, request, best.costUsd);
   const lease = { token: ctx.fleet.holder, leaseMs: ctx.config.LEASE_MS };
-  const claim = toClaim(target, chosen, { reserved, risk, ...lease });
+  const growing = growingCall(instance, request);
+  const { reserved, outlook } =
+    growing === null ? { reserved: most, outlook: null } : ctx.holds.first(payerOf(target), growing);
+  const claim = toClaim(target, chosen, { reserved, risk: growing === null ? risk : 0n, outlook, ...lease });
   const isTrial = best.tier === halfOpenTier || isDueTrial(chosen);
   const first: Claimed = {
     kind: 'claimed',
@@ -75,12 +79,18 @@ export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): 
     decision: claim.decision,
     isTrial,
     reserved,
-    risk,
+    risk: most + risk - reserved,
+    growing,
+    units: (ended) => usedUnits(instance, request, ended),
     number: 1,
     counted: 0,
     slot: mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null,
   };
   return first.slot === null ? claimSlot(ctx, target, first) : first;
+}
+
+function payerOf({ projectId, caller, route: { capability } }: CallRequest): Payer {
+  return { project_id: projectId, capability, run_id: runOf(caller), scopes: scopesOf(caller) };
 }
 
 /** @param first as if the call had made no attempt before */
@@ -131,6 +141,11 @@ function hasTried({ ruledOut }: RouteRequest): boolean {
   return [...ruledOut.values()].includes('already_tried');
 }
 
+interface FirstHold extends Pick<ClaimedCall, 'reserved' | 'risk'> {
+  /** Null: it does not grow. */
+  readonly outlook: Claim['outlook'];
+}
+
 /** Of the attempts of this process. */
 interface ProcessLease {
   readonly token: string;
@@ -140,7 +155,7 @@ interface ProcessLease {
 function toClaim(
   target: CallRequest,
   { request, choice, best, instance, inputs }: Chosen,
-  { reserved, risk, token, leaseMs }: Pick<ClaimedCall, 'reserved' | 'risk'> & ProcessLease,
+  { reserved, risk, outlook, token, leaseMs }: FirstHold & ProcessLease,
 ): Claim {
   const attempt_id = newId('attempt');
   const decision = explainChoice(request, choice, { decision_id: decisionIdOf(attempt_id), chosen: true });
@@ -163,6 +178,7 @@ function toClaim(
     lease_ms: leaseMs,
     reserved_nano: reserved,
     risk_nano: risk,
+    outlook,
     decision: { ...decision, reserved_usd: fromNanoUsd(reserved) },
     inputs,
   };

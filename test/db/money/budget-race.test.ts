@@ -1,6 +1,8 @@
 import { randomInt } from 'node:crypto';
+import type { CostOutlook } from '@capstan/core/money/holds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AttemptEnd, type Claim, loseExpiredAttempts } from '../../../src/db/attempt/attempt.ts';
+import { growHolds, type HoldPiece } from '../../../src/db/attempt/hold.ts';
 import { connectDatabase, type Db } from '../../../src/db/connect.ts';
 import { setGlobalLimit, setProjectLimit, takeNewMarks } from '../../../src/db/money/budget.ts';
 import { type Drift, findDrift } from '../../../src/db/money/budget-drift.ts';
@@ -85,8 +87,20 @@ function aRandomClaim({ runs, fleet }: World): Claim {
     capability: `c${randomInt(4)}`,
     lease_ms: randomInt(3) === 0 ? -10_000 : 30_000,
     reserved_nano,
-    risk_nano: reserved_nano === 0n ? 0n : BigInt(randomInt(mostRisk + 1)),
+    ...(reserved_nano === 0n || randomInt(2) === 0
+      ? { risk_nano: reserved_nano === 0n ? 0n : BigInt(randomInt(mostRisk + 1)) }
+      : { outlook: anOutlook(Number(reserved_nano)) }),
   });
+}
+
+function anOutlook(held: number): CostOutlook {
+  return { mean: held + randomInt(60) - 20, variance: randomInt(400) };
+}
+
+function aRandomPiece({ attempt_id, token, reserved_nano }: Claim): HoldPiece {
+  const least = BigInt(1 + randomInt(20));
+  const outlook = anOutlook(Number(reserved_nano) + 20);
+  return { attempt_id, token, most: least + BigInt(randomInt(200)), least, outlook };
 }
 
 function aRandomEnd(claim: Claim): AttemptEnd {
@@ -96,6 +110,9 @@ function aRandomEnd(claim: Claim): AttemptEnd {
   if (kind < 9) return anEnd(claim, { settled_nano, step_state: 'retrying', counted: true });
   return anEnd(claim, { settled_nano });
 }
+
+/** Pieces that were granted. */
+const grown = { pieces: 0 };
 
 function batchOf<Item>(make: () => Item): Item[] {
   return Array.from({ length: 1 + randomInt(6) }, make);
@@ -108,7 +125,13 @@ async function work(pool: Db, world: World, open: Claim[], rounds: number): Prom
     else if (luck === 1) await setProjectLimit(pool, pick(world.projects).project_id, 4_000n);
     else if (luck === 2) await setGlobalLimit(pool, 10_000n);
     else if (luck === 3) await takeNewMarks(pool);
-    else if (luck < 12) {
+    else if (luck < 8) {
+      const calls = batchOf(() => pick(open.slice(-40))).filter((claim) => claim !== undefined);
+      const once = [...new Map(calls.map((claim) => [claim.attempt_id, claim])).values()];
+      grown.pieces += (await growHolds(pool, once.map(aRandomPiece))).filter(
+        (piece) => piece?.granted,
+      ).length;
+    } else if (luck < 14) {
       const claims = batchOf(() => aRandomClaim(world));
       const results = await claimAttempts(pool, claims);
       open.push(...claims.filter((_, at) => results[at]?.outcome === 'claimed'));
@@ -152,19 +175,21 @@ describe(`${workers} workers with random scopes, over two days`, () => {
     expect(seen).toEqual([]);
     expect(await findDrift(db)).toEqual([]);
     expect(await countDeadlocks()).toBe(0);
+    expect(grown.pieces).toBeGreaterThan(0);
 
     await db.raw(`update attempt set lease_until = now() - interval '10 seconds' where state = 'dispatched'`);
     while ((await loseExpiredAttempts(db)) > 0);
     expect(await findDrift(db)).toEqual([]);
     const { rows } = await db.raw(
-      `select count(*) filter (where reserved_nano <> 0)::int as held, count(*) filter (where spent_nano > 0)::int > 10 as spent
+      `select count(*) filter (where reserved_nano <> 0)::int as held, count(*) filter (where spent_nano > 0)::int > 10 as spent,
+         count(*) filter (where rest_nano <> 0 or variance > 1e-6)::int as expected
        from budget`,
     );
-    expect(rows).toEqual([{ held: 0, spent: true }]);
+    expect(rows).toEqual([{ held: 0, spent: true, expected: 0 }]);
     const { rows: wrong } = await db.raw(
       `select a.attempt_id from attempt a join ledger_entry l using (attempt_id) where a.reserved_nano > 0
        group by 1 having sum(l.amount_nano) filter (where l.kind <> 'reserve') <> max(a.settled_nano)
-         or max(l.amount_nano) filter (where l.kind = 'reserve') <> max(a.reserved_nano)`,
+         or max(l.amount_nano) filter (where l.kind = 'reserve') <> max(a.reserved_nano - a.grown_nano)`,
     );
     expect(wrong).toEqual([]);
   });

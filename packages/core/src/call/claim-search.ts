@@ -82,8 +82,9 @@ function chooseNow(
   const known = fleet.of(route.capability);
   const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
-  const { versionRange, tags } = route;
-  const bounds = boundsOf(known, costOf, { projectId, versionRange, tags, ruledOut, nowMs, native });
+  const { versionRange, tags, onBudget, ceilingUsd, runCeilingUsd, timeoutMs } = route;
+  const callers = { projectId, nowMs, onBudget, ceilingUsd, runCeilingUsd, timeoutMs };
+  const bounds = boundsOf(known, costOf, { ...callers, versionRange, tags, ruledOut, native });
   const request: RouteRequest = {
     capability: route.capability,
     versionRange: route.versionRange,
@@ -103,6 +104,7 @@ function chooseNow(
     trials: findDue?.(instances, nowMs) ?? none,
     failedBefore,
     bounds,
+    onBudget: route.onBudget,
     protocol: route.protocol,
     waiting,
   };

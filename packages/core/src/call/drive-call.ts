@@ -54,6 +54,10 @@ export interface SentRequest {
   readonly durationMs: number;
   /** Whether parts of the result have come. Default: none has. */
   readonly hasBegun?: boolean;
+  /** What the call held at its end, if its hold has grown, nano-USD. Default: what it reserved. */
+  readonly held?: bigint | undefined;
+  /** It was stopped, because its budgets have no more room, and its outcome is what it had done by then. Default: it was not. */
+  readonly isStopped?: boolean;
 }
 
 /** How an attempt ended. */
@@ -154,7 +158,7 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
   try {
     const delivery = await deliver(ports, { request, claimed }, source);
     const costUsd = fromNanoUsd(delivery.amount);
-    const decision = { ...claimed.decision, settled_usd: costUsd };
+    const decision = { ...claimed.decision, settled_usd: costUsd, ...(delivery.isStopped ? stopped : {}) };
     const end = endOf(claimed, delivery, decision);
     if (end?.kind === 'succeeded') request.batch?.onAnswered(end);
     const isAccepted = await ports.settle(request, claimed, { delivery, end });
@@ -164,6 +168,8 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
     stopListening();
   }
 }
+
+const stopped = { stopped: 'budget' } as const;
 
 /** C4; also decides what the outcome means for the attempt, the budget and the call. */
 async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
@@ -180,18 +186,23 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
     wrongMax: retry.invalidOutput,
     transientTexts,
   };
-  const { outcome, durationMs, hasBegun } = isExhausted(before)
+  const sent = isExhausted(before)
     ? notSent('withheld')
     : (await (request.batch?.stored ?? true))
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
+  const { outcome, durationMs, hasBegun } = sent;
   const verdict = judgeOutcome(outcome, { ...before, hasBegun });
-  const { instance, reserved, risk } = claimed;
+  const { instance } = claimed;
+  const reserved = sent.held ?? claimed.reserved;
+  const risk = claimed.reserved + claimed.risk - reserved;
   const reports = instance.settle === 'reported';
   const facts = { durationMs, reserved, risk, reports, reportedUsd: reports ? costOf(outcome) : null };
-  const { amount, certainty } = settle(instance, verdict.settlement, facts);
+  const settlement = sent.isStopped === true ? 'broken_off' : verdict.settlement;
+  const { amount, certainty } = settle(instance, settlement, facts);
   const counted = claimed.counted + (verdict.counted ? 1 : 0);
-  return { outcome, verdict, durationMs, counted, amount, certainty };
+  const isStopped = sent.isStopped === true || outcome.kind === 'exhausted';
+  return { outcome, verdict, durationMs, counted, reserved, isStopped, amount, certainty };
 }
 
 function notSent(kind: 'withheld' | 'unsent'): SentRequest {

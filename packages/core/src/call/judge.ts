@@ -122,6 +122,14 @@ const table: Record<Exclude<CallOutcome['kind'], 'answered'>, OutcomeRow> = {
   cancelled: { ...lost, code: 'run_cancelled', next: 'cancelled', isCounted: false, evidence: silent },
   overloaded: { ...unsent, code: 'overloaded', ambiguity: 'overloaded', next: 'failover', evidence: busy },
   not_sent: { ...unsent, next: 'failover', evidence: broken },
+  // The owner makes it again when there is room, which its claim finds out.
+  exhausted: {
+    code: 'budget_reserved',
+    ambiguity: 'answered',
+    settlement: 'broken_off',
+    next: 'retry',
+    evidence: silent,
+  },
   unsent,
   withheld: { ...unsent, code: 'contact_lost', next: 'failed' },
 };
@@ -235,6 +243,8 @@ function describe(
       return `no answer within ${formatDuration(outcome.timeoutMs)}`;
     case 'overloaded':
       return `the instance refuses work for now (HTTP ${outcome.status}${outcome.message === undefined ? '' : `: ${outcome.message}`})`;
+    case 'exhausted':
+      return 'the call was stopped on its way, because its budgets have no more room for it';
     case 'unsent':
       return 'the call was stopped before it was sent';
     case 'abandoned':

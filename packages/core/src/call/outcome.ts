@@ -60,6 +60,8 @@ export type CallOutcome =
   | { readonly kind: 'cancelled' }
   /** Not sent, because unanswered earlier attempts have used up the retries. */
   | { readonly kind: 'withheld' }
+  /** Stopped on its way, because its budgets have no more room for it. */
+  | { readonly kind: 'exhausted'; readonly report?: FailureReport }
   /** Cancelled before it was sent. */
   | { readonly kind: 'unsent' }
   /** This process is shutting down; another one will retry. */

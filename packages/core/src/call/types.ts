@@ -2,6 +2,7 @@
 
 import type { CancelSignal } from '../cancellation.ts';
 import type { Decision } from '../contracts/decision.ts';
+import type { ClientProtocol } from '../contracts/model-protocol.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
 import type { Verdict } from './judge.ts';
@@ -53,7 +54,7 @@ export interface ClaimedCall {
   /** Wrong answers of the key before this attempt. Default: those of this call. */
   readonly wrong?: WrongAnswers | undefined;
   readonly timeoutMs: number;
-  /** Its worst case, nano-USD. */
+  /** Its worst case, or its first hold, which grows, nano-USD. */
   readonly reserved: bigint;
   /** What it may cost beyond that, nano-USD (B1). */
   readonly risk: bigint;
@@ -78,7 +79,7 @@ type ClaimOrNone<Claimed extends ClaimedCall> =
 /** The input of a call by what its instance understands; the call's own input is in the neutral form of models. */
 export interface CallForms {
   /** The protocol of the client. */
-  readonly protocol: string;
+  readonly protocol: ClientProtocol;
   /** The input for an instance that speaks it. */
   readonly native: () => JsonObject;
   /** Fields of the neutral form that only an instance gets whose schema declares them. */
@@ -99,6 +100,10 @@ export interface Delivery {
   readonly durationMs: number;
   /** Counted failures of the key, including this one. */
   readonly counted: number;
+  /** What it held at its end, nano-USD. */
+  readonly reserved: bigint;
+  /** It was stopped on its way, because its budgets had no more room. */
+  readonly isStopped: boolean;
   /** The cost in nano-USD, and whether it is known or assumed. */
   readonly amount: bigint;
   readonly certainty: 'exact' | 'estimated';

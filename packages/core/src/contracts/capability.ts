@@ -20,6 +20,14 @@ const price = {
   price_source: z.string().min(1).max(300).optional().meta({
     description: 'Where its prices are from, such as a price book with its date. Decisions show it.',
   }),
+  start: CostExpression.optional().meta({
+    description:
+      'An expression over `input`, in one `{{ }}`: the most that this call costs before the first token of its answer, USD. Default: 0.',
+  }),
+  per_token: CostExpression.optional().meta({
+    description:
+      'An expression over `input`, in one `{{ }}`: the most that each token of the answer adds, USD. With it, and `stops` in the spec, a call holds a part of its worst case that grows with the answer. It needs `worst_case`.',
+  }),
 };
 
 /** USD per unit of `type`; the rate of `free` is 0. */
@@ -162,6 +170,11 @@ export const CapabilitySpec = z
     deterministic: z.boolean().optional(),
     /** The protocols of models that the instance speaks itself. Our optional addition. */
     protocols: z.array(z.string().min(1).max(64)).max(16).optional(),
+    /**
+     * A closed connection ends the work and its cost within a second, and the stream shows all that is used. Our optional
+     * addition.
+     */
+    stops: z.boolean().optional(),
   })
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
@@ -285,6 +298,8 @@ export const Instance = z
     settle: z.enum(['computed', 'reported']),
     /** The protocols of models that it speaks itself; absent: none. */
     protocols: z.array(z.string()).optional(),
+    /** A closed connection ends its work; absent: it does not. */
+    stops: z.literal(true).optional(),
     /** Calls that cost more than the declared worst case; absent without any. */
     overruns: Overruns.optional(),
     spec_digest: z.string().nullable(),

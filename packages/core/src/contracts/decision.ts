@@ -70,12 +70,20 @@ export const Decision = z
     candidates: z.array(Candidate).max(20),
     reserved_usd: z.number(),
     settled_usd: z.number().nullable(),
+    stopped: z.literal('budget').optional().meta({
+      description: 'The call was stopped on its way, because its budgets had no more room.',
+    }),
     cached: z.strictObject({ decision_id: z.string(), saved_usd: z.number() }).optional().meta({
       description: 'Of a direct call that took a cached answer: the decision of the original call.',
     }),
   })
   .meta({ id: 'Decision' });
 export type Decision = z.infer<typeof Decision>;
+
+/** What becomes of a call whose budgets have no more room for it. */
+export const StepOnBudget = z.enum(['pause', 'stop', 'refuse']).meta({ id: 'StepOnBudget' });
+export const CallOnBudget = z.enum(['stop', 'refuse']).meta({ id: 'CallOnBudget' });
+export type OnBudget = z.infer<typeof StepOnBudget>;
 
 const routeFields = {
   priority: Priority.default('standard'),
@@ -97,7 +105,15 @@ export type RouteRequestBody = z.infer<typeof RouteRequestBody>;
 
 /** Body of `POST /v1/capabilities/{name}/exec`. */
 export const ExecRequest = z
-  .strictObject({ input: JsonObject, ...routeFields, cache: AnswerCache.optional() })
+  .strictObject({
+    input: JsonObject,
+    ...routeFields,
+    cache: AnswerCache.optional(),
+    on_budget: CallOnBudget.optional().meta({
+      description:
+        'stop: the call begins while all calls under way are expected to fit, and is stopped if they do not. refuse: it begins only if the most that it may cost has room. Default refuse.',
+    }),
+  })
   .meta({ id: 'ExecRequest' });
 export type ExecRequest = z.infer<typeof ExecRequest>;
 

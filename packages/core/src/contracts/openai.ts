@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { AnswerCache } from './cache.ts';
+import { CallOnBudget } from './decision.ts';
 import { JsonObject, Priority, Tags, Usd } from './primitives.ts';
 
 /** Fields that are not read may hold anything: core/model-protocols/fields.ts lists their treatment. */
@@ -97,6 +98,10 @@ export const ChatHeaders = z.object({
   'x-capstan-cache': z.coerce.number().pipe(AnswerCache.shape.ttl_seconds).optional().meta({
     description:
       'Seconds for which an equal call of the project gets the same answer, at no cost. The answer has the same header: `hit` or `miss`; not with `stream`.',
+  }),
+  'x-capstan-on-budget': CallOnBudget.optional().meta({
+    description:
+      'What becomes of the call when its budgets have no more room. stop: its answer ends there, as one that reached its limit of length. refuse: it begins only if the most that it may cost has room. Default stop for a stream, else refuse.',
   }),
   'x-capstan-priority': Priority.optional(),
   'x-capstan-tags': z

@@ -4,7 +4,7 @@
  */
 
 import { z } from 'zod';
-import { DispatchWish } from './decision.ts';
+import { DispatchWish, StepOnBudget } from './decision.ts';
 import { mostItems, mostSteps, showCount } from './limits.ts';
 import {
   CapabilityName,
@@ -102,6 +102,10 @@ const stepSettings = {
   }),
   budget_ceiling_usd: Usd.optional().meta({
     description: 'The ceiling of one call in USD; on a step with `pipeline`, the ceiling of its child run.',
+  }),
+  on_budget: StepOnBudget.optional().meta({
+    description:
+      'What becomes of a call whose budgets have no more room for it. pause: it begins while all calls under way are expected to fit, is stopped if they do not, and waits for money. stop: the same, but a model that is stopped ends its answer there. refuse: it begins only if the most that it may cost has room. Default pause.',
   }),
   escalate: EscalatePolicy.optional().meta({
     description: 'The handling of a refused input or output: corrections, models, then a review.',

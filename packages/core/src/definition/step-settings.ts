@@ -1,7 +1,7 @@
 /** The kind of a step and its settings: its own keys, else the pipeline's defaults, else the built-in ones. */
 
 import { backoffMs, defaultRetry, mostAttempts, type RetrySettings, timeOf } from '../call/retry.ts';
-import type { DispatchWish } from '../contracts/decision.ts';
+import type { DispatchWish, OnBudget } from '../contracts/decision.ts';
 import type {
   CachePolicy,
   EscalatePolicy,
@@ -23,6 +23,7 @@ export interface StepSettings {
   /** Null = the run's priority, which is `defaults.priority` unless its caller sets one. */
   readonly priority: Priority | null;
   readonly ceilingUsd: number | null;
+  readonly onBudget: OnBudget;
 }
 
 const defaultTimeoutMs = 300_000;
@@ -63,6 +64,7 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
     queueTimeoutMs: queueTimeout === undefined ? null : parseDuration(queueTimeout),
     priority: step.priority ?? null,
     ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
+    onBudget: step.on_budget ?? defaults.on_budget ?? 'pause',
   };
 }
 
@@ -221,6 +223,7 @@ export function routeOfStep(
     priority: settings.priority ?? run.priority,
     ceilingUsd: settings.ceilingUsd,
     runCeilingUsd: run.ceilingUsd,
+    onBudget: settings.onBudget,
     ...timeOf(settings.timeoutMs, run.remainingMs),
   };
 }

@@ -23,13 +23,15 @@ function parseCost(text: string): CompiledTemplate | ExpressionSyntaxError {
 
 /** What is wrong with the expressions of a price. */
 export function findCostFaults({
-  cost_model: { type, worst_case, expected },
+  cost_model: { type, worst_case, expected, start, per_token },
   settle,
 }: Pick<Registration, 'cost_model' | 'settle'>): { readonly field: string; readonly message: string }[] {
-  const faults = Object.entries({ worst_case, expected }).flatMap(([field, text]) => {
+  const faults = Object.entries({ worst_case, expected, start, per_token }).flatMap(([field, text]) => {
     const message = text === undefined ? null : findTextFault(text);
     return message === null ? [] : [{ field, message }];
   });
+  if (per_token !== undefined && worst_case === undefined)
+    faults.push({ field: 'per_token', message: 'needs `worst_case`, up to which the call may grow' });
   if (worst_case === undefined || type !== 'per_call' || settle === 'reported') return faults;
   const message = 'needs settle: "reported", because each call costs the whole rate otherwise';
   return [...faults, { field: 'worst_case', message }];

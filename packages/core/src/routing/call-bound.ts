@@ -4,13 +4,22 @@
  * nothing: the declared price holds, and the decision shows the fault.
  */
 import type { CostOfInput } from '../money/cost-expressions.ts';
+import { certainty, expectCost } from '../money/holds.ts';
 import { hasOverrunOften } from '../money/overruns.ts';
+import { holdTerms, type Limits, worstCaseNano } from './estimate.ts';
 import { createRouteFilter, excludeByRoute } from './filter.ts';
-import { type CallBound, type InstanceSnapshot, type RouteRequest, speaks } from './types.ts';
+import { type CallBound, type Growth, type InstanceSnapshot, type RouteRequest, speaks } from './types.ts';
 
 /** Whether the cost of a call depends on its input. */
-export function isDeclaring({ worst_case, expected_cost, rate_usd }: InstanceSnapshot): boolean {
-  return rate_usd > 0 && (worst_case != null || expected_cost != null);
+export function isDeclaring(instance: InstanceSnapshot): boolean {
+  const { worst_case, expected_cost, rate_usd } = instance;
+  return rate_usd > 0 && (worst_case != null || expected_cost != null || mayGrow(instance));
+}
+
+/** Whether it can be stopped, and its cost is known on the way. */
+function mayGrow({ stops = false, cost_type, token_cost, settle }: InstanceSnapshot): boolean {
+  const isKnown = cost_type === 'per_second' || (token_cost != null && settle === 'reported');
+  return stops && isKnown;
 }
 
 interface Declaring {
@@ -32,7 +41,9 @@ export interface NativeCost {
 
 /** The instances that count for a call. */
 type BoundRoute = PriceCaller &
-  Pick<RouteRequest, 'versionRange' | 'tags' | 'ruledOut'> & { readonly native?: NativeCost | undefined };
+  Pick<RouteRequest, 'versionRange' | 'tags' | 'ruledOut' | 'onBudget' | Exclude<keyof Limits, 'bounds'>> & {
+    readonly native?: NativeCost | undefined;
+  };
 
 /**
  * The bounds of those that the route leaves in, and that were vetted: only they may take the call.
@@ -59,7 +70,38 @@ function costFor(instance: InstanceSnapshot, costOf: CostOfInput, { native }: Bo
   return native !== undefined && speaks(instance, native.protocol) ? native.costOf : costOf;
 }
 
-function boundOf(
+function boundOf(instance: InstanceSnapshot, costOf: CostOfInput, route: BoundRoute): CallBound {
+  const bound = worstOf(instance, costOf, route);
+  const growth = bound.fault === undefined ? growthOf(instance, costOf, { bound, route }) : undefined;
+  if (growth === undefined) return bound;
+  return { ...bound, expectedUsd: bound.expectedUsd ?? growth.expected?.meanUsd ?? null, growth };
+}
+
+/** The growth of a call, with what is expected of it unless its caller wants its worst case held. */
+function growthOf(
+  instance: InstanceSnapshot,
+  costOf: CostOfInput,
+  { bound, route }: { readonly bound: CallBound; readonly route: BoundRoute },
+): Growth | undefined {
+  if (!mayGrow(instance)) return undefined;
+  const { token_cost, start_cost, lengths, instance_id } = instance;
+  const isTimed = instance.cost_type === 'per_second';
+  const start = isTimed || start_cost == null ? 0 : costOf(start_cost);
+  const unitUsd = isTimed ? instance.rate_usd / 1_000 : costOf(token_cost as string);
+  if (typeof start !== 'number' || typeof unitUsd !== 'number') return undefined;
+  const growth: Growth = { unit: isTimed ? 'ms' : 'token', startUsd: start, unitUsd };
+  if ((route.onBudget ?? 'refuse') === 'refuse' || lengths == null) return growth;
+  const terms = holdTerms(
+    growth,
+    worstCaseNano(instance, { ...route, bounds: new Map([[instance_id, bound]]) }),
+  );
+  const { mean, variance } = expectCost(terms, lengths, 0);
+  const deviation = Math.sqrt(variance);
+  if (mean + certainty * deviation >= terms.mostNano) return growth;
+  return { ...growth, expected: { meanUsd: mean / 1e9, deviationUsd: deviation / 1e9 } };
+}
+
+function worstOf(
   instance: InstanceSnapshot,
   costOf: CostOfInput,
   { projectId, nowMs }: PriceCaller,

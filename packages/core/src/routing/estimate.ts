@@ -1,7 +1,8 @@
 /** The estimated duration and cost of a call on an instance. */
+import { certainty, type GrowingCall, type HoldTerms } from '../money/holds.ts';
 import { toNanoUsd } from '../money/nano-usd.ts';
 import { worstCase } from '../money/reservation.ts';
-import type { InstanceSnapshot, RouteRequest } from './types.ts';
+import type { Growth, InstanceSnapshot, RouteRequest } from './types.ts';
 
 /** Assumed when neither the instance nor its capability has finished a call. */
 const priorDurationMs = 30_000;
@@ -62,7 +63,7 @@ export function expectedSuccess({
 
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;
 type PricedInstance = Price & Pick<InstanceSnapshot, 'instance_id'>;
-type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs' | 'bounds'>;
+export type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs' | 'bounds'>;
 
 /** The lower of two ceilings; null is no ceiling. */
 export function lowestCeiling(one: number | null, other: number | null): number | null {
@@ -121,9 +122,52 @@ export function likelyCost(
   return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
 }
 
-/** The reservation of a call, USD; the claim computes it again in integers. @param costUsd the expected cost */
+/** Units that a call may use before it is looked at again: about a second of it. */
+const unitsAhead = { token: 64, ms: 1_000 } as const;
+
+export function holdTerms({ unit, startUsd, unitUsd }: Growth, mostNano: bigint): HoldTerms {
+  return {
+    startNano: Math.ceil(startUsd * 1e9 - 1e-6),
+    unitNano: unitUsd * 1e9,
+    mostNano: Number(mostNano),
+    ahead: unitsAhead[unit],
+  };
+}
+
+/** How the hold of a call grows on the instance; null: it holds its worst case. */
+export function growingCall(
+  instance: PricedInstance & Pick<InstanceSnapshot, 'lengths'>,
+  limits: Limits,
+): GrowingCall | null {
+  const growth = limits.bounds?.get(instance.instance_id)?.growth;
+  if (growth?.expected === undefined) return null;
+  return { terms: holdTerms(growth, worstCaseNano(instance, limits)), lengths: instance.lengths ?? [] };
+}
+
+/** The units that an ended call has used, by its cost; null: its cost does not grow. */
+export function usedUnits(
+  { instance_id, cost_type }: PricedInstance,
+  { bounds }: Limits,
+  { costUsd, durationMs }: { readonly costUsd: number; readonly durationMs: number },
+): number | null {
+  const growth = bounds?.get(instance_id)?.growth;
+  if (growth === undefined || growth.unitUsd === 0) return null;
+  if (cost_type === 'per_second') return durationMs;
+  return Math.max(0, (costUsd - growth.startUsd) / growth.unitUsd);
+}
+
+/** The room that a call needs whose hold grows, USD: what it is expected to hold at its end, with certainty. */
+function neededUsd({ expected }: Growth): number | null {
+  return expected === undefined ? null : expected.meanUsd + certainty * expected.deviationUsd;
+}
+
+/**
+ * The room that a call needs, USD; the claim computes it again in integers.
+ * @param costUsd the expected cost
+ */
 export function reservedUsd(instance: PricedInstance, limits: Limits, costUsd: number): number {
-  const worstUsd = worstCaseUsd(instance, limits);
+  const growth = limits.bounds?.get(instance.instance_id)?.growth;
+  const worstUsd = (growth && neededUsd(growth)) ?? worstCaseUsd(instance, limits);
   return isDearerThanRun(limits, costUsd) ? Math.max(worstUsd, costUsd) : worstUsd;
 }
 

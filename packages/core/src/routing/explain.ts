@@ -124,7 +124,7 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
   if (best === null) return explainNone(choice, request);
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
   return chosen
-    ? `${describeClaimed(best, shown[1])}${describeProtocol(best, request)}${describeBound(best, request)}${ruledOut}`
+    ? `${describeClaimed(best, shown[1])}${describeProtocol(best, request)}${describeBound(best, request)}${describeHold(best, request)}${ruledOut}`
     : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(request)}`;
 }
 
@@ -142,6 +142,15 @@ function describeBound({ instance }: RankedInstance, request: RouteRequest): str
   }
   if (bound === undefined || bound.worstUsd === null) return '';
   return `; this input costs at most ${describeUsd(worstCaseUsd(instance, request))}`;
+}
+
+/** What is held of the money for a call that may be stopped. */
+function describeHold({ instance }: RankedInstance, request: RouteRequest): string {
+  if ((request.onBudget ?? 'refuse') === 'refuse' || instance.rate_usd === 0) return '';
+  const growth = request.bounds?.get(instance.instance_id)?.growth;
+  if (growth === undefined) return '; that is held, since it cannot be stopped on its way';
+  if (growth.expected === undefined) return '; that is held, since too few of its calls are known';
+  return `; its hold grows with it, to ${describeUsd(growth.expected.meanUsd)} as expected`;
 }
 
 function describeLine({ waiting = 0 }: RouteRequest): string {

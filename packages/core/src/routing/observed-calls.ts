@@ -2,6 +2,7 @@
  * A process's observations of an instance by its calls. A timeout counts against it in proportion to the time that the
  * instance was given: some callers allow less time than any call takes, others more than the slowest one needs.
  */
+import { addLength, type Lengths } from '../money/holds.ts';
 import type { InstanceSnapshot } from './types.ts';
 
 /**
@@ -12,6 +13,8 @@ export interface ObservedCalls {
   /** Durations of successful calls in order, ms, and their costs, USD. Calls before the last 50 have no weight. */
   readonly durations: readonly number[];
   readonly costs: readonly number[];
+  /** How many of them used so many units (core/money/holds.ts). */
+  readonly lengths: Lengths;
   readonly successes: number;
   readonly failures: number;
   /** Factor by which earlier counts of successes and failures decay. */
@@ -22,11 +25,20 @@ const alpha = 0.2;
 const countDecay = 0.98;
 const mostCalls = 50;
 
-export const noCalls: ObservedCalls = { durations: [], costs: [], successes: 0, failures: 0, decay: 1 };
+export const noCalls: ObservedCalls = {
+  durations: [],
+  costs: [],
+  lengths: [],
+  successes: 0,
+  failures: 0,
+  decay: 1,
+};
 
 export interface ObservedCall {
   readonly durationMs: number;
   readonly costUsd: number;
+  /** What its cost has grown by; null: it does not grow. Default: it does not. */
+  readonly units?: number | null;
   readonly ok: boolean;
   /** Weight of a failure, at most 1. Default: 1. */
   readonly weight?: number;
@@ -34,11 +46,12 @@ export interface ObservedCall {
 
 export function observeCall(
   seen: ObservedCalls,
-  { durationMs, costUsd, ok, weight = 1 }: ObservedCall,
+  { durationMs, costUsd, units = null, ok, weight = 1 }: ObservedCall,
 ): ObservedCalls {
   return {
     durations: ok ? [...seen.durations, durationMs].slice(-mostCalls) : seen.durations,
     costs: ok ? [...seen.costs, costUsd].slice(-mostCalls) : seen.costs,
+    lengths: ok && units !== null ? addLength(seen.lengths, units) : seen.lengths,
     successes: seen.successes * countDecay + (ok ? 1 : 0),
     failures: seen.failures * countDecay + (ok ? 0 : weight),
     decay: seen.decay * countDecay,

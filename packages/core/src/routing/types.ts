@@ -1,7 +1,8 @@
 /** The inputs and results of `choose`: the instances of one capability at one moment, and the caller's request. */
 import type { CostModel, RoutedState } from '../contracts/capability.ts';
-import type { Verdict } from '../contracts/decision.ts';
+import type { OnBudget, Verdict } from '../contracts/decision.ts';
 import type { Priority } from '../contracts/primitives.ts';
+import type { Lengths } from '../money/holds.ts';
 import type { Overran } from '../money/overruns.ts';
 
 export interface InstanceSnapshot {
@@ -36,6 +37,13 @@ export interface InstanceSnapshot {
   readonly expected_cost?: string | null;
   /** Where its prices are from, for a person. */
   readonly price_source?: string | null;
+  /** Expressions over the input: what a call costs before its first token, and what each token adds; null or absent = none. */
+  readonly start_cost?: string | null;
+  readonly token_cost?: string | null;
+  /** A closed connection ends its work. */
+  readonly stops?: boolean;
+  /** How many of its ended calls used so many units (core/money/holds.ts); null or absent = none is known. */
+  readonly lengths?: Lengths | null;
   /** By project, overruns of its calls; absent = none. */
   readonly overran?: Overran;
   /** When its breaker allows a trial call, by the database's clock; null = closed. */
@@ -72,6 +80,19 @@ export interface CallBound {
   readonly expectedUsd: number | null;
   /** Why its declared worst case does not count. */
   readonly fault?: string;
+  /** How its cost grows while it runs, if it can be stopped; absent: it cannot. */
+  readonly growth?: Growth;
+}
+
+/** How the cost of a call grows while it runs. */
+export interface Growth {
+  /** By the text of its answer, or by its time. */
+  readonly unit: 'token' | 'ms';
+  /** Before its first unit, USD. */
+  readonly startUsd: number;
+  readonly unitUsd: number;
+  /** What it is expected to hold at its end, USD; absent: too few calls are known, or its caller wants it held whole. */
+  readonly expected?: { readonly meanUsd: number; readonly deviationUsd: number };
 }
 
 export interface RouteRequest {
@@ -113,6 +134,8 @@ export interface RouteRequest {
   readonly bounds?: ReadonlyMap<string, CallBound> | undefined;
   /** Whether an instance may receive the secrets of the call; absent = the call has none. */
   readonly mayReceive?: ((instance: InstanceSnapshot) => boolean) | undefined;
+  /** What becomes of it when its budgets have no more room; absent = refuse: it holds its worst case. */
+  readonly onBudget?: OnBudget | undefined;
   /** The protocol of the client; absent or null = the call is in the neutral form. */
   readonly protocol?: SpokenProtocol | null | undefined;
   /** Other queued calls of the capability; default 0. */
@@ -138,6 +161,7 @@ export type RouteConstraints = Pick<
   | 'timeoutMs'
   | 'leftMs'
   | 'mayReceive'
+  | 'onBudget'
   | 'protocol'
 >;
 

@@ -143,6 +143,11 @@ const money = {
     labels: ['scope', 'project_id'],
     of: 'shared',
   },
+  calls_stopped_total: {
+    type: 'counter',
+    help: 'Calls that were stopped on their way, because their budgets had no more room.',
+    labels: ['capability'],
+  },
   budget_refusals_total: { type: 'counter', help: 'Calls for which a budget had no room.', labels: [] },
   budget_drift_nano_usd_total: {
     type: 'counter',

@@ -161,6 +161,7 @@ const evidence: Record<CallOutcome['kind'], [blames: boolean, trips: boolean, sa
   cancelled: [false, false, false],
   withheld: [false, false, false],
   unsent: [false, false, false],
+  exhausted: [false, false, false],
   abandoned: [false, false, false],
 };
 

@@ -30,6 +30,8 @@ const route = {
   tags: [],
   ruledOut: new Map(),
   nowMs: now,
+  ceilingUsd: null,
+  timeoutMs: 60_000,
 } as const;
 const ask = (content: string, max_output_tokens?: number): JsonObject => ({
   messages: [{ role: 'user', content }],

@@ -3,9 +3,16 @@ import { averageWeights, noCalls, observeCall } from '../../src/routing/observed
 
 test('a success counts with its duration, a failure without, and what was before decays', () => {
   const once = observeCall(noCalls, { durationMs: 100, costUsd: 2, ok: true });
-  expect(once).toEqual({ durations: [100], costs: [2], successes: 1, failures: 0, decay: 0.98 });
+  expect(once).toEqual({ durations: [100], costs: [2], lengths: [], successes: 1, failures: 0, decay: 0.98 });
   const twice = observeCall(once, { durationMs: 50, costUsd: 1, ok: false });
-  expect(twice).toEqual({ durations: [100], costs: [2], successes: 0.98, failures: 1, decay: 0.98 * 0.98 });
+  expect(twice).toEqual({
+    durations: [100],
+    costs: [2],
+    lengths: [],
+    successes: 0.98,
+    failures: 1,
+    decay: 0.98 * 0.98,
+  });
   const lighter = observeCall(twice, { durationMs: 50, costUsd: 1, ok: false, weight: 0.25 });
   expect(lighter.failures).toBe(0.98 + 0.25);
 });

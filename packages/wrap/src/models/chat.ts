@@ -26,12 +26,12 @@ import { type ChatModelPart, chooseEffort } from './model-part.ts';
 import { readFilePrices } from './money/file-prices.ts';
 import { type CacheRules, costOfUsage } from './money/prices.ts';
 import {
+  costOfChat,
   type ModelTerms,
   priceOf,
   readTerms,
   requireCovered,
   requireRateFor,
-  worstCaseOfChat,
 } from './money/terms.ts';
 import { sumUsage } from './money/usage.ts';
 import { type NativeProtocols, performNative } from './native/call.ts';
@@ -194,6 +194,12 @@ function inputOf({ reasoning_effort: efforts }: ChatModelPart): Schema {
   return efforts === undefined ? ChatInput : ThinkingChatInput;
 }
 
+/** An answer that does not come in parts shows nothing of its cost on the way. */
+function costOfWhole(...of: Parameters<typeof costOfChat>) {
+  const { worstCase } = costOfChat(...of);
+  return { worstCase };
+}
+
 export function prepareChat(
   part: ChatModelPart,
   protocol: ModelProtocol,
@@ -210,7 +216,7 @@ export function prepareChat(
     fileForm: 'data_uri',
     writesFiles: false,
     origin: provider.origin,
-    ...priceOf(terms, { worstCase: worstCaseOfChat }),
+    ...priceOf(terms, { write: part.settings.stream === undefined ? costOfChat : costOfWhole }),
     perform: (call) =>
       isNativeInput(call.scope.input)
         ? performNative({ part, provider, terms, spoken }, call)

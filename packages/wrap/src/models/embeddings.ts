@@ -17,7 +17,7 @@ import type { PreparedKind, WrapHost, WrappedCall } from '../wrap-kind.ts';
 import type { ProviderPart } from './model-part.ts';
 import { type PricedPart, readFilePrices } from './money/file-prices.ts';
 import { ownCache } from './money/prices.ts';
-import { type ModelTerms, priceOf, readTerms, requireCovered, worstCaseOfTexts } from './money/terms.ts';
+import { costOfTexts, type ModelTerms, priceOf, readTerms, requireCovered } from './money/terms.ts';
 import { readOpenAiUsage, toReport, withoutZeros } from './money/usage.ts';
 import { fieldOf, parseObject, textField } from './protocol.ts';
 import { createProvider, type Provider } from './provider.ts';
@@ -133,7 +133,7 @@ export function prepareEmbeddings(
     fileForm: 'data_uri',
     writesFiles: false,
     origin: provider.origin,
-    ...priceOf(terms, { worstCase: worstCaseOfTexts, fixed: { output_tokens: 0 } }),
+    ...priceOf(terms, { write: costOfTexts, fixed: { output_tokens: 0 } }),
     perform: (call) => perform({ part, provider, terms }, call),
   };
 }

@@ -53,10 +53,10 @@ function costOfQuestion(question: string, [usual, long]: readonly number[], limi
 }
 
 /**
- * The most that a chat may cost by its input, as an expression of Capstan. Schemas of callers count as text, since they
+ * The most that a chat may cost by its input, and how it grows to that, as expressions of Capstan. Schemas of callers count as text, since they
  * may have any keys. An answer counts at its highest price, since to measure the question once more is too much work.
  */
-export function worstCaseOfChat(prices: Prices, terms: ModelTerms): string {
+export function costOfChat(prices: Prices, terms: ModelTerms): WrittenCost {
   const schema = `((input.response_schema | json | tokens) + ${added.schema} ?? 0)`;
   const tools = `((input.tools | json | tokens) + ${added.tools} ?? 0)`;
   const neutral = `(input.messages | tokens) + ${schema} + ${tools}`;
@@ -72,11 +72,14 @@ export function worstCaseOfChat(prices: Prices, terms: ModelTerms): string {
     : `(${cost('native', native)} ?? ${cost('translated', neutral)})`;
   const answer = `(input.max_output_tokens ?? ${terms.maxOutputTokens})`;
   const rate = usdPerToken(highestOf(prices, terms).answer);
-  return `{{ (input.n ?? 1) * (${question} + ${answer} * ${rate}) }}`;
+  return {
+    worstCase: `{{ (input.n ?? 1) * (${question} + ${answer} * ${rate}) }}`,
+    growth: { start: `{{ (input.n ?? 1) * (${question}) }}`, perToken: `{{ ${rate} }}` },
+  };
 }
 
-export function worstCaseOfTexts(prices: Prices, terms: ModelTerms): string {
-  return `{{ (input.texts | tokens) * ${usdPerToken(highestOf(prices, terms).translated)} }}`;
+export function costOfTexts(prices: Prices, terms: ModelTerms): WrittenCost {
+  return { worstCase: `{{ (input.texts | tokens) * ${usdPerToken(highestOf(prices, terms).translated)} }}` };
 }
 
 /** @param tokens of the question; default: any number */
@@ -89,9 +92,11 @@ function highestOf(
   return tokens > long.above ? long : base;
 }
 
+/** The cost of a call by its input, as expressions. */
+type WrittenCost = Pick<WrapPrice, 'worstCase' | 'growth'>;
+
 interface PriceRules {
-  /** Of a call, as an expression. */
-  readonly worstCase: (prices: Prices, terms: ModelTerms) => string;
+  readonly write: (prices: Prices, terms: ModelTerms) => WrittenCost;
   /** Counts that no answer has. */
   readonly fixed?: Partial<Usage>;
 }
@@ -107,13 +112,13 @@ function readCounts(answer: Json): Usage | null {
 
 export function priceOf(
   terms: ModelTerms,
-  { worstCase, fixed = {} }: PriceRules,
+  { write, fixed = {} }: PriceRules,
 ): { readonly price?: WrapPrice } {
   const { prices } = terms;
   if (prices === null) return {};
   return {
     price: {
-      worstCase: worstCase(prices, terms),
+      ...write(prices, terms),
       source: terms.source,
       costOf: (answer, at) => {
         const known = isPlainObject(answer) ? answer.cost_usd : undefined;

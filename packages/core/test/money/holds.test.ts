@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import {
+  addLength,
+  type BudgetOutlook,
+  expectCost,
+  expectUnits,
+  type HoldTerms,
+  holdFor,
+  isAdmitted,
+  type Lengths,
+  mustGrow,
+  mustStop,
+  usedNano,
+} from '../../src/money/holds.ts';
+
+/** 1 USD for a million tokens of input, 15 for a million of output, as nano-USD. */
+const terms: HoldTerms = { startNano: 1_000_000, unitNano: 15_000, mostNano: 62_440_000, ahead: 64 };
+
+const anyTerms: fc.Arbitrary<HoldTerms> = fc
+  .record({
+    startNano: fc.integer({ min: 0, max: 10 ** 9 }),
+    unitNano: fc.integer({ min: 1, max: 10 ** 6 }),
+    units: fc.integer({ min: 1, max: 40_000 }),
+    ahead: fc.integer({ min: 1, max: 2_000 }),
+  })
+  .map(({ startNano, unitNano, units, ahead }) => ({
+    startNano,
+    unitNano,
+    ahead,
+    mostNano: startNano + unitNano * units,
+  }));
+
+const anyRoom = fc.option(fc.integer({ min: 0, max: 10 ** 12 }));
+
+function learnt(units: readonly number[]): Lengths {
+  return units.reduce<Lengths>(addLength, []);
+}
+
+describe('G1, G2: the hold of a call', () => {
+  it('covers what was used and what may be used before the next look, and is never above its worst case', () => {
+    fc.assert(
+      fc.property(anyTerms, fc.nat(40_000), anyRoom, (some, units, roomNano) => {
+        const held = holdFor(some, { units, heldNano: 0, roomNano });
+        expect(held).toBeLessThanOrEqual(some.mostNano);
+        expect(held).toBeGreaterThanOrEqual(usedNano(some, units + some.ahead));
+        expect(mustGrow(some, units, held)).toBe(false);
+        expect(mustStop(some, units, held)).toBe(false);
+      }),
+      { numRuns: runs(500) },
+    );
+  });
+
+  it('grows before it must stop, and neither at its worst case', () => {
+    fc.assert(
+      fc.property(anyTerms, fc.nat(40_000), fc.nat(10 ** 10), (some, units, heldNano) => {
+        if (mustStop(some, units, heldNano)) expect(mustGrow(some, units, heldNano)).toBe(true);
+        expect(mustGrow(some, units, some.mostNano)).toBe(false);
+      }),
+      { numRuns: runs(500) },
+    );
+  });
+
+  it('never shrinks', () => {
+    fc.assert(
+      fc.property(anyTerms, fc.nat(40_000), fc.nat(10 ** 9), anyRoom, (some, units, heldNano, roomNano) => {
+        const before = Math.min(heldNano, some.mostNano);
+        expect(holdFor(some, { units, heldNano: before, roomNano })).toBeGreaterThanOrEqual(before);
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+});
+
+describe('G3: a piece', () => {
+  it.each([
+    ['there is no limit', null, terms.mostNano],
+    ['there is ample room', 512 * terms.mostNano, terms.mostNano],
+    ['there is room', 10_000_000_000, 1_000_000 + 19_531_250],
+    ['there is none', 0, usedNano(terms, 128)],
+  ])('by the room: %s', (_, roomNano, nano) => {
+    expect(holdFor(terms, { units: 0, heldNano: 0, roomNano })).toBe(nano);
+  });
+});
+
+describe('what a call is expected to use', () => {
+  const lengths = learnt(Array.from({ length: 100 }, (_, at) => 50 + 2 * at)); // 50 to 248
+
+  it('is close to the mean of those that have ended', () => {
+    const { mean, variance } = expectUnits(lengths, 0, 4_096);
+    expect(mean).toBeGreaterThan(149 * 0.95);
+    expect(mean).toBeLessThan(149 * 1.05);
+    expect(Math.sqrt(variance)).toBeGreaterThan(57 * 0.9);
+    expect(Math.sqrt(variance)).toBeLessThan(57 * 1.1);
+  });
+
+  it('is more, the further it has come, and never less than it has used', () => {
+    const means = [0, 100, 200, 240].map((used) => expectUnits(lengths, used, 4_096).mean);
+    expect(means).toEqual(means.toSorted((one, other) => one - other));
+    expect(means.at(-1)).toBeGreaterThan(240);
+  });
+
+  it.each([
+    ['none has ended', [], 0],
+    ['too few have ended', learnt(Array.from({ length: 31 }, () => 10)), 0],
+    ['it has come further than any other', lengths, 500],
+  ])('is the worst case: %s', (_, known, used) => {
+    expect(expectUnits(known, used, 4_096)).toEqual({ mean: 4_096, variance: 0 });
+  });
+
+  it('is within its worst case, in money, however many have ended', () => {
+    const anyLengths = fc.array(fc.nat(100_000), { maxLength: 60 }).map(learnt);
+    fc.assert(
+      fc.property(anyTerms, anyLengths, fc.nat(40_000), (some, known, units) => {
+        const { mean, variance } = expectCost(some, known, units);
+        expect(mean).toBeLessThanOrEqual(some.mostNano);
+        expect(mean).toBeGreaterThanOrEqual(usedNano(some, units));
+        expect(variance).toBeGreaterThanOrEqual(0);
+      }),
+      { numRuns: runs(300) },
+    );
+  });
+});
+
+describe('G4: an admission', () => {
+  const budget: BudgetOutlook = {
+    limitNano: 1_000,
+    spentNano: 100,
+    heldNano: 200,
+    expected: { mean: 500, variance: 900 },
+  };
+
+  it.each([
+    ['its first piece and what it is expected to hold fit', 100, { mean: 200, variance: 1_600 }, true],
+    ['its first piece has no room', 701, { mean: 100, variance: 0 }, false],
+    ['three deviations of the sum have none', 100, { mean: 251, variance: 1_600 }, false],
+  ])('%s', (_, first, own, isOne) => {
+    expect(isAdmitted(budget, first, own)).toBe(isOne);
+  });
+});
