@@ -17,6 +17,7 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
 import { findLostNumbers } from '@capstan/core/json/numbers';
 import { findUnstorable, type JsonTextFault } from '@capstan/core/json/scan';
+import { isPlainObject } from '@capstan/core/json/values';
 import type { Translation } from '@capstan/core/model-protocols/translation';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { maySpeak, type SpokenProtocol } from '@capstan/core/routing/types';
@@ -196,6 +197,8 @@ export async function prepareCall(
 
 /** The output of an instance that spoke the client's protocol; null: it is in the neutral form. */
 export function readNativeOutput(output: Json): NativeModelOutput | null {
+  // Of most answers; a parser that refuses one takes ten times as long.
+  if (!isPlainObject(output) || output.protocol === undefined) return null;
   const { success, data } = NativeModelOutput.safeParse(output);
   return success ? data : null;
 }

@@ -3,9 +3,11 @@ import type { MessagesRequest, MessagesTool, Turn } from '../contracts/anthropic
 import { writeExactJson } from '../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
-import { createSieve, messagesFields, type Sieve } from './fields.ts';
+import { messagesFields, prepareSieve, type Sieve } from './fields.ts';
 import { withoutAbsent } from './model-answer.ts';
 import { createToolNames, type Translation, toTranslation } from './translation.ts';
+
+const createSieve = prepareSieve(messagesFields);
 
 interface MessageTranslation {
   readonly sieve: Sieve;
@@ -222,7 +224,7 @@ function schemaOf(
 
 /** The input of a call of `model.…`, and what is not in it. */
 export function translateMessages(request: MessagesRequest): Translation {
-  const messages: MessageTranslation = { sieve: createSieve(messagesFields), names: createToolNames() };
+  const messages: MessageTranslation = { sieve: createSieve(), names: createToolNames() };
   const { sieve, names } = messages;
   const { system: rules, ...rest } = request;
   sieve.take(rest as JsonObject, '', '');

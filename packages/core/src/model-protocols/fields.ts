@@ -4,7 +4,7 @@
  * docs/reference/model-fields.md is printed from it.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
-import { isList, isPlainObject } from '../json/values.ts';
+import { isList } from '../json/values.ts';
 
 /**
  * translated: it has a place in the neutral form. offered: an instance gets it if its schema declares it; else it is
@@ -205,33 +205,54 @@ function isSame(one: Json, other: Json): boolean {
 }
 
 /** Whether the request means the same without a value. */
-function saysNothing(value: Json | undefined, { defaults = [] }: FieldRule): boolean {
+function saysNothing(value: Json | undefined, { defaults }: FieldRule): boolean {
   if (value === null || value === undefined) return true;
-  if (isList(value) && value.length === 0) return true;
-  if (isPlainObject(value) && Object.keys(value).length === 0) return true;
-  return defaults.some((one) => isSame(one, value));
+  if (typeof value === 'object' && (isList(value) ? value : Object.keys(value)).length === 0) return true;
+  return defaults?.some((one) => isSame(one, value)) ?? false;
 }
 
-export function createSieve(table: FieldTable): Sieve {
+/** The rules of a table by object, and there by field. */
+type ObjectRules = ReadonlyMap<string, ReadonlyMap<string, FieldRule>>;
+
+const noRules: ReadonlyMap<string, FieldRule> = new Map();
+
+function toObjectRules(table: FieldTable): ObjectRules {
+  const objects = new Map<string, Map<string, FieldRule>>();
+  for (const [path, rule] of Object.entries(table)) {
+    const end = path.lastIndexOf('.');
+    const object = path.slice(0, Math.max(0, end));
+    const rules = objects.get(object) ?? new Map<string, FieldRule>();
+    objects.set(object, rules.set(path.slice(end + 1), rule));
+  }
+  return objects;
+}
+
+/** @returns makes a sieve for each request */
+export function prepareSieve(table: FieldTable): () => Sieve {
+  const objects = toObjectRules(table);
+  return () => createSieve(objects);
+}
+
+function createSieve(objects: ObjectRules): Sieve {
   const left = new Set<string>();
   const refusals: RefusedField[] = [];
-  const keeps = (
-    key: string,
-    value: Json,
-    at: { readonly pointer: string; readonly path: string },
-  ): boolean => {
-    const path = at.path === '' ? key : `${at.path}.${key}`;
-    const rule = Object.hasOwn(table, path) ? (table[path] as FieldRule) : dropped;
-    if (rule.fate === 'translated' || rule.fate === 'offered') return !saysNothing(value, { ...rule });
-    if (saysNothing(value, rule)) return false;
+  const leave = (rule: FieldRule, path: string, pointer: string): void => {
     if (rule.fate === 'dropped') left.add(path);
-    if (rule.fate === 'refused')
-      refusals.push({ pointer: `${at.pointer}/${key}`, message: rule.note ?? 'is not served' });
-    return false;
+    if (rule.fate === 'refused') refusals.push({ pointer, message: rule.note ?? 'is not served' });
   };
   return {
-    take: (value, pointer, path) =>
-      Object.fromEntries(Object.entries(value).filter(([key, item]) => keeps(key, item, { pointer, path }))),
+    take: (value, pointer, path) => {
+      const rules = objects.get(path) ?? noRules;
+      const taken: Record<string, Json> = {};
+      for (const key of Object.keys(value)) {
+        const item = value[key] as Json;
+        const rule = rules.get(key) ?? dropped;
+        if (saysNothing(item, rule)) continue;
+        if (rule.fate === 'translated' || rule.fate === 'offered') taken[key] = item;
+        else leave(rule, path === '' ? key : `${path}.${key}`, `${pointer}/${key}`);
+      }
+      return taken;
+    },
     drop: (path) => {
       left.add(path);
     },

@@ -30,10 +30,12 @@ export function toEvent(data: JsonObject, type?: string): string {
 
 /** Fields without those that are null or undefined. */
 export function withoutAbsent(fields: Readonly<Record<string, Json | null | undefined>>): JsonObject {
-  const present = Object.entries(fields).filter(
-    (field): field is [string, Json] => field[1] !== undefined && field[1] !== null,
-  );
-  return Object.fromEntries(present);
+  const present: Record<string, Json> = {};
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    if (value !== undefined && value !== null) present[name] = value;
+  }
+  return present;
 }
 
 /** The answers of a result: one, unless the call asked for several. */

@@ -6,9 +6,11 @@ import { writeExactJson } from '../contracts/exact-json.ts';
 import type { ChatRequest, ChatTool } from '../contracts/openai.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { isList, isPlainObject } from '../json/values.ts';
-import { chatFields, createSieve, type Sieve } from './fields.ts';
+import { chatFields, prepareSieve, type Sieve } from './fields.ts';
 import { withoutAbsent } from './model-answer.ts';
 import { createToolNames, type Translation, toTranslation } from './translation.ts';
+
+const createSieve = prepareSieve(chatFields);
 
 interface ChatTranslation {
   readonly sieve: Sieve;
@@ -188,12 +190,11 @@ const offered = {
 
 /** The input of a call of `model.…`, and what is not in it. */
 export function translateChat(request: ChatRequest): Translation {
-  const translation = { sieve: createSieve(chatFields), names: createToolNames() };
+  const translation = { sieve: createSieve(), names: createToolNames() };
   const taken = translation.sieve.take(request as JsonObject, '', '');
   const all = (request.tools ?? []).flatMap((tool, at) => toTool(tool, translation, at));
   const { tools, choice } = choose(all, request.tool_choice, translation);
   const limit = request.max_completion_tokens ?? request.max_tokens;
-  const extra = Object.keys(offered).map((field) => [field, taken[field]]);
   const effort = effortOf(taken, translation);
   const input = {
     messages: withSpeaker(
@@ -211,8 +212,11 @@ export function translateChat(request: ChatRequest): Translation {
     seed: request.seed,
     // One answer is the default, which schemas without the field serve too.
     n: request.n === 1 ? undefined : request.n,
-    ...Object.fromEntries(extra),
     reasoning_effort: effort.value,
+    verbosity: taken.verbosity,
+    parallel_tool_calls: taken.parallel_tool_calls,
+    logit_bias: taken.logit_bias,
+    top_k: taken.top_k,
   };
   return toTranslation(input, translation.sieve, {
     offered: { reasoning_effort: effort.name, ...offered },

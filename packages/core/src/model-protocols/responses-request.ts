@@ -4,9 +4,11 @@ import { writeExactJson } from '../contracts/exact-json.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { ResponsesRequest } from '../contracts/responses.ts';
 import { isList, isPlainObject } from '../json/values.ts';
-import { createSieve, responsesFields, type Sieve } from './fields.ts';
+import { prepareSieve, responsesFields, type Sieve } from './fields.ts';
 import { withoutAbsent } from './model-answer.ts';
 import { createToolNames, type Translation, toTranslation } from './translation.ts';
+
+const createSieve = prepareSieve(responsesFields);
 
 interface ResponsesTranslation {
   readonly sieve: Sieve;
@@ -288,7 +290,7 @@ export function translateResponses(
   request: ResponsesRequest,
   history: readonly JsonObject[] = [],
 ): TranslatedResponse {
-  const translation = { sieve: createSieve(responsesFields), names: createToolNames() };
+  const translation = { sieve: createSieve(), names: createToolNames() };
   const { sieve, names } = translation;
   const { reasoning } = sieve.take(request as JsonObject, '', '');
   const { effort } = isPlainObject(reasoning) ? sieve.take(reasoning, '/reasoning', 'reasoning') : {};

@@ -50,7 +50,7 @@ export function toTranslation(
   { offered, toolNames }: Pick<Translation, 'offered' | 'toolNames'>,
 ): Translation {
   const present = withoutAbsent(input);
-  const named = Object.entries(offered).filter(([field]) => Object.hasOwn(present, field));
+  const named = Object.entries(offered).filter(([field]) => present[field] !== undefined);
   return {
     input: present,
     offered: Object.fromEntries(named),

@@ -213,6 +213,7 @@ describe('a chat completion', () => {
       ['messages[].tool_calls[].extra_content'],
     ],
     [{ tools: [{ ...tool, cache_control: { type: 'ephemeral' } }] }, ['tools[].cache_control']],
+    [{ 'response_format.type': 'text', 'tools[].type': 'x' }, ['response_format.type', 'tools[].type']],
     [{ tools: [{ ...tool, function: { ...tool.function, strict: true } }] }, ['tools[].function.strict']],
   ])('of %j names what is left out: %j', (more, dropped) => {
     expect(chat(more)).toMatchObject({ dropped, refused: [] });
