@@ -9,7 +9,8 @@ import { JsonObject } from './primitives.ts';
 /** A field of Anthropic's answers that is null here. No type of its own: generators know no type `null`. */
 const Absent = JsonObject.nullable();
 
-const TextBlock = z.object({ type: z.literal('text'), text: z.string(), citations: Absent });
+/** Some libraries require the citations, and some refuse null. */
+const TextBlock = z.object({ type: z.literal('text'), text: z.string(), citations: z.array(JsonObject) });
 
 const ToolUseBlock = z.object({
   type: z.literal('tool_use'),
@@ -162,9 +163,12 @@ export const AnthropicError = z
       }),
       param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
       details: z
-        .object({ error_code: z.literal('thread_unsupported_request'), unsupported: z.array(z.string()) })
+        .object({ error_code: z.string(), unsupported: z.array(z.string()).optional() })
         .optional()
-        .meta({ description: 'Of a refused `thread`: libraries then send all messages instead.' }),
+        .meta({
+          description:
+            'Of a refused `thread`, such as `thread_unsupported_request` or `thread_not_found`: libraries then send all messages instead.',
+        }),
     }),
   })
   .meta({ id: 'AnthropicError' });

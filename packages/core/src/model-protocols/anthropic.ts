@@ -86,7 +86,7 @@ export function toMessage(head: MessageHead, result: ModelResult, costUsd: numbe
     model: result.model ?? head.model,
     content: [
       ...(reasoning === '' ? [] : [thoughts]),
-      ...(text === '' ? [] : [{ type: 'text' as const, text, citations: null }]),
+      ...(text === '' ? [] : [{ type: 'text' as const, text, citations: [] }]),
       ...calls,
     ],
     ...stopOf(result),
@@ -182,7 +182,7 @@ function createBlocks(): Blocks {
       if (content === '') return [];
       const last = blocks.at(-1);
       const empty: JsonObject =
-        kind === 'text' ? { text: '', citations: null } : { thinking: '', signature: '' };
+        kind === 'text' ? { text: '', citations: [] } : { thinking: '', signature: '' };
       const block =
         last?.kind === kind ? last : addBlock(queue, { kind, at: -1, head: { type: kind, ...empty } });
       block.unsent += content;

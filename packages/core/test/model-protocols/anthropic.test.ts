@@ -24,6 +24,12 @@ test.each(ends)('%s is reported in a message and in a stream', (_, result, stop_
   expect(delta).toEqual({ stop_reason, stop_sequence, stop_details: null, container: null });
 });
 
+test('a text has a list of citations, whole and in a stream: libraries require one, and some refuse null', () => {
+  expect(toMessage(head, { text: 'a' }, 0).content).toEqual([{ type: 'text', text: 'a', citations: [] }]);
+  const [begun = ''] = createMessageWriter(head, () => 7).part({ content: 'a' });
+  expect(begun).toContain('"content_block":{"type":"text","text":"","citations":[]}');
+});
+
 interface Told {
   readonly type: string;
   readonly index: number;
