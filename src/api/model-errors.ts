@@ -128,18 +128,17 @@ function anthropicTypeOf(error: AppError): string {
   return anthropicTypes[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
 }
 
-/** By these words Anthropic's libraries know that they have to send all messages themselves. */
-const unthreaded: Pick<AnthropicError['error'], 'details'> = {
-  details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
-};
+/** By these words Anthropic's libraries know that they have to send all messages, once or from now on. */
+function detailsOf({ param, code }: ToldError): Pick<AnthropicError['error'], 'details'> {
+  if (param === 'thread' || code === 'thread_unsupported_request')
+    return { details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } };
+  return code.startsWith('thread_') ? { details: { error_code: code } } : {};
+}
 
 /** @returns `{type: 'error', error: {type, message, code, param}}`, and `details` if it refuses a `thread` */
 export function toAnthropicError(error: AppError): AnthropicError {
   const told = tell(error);
-  return {
-    type: 'error',
-    error: { ...told, type: anthropicTypeOf(error), ...(told.param === 'thread' ? unthreaded : {}) },
-  };
+  return { type: 'error', error: { ...told, type: anthropicTypeOf(error), ...detailsOf(told) } };
 }
 
 interface ErrorForm {

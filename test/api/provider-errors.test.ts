@@ -72,6 +72,20 @@ describe('a refusal of the provider', () => {
       { status: 400 },
     ],
     [
+      'of a thread',
+      refusing(422, { status: 400, code: 'thread_unsupported_request', message: 'no threads' }),
+      { status: 400 },
+      {
+        error: { error: { details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } } },
+      },
+    ],
+    [
+      'of a thread that it has lost',
+      refusing(422, { status: 400, code: 'thread_not_found', message: 'no such thread' }),
+      { status: 400 },
+      { error: { error: { details: { error_code: 'thread_not_found' } } } },
+    ],
+    [
       'of its size',
       refusing(422, { status: 413, message: 'large' }),
       { status: 413 },

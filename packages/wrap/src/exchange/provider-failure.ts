@@ -110,7 +110,11 @@ export function readProviderError(value: Json, status?: number): StatedError | n
   if (error === null) return null;
   const fields = isPlainObject(error) ? error : {};
   const message = textOf(error) ?? textOf(fields.message) ?? JSON.stringify(error);
-  const [type = '', code = ''] = [textOf(fields.type ?? fields.status), textOf(fields.code)];
+  const details = isPlainObject(fields.details) ? fields.details : {};
+  const [type = '', code = ''] = [
+    textOf(fields.type ?? fields.status),
+    textOf(fields.code ?? details.error_code), // Anthropic's code of a refused thread
+  ];
   // A number is a status, and no code that a program looks for.
   const name = /^\d+$/.test(code) ? '' : code;
   const named = Object.entries({ type, code: name, param: textOf(fields.param) ?? '' });
