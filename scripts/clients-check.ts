@@ -1,9 +1,10 @@
 /**
- * `npm run clients:check`: client libraries of Python and coding agents of npm, changed in nothing but address and key,
- * use a server with models on a provider that this script plays. They are installed into a temporary folder, from the
- * indexes that pip and npm are set up for. It prints the tables of docs/models.md. `-- agents` tries the agents alone.
+ * `npm run clients:check`: client libraries and coding agents, changed in nothing but address and key, use a server with
+ * models on a provider that this script plays, once of each kind: one of the two translates. They are installed into the
+ * cache, from the indexes that pip and npm are set up for. It prints the table of docs/models.md and a count.
+ * `-- WORD` takes those alone whose name contains it.
  */
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Decision } from '@capstan/core/contracts/decision';
@@ -11,63 +12,26 @@ import { createTemporaryFolder } from '../src/dev/data-folder.ts';
 import { choosePort } from '../src/dev/ports.ts';
 import { createPrinter } from '../src/dev/progress.ts';
 import { createSupervisor } from '../src/dev/supervisor/supervisor.ts';
-import { type ModelReply, type ModelRequest, startModelServer } from '../test/support/model-server.ts';
+import { type ModelServer, startModelServer } from '../test/support/model-server.ts';
 import { createServedModels } from '../test/support/served-models.ts';
 import { waitFor } from '../test/support/wait.ts';
-import { type AgentFinding, agentPackages, installAgents, tryAgents } from './clients/agents.ts';
+import { installAgents, useAgent } from './clients/agents.ts';
+import type { Finding, Served } from './clients/clients.ts';
+import { installLibraries, useLibrary } from './clients/libraries.ts';
+import { answerClient } from './clients/provider.ts';
+import { type ProviderFinding, toCount, toTable } from './clients/table.ts';
 import { startBacking } from './package/backing.ts';
 import { runCommand } from './package/run-command.ts';
 
-const packages = ['openai==3.57.0', 'langchain-openai==1.7.4', 'llm==0.36'];
 const checkout = join(import.meta.dirname, '..');
 const root = createTemporaryFolder('capstan clients ');
 const printer = createPrinter(process.stdout);
 const supervisor = createSupervisor({ report: printer.report, temporaryFolder: root });
+const kinds = ['openai', 'anthropic'] as const;
 
-interface Finding {
-  readonly client: string;
-  readonly feature: string;
-  /** Null: it works. */
-  readonly fault: string | null;
-}
+type Server = Omit<Served, 'model'>;
 
-interface Served {
-  readonly url: string;
-  readonly apiKey: string;
-}
-
-/** @returns the program of an environment that has the packages @throws Error that names the missing part */
-async function installClients(): Promise<string> {
-  const folder = join(root, 'venv');
-  const explain = (words: string) => (error: unknown) => {
-    throw new Error(words, { cause: error });
-  };
-  await runCommand(['python3', '-m', 'venv', folder], { cwd: root }).catch(
-    explain('this check needs Python 3 with venv on the PATH (python3 -m venv)'),
-  );
-  const python = join(folder, 'bin', 'python');
-  await runCommand([python, '-m', 'pip', 'install', '--quiet', ...packages], { cwd: root }).catch(
-    explain(`pip could not install ${packages.join(', ')}: is the package index in reach?`),
-  );
-  return python;
-}
-
-function askedText({ body }: ModelRequest): string {
-  return JSON.stringify(body.messages ?? []); // of embeddings there are none
-}
-
-function reply(request: ModelRequest): ModelReply {
-  if (request.path.endsWith('/embeddings')) return { vectors: (text) => [text.length, 0.5], tokens: 7 };
-  const asked = askedText(request);
-  if (asked.includes('hang')) return 'hang';
-  if (asked.includes('image_url')) return { text: 'I see a picture' };
-  if (request.body.messages.some(({ role }) => role === 'tool')) return { text: 'Rain in Oslo' };
-  if (request.body.tools === undefined) return { text: 'Hello, world' };
-  const call = { id: 'call_1', name: 'weather', arguments: '{"place":"Oslo"}' };
-  return { text: '', toolCalls: [call], finish: 'tool_calls' };
-}
-
-async function startServer(): Promise<Served> {
+async function startServer(): Promise<Server> {
   const backing = await startBacking(supervisor, root, printer.report);
   const port = await choosePort([]);
   const keyFile = join(root, 'api-key');
@@ -101,22 +65,8 @@ async function startServer(): Promise<Served> {
   return { url: `http://127.0.0.1:${port}`, apiKey: (await readFile(keyFile, 'utf8')).trim() };
 }
 
-function toTable(findings: readonly Finding[]): string {
-  const features = [...new Set(findings.map(({ feature }) => feature))];
-  const clients = [...new Set(findings.map(({ client }) => client))];
-  const cell = (client: string, feature: string): string => {
-    const found = findings.find((one) => one.client === client && one.feature === feature);
-    if (found === undefined) return '?';
-    if (found.fault === null) return 'works';
-    return found.fault === 'not offered' ? '–' : '**fails**';
-  };
-  const rows = clients.map((client) => [client, ...features.map((feature) => cell(client, feature))]);
-  const lines = [['client', ...features], features.concat('').map(() => '---'), ...rows];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
 async function waitForCandidate(
-  { url, apiKey }: Served,
+  { url, apiKey }: Server,
   capability: string,
   endpoint: string,
 ): Promise<void> {
@@ -131,80 +81,71 @@ async function waitForCandidate(
   });
 }
 
-/** Both protocols of agents on both of providers: two of the four ways are translated. */
-async function checkAgents({ url, apiKey }: Served): Promise<readonly AgentFinding[]> {
-  const programs = await installAgents(join(root, 'agents')).catch((error: Error) => {
-    console.error(`NOT checked, because npm could not install them: ${agentPackages.join(', ')}`);
-    console.error(error.message);
-    return null;
-  });
-  if (programs === null) return [];
-  const provider = await startModelServer();
-  const waitForInstance = (capability: string, endpoint: string): Promise<void> =>
-    waitForCandidate({ url, apiKey }, capability, endpoint);
-  const models = createServedModels({ url, apiKey, waitForInstance }, provider);
-  const findings: AgentFinding[] = [];
-  try {
-    for (const kind of ['openai', 'anthropic'] as const) {
-      await models.start(`model.${kind}`, { kind });
-      const trial = { programs, folder: root, url, apiKey, model: `model.${kind}`, provider: kind };
-      findings.push(...(await tryAgents({ ...trial, answer: provider.answer })));
+type Use = (served: Served, folder: string) => Promise<readonly Finding[]>;
+
+async function installClients(word: string): Promise<readonly Use[]> {
+  const libraries = await installLibraries(join(root, 'scripts'), word);
+  const agents = await installAgents(word);
+  return [
+    ...libraries.map(
+      (library): Use =>
+        (served, folder) =>
+          useLibrary(library, served, folder),
+    ),
+    ...agents.map(
+      (agent): Use =>
+        (served, folder) =>
+          useAgent(agent, served, folder),
+    ),
+  ];
+}
+
+async function useAll(uses: readonly Use[], server: Server): Promise<readonly ProviderFinding[]> {
+  const findings: ProviderFinding[] = [];
+  for (const [index, use] of uses.entries()) {
+    for (const provider of kinds) {
+      const folder = join(root, `${index} ${provider}`);
+      await mkdir(folder, { recursive: true });
+      const found = await use({ ...server, model: `model.${provider}` }, folder);
+      findings.push(...found.map((finding) => ({ ...finding, provider })));
+      for (const { client, feature, fault } of found) {
+        if (fault !== null) console.error(`${client} on ${provider}, ${feature}: ${fault}`);
+      }
     }
+  }
+  return findings;
+}
+
+/** @throws Error when the provider goes on for a client that has gone */
+async function requireGone({ requests }: ModelServer): Promise<void> {
+  const hung = requests.filter((request) => answerClient(request) === 'hang');
+  await waitFor('the provider to see that clients have gone', () => hung.every((one) => one.isAborted));
+}
+
+async function checkClients(uses: readonly Use[], server: Server): Promise<readonly ProviderFinding[]> {
+  const provider = await startModelServer(answerClient);
+  const waitForInstance = (capability: string, endpoint: string): Promise<void> =>
+    waitForCandidate(server, capability, endpoint);
+  const models = createServedModels({ ...server, waitForInstance }, provider);
+  try {
+    for (const kind of kinds) await models.start(`model.${kind}`, { kind });
+    await models.start('embed.small');
+    const findings = await useAll(uses, server);
+    await requireGone(provider);
     return findings;
   } finally {
     await models.stop();
     await provider.close();
   }
-}
-
-async function checkClients({ url, apiKey }: Served): Promise<readonly Finding[]> {
-  const python = await installClients();
-  const provider = await startModelServer();
-  provider.answer(reply);
-  const waitForInstance = (capability: string, endpoint: string): Promise<void> =>
-    waitForCandidate({ url, apiKey }, capability, endpoint);
-  const models = createServedModels({ url, apiKey, waitForInstance }, provider);
-  try {
-    for (const name of ['model.fast', 'embed.small']) await models.start(name);
-    const environment = { PATH: process.env.PATH, CAPSTAN_BASE: `${url}/openai/v1`, CAPSTAN_KEY: apiKey };
-    const findings: Finding[] = [];
-    for (const name of packages.map((pinned) => pinned.split('==')[0] ?? '')) {
-      const script = join(import.meta.dirname, 'clients', 'check.py');
-      const printed = await runCommand([python, script, name], { cwd: root, environment });
-      const lines = printed.split('\n').filter((line) => line.startsWith('{"client"'));
-      findings.push(...lines.map((line) => JSON.parse(line) as Finding));
-    }
-    const hung = provider.requests.filter((request) => askedText(request).includes('hang'));
-    await waitFor('the provider to see that clients have gone', () => hung.every((one) => one.isAborted));
-    return findings;
-  } finally {
-    await models.stop();
-    await provider.close();
-  }
-}
-
-function toAgentTable(findings: readonly AgentFinding[]): string {
-  const rows = findings.map(({ agent, provider, fault }) => [
-    agent,
-    provider,
-    fault === null ? 'works' : '**fails**',
-  ]);
-  return [['agent', 'provider', 'a file and a command'], ['---', '---', '---'], ...rows]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n');
 }
 
 try {
-  const served = await startServer();
-  const findings = process.argv[2] === 'agents' ? [] : await checkClients(served);
-  const agents = await checkAgents(served);
-  if (findings.length > 0) console.log(toTable(findings));
-  if (agents.length > 0) console.log(toAgentTable(agents));
-  const faults = findings.filter(({ fault }) => fault !== null && fault !== 'not offered');
-  for (const { client, feature, fault } of faults) console.error(`${client}, ${feature}: ${fault}`);
-  const broken = agents.filter(({ fault }) => fault !== null);
-  for (const { agent, provider, fault } of broken) console.error(`${agent} on ${provider}: ${fault}`);
-  if (faults.length + broken.length > 0) process.exitCode = 1;
+  const uses = await installClients(process.argv[2] ?? '');
+  if (uses.length === 0) throw new Error(`the name of no client contains ${process.argv[2]}`);
+  const findings = await checkClients(uses, await startServer());
+  console.log(toTable(findings, kinds));
+  console.log(toCount(findings));
+  if (findings.some(({ fault }) => fault !== null)) process.exitCode = 1;
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   if (error instanceof Error && error.cause instanceof Error) console.error(error.cause.message);

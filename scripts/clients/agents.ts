@@ -1,33 +1,59 @@
 /**
- * Coding agents from npm, changed in nothing but address and key. In a folder of its own, each writes a file and runs
- * a command, as a scripted provider asks, which answers first by one tool, then by another, then by a text.
+ * Coding agents, changed in nothing but address and key. Each edits a file in its first turn, and runs a command over it
+ * in its second, for which it continues the conversation. The files tell whether the tools did what the model asked for.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ModelReply, ModelRequest } from '../../test/support/model-server.ts';
 import { runCommand } from '../package/run-command.ts';
+import { ensureNodePackages, ensurePythonEnvironment } from '../tools/ensure-program.ts';
+import { agentPackages, aiderPackage, type Finding, type Served } from './clients.ts';
 
-interface Agent {
-  readonly program: string;
-  readonly package: string;
-  readonly version: string;
-  readonly words: readonly string[];
-  /** The text of `~/.codex/config.toml`; other programs do not read it. */
-  configuration(model: string, url: string): string;
-  environment(model: string, url: string, apiKey: string): NodeJS.ProcessEnv;
+const before = 'Hello from Capstan\n';
+const after = 'Grüße from Capstan\n';
+const edit = { old: 'Hello', new: 'Grüße' };
+const copy = 'cp note.txt copy.txt';
+const end = 'The note is copied.';
+
+function say(text: string): string {
+  return `SAY ${JSON.stringify(text)}`;
 }
 
-const task = 'Write note.txt, then count its bytes.';
-const patch = '*** Begin Patch\n*** Add File: note.txt\n+Grüße from Capstan\n*** End Patch';
+function call(name: string, input: object): string {
+  return `CALL ${name} ${JSON.stringify(input)}`;
+}
+
+/** Where an agent works. */
+interface Desk extends Served {
+  readonly folder: string;
+  readonly home: string;
+}
+
+interface Agent {
+  readonly name: string;
+  /** @returns the program of its package, installed when needed, with the words before all others */
+  install(): Promise<readonly string[]>;
+  /** Files below its home, by path. */
+  files(desk: Desk): Readonly<Record<string, string>>;
+  environment(desk: Desk): NodeJS.ProcessEnv;
+  /** The words of each turn. */
+  turns(desk: Desk): readonly (readonly string[])[];
+}
+
+async function installOne(name: keyof typeof agentPackages): Promise<readonly string[]> {
+  const folder = await ensureNodePackages(name, [agentPackages[name]]);
+  return [join(folder, 'node_modules', '.bin', name)];
+}
+
+function nameOf(requirement: string): string {
+  return requirement.replace(/(?:==|@)(?=[^@=]*$)/, ' ');
+}
 
 /** The lines of docs/models.md. */
-const agents: readonly Agent[] = [
-  {
-    program: 'codex',
-    package: '@openai/codex',
-    version: '0.171.0',
-    words: ['exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', task],
-    configuration: (model, url) => `
+const codex: Agent = {
+  name: `Codex CLI, ${nameOf(agentPackages.codex)}`,
+  install: () => installOne('codex'),
+  files: ({ model, url }) => ({
+    '.codex/config.toml': `
 model = "${model}"
 model_provider = "capstan"
 
@@ -37,122 +63,139 @@ base_url = "${url}/openai/v1"
 wire_api = "responses"
 env_key = "CAPSTAN_KEY"
 `,
-    environment: (_model, _url, apiKey) => ({ CAPSTAN_KEY: apiKey }),
-  },
-  {
-    program: 'claude',
-    package: '@anthropic-ai/claude-code',
-    version: '2.1.332',
-    words: ['-p', task, '--allowedTools', 'Write,Bash'],
-    configuration: () => '',
-    environment: (model, url, apiKey) => ({
-      ANTHROPIC_BASE_URL: `${url}/anthropic`,
-      ANTHROPIC_AUTH_TOKEN: apiKey,
-      ANTHROPIC_MODEL: model,
-      ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
-      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    }),
-  },
-];
-
-export const agentPackages = agents.map((agent) => `${agent.package}@${agent.version}`);
-
-interface Tool {
-  readonly name?: string;
-  readonly function?: { readonly name: string };
-}
-
-/** The calls that an agent makes by the tools that it has: a file first, then a command. */
-function callsFor(tools: ReadonlySet<string>, folder: string): readonly (readonly [string, object])[] {
-  const command = 'wc -c < note.txt > size.txt';
-  if (tools.has('Write')) {
-    const file = { file_path: join(folder, 'note.txt'), content: 'Grüße from Capstan\n' };
+  }),
+  environment: ({ apiKey }) => ({ CAPSTAN_KEY: apiKey }),
+  turns: () => {
+    const patch = `*** Begin Patch\n*** Update File: note.txt\n@@\n-${before}+${after}*** End Patch`;
+    const exec = (cmd: string): string => call('exec_command', { cmd });
+    const options = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
     return [
-      ['Write', file],
-      ['Bash', { command, description: 'Count the bytes' }],
+      ['exec', ...options, `${exec(`apply_patch <<'EOF'\n${patch}\nEOF`)}\n${say('Edited.')}`],
+      ['exec', 'resume', '--last', ...options, `${exec(copy)}\n${say(end)}`],
     ];
+  },
+};
+
+const claude: Agent = {
+  name: `Claude Code, ${nameOf(agentPackages.claude)}`,
+  install: () => installOne('claude'),
+  files: () => ({}),
+  environment: ({ model, url, apiKey }) => ({
+    ANTHROPIC_BASE_URL: `${url}/anthropic`,
+    ANTHROPIC_AUTH_TOKEN: apiKey,
+    ANTHROPIC_MODEL: model,
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  }),
+  turns: ({ folder }) => {
+    const file_path = join(folder, 'note.txt');
+    const edited = call('Edit', { file_path, old_string: edit.old, new_string: edit.new });
+    const ran = call('Bash', { command: copy, description: 'Copy the note' });
+    const allowed = ['--allowedTools', 'Read,Edit,Bash'];
+    return [
+      ['-p', [call('Read', { file_path }), edited, say('Edited.')].join('\n'), ...allowed],
+      ['-p', `${ran}\n${say(end)}`, '--continue', ...allowed],
+    ];
+  },
+};
+
+const opencode: Agent = {
+  name: `opencode, ${nameOf(agentPackages.opencode)}`,
+  install: () => installOne('opencode'),
+  files: ({ model, url }) => ({
+    '.config/opencode/opencode.json': JSON.stringify({
+      autoupdate: false,
+      share: 'disabled',
+      model: `capstan/${model}`,
+      small_model: `capstan/${model}`,
+      provider: {
+        capstan: {
+          npm: '@ai-sdk/openai-compatible',
+          options: { baseURL: `${url}/openai/v1`, apiKey: '{env:CAPSTAN_KEY}' },
+          models: { [model]: {} },
+        },
+      },
+    }),
+  }),
+  environment: ({ apiKey }) => ({ CAPSTAN_KEY: apiKey, OPENCODE_DISABLE_MODELS_FETCH: '1' }),
+  turns: ({ folder }) => {
+    const filePath = join(folder, 'note.txt');
+    const edited = call('edit', { filePath, oldString: edit.old, newString: edit.new });
+    const ran = call('bash', { command: copy, description: 'Copy the note' });
+    // It puts quotes around a word with a space, and spaces between words.
+    const task = (text: string): readonly string[] => text.split(' ');
+    return [
+      ['run', ...task([call('read', { filePath }), edited, say('Edited.')].join('\n'))],
+      ['run', '--continue', ...task(`${ran}\n${say(end)}`)],
+    ];
+  },
+};
+
+/** It has no tools: the answer is the file, and the failed test goes back to the model as the second turn. */
+const aider: Agent = {
+  name: `aider, ${nameOf(aiderPackage)}`,
+  install: async () => [await ensurePythonEnvironment(aiderPackage), '-m', 'aider'],
+  files: () => ({}),
+  environment: ({ url, apiKey }) => ({
+    OPENAI_API_BASE: `${url}/openai/v1`,
+    OPENAI_API_KEY: apiKey,
+    LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+    HF_HUB_OFFLINE: '1',
+  }),
+  turns: ({ model }) => {
+    const write = (text: string): string => say(`${end}\n\nnote.txt\n\`\`\`\n${text}\`\`\`\n`);
+    const test = `${copy} && grep -q Grüße note.txt`;
+    const own = ['--model', `openai/${model}`, '--test-cmd', test, '--auto-test', '--edit-format', 'whole'];
+    const quiet = ['--no-git', '--no-check-update', '--no-show-model-warnings', '--analytics-disable'];
+    // It writes answers of its own into the conversation, so the second turn is not the second answer.
+    const task = [write('Hello again\n'), ...Array.from({ length: 8 }, () => write(after))].join('\n');
+    return [['note.txt', '--yes-always', ...own, ...quiet, '--message', task]];
+  },
+};
+
+const agents: readonly Agent[] = [codex, claude, opencode, aider];
+
+interface InstalledAgent {
+  readonly agent: Agent;
+  readonly command: readonly string[];
+}
+
+/** @returns those whose name contains the word @throws Error of what cannot be installed */
+export async function installAgents(word: string): Promise<readonly InstalledAgent[]> {
+  const installed: InstalledAgent[] = [];
+  for (const agent of agents.filter(({ name }) => name.toLowerCase().includes(word))) {
+    installed.push({ agent, command: await agent.install() });
   }
-  const run = (line: string): readonly [string, object] =>
-    tools.has('exec_command') ? ['exec_command', { cmd: line }] : ['shell_command', { command: line }];
-  const edit = `apply_patch <<'EOF'\n${patch}\nEOF`;
-  return [tools.has('apply_patch') ? ['apply_patch', { input: patch }] : run(edit), run(command)];
+  return installed;
 }
 
-function countResults({ messages }: ModelRequest['body']): number {
-  const blocks = messages.flatMap(({ role, content }) => {
-    if (role === 'tool') return ['tool_result'];
-    return Array.isArray(content) ? (content as { readonly type: string }[]).map(({ type }) => type) : [];
-  });
-  return blocks.filter((type) => type === 'tool_result').length;
-}
-
-/** @param folder in which the agent works */
-function answerAgent(folder: string): (request: ModelRequest) => ModelReply {
-  return ({ body }) => {
-    const tools = (body.tools ?? []) as readonly Tool[];
-    const names = new Set(tools.map(({ name, function: declared }) => declared?.name ?? name ?? ''));
-    const next = names.size === 0 ? undefined : callsFor(names, folder)[countResults(body)];
-    if (next === undefined) return { text: 'The note is written.' };
-    const [name, input] = next;
-    const call = { id: `call_${countResults(body) + 1}`, name, arguments: JSON.stringify(input) };
-    return { text: '', toolCalls: [call], finish: 'tool_calls' };
-  };
-}
-
-/** Installs the agents into a folder. @returns the folder of their programs */
-export async function installAgents(folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true });
-  await runCommand(['npm', 'install', '--no-audit', '--no-fund', '--prefix', folder, ...agentPackages], {
-    cwd: folder,
-  });
-  return join(folder, 'node_modules', '.bin');
-}
-
-export interface AgentFinding {
-  readonly agent: string;
-  readonly provider: string;
-  /** Null: it works. */
-  readonly fault: string | null;
-}
-
-interface Trial {
-  readonly programs: string;
-  readonly folder: string;
-  readonly url: string;
-  readonly apiKey: string;
-  readonly model: string;
-  readonly provider: string;
-  answer(script: (request: ModelRequest) => ModelReply): void;
-}
-
-async function tryAgent(agent: Agent, trial: Trial): Promise<string | null> {
-  const folder = join(trial.folder, `${agent.program} ${trial.provider}`);
-  const home = join(folder, 'home');
-  await mkdir(join(home, '.codex'), { recursive: true });
-  await writeFile(join(home, '.codex', 'config.toml'), agent.configuration(trial.model, trial.url));
-  trial.answer(answerAgent(folder));
-  const environment = {
-    PATH: process.env.PATH,
-    HOME: home,
-    ...agent.environment(trial.model, trial.url, trial.apiKey),
-  };
-  const command = [join(trial.programs, agent.program), ...agent.words];
-  try {
-    const printed = await runCommand(command, { cwd: folder, environment, timeoutMs: 180_000 });
-    const size = await readFile(join(folder, 'size.txt'), 'utf8').catch(() => 'no file');
-    if (size.trim() !== '21') return `size.txt has ${size.trim()} instead of 21: ${printed.trim()}`;
-    return printed.includes('The note is written.') ? null : `the last answer is missing: ${printed.trim()}`;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+async function work({ agent, command }: InstalledAgent, desk: Desk): Promise<string | null> {
+  const { folder, home } = desk;
+  const environment = { PATH: process.env.PATH, HOME: home, ...agent.environment(desk) };
+  let printed = '';
+  for (const words of agent.turns(desk)) {
+    printed = await runCommand([...command, ...words], { cwd: folder, environment, timeoutMs: 180_000 });
   }
+  const note = await readFile(join(folder, 'note.txt'), 'utf8');
+  const copied = await readFile(join(folder, 'copy.txt'), 'utf8').catch(() => 'missing');
+  if (note !== after) return `note.txt is ${JSON.stringify(note)}: ${printed.trim()}`;
+  if (copied !== after) return `copy.txt is ${JSON.stringify(copied)}: ${printed.trim()}`;
+  return printed.includes(end) ? null : `the last answer is missing: ${printed.trim()}`;
 }
 
-/** Each agent in turn, on one model. */
-export async function tryAgents(trial: Trial): Promise<readonly AgentFinding[]> {
-  const findings: AgentFinding[] = [];
-  for (const agent of agents) {
-    const fault = await tryAgent(agent, trial);
-    findings.push({ agent: `${agent.package} ${agent.version}`, provider: trial.provider, fault });
+/** @param folder a new one */
+export async function useAgent(
+  installed: InstalledAgent,
+  served: Served,
+  folder: string,
+): Promise<readonly Finding[]> {
+  const { agent } = installed;
+  const desk: Desk = { ...served, folder, home: join(folder, 'home') };
+  const files = Object.entries(agent.files(desk));
+  for (const [path, text] of [['../note.txt', before], ...files] as const) {
+    await mkdir(join(desk.home, path, '..'), { recursive: true });
+    await writeFile(join(desk.home, path), text);
   }
-  return findings;
+  const fault = await work(installed, desk).catch((error: Error) => error.message);
+  return [{ client: agent.name, feature: 'edits a file, runs a command', fault }];
 }

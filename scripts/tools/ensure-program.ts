@@ -1,4 +1,5 @@
 /** Tools that checks of what is shipped need: got once by the ordinary means of their language, and kept in the cache. */
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -48,6 +49,34 @@ export async function ensureGoProgram({ module, version, name, label = name }: G
   return path;
 }
 
+export interface CargoProgram {
+  readonly crate: string;
+  readonly version: string;
+  /** Of the binary. */
+  readonly name: string;
+  /** Instead of the crate's own defaults. */
+  readonly features: readonly string[];
+}
+
+/** @returns its path @throws Error when there is no Rust to build it with */
+export async function ensureCargoProgram(program: CargoProgram): Promise<string> {
+  const { crate, version, name, features } = program;
+  const folder = join(cache, `${crate}-${version}`);
+  const path = join(folder, 'bin', name);
+  if (existsSync(path)) return path;
+  const cargo = await findOnPath('cargo', process.env);
+  if (cargo === null)
+    throw new Error(`${crate} ${version} is built with Rust, and there is no cargo on the PATH`);
+  console.error(`    building ${crate} ${version} with cargo install, once`);
+  await makeWhole(folder, async (partial) => {
+    const own = ['--root', partial, '--locked', '--bin', name];
+    const chosen = ['--no-default-features', '--features', features.join()];
+    const command = [cargo, 'install', ...own, ...chosen, `${crate}@${version}`];
+    await runCommand(command, { cwd: partial, timeoutMs: 5_400_000 });
+  });
+  return path;
+}
+
 /** @param requirement as pip takes it, with its version @returns the path of its program */
 export async function ensurePythonProgram(requirement: string, name: string): Promise<string> {
   const folder = join(cache, requirement.replace('==', '-'));
@@ -59,4 +88,32 @@ export async function ensurePythonProgram(requirement: string, name: string): Pr
   await runCommand([python, '-m', 'venv', folder], { cwd: cache });
   await runCommand([join(folder, 'bin/pip'), 'install', '--quiet', requirement], { cwd: cache });
   return path;
+}
+
+/** @param requirement as pip takes it, with its version @returns the Python of an environment with it */
+export async function ensurePythonEnvironment(requirement: string): Promise<string> {
+  const folder = join(cache, `python-${requirement.replace('==', '-')}`);
+  const python = (root: string): string => join(root, 'bin', 'python');
+  if (existsSync(folder)) return python(folder);
+  const found = await findOnPath('python3', process.env);
+  if (found === null) throw new Error(`${requirement} needs Python 3, and there is none on the PATH`);
+  console.log(`    installing ${requirement}, once`);
+  await makeWhole(folder, async (partial) => {
+    await runCommand([found, '-m', 'venv', partial], { cwd: cache });
+    await runCommand([python(partial), '-m', 'pip', 'install', '--quiet', requirement], { cwd: cache });
+  });
+  return python(folder);
+}
+
+/** @param packages as npm takes them, with their versions @returns the folder of their `node_modules` */
+export async function ensureNodePackages(label: string, packages: readonly string[]): Promise<string> {
+  const digest = createHash('sha256').update(packages.join()).digest('hex').slice(0, 16);
+  const folder = join(cache, `${label}-${digest}`);
+  if (existsSync(folder)) return folder;
+  console.log(`    installing ${packages.join(', ')}, once`);
+  await makeWhole(folder, async (partial) => {
+    const command = ['npm', 'install', '--no-audit', '--no-fund', '--prefix', partial, ...packages];
+    await runCommand(command, { cwd: partial });
+  });
+  return folder;
 }

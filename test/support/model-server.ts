@@ -1,13 +1,19 @@
 /**
- * A provider of language models with scripted answers: OpenAI-compatible chat completions, streamed or not, and
- * Anthropic's streamed messages. It records requests, and whether the caller disconnected before the answer.
+ * A provider of language models with scripted answers: OpenAI-compatible chat completions and Anthropic's messages,
+ * streamed or not. It records requests, and whether the caller disconnected before the answer.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { anthropicEvents, chatChunks, chatCompletion, type WrittenAnswer } from './model-wire.ts';
+import {
+  anthropicEvents,
+  anthropicMessage,
+  chatChunks,
+  chatCompletion,
+  type WrittenAnswer,
+} from './model-wire.ts';
 
 export interface ModelRequest {
   readonly path: string;
@@ -89,6 +95,12 @@ function eventsOf({ path, body }: ModelRequest, answer: WrittenAnswer): readonly
   return path.endsWith('/messages') ? anthropicEvents(body.model, answer) : chatChunks(body.model, answer);
 }
 
+function wholeOf({ path, body }: ModelRequest, answer: WrittenAnswer): object {
+  return path.endsWith('/messages')
+    ? anthropicMessage(body.model, answer)
+    : chatCompletion(body.model, answer);
+}
+
 function send(request: ModelRequest, response: ServerResponse, reply: ModelReply): void {
   if (reply === 'hang') return;
   if ('status' in reply) {
@@ -112,7 +124,7 @@ function send(request: ModelRequest, response: ServerResponse, reply: ModelReply
     sendEvents(response, eventsOf(request, reply));
     response.end();
   } else {
-    sendJson(response, 200, chatCompletion(request.body.model, reply));
+    sendJson(response, 200, wholeOf(request, reply));
   }
 }
 

@@ -1,6 +1,8 @@
 /** An answer in the providers' wire formats. */
 
 export interface WrittenAnswer {
+  /** Default: one for all answers. */
+  readonly id?: string;
   /** Sent in several pieces when streamed. */
   readonly text: string;
   /** Calls of tools, streamed in pieces after the text. */
@@ -33,8 +35,9 @@ function chatUsage({ usage = [10, 5] }: WrittenAnswer) {
 
 /** `POST /v1/chat/completions` with `stream: true` and usage included. */
 export function chatChunks(asked: string, answer: WrittenAnswer): readonly string[] {
-  const { text, toolCalls = [], model = asked, finish = 'stop', stopSequence: stop_reason } = answer;
-  const head = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_700_000_000, model };
+  const { id: own = 'chatcmpl-1', text, toolCalls = [], model = asked, finish = 'stop' } = answer;
+  const { stopSequence: stop_reason } = answer;
+  const head = { id: own, object: 'chat.completion.chunk', created: 1_700_000_000, model };
   const chunk = (delta: object, finish_reason: string | null = null): string =>
     event({ ...head, choices: [{ index: 0, delta, finish_reason, ...(finish_reason && { stop_reason }) }] });
   const usage = chatUsage(answer);
@@ -54,7 +57,7 @@ export function chatChunks(asked: string, answer: WrittenAnswer): readonly strin
 /** `POST /v1/chat/completions` without streaming. */
 export function chatCompletion(asked: string, answer: WrittenAnswer): object {
   return {
-    id: 'chatcmpl-1',
+    id: answer.id ?? 'chatcmpl-1',
     object: 'chat.completion',
     created: 1_700_000_000,
     model: answer.model ?? asked,
@@ -94,7 +97,7 @@ export function anthropicMessage(asked: string, answer: WrittenAnswer): object {
     return { type: 'tool_use', id, name, input: JSON.parse(written) };
   });
   return {
-    id: 'msg_1',
+    id: answer.id ?? 'msg_1',
     type: 'message',
     role: 'assistant',
     model,
@@ -110,7 +113,8 @@ export function anthropicEvents(asked: string, answer: WrittenAnswer): readonly 
   const { text, toolCalls = [], model = asked, finish = 'stop', stopSequence, usage } = answer;
   const [input_tokens, output_tokens] = usage ?? [10, 5];
   const named = (type: string, data: object = {}): string => `event: ${type}\n${event({ type, ...data })}`;
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], stop_reason: null };
+  const { id = 'msg_1' } = answer;
+  const message = { id, type: 'message', role: 'assistant', model, content: [], stop_reason: null };
   const ended = finish === null ? null : stopReasons[finish];
   const stop_reason = stopSequence === undefined ? ended : 'stop_sequence';
   return [
