@@ -8,7 +8,7 @@ import { latePart } from '../shared/late-part.tsx';
 import { Button, fieldClass } from '../shared/parts.tsx';
 import { JsonField } from './json-field.tsx';
 import { takesMedia } from './media-model.ts';
-import { createValue, type FormField, propertiesOf, readNumber, toField } from './schema-model.ts';
+import { createValue, type FormField, optionOf, propertiesOf, readNumber, toField } from './schema-model.ts';
 
 const MediaField = latePart(() => import('./media-field.tsx'), 'MediaField');
 
@@ -54,6 +54,7 @@ type ControlProps = FieldViewProps & { readonly field: FormField; readonly id: s
 
 function Control(props: ControlProps): ReactNode {
   const { field, id, value, name, root, onChange } = props;
+  const label = props.isNameless === true ? name : undefined;
   switch (field.kind) {
     case 'object':
       return <ObjectFields {...props} />;
@@ -63,6 +64,7 @@ function Control(props: ControlProps): ReactNode {
       return (
         <select
           id={id}
+          aria-label={label}
           className={fieldClass}
           value={JSON.stringify(value)}
           onChange={({ target }) => onChange(JSON.parse(target.value) as Json)}
@@ -83,6 +85,7 @@ function Control(props: ControlProps): ReactNode {
       return (
         <input
           id={id}
+          aria-label={label}
           type="checkbox"
           className="size-4 self-start"
           checked={value === true}
@@ -93,6 +96,7 @@ function Control(props: ControlProps): ReactNode {
       return (
         <input
           id={id}
+          aria-label={label}
           type="number"
           step={field.schema.type === 'integer' ? 1 : 'any'}
           className={`${fieldClass} w-44`}
@@ -107,7 +111,7 @@ function Control(props: ControlProps): ReactNode {
   }
 }
 
-function TextField({ id, name, field, value, onChange }: ControlProps): ReactElement {
+function TextField({ id, name, isNameless, field, value, onChange }: ControlProps): ReactElement {
   const text =
     typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
   if (takesMedia(field.schema)) {
@@ -119,7 +123,13 @@ function TextField({ id, name, field, value, onChange }: ControlProps): ReactEle
   }
   return (
     <>
-      <input id={id} className={fieldClass} value={text} onChange={({ target }) => onChange(target.value)} />
+      <input
+        id={id}
+        aria-label={isNameless === true ? name : undefined}
+        className={fieldClass}
+        value={text}
+        onChange={({ target }) => onChange(target.value)}
+      />
       {isMedia(text) ? <MediaView reference={text} /> : null}
     </>
   );
@@ -244,23 +254,15 @@ function EitherField({
   errors,
   onChange,
   name,
+  isNameless,
 }: ControlProps): ReactElement {
-  const kindOf = (one: Json | undefined): string =>
-    Array.isArray(one) ? 'array' : one === null ? 'null' : typeof one;
-  const fits = field.options.findIndex(({ schema }) => {
-    const { kind } = toField(schema, root);
-    return (
-      { object: 'object', array: 'array', boolean: 'boolean', number: 'number', text: 'string' }[
-        kind as 'text'
-      ] === kindOf(value)
-    );
-  });
-  const chosen = Math.max(0, fits);
+  const chosen = optionOf(field.options, root, value);
   const option = field.options[chosen];
   return (
     <div className="flex flex-col gap-2">
       <select
         id={id}
+        aria-label={isNameless === true ? `Kind of ${name}` : undefined}
         className={fieldClass}
         value={chosen}
         onChange={({ target }) =>
@@ -275,7 +277,7 @@ function EitherField({
       </select>
       {option === undefined ? null : (
         <FieldView
-          name={name}
+          name={`${name}, ${option.label}`}
           isNameless
           schema={option.schema}
           root={root}

@@ -60,15 +60,69 @@ export function toField(given: JsonObject, root: JsonObject): FormField {
   if (Array.isArray(schema.enum)) return { kind: 'choice', schema, options: [], choices: schema.enum };
   if (schema.const !== undefined) return { kind: 'choice', schema, options: [], choices: [schema.const] };
   if (Array.isArray(either)) {
-    const options = either.filter(isObject).map((one, index) => {
-      const resolved = resolveSchema(one, root);
-      return { schema: resolved, label: String(resolved.title ?? typeOf(resolved) ?? `form ${index + 1}`) };
-    });
+    const options = toOptions(either.filter(isObject), root);
     return { kind: 'oneOf', schema, options, choices: [] };
   }
   const kind = kinds[typeOf(schema) ?? ''] ?? 'json';
   const isShapeless = kind === 'object' && !isObject(schema.properties);
   return { kind: isShapeless ? 'json' : kind, schema, ...nothing };
+}
+
+/** The values that tell the forms of a union apart: `{ role: "user" }`. */
+function fixedValues(schema: JsonObject, root: JsonObject): ReadonlyMap<string, Json> {
+  const fixed = new Map<string, Json>();
+  for (const [name, given] of Object.entries(isObject(schema.properties) ? schema.properties : {})) {
+    const { kind, choices } = toField(isObject(given) ? given : {}, root);
+    const [only] = choices;
+    if (kind === 'choice' && choices.length === 1 && only !== undefined) fixed.set(name, only);
+  }
+  return fixed;
+}
+
+/** Named by title, by what is fixed in it, or by its type; equal names are numbered. */
+function toOptions(either: readonly JsonObject[], root: JsonObject): readonly FieldOption[] {
+  const options = either.map((one, index) => {
+    const schema = resolveSchema(one, root);
+    const fixed = [...fixedValues(schema, root).values()].map(String).join(', ');
+    const own = fixed === '' ? (typeOf(schema) ?? `form ${index + 1}`) : fixed;
+    return { schema, label: String(schema.title ?? own) };
+  });
+  return options.map(({ schema, label }, index) => {
+    const isShared = options.some((other, at) => at !== index && other.label === label);
+    return { schema, label: isShared ? `${label} ${index + 1}` : label };
+  });
+}
+
+const typesOfKinds: Partial<Record<FieldKind, string>> = {
+  object: 'object',
+  array: 'array',
+  boolean: 'boolean',
+  number: 'number',
+  text: 'string',
+};
+
+function kindOfValue(value: Json | undefined): string {
+  if (Array.isArray(value)) return 'array';
+  return value === null ? 'null' : typeof value;
+}
+
+function fitness(schema: JsonObject, root: JsonObject, value: Json | undefined): number {
+  const { kind } = toField(schema, root);
+  if (typesOfKinds[kind] !== kindOfValue(value)) return -1;
+  if (!isObject(value)) return 0;
+  const fixed = [...fixedValues(schema, root)];
+  if (fixed.some(([name, one]) => value[name] !== undefined && value[name] !== one)) return -1;
+  const known = propertiesOf(schema);
+  const held = known.filter(({ name }) => value[name] !== undefined).length;
+  const lacking = known.filter(({ name, isRequired }) => isRequired && value[name] === undefined).length;
+  return held - lacking;
+}
+
+/** Which form of a union a value has; the first one if it has none. */
+export function optionOf(options: readonly FieldOption[], root: JsonObject, value: Json | undefined): number {
+  const fits = options.map(({ schema }) => fitness(schema, root, value));
+  const best = Math.max(...fits);
+  return best < 0 ? 0 : fits.indexOf(best);
 }
 
 export interface FormProperty {

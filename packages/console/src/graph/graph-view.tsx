@@ -99,7 +99,13 @@ function Flow({
       {isFar && isFitted ? (
         <FarCanvas picture={{ layout, nodes: facts, isDim, selected, critical: onCritical }} />
       ) : null}
-      <Controls showInteractive={false} position="top-right" className="graph-controls" />
+      <Controls
+        showInteractive={false}
+        position="top-right"
+        className="graph-controls"
+        // Nodes that are not drawn are not measured, so the control itself knows nothing to fit.
+        onFitView={() => void flow.current?.fitBounds(boundsOf(layout), fitting)}
+      />
       {facts.length > overviewNodes && facts.length <= manyNodes ? (
         <MiniMap
           pannable
@@ -121,6 +127,12 @@ function Flow({
   );
 }
 
+const fitting = { padding: 0.06 } as const;
+
+function boundsOf({ width, height }: GraphLayout) {
+  return { x: 0, y: 0, width, height };
+}
+
 /** Names in nodes have 12 px at zoom 1. */
 const readableZoom = 0.92;
 const margin = 24;
@@ -132,13 +144,14 @@ const overviewNodes = 30;
  */
 function showReadable(
   instance: ReactFlowInstance,
-  { width, height, places }: GraphLayout,
+  layout: GraphLayout,
   box: HTMLElement | null,
 ): Promise<boolean> {
+  const { width, height, places } = layout;
   const { clientWidth = 0, clientHeight = 0 } = box ?? {};
-  const fitting = Math.min((clientWidth - 2 * margin) / width, (clientHeight - 2 * margin) / height);
-  if (places.size > manyNodes) return instance.fitBounds({ x: 0, y: 0, width, height }, { padding: 0.06 });
-  const zoom = Math.min(1, Math.max(readableZoom, fitting));
+  const share = Math.min((clientWidth - 2 * margin) / width, (clientHeight - 2 * margin) / height);
+  if (places.size > manyNodes) return instance.fitBounds(boundsOf(layout), fitting);
+  const zoom = Math.min(1, Math.max(readableZoom, share));
   return instance.setViewport({ x: margin, y: margin, zoom });
 }
 

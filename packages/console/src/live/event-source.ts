@@ -44,12 +44,26 @@ function connect(address: string, { onFrame, onOpen, onError }: SourceHandlers):
   return opened;
 }
 
+/** When the runs change; between two runs the list is empty for a moment, which opens nothing. */
+function whenChanged(change: (runs: readonly string[]) => void): FrameSource['follow'] {
+  let followed: string | null = null;
+  let wished: readonly string[] = [];
+  const follow = (): void => {
+    if (wished.join() === followed) return;
+    followed = wished.join();
+    change(wished);
+  };
+  return (runs) => {
+    wished = runs;
+    queueMicrotask(follow);
+  };
+}
+
 export function openSource(project: string, listener: SourceListener): FrameSource {
   let source: EventSource | null = null;
   let last = '';
   let isClosed = false;
   let followed: readonly string[] | null = null;
-  let wished: readonly string[] = [];
   let again: ReturnType<typeof setTimeout> | undefined;
 
   const open = (): void => {
@@ -69,17 +83,11 @@ export function openSource(project: string, listener: SourceListener): FrameSour
       },
     });
   };
-  const openWished = (): void => {
-    if (wished.join() === followed?.join()) return;
-    followed = wished;
-    open();
-  };
   return {
-    follow: (runs) => {
-      wished = runs;
-      // Between two runs the list is empty for a moment, which opens nothing.
-      queueMicrotask(openWished);
-    },
+    follow: whenChanged((runs) => {
+      followed = runs;
+      open();
+    }),
     reopen: open,
     close: () => {
       isClosed = true;

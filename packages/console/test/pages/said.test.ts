@@ -165,3 +165,75 @@ test('a call by which a run corrects an input is no direct call', async () => {
   opened.expectQuiet();
   await opened.close();
 });
+
+test('a text written from nothing is tried with mocks of its own', async () => {
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/pipelines/new/edit?example=true');
+  const text = `pipeline: from-nothing
+version: "1.0"
+job_schema: { type: object, required: [names], properties: { names: { type: array, items: { type: string } } } }
+steps: [{ id: each, capability: trim, for_each: { items: "{{ job.names }}" }, input: { name: "{{ item }}" } }]
+`;
+  const definition = page.getByRole('textbox', { name: 'Definition, YAML' });
+  await definition.click();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.insertText(text);
+  await page.getByRole('tab', { name: 'Try with mocks' }).click();
+  await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+  await page.getByRole('button', { name: 'Mocks from the last run' }).click();
+  await page.getByText('No run to take mocks from').waitFor();
+  await page.getByRole('textbox', { name: 'Mocks, YAML' }).click();
+  await page.keyboard.press('Control+A');
+  await page.keyboard.insertText('capabilities: 7');
+  await page.getByText('It cannot run yet:').waitFor();
+  await page.getByRole('button', { name: 'Fresh mocks' }).click();
+  await page.getByText(/succeeded, after .* of virtual time/).waitFor();
+  await page.evaluate('localStorage.clear()');
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('Fit View shows all steps of a long graph', async () => {
+  const { capstan } = visitors.studio;
+  const steps = Array.from({ length: 9 }, (_, at) => ({
+    id: `long-${at}`,
+    set: { value: at },
+    ...(at === 0 ? {} : { depends_on: [`long-${at - 1}`] }),
+  }));
+  const { run_id } = await capstan.submit(steps);
+  await capstan.ended(run_id);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${run_id}`);
+  const graph = page.getByLabel('Graph of the steps');
+  await graph.getByText('long-0').first().waitFor();
+  expect(await graph.getByText('long-8').count()).toBe(0);
+  await graph.getByRole('button', { name: 'Fit View' }).click();
+  await graph.getByText('long-8').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('the form of a union names its kinds, keeps the chosen one, and each field has a name', async () => {
+  const { capstan } = visitors.studio;
+  const message = (role: string) => ({
+    type: 'object',
+    required: ['role', 'content'],
+    properties: { role: { const: role }, content: { type: 'string' } },
+  });
+  const messages = { type: 'array', minItems: 1, items: { anyOf: [message('system'), message('user')] } };
+  const input = { type: 'object', required: ['messages'], properties: { messages } };
+  const instance = await startInstance(capstan, { name: 'talks', input });
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/capabilities/talks?tab=try');
+  const kind = page.getByLabel('Kind of messages 1');
+  expect(await kind.locator('option').allInnerTexts()).toEqual(['system', 'user']);
+  await kind.selectOption('user');
+  expect(await kind.locator('option:checked').innerText()).toBe('user');
+  expect(await opened.axe('all')).toEqual([]);
+  opened.expectQuiet();
+  await opened.close();
+  await instance.stop();
+});

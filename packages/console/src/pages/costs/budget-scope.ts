@@ -4,19 +4,19 @@ import type { NameOfKey } from '../../api/key-names.ts';
 export const budgetKinds = ['label', 'key', 'capability', 'user'] as const;
 export type BudgetKind = (typeof budgetKinds)[number];
 
-type Fields = Pick<FormData, 'get'>;
+type FormTexts = Pick<FormData, 'get'>;
 
-function textOf(fields: Fields, name: string): string {
+function textOf(fields: FormTexts, name: string): string {
   return String(fields.get(name) ?? '').trim();
 }
 
 /** `label:team=ads`, `key:key_0Bn…` */
-export function scopeOf(kind: BudgetKind, fields: Fields): string {
+export function scopeOf(kind: BudgetKind, fields: FormTexts): string {
   const value = textOf(fields, 'value');
   return kind === 'label' ? `label:${textOf(fields, 'name')}=${value}` : `${kind}:${value}`;
 }
 
-export function readUsd(fields: Fields): number {
+export function readUsd(fields: FormTexts): number {
   return Number(fields.get('usd'));
 }
 

@@ -2,7 +2,8 @@
 
 export interface EditDraft {
   readonly text: string;
-  readonly mocks: string;
+  /** Null: those of the definition, until they are changed. */
+  readonly mocks: string | null;
 }
 
 function placeOf(name: string): string {
@@ -13,7 +14,9 @@ export function readDraft(name: string): EditDraft | null {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(placeOf(name)) ?? 'null');
     const draft = kept as EditDraft | null;
-    return typeof draft?.text === 'string' && typeof draft.mocks === 'string' ? draft : null;
+    return typeof draft?.text === 'string' && (draft.mocks === null || typeof draft.mocks === 'string')
+      ? draft
+      : null;
   } catch {
     return null;
   }

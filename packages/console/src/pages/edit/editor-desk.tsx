@@ -1,3 +1,4 @@
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { type ReactElement, Suspense, useEffect, useState } from 'react';
 import { CodeEditor } from '../../editor/code-editor.tsx';
 import { GraphView } from '../../graph/graph-view.tsx';
@@ -7,6 +8,7 @@ import { type Tab, Tabs } from '../../shared/tabs.tsx';
 import type { CheckedText } from '../../worker/messages.ts';
 import { useWorker } from '../../worker/use-worker.ts';
 import { type EditDraft, keepDraft } from './draft.ts';
+import { mocksOf } from './example.ts';
 import { FindingList } from './finding-list.tsx';
 import { countErrors } from './findings-model.ts';
 import { PlanTab } from './plan-tab.tsx';
@@ -40,6 +42,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
   const checked = useChecked(worker, draft.text, specs);
   const facts = useEditorFacts(worker, draft.text, specs);
   const { findings, verdict } = useFindings(checked);
+  const mocks = useMocks(draft.mocks, checked.definition);
   useEffect(() => {
     if (draft !== begin) keepDraft(name, draft);
   }, [name, draft, begin]);
@@ -84,7 +87,7 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
             <TryTab
               worker={worker}
               text={draft.text}
-              mocks={draft.mocks}
+              mocks={mocks}
               specs={specs}
               checked={checked}
               onMocks={(mocks) => setDraft((known) => ({ ...known, mocks }))}
@@ -99,6 +102,14 @@ export function EditorDesk({ name, stored, begin }: EditorDeskProps): ReactEleme
       </Suspense>
     </>
   );
+}
+
+/** While the text has an error, those of the last text without one. */
+function useMocks(own: string | null, definition: PipelineDefinition | null): string {
+  const [last, setLast] = useState(definition);
+  if (definition !== null && definition !== last) setLast(definition);
+  const known = definition ?? last;
+  return own ?? (known === null ? '' : mocksOf(known));
 }
 
 /** Grey while the text has an error: the graph is of an earlier text. */

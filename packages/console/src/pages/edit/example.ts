@@ -1,5 +1,5 @@
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { createExample } from '../../form/schema-model.ts';
 
 /**
@@ -69,7 +69,15 @@ reviews:
     - { after: 30s, action: output, output: { approved: true } }
 `;
 
-/** For a stored pipeline: an example of its job; capabilities answer from their schemas. */
+const ofExample = JSON.stringify((parse(examplePipeline) as PipelineDefinition).job_schema);
+
+/** The example has mocks of its own, which fit only jobs of its schema. */
+export function mocksOf(definition: PipelineDefinition): string {
+  const isExample = JSON.stringify(definition.job_schema) === ofExample;
+  return isExample ? exampleMocks : beginMocks(definition);
+}
+
+/** An example of its job; capabilities answer from their schemas. */
 export function beginMocks({ job_schema = {} }: PipelineDefinition): string {
   const job = stringify({ job: createExample(job_schema, job_schema) });
   return `# What capabilities answer. One that is not mocked answers what its live schema asks for.

@@ -2,6 +2,7 @@ import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { readFormerRun } from '../../api/former-run.ts';
+import { AnswerError } from '../../api/problem-error.ts';
 import { FileButton } from '../../shared/file-button.tsx';
 import { formatBytes } from '../../shared/format.ts';
 import { Button } from '../../shared/parts.tsx';
@@ -16,7 +17,7 @@ export interface MocksBarProps {
   readonly pipelines: readonly PipelineDefinition[];
   readonly checked: CheckedText;
   readonly tried: Tried | null;
-  readonly onMocks: (mocks: string) => void;
+  readonly onMocks: (mocks: string | null) => void;
 }
 
 const mostBytes = 4_000_000;
@@ -29,7 +30,10 @@ export function MocksBar(props: MocksBarProps): ReactElement {
   const former = useMutation({
     mutationFn: async (pipeline: string) => {
       const found = await readFormerRun(pipeline);
-      if (found === null) throw new Error(`no run of ${pipeline} has ended yet`);
+      if (found === null) {
+        const detail = `No run of ${pipeline} has ended. Mocks can come from the first one that does.`;
+        throw new AnswerError(404, { title: 'No run to take mocks from', detail });
+      }
       onMocks(writeMocks(mocksOfRun(found, specs), found.run.run_id));
     },
   });
@@ -49,6 +53,9 @@ export function MocksBar(props: MocksBarProps): ReactElement {
         onClick={() => definition !== null && former.mutate(definition.pipeline)}
       >
         Mocks from the last run
+      </Button>
+      <Button disabled={definition === null} onClick={() => onMocks(null)}>
+        Fresh mocks
       </Button>
       <FileButton label="A mocks file" accept=".yaml,.yml,.json" onFile={load.mutate}>
         Load a file

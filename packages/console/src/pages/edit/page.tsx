@@ -6,7 +6,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { sourceOf } from '../pipeline/source-text.ts';
 import { readDraft } from './draft.ts';
 import { EditorDesk } from './editor-desk.tsx';
-import { beginMocks, exampleMocks, examplePipeline } from './example.ts';
+import { examplePipeline } from './example.ts';
 
 /** `new` begins with an example; another name with its stored text, or its draft. */
 export function EditPage(): ReactElement {
@@ -16,9 +16,7 @@ export function EditPage(): ReactElement {
   const isNew = name === 'new';
   const query = useQuery({ ...pipelineQuery(name, version), enabled: !isNew });
   if (isNew) {
-    return (
-      <EditorDesk name={name} stored="" begin={draft ?? { text: examplePipeline, mocks: exampleMocks }} />
-    );
+    return <EditorDesk name={name} stored="" begin={draft ?? { text: examplePipeline, mocks: null }} />;
   }
   return (
     <QueryView query={query}>
@@ -27,7 +25,7 @@ export function EditPage(): ReactElement {
           key={`${name} ${version}`}
           name={name}
           stored={sourceOf(stored)}
-          begin={draft ?? { text: sourceOf(stored), mocks: beginMocks(stored.definition) }}
+          begin={draft ?? { text: sourceOf(stored), mocks: null }}
         />
       )}
     </QueryView>

@@ -17,7 +17,8 @@ export interface TryTabProps {
   readonly mocks: string;
   readonly specs: LiveSpecs;
   readonly checked: CheckedText;
-  readonly onMocks: (mocks: string) => void;
+  /** Null: those of the definition. */
+  readonly onMocks: (mocks: string | null) => void;
 }
 
 const pauseMs = 250;

@@ -33,6 +33,8 @@ export function RunsPage(): ReactElement {
     if (chosen === 'matching') setChosen(nothing);
     void navigate({ search: (known) => ({ ...known, ...part, after: undefined }), replace: true });
   };
+  const turn = (pages: readonly string[]): void =>
+    void navigate({ search: (known) => ({ ...known, ...writePages(pages) }) });
   return (
     <>
       <PageHead
@@ -82,13 +84,7 @@ export function RunsPage(): ReactElement {
                     onChoose={setChosen}
                   />
                 )}
-                <CursorPager
-                  cursors={cursors}
-                  nextCursor={next_cursor}
-                  onTurn={(turned) =>
-                    void navigate({ search: (known) => ({ ...known, ...writePages(turned) }) })
-                  }
-                />
+                <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={turn} />
               </>
             )
           }
