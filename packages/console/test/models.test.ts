@@ -28,7 +28,7 @@ import { changedPointers } from '../src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../src/pages/run/model.ts';
 import { followedBy, progressOf, toSpan } from '../src/pages/runs/model.ts';
 import { describeSkipped, toScheduleRequest } from '../src/pages/schedules/model.ts';
-import { describeBytes, describeCount } from '../src/pages/settings/limits-model.ts';
+import { describeBytes, describeCount, describeRate } from '../src/pages/settings/limits-model.ts';
 import { scopes, toKeyScopes } from '../src/pages/settings/scope-model.ts';
 import { adviseCeiling } from '../src/review/ceiling.ts';
 import { labelColumns, roundTop } from '../src/shared/bar-column.ts';
@@ -615,3 +615,11 @@ test('two runs are compared step by step, with the reason why they are not the s
     '2 differences: different jobs, 1 step went to another instance.',
   );
 });
+
+test.each([
+  [10 / 60, '10 a minute'],
+  [2, '2 a second'],
+  [1 / 3_600, '1 an hour'],
+  [0.5, '30 a minute'],
+  [100 / 3, '33.3 a second'],
+])('a rate of %d is %s', (perSecond, words) => expect(describeRate(perSecond)).toBe(words));

@@ -68,7 +68,7 @@ function Flow({
   const box = useRef<HTMLDivElement>(null);
   const onCritical = useMemo(() => new Set(critical), [critical]);
   const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });
-  const lines = useMemo(() => toEdges(layout, onCritical), [layout, onCritical]);
+  const lines = useMemo(() => toEdges(layout, critical), [layout, critical]);
   const onPaneClick = (event: MouseEvent): void => {
     const point = flow.current?.screenToFlowPosition({ x: event.clientX, y: event.clientY });
     onSelect?.(isFar && point !== undefined ? nodeAt(layout, point) : null);
@@ -187,12 +187,14 @@ function toNodes(facts: readonly NodeFacts[], { places }: GraphLayout, marks: Ma
   });
 }
 
-function toEdges({ lines }: GraphLayout, onCritical: ReadonlySet<string>): Edge[] {
+/** An edge is on the path only between neighbours on it: another edge may join two of its steps. */
+function toEdges({ lines }: GraphLayout, critical: readonly string[]): Edge[] {
+  const next = new Map(critical.map((id, index) => [id, critical[index + 1]]));
   return lines.map(({ from, to, points }) => ({
     id: `${from} ${to}`,
     source: from,
     target: to,
     type: 'line',
-    data: { path: toPath(points), isCritical: onCritical.has(from) && onCritical.has(to), isDim: false },
+    data: { path: toPath(points), isCritical: next.get(from) === to, isDim: false },
   }));
 }

@@ -169,23 +169,21 @@ test('a call by which a run corrects an input is no direct call', async () => {
 test('a text written from nothing is tried with mocks of its own', async () => {
   const opened = await visitors.visit();
   const { page } = opened;
-  await opened.go('/pipelines/new/edit?example=true');
+  await opened.go('/');
   const text = `pipeline: from-nothing
 version: "1.0"
 job_schema: { type: object, required: [names], properties: { names: { type: array, items: { type: string } } } }
 steps: [{ id: each, capability: trim, for_each: { items: "{{ job.names }}" }, input: { name: "{{ item }}" } }]
 `;
-  const definition = page.getByRole('textbox', { name: 'Definition, YAML' });
-  await definition.click();
-  await page.keyboard.press('Control+A');
-  await page.keyboard.insertText(text);
+  const draft = JSON.stringify({ text, mocks: null });
+  await page.evaluate(`localStorage.setItem('capstan.draft.new', ${JSON.stringify(draft)})`);
+  await opened.go('/pipelines/new/edit');
   await page.getByRole('tab', { name: 'Try with mocks' }).click();
   await page.getByText(/succeeded, after .* of virtual time/).waitFor();
   await page.getByRole('button', { name: 'Mocks from the last run' }).click();
   await page.getByText('No run to take mocks from').waitFor();
-  await page.getByRole('textbox', { name: 'Mocks, YAML' }).click();
-  await page.keyboard.press('Control+A');
-  await page.keyboard.insertText('capabilities: 7');
+  const broken = { name: 'mocks.yaml', mimeType: 'text/yaml', buffer: Buffer.from('capabilities: 7') };
+  await page.getByLabel('A mocks file').setInputFiles(broken);
   await page.getByText('It cannot run yet:').waitFor();
   await page.getByRole('button', { name: 'Fresh mocks' }).click();
   await page.getByText(/succeeded, after .* of virtual time/).waitFor();

@@ -46,12 +46,22 @@ const rateWords: Readonly<Record<keyof NonNullable<Limits['rates']>, string>> = 
   wrong_key: 'Requests with a wrong key',
 };
 
+/** In the shortest unit that has at least one: `10 a minute`, not `0.1666… a second`. */
+export function describeRate(perSecond: number): string {
+  if (perSecond >= 1) return `${Number(perSecond.toPrecision(3))} a second`;
+  const perMinute = perSecond * 60;
+  if (perMinute >= 1) return `${Number(perMinute.toPrecision(3))} a minute`;
+  return `${Number((perMinute * 60).toPrecision(3))} an hour`;
+}
+
 function linesOfRates(rates: Limits['rates']): LimitLine[] {
   if (rates === null) return [{ name: 'Requests', value: 'no limit' }];
   return (Object.keys(rateWords) as (keyof typeof rateWords)[]).map((kind) => {
     const { per_second, burst } = rates[kind];
     const value =
-      per_second >= noLimit ? 'no limit' : `${per_second} a second, up to ${describeCount(burst)} at once`;
+      per_second >= noLimit
+        ? 'no limit'
+        : `${describeRate(per_second)}, up to ${describeCount(burst)} at once`;
     return { name: rateWords[kind], value };
   });
 }
