@@ -1,8 +1,8 @@
 /**
  * Sixty exchanges of each protocol, streamed and not, with a provider that speaks it: what the provider gets and what the
  * client gets are, byte for byte, what they would be on a direct connection. They leave Capstan nothing to change: the
- * model has the name that the client writes, there is a limit, and streams count tokens. What it changes where they do
- * not, and where the provider fails, is listed after them.
+ * model has the name that the client writes, there is a limit, and streams count tokens. The tests after them list what it
+ * changes otherwise, and what a client gets of a provider that fails.
  */
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';

@@ -130,17 +130,25 @@ export function requireStorable({ bytes }: Pick<ClientRequest, 'bytes'>): void {
   if (fault !== null) throw refuseText(fault);
 }
 
-/** Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep. */
-function listObstacles({ refused, dropped }: Translation, text: string, isStrict: boolean) {
+/**
+ * Why the request cannot be translated: a translation also changes numbers that JavaScript cannot keep, and is read by
+ * programs that cannot store every character.
+ */
+function refuseTranslation(
+  { refused, dropped }: Translation,
+  { bytes }: ClientRequest,
+  isStrict: boolean,
+): AppError | null {
+  const text = bytes.toString('utf8');
+  const unstorable = findUnstorable(bytes, text);
+  if (unstorable !== null) return refuseText(unstorable);
   const left = isStrict
     ? dropped.map((path) => toItem(toPointer(path), `would be left out, ${strictness}`))
     : [];
   const numbers = findLostNumbers(text).map((one) => ({ ...one, code: 'number_inexact' }));
-  return [
-    ...numbers,
-    ...refused.map(({ pointer, message, code }) => toItem(pointer, message, code)),
-    ...left,
-  ];
+  const fields = refused.map(({ pointer, message, code }) => toItem(pointer, message, code));
+  const obstacles = [...numbers, ...fields, ...left];
+  return obstacles.length === 0 ? null : refuseRequest(obstacles);
 }
 
 /** An instance that let `n` pass without reading it would answer once. */
@@ -156,15 +164,11 @@ export async function prepareCall(
 ): Promise<PreparedCall> {
   const { capability, protocol, translation } = asked;
   const { input, offered, toolNames } = translation;
-  const { bytes } = terms.client;
   // A client may be stricter than its project, but not laxer.
   const isStrict = terms.client.isStrict || (await rulesOf(ctx, terms.caller)).isStrict;
-  const text = bytes.toString('utf8');
-  const obstacles = listObstacles(translation, text, isStrict);
-  const unstorable = findUnstorable(bytes, text);
+  const refusal = refuseTranslation(translation, terms.client, isStrict);
   const isSpoken = hasSpeaker(ctx, terms, asked);
-  if (!isSpoken && unstorable !== null) throw refuseText(unstorable);
-  if (!isSpoken && obstacles.length > 0) throw refuseRequest(obstacles);
+  if (!isSpoken && refusal !== null) throw refusal;
   const optional = Object.keys(offered);
   let native: JsonObject | null = null;
   let chosen: ChosenForm = { isNative: false, left: [] };
@@ -184,9 +188,7 @@ export async function prepareCall(
     input,
     declaredFields: [...declaredIn(input), ...(isStrict ? optional : [])],
     forms: isSpoken || optional.length > 0 ? forms : undefined,
-    protocol: isSpoken
-      ? { name: protocol, isRequired: obstacles.length > 0 || unstorable !== null }
-      : undefined,
+    protocol: isSpoken ? { name: protocol, isRequired: refusal !== null } : undefined,
     toolNames,
     isNative: () => chosen.isNative,
     explain: (error) => (isStrict ? explainWith(offered, error) : error),

@@ -151,19 +151,25 @@ function says(name: string, { message, deltas, finish = 'stop', more = '' }: Spo
   };
 }
 
-const text = (content: string): Spoken => ({
-  message: `"content":"${content}"`,
-  deltas: [`"content":"${content}"`],
-});
+function text(content: string): Spoken {
+  return {
+    message: `"content":"${content}"`,
+    deltas: [`"content":"${content}"`],
+  };
+}
+
 const plain = says('a text', {
   message: '"content":"Hello","refusal":null,"annotations":[]',
   deltas: ['"content":"Hel"', '"content":"lo"'],
 });
 const longText = '漢\\u0001😀x'.repeat(6_000);
-const call = (index: number, id: string, written: string) =>
-  `{"index":${index},"id":"${id}","type":"function","function":{"name":"f","arguments":"${written}"}}`;
-const piece = (index: number, written: string) =>
-  `"tool_calls":[{"index":${index},"function":{"arguments":"${written}"}}]`;
+function call(index: number, id: string, written: string): string {
+  return `{"index":${index},"id":"${id}","type":"function","function":{"name":"f","arguments":"${written}"}}`;
+}
+
+function piece(index: number, written: string): string {
+  return `"tool_calls":[{"index":${index},"function":{"arguments":"${written}"}}]`;
+}
 
 /** Another way to write the events of a stream. */
 function written(name: string, rewrite: (events: string) => string, whole = plain.whole): WrittenAnswer {

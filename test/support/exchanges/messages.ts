@@ -15,9 +15,13 @@ const limit = '"max_tokens":50';
 const hi = '"messages":[{"role":"user","content":"hi"}]';
 const tool = `{"name":"read_file","description":"Reads.","input_schema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993}}},"strict":true,"eager_input_streaming":true,"cache_control":{"type":"ephemeral","ttl":"1h"}}`;
 const thought = String.raw`{"type":"thinking","thinking":"hm \u00e9","signature":"EqQB\/w=="}`;
-const user = (...blocks: readonly string[]) => `"messages":[{"role":"user","content":[${blocks.join(',')}]}]`;
-const after = (blocks: string, ...results: readonly string[]) =>
-  `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[${blocks}]},{"role":"user","content":[${results.join(',')}]}]`;
+function user(...blocks: readonly string[]): string {
+  return `"messages":[{"role":"user","content":[${blocks.join(',')}]}]`;
+}
+
+function after(blocks: string, ...results: readonly string[]): string {
+  return `"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[${blocks}]},{"role":"user","content":[${results.join(',')}]}]`;
+}
 
 const requests: readonly WrittenRequest[] = [
   asks('a question', `${limit},${hi}`),
@@ -172,18 +176,24 @@ function says(
   };
 }
 
-const text = (...pieces: readonly string[]): Block => ({
-  whole: `{"type":"text","text":"${pieces.join('')}"}`,
-  begin: '{"type":"text","text":""}',
-  deltas: pieces.map((piece) => `{"type":"text_delta","text":"${piece}"}`),
-});
-const call = (id: string, ...pieces: readonly string[]): Block => ({
-  whole: `{"type":"tool_use","id":"${id}","name":"f","input":${pieces.join('') || '{}'}}`,
-  begin: `{"type":"tool_use","id":"${id}","name":"f","input":{}}`,
-  deltas: ['', ...pieces].map(
-    (piece) => `{"type":"input_json_delta","partial_json":${JSON.stringify(piece)}}`,
-  ),
-});
+function text(...pieces: readonly string[]): Block {
+  return {
+    whole: `{"type":"text","text":"${pieces.join('')}"}`,
+    begin: '{"type":"text","text":""}',
+    deltas: pieces.map((piece) => `{"type":"text_delta","text":"${piece}"}`),
+  };
+}
+
+function call(id: string, ...pieces: readonly string[]): Block {
+  return {
+    whole: `{"type":"tool_use","id":"${id}","name":"f","input":${pieces.join('') || '{}'}}`,
+    begin: `{"type":"tool_use","id":"${id}","name":"f","input":{}}`,
+    deltas: ['', ...pieces].map(
+      (piece) => `{"type":"input_json_delta","partial_json":${JSON.stringify(piece)}}`,
+    ),
+  };
+}
+
 const thinking: Block = {
   whole: thought,
   begin: '{"type":"thinking","thinking":"","signature":""}',
@@ -193,7 +203,10 @@ const thinking: Block = {
     String.raw`{"type":"signature_delta","signature":"EqQB\/w=="}`,
   ],
 };
-const once = (whole: string): Block => ({ whole, begin: whole, deltas: [] });
+function once(whole: string): Block {
+  return { whole, begin: whole, deltas: [] };
+}
+
 const searched = once(
   '{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"é","n":1.0}}',
 );

@@ -14,7 +14,9 @@ const asks = asksOf('small');
 const limit = '"max_output_tokens":50';
 const hi = '"input":"hi"';
 const tool = `{"type":"function","name":"read_file","description":"Reads.","parameters":{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993}},"required":["n"],"additionalProperties":false},"strict":true}`;
-const user = (...parts: readonly string[]) => `"input":[{"role":"user","content":[${parts.join(',')}]}]`;
+function user(...parts: readonly string[]): string {
+  return `"input":[{"role":"user","content":[${parts.join(',')}]}]`;
+}
 
 const requests: readonly WrittenRequest[] = [
   asks('a question', `${hi},${limit}`),
@@ -164,7 +166,7 @@ function says(
   };
 }
 
-const text = (...pieces: readonly string[]): Item => {
+function text(...pieces: readonly string[]): Item {
   const part = `{"type":"output_text","text":"${pieces.join('')}","annotations":[],"logprobs":[]}`;
   const at = '"item_id":"msg_1","content_index":0';
   return {
@@ -180,8 +182,9 @@ const text = (...pieces: readonly string[]): Item => {
       ['content_part.done', `${at},"part":${part}`],
     ],
   };
-};
-const call = (id: string, ...pieces: readonly string[]): Item => {
+}
+
+function call(id: string, ...pieces: readonly string[]): Item {
   const of = (written: string, status: string) =>
     `{"id":"fc_${id}","type":"function_call","status":"${status}","call_id":"${id}","name":"f","arguments":${JSON.stringify(written)}}`;
   return {
@@ -195,12 +198,16 @@ const call = (id: string, ...pieces: readonly string[]): Item => {
       ['function_call_arguments.done', `"item_id":"fc_${id}","arguments":${JSON.stringify(pieces.join(''))}`],
     ],
   };
-};
-const once = (whole: string, ...between: readonly (readonly [string, string])[]): Item => ({
-  whole,
-  begin: whole,
-  between,
-});
+}
+
+function once(whole: string, ...between: readonly (readonly [string, string])[]): Item {
+  return {
+    whole,
+    begin: whole,
+    between,
+  };
+}
+
 const reasoning: Item = {
   whole: String.raw`{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm \u00e9"}],"encrypted_content":"gAAA\/=="}`,
   begin: '{"id":"rs_1","type":"reasoning","summary":[]}',
