@@ -118,7 +118,7 @@ describe('in every order of events', () => {
     );
   });
 
-  test('all tabs are live on one stream soon after the server is back, whoever is asleep', () => {
+  test('all tabs are live on one stream soon after the server is back, also if some sleep', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), story, (tabs, told) => {
         const world = aWorld(tabs);
@@ -160,7 +160,7 @@ describe('in every order of events', () => {
 });
 
 describe('a story', () => {
-  test('a tab that watches nothing new is told that the stream is open', () => {
+  test('a tab that watches nothing new learns that the stream is open', () => {
     const world = aWorld(1);
     openTab(world);
     settle(world);

@@ -1,4 +1,4 @@
-/** Amounts that the page promises: a plan's bound, and the budget that lets a run go on. */
+/** Amounts that the page promises: a plan's bound, and the budget that lets a run continue. */
 import type { Plan } from '@capstan/core/contracts/plan';
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
@@ -35,13 +35,13 @@ describe('a plan', () => {
     ]);
   });
 
-  test('says so where the list is that of a child run', () => {
+  test('shows that where the list is that of a child run', () => {
     expect(describeOpenItems(aPlan(1, 10_000, [{ id: 'child', happens: 'yes' }]))).toContain(
       'how many items lists in child runs will have',
     );
   });
 
-  test('stands beside what such runs cost', () => {
+  test('is beside the costs of such runs', () => {
     const run = (cost_usd: number, s: number) => ({
       cost_usd,
       started_at: '2026-01-01T00:00:00Z',
@@ -61,7 +61,7 @@ interface Case {
   readonly limit: number;
   readonly need: number | null;
   readonly items: number;
-  /** The run that waits is below the one whose ceiling it is. */
+  /** The run that waits is below the run with the ceiling. */
   readonly isBelow: boolean;
 }
 

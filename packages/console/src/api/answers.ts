@@ -19,7 +19,7 @@ function isOfProxy({ status, headers }: Response): boolean {
   return [502, 503, 504].includes(status) && headers.get('content-type')?.includes('json') !== true;
 }
 
-/** `fetch`, whose end is told. A request that the page gives up shows nothing. */
+/** `fetch`, whose end the listeners receive. A request that the page gives up shows nothing. */
 export async function fetchHeard(...request: Parameters<typeof fetch>): Promise<Response> {
   try {
     const response = await fetch(...request);

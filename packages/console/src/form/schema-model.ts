@@ -68,7 +68,7 @@ export function toField(given: JsonObject, root: JsonObject): FormField {
   return { kind: isShapeless ? 'json' : kind, schema, ...nothing };
 }
 
-/** The values that tell the forms of a union apart: `{ role: "user" }`. */
+/** The values that differ between the forms of a union: `{ role: "user" }`. */
 function fixedValues(schema: JsonObject, root: JsonObject): ReadonlyMap<string, Json> {
   const fixed = new Map<string, Json>();
   for (const [name, given] of Object.entries(isObject(schema.properties) ? schema.properties : {})) {

@@ -1,10 +1,10 @@
 /**
  * The contact of one tab with the server, as a state machine without a clock and without I/O. All tabs of a project
- * share one stream: a leader holds it and tells the others what it knows. It guarantees:
+ * share one stream: a leader holds it and sends the others its knowledge. It guarantees:
  *
- * K1 A tab reports that the server is away only after its own request went unanswered or its leader told it so.
+ * K1 A tab reports that the server is away only after its own request went unanswered or its leader reported that.
  * K2 A request that any tab sees answered ends the report in all of them.
- * K3 A tab that hears nothing from its leader asks, and after `mostAsks` questions takes the stream over.
+ * K3 A tab that receives nothing from its leader asks, and after `mostAsks` questions takes the stream over.
  * K4 After a sleep nothing is believed: a leader opens its stream again, a follower asks, and both read again.
  */
 import type { Contact } from './frame.ts';
@@ -18,7 +18,7 @@ type StreamFact = 'unknown' | 'open' | 'broken';
 /** What requests have shown since the stream was last open. */
 type ServerFact = 'unknown' | 'answers' | 'silent';
 
-/** What a leader tells its followers. */
+/** The facts that a leader sends to its followers. */
 export interface ContactFacts {
   readonly stream: StreamFact;
   readonly server: ServerFact;
@@ -46,7 +46,7 @@ export type ContactEvent =
   | { readonly kind: 'doubted' }
   /** Another tab saw an answer. */
   | { readonly kind: 'vouched' }
-  /** @property isFresh its stream was opened just now, perhaps for runs that this tab watches */
+  /** @property isFresh the stream has been opened again, perhaps for runs that this tab watches */
   | { readonly kind: 'told'; readonly facts: ContactFacts; readonly isFresh: boolean }
   | { readonly kind: 'asked' }
   | { readonly kind: 'ticked' }
@@ -56,7 +56,7 @@ export type ContactEvent =
 export type ContactAction =
   | 'ask'
   | 'tell'
-  /** Tell that the stream was opened just now. */
+  /** Report that the stream has been opened again. */
   | 'tell_fresh'
   | 'vouch'
   | 'doubt'
@@ -87,7 +87,7 @@ export function contactOf({ role, stream, server, since }: TabContact): Contact 
   return role === 'alone' || server === 'answers' ? { kind: 'polling' } : { kind: 'connecting' };
 }
 
-/** Its part that followers are told. */
+/** The part that followers receive. */
 export function factsOf({ stream, server, since }: TabContact): ContactFacts {
   return { stream, server, since };
 }
@@ -153,7 +153,7 @@ export function nextContact(state: TabContact, event: ContactEvent): ContactStep
     case 'opened':
       return to(state, { stream: 'open', server: 'answers', since: 0 }, ['tell_fresh', 'read_again']);
     case 'failed':
-      // What requests showed while the stream was open says nothing about now.
+      // Requests from before the failure prove nothing about the time after it.
       return state.stream === 'broken'
         ? to(state, {}, ['probe'])
         : to(state, { stream: 'broken', server: state.server === 'silent' ? 'silent' : 'unknown' }, [

@@ -107,7 +107,7 @@ function follow(connection: LiveConnection | null, runId: string, listener: RunL
 
 const probeMs = 5_000;
 
-/** Its end is heard as that of every request is; a stream also ends with its key, which this shows. */
+/** Its end is an event, as that of every request; a stream also ends with its key, which this shows. */
 async function probe(queries: QueryClient): Promise<void> {
   try {
     await askPlainly('/v1/session', { signal: AbortSignal.timeout(probeMs) });

@@ -1,8 +1,8 @@
 /**
  * One connection for all tabs, because a browser allows six to a server. The tab that holds the lock has the stream and
  * passes frames on; when it closes, another gets the lock. Each tab reports which runs it watches, and the stream is
- * reopened when that changes. What a tab knows of the contact, and what it does about it, is decided by
- * `contact-states.ts`; this file carries it out. Without locks (no secure context), each tab polls instead.
+ * reopened when that changes. The machine in
+ * `contact-states.ts` decides on the contact; this file carries out its actions. Without locks (no secure context), each tab polls instead.
  */
 import type { StreamFrame } from '@capstan/core/contracts/event';
 import {
@@ -31,7 +31,7 @@ export interface StreamListener {
   onContact(contact: Contact): void;
   /** Data may lack changes: before a stream was open, or while the tab slept. */
   onGap(): void;
-  /** A small request is wanted, whose end `heard` is told. */
+  /** Wants a small request; `heard` receives its end. */
   onProbe(): void;
 }
 

@@ -37,7 +37,7 @@ async function reloadOnce(): Promise<void> {
 }
 
 /**
- * Stands for a part whose file is gone, as after an update of the server: if the server is there, the page is reloaded
+ * Stands for a part whose file is gone, as after an update of the server: if the server answers, the page is reloaded
  * once, and the part stays pending until it is. It happens when the part is shown: a link that is only pointed at reloads nothing.
  */
 function LostPart(): never {

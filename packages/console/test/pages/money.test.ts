@@ -1,4 +1,4 @@
-/** Money as the page promises it: what a plan may cost, and which budget lets a run go on. */
+/** Money as the page promises it: what a plan may cost, and which budget lets a run continue. */
 import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
 import { waitFor } from '../../../../test/support/wait.ts';

@@ -1,4 +1,4 @@
-/** That pages say what is so: why a run waits, what differs, where a link leads, what was done. */
+/** Pages show the truth: why a run waits, what differs, where a link leads, what was done. */
 import type { CapabilitySummary } from '@capstan/core/contracts/capability';
 import type { LoginLink } from '@capstan/core/contracts/sign-in';
 import { expect, test } from 'vitest';
@@ -7,7 +7,7 @@ import { askQuestion, startRunOf, useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
 
-test('a run whose only instance is drained says so, and leads to the instance, also for items', async () => {
+test('a run whose only instance is drained shows that, and leads to the instance, also for items', async () => {
   const { capstan } = visitors.studio;
   const instance = await startInstance(capstan, { name: 'drained-only' });
   const { endpoint } = instance;
@@ -70,7 +70,7 @@ test('two runs of equal jobs differ in no job, and others do', async () => {
   await opened.close();
 });
 
-test('a search says that the counts above it are of all runs', async () => {
+test('a search shows that the counts above it are of all runs', async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   const note = page.getByText('the search narrows only the list below');
@@ -111,7 +111,7 @@ test('a page of the list of runs has an address, to which Back returns', async (
   await opened.close();
 });
 
-test('after a decision the next page says that it was sent', async () => {
+test('after a decision the next page shows that it was sent', async () => {
   const { capstan } = visitors.studio;
   const asked = await askQuestion(capstan);
   await askQuestion(capstan);

@@ -61,7 +61,7 @@ test('a further tab is live at once, whatever it shows, and its buttons work', a
   await closeAll(tabs);
 });
 
-test('a tab whose leader closes, or is frozen, goes on by itself', async () => {
+test('a tab whose leader closes, or is frozen, continues by itself', async () => {
   const [first, second, third] = [await startNight(), await startNight(), await startNight()];
   const tabs = await openTabs(['/', `/runs/${first}`, `/runs/${second}`, `/runs/${third}`]);
   const [home, ofFirst, ofSecond, ofThird] = tabs as [OpenPage, OpenPage, OpenPage, OpenPage];

@@ -109,7 +109,7 @@ function connect(world: World, tab: Tab): void {
   tab.inbox.push({ kind: tab.source === 'open' ? 'opened' : 'failed' });
 }
 
-/** Until nothing is under way. @throws Error when tabs never come to rest */
+/** Until every tab is at rest. @throws Error when tabs never come to rest */
 export function settle(world: World): void {
   for (let round = 0; round < 200; round += 1) {
     const busy = awakeTabs(world).filter(({ inbox, source }) => inbox.length > 0 || source === 'pending');
@@ -173,7 +173,7 @@ export function turnStreams(world: World, isRefusing: boolean): void {
   if (isRefusing) cutStreams(world);
 }
 
-/** An open stream hears nothing of it. */
+/** An open stream does not notice it. */
 export function turnNetwork(world: World, isOnline: boolean): void {
   world.isOnline = isOnline;
   for (const tab of awakeTabs(world)) tab.inbox.push({ kind: isOnline ? 'woke' : 'doubted' });

@@ -134,7 +134,7 @@ function KeyField(): ReactElement {
   );
 }
 
-/** A name that nobody has registered yet may be typed. */
+/** A name without an instance may be typed too. */
 function CapabilityField(): ReactElement {
   const list = useId();
   const known = useQuery(capabilitiesQuery()).data?.items ?? [];
