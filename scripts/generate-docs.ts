@@ -1,10 +1,11 @@
 /**
- * Writes docs/reference/ from the code it describes, what docs/what-a-step-costs.md shows from the figures of the benches,
- * and the pictures of docs/contributing/states.md and packages/core/README.md from the machines. With `--check` it writes nothing and exits 1 when a
+ * Writes docs/reference/ from the code it describes, what docs/what-a-step-costs.md, README.md and bench/README.md show from
+ * the figures of the benches, and the pictures of docs/contributing/states.md and packages/core/README.md from the machines. With `--check` it writes nothing and exits 1 when a
  * file is not what it would write.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { readRouterFigures, toGatewayTable, toRouterFigures } from '../bench/router/figures.ts';
 import { createApiPage } from './docs/api-page.ts';
 import { createCliPage } from './docs/cli-page.ts';
 import { createConfigurationPage } from './docs/configuration-page.ts';
@@ -13,7 +14,7 @@ import { createErrorsPage } from './docs/errors-page.ts';
 import { createExpressionsPage } from './docs/expressions-page.ts';
 import { createFaultsPage } from './docs/faults-page.ts';
 import { createModelFieldsPage } from './docs/model-fields-page.ts';
-import { generateCommand, type Page } from './docs/page.ts';
+import { fillPage, generateCommand, type Page } from './docs/page.ts';
 import { createStatesPages } from './docs/states/page.ts';
 import { readFigures } from './docs/step-costs/figures.ts';
 import { createStepCostsPage } from './docs/step-costs/page.ts';
@@ -32,6 +33,7 @@ async function isCurrent(page: Page): Promise<boolean> {
 }
 
 const figures = readFigures();
+const routerFigures = readRouterFigures();
 const pages: readonly Page[] = [
   createApiPage(),
   await createCliPage(),
@@ -44,6 +46,8 @@ const pages: readonly Page[] = [
   ...(await createStatesPages()),
   createStepCostsPage(figures),
   createStepCostsPicture(figures),
+  fillPage('README.md', [['gateways', toGatewayTable(routerFigures)]]),
+  fillPage('bench/README.md', [['router figures', toRouterFigures(routerFigures)]]),
   createMetricsPage(),
   createAlertsPage(),
   ...createRulesFiles(),

@@ -1,10 +1,10 @@
 /** Callers that ask again as soon as they are answered, on a connection each. */
 import { Pool } from 'undici';
-import { answerPieces, answerText } from './payload.ts';
+import { answerPieces, answerText, events, type Protocol } from './payload.ts';
 import type { System } from './systems.ts';
 
 /** A system as far as callers need it. */
-type Asked = Omit<System, 'group' | 'isStream'> & Partial<Pick<System, 'isStream'>>;
+type Asked = Omit<System, 'group' | 'streamOf'> & Partial<Pick<System, 'streamOf'>>;
 
 export interface Measured {
   readonly p50Ms: number;
@@ -17,24 +17,24 @@ export interface Measured {
 
 const [firstPiece = ''] = answerPieces;
 
-/** @returns the text that a stream of chunks brings */
-function readContent(stream: string): string {
-  const chunks = stream.split('\n').filter((line) => line.startsWith('data: {'));
-  return chunks.map((line) => JSON.parse(line.slice(6)).choices[0]?.delta?.content ?? '').join('');
+/** @returns the text that the events bring */
+function readText(protocol: Protocol, stream: string): string {
+  const lines = stream.split('\n').filter((line) => line.startsWith('data: {'));
+  return lines.map((line) => events[protocol].textOf(JSON.parse(line.slice(6))) ?? '').join('');
 }
 
 /** @throws Error when an answer is not the upstream's */
-function check({ path, isStream }: Asked, status: number, text: string): void {
-  const isWhole = text.includes(isStream === true ? '[DONE]' : 'answer ');
+function check({ path, streamOf = null }: Asked, status: number, text: string): void {
+  const isWhole = text.includes(streamOf === null ? 'answer ' : events[streamOf].end);
   if (status === 200 && isWhole) return;
   throw new Error(`${path} answered ${status}: ${text.slice(0, 300)}`);
 }
 
 /** @returns when the first piece came; NaN where the answer comes whole */
 async function ask(pool: Pool, system: Asked): Promise<{ readonly firstAt: number; readonly text: string }> {
-  const { path, headers, body, isStream } = system;
+  const { path, headers, body, streamOf = null } = system;
   const answer = await pool.request({ path, method: 'POST', headers, body });
-  if (isStream !== true) {
+  if (streamOf === null) {
     const text = await answer.body.text();
     check(system, answer.statusCode, text);
     return { firstAt: Number.NaN, text };
@@ -56,7 +56,8 @@ export async function measure(system: Asked, callers: number, durationMs: number
   const times: number[] = [];
   const firstTimes: number[] = [];
   const { text } = await ask(pool, system);
-  if (system.isStream === true && readContent(text) !== answerText)
+  const { streamOf = null } = system;
+  if (streamOf !== null && readText(streamOf, text) !== answerText)
     throw new Error(`${system.name} streams another text: ${text}`);
   const startedAt = performance.now();
   const end = startedAt + durationMs;
@@ -64,7 +65,7 @@ export async function measure(system: Asked, callers: number, durationMs: number
     for (let from = performance.now(); from < end; from = performance.now()) {
       const { firstAt } = await ask(pool, system);
       times.push(performance.now() - from);
-      if (system.isStream === true) firstTimes.push(firstAt - from);
+      if (streamOf !== null) firstTimes.push(firstAt - from);
     }
   };
   try {

@@ -1,6 +1,6 @@
 /**
  * What routing costs, against gateways that only pass on: `npm run bench -- router [--quick] [--json]
- * [--rounds N] [--only exec,chat,stream] [--beside PATH]`. `--beside` adds another checkout of Capstan. Exit
+ * [--rounds N] [--only exec,chat,messages,responses] [--beside PATH]`. `--beside` adds another checkout of Capstan. Exit
  * code 1 when a bar is missed.
  */
 import { cpus } from 'node:os';
@@ -9,7 +9,7 @@ import { readProcessorTime } from '../engine/processor-time.ts';
 import { type Checkout, findCheckout } from '../shared/other-checkout.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { type Measured, measure } from './load.ts';
-import { registerUpstreams, startPackagedModel } from './register.ts';
+import { registerUpstreams, startPackagedModels } from './register.ts';
 import { type Round, summarize, toTable } from './result.ts';
 import { type Measuring, type Stack, startStack } from './stack.ts';
 import { describeSystems, type Group, groups, type System } from './systems.ts';
@@ -24,9 +24,9 @@ const { values: options } = parseArgs({
   },
 });
 const effort = {
-  rounds: Number(options.rounds ?? (options.quick ? 3 : 9)),
-  oneMs: options.quick ? 700 : 1_500,
-  manyMs: options.quick ? 1_500 : 3_000,
+  rounds: Number(options.rounds ?? (options.quick ? 1 : 5)),
+  oneMs: options.quick ? 400 : 1_000,
+  manyMs: options.quick ? 800 : 2_000,
 };
 
 async function measureSystem(stack: Stack, system: System): Promise<Round['systems'][string]> {
@@ -47,10 +47,10 @@ async function bench(place: Place, measuring: Measuring): Promise<boolean> {
   say('starting Postgres, Temporal, the upstream, rivals and the server');
   const stack = await startStack(place, measuring);
   await registerUpstreams(stack);
-  if (stack.litellm !== null) await startPackagedModel(place, stack);
+  if (stack.modelGateways !== null) await startPackagedModels(place, stack);
   const systems = describeSystems(stack, measuring.groups);
   say('warming up');
-  for (const system of systems) await measure(system, 32, 1_500);
+  for (const system of systems) await measure(system, 32, effort.oneMs);
   const rounds: Round[] = [];
   for (let number = 0; number < effort.rounds; number++) {
     say(`round ${number + 1} of ${effort.rounds}`);

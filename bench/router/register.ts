@@ -1,6 +1,6 @@
 /**
  * Instances for calls and for chats, a free one of each and one with a price and a budget, each for as many calls at
- * once as there are callers; and a wrapped model in front of the upstream.
+ * once as there are callers; and wrapped models in front of the upstream.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import {
   type CapstanServer,
   freeCapability,
   freeModel,
-  packagedModel,
+  packagedModels,
   paidCapability,
   paidModel,
 } from './systems.ts';
@@ -94,39 +94,69 @@ export function registerPaidModel(capstan: CapstanServer, upstream: string): Pro
   return registerAll(capstan, upstream, { [paidModel]: priceUsd });
 }
 
-function writeModelFile(upstream: string): string {
-  return `kind: openai
-name: ${packagedModel}
-version: 1.0.0
-description: Asks the upstream.
-max_concurrency: ${places}
-openai: {base_url: "${upstream}/v1", endpoint: chat, model: bench}
-`;
+interface PackagedModel {
+  /** Of its process. */
+  readonly part: string;
+  readonly name: string;
+  /** What the file says of the provider. */
+  readonly provider: string;
 }
 
-/** Starts a wrapped model, as a user does; it registers itself. */
-export async function startPackagedModel(
+/** A model that is asked in the protocol of its client passes requests and answers on as they come. */
+function listPackaged(upstream: string): readonly PackagedModel[] {
+  const own = `base_url: "${upstream}/v1", model: bench`;
+  return [
+    {
+      part: 'packaged model',
+      name: packagedModels.chat,
+      provider: `kind: openai
+openai: {${own}, endpoint: chat, protocols: [openai.chat, openai.responses]}`,
+    },
+    {
+      part: 'packaged model of messages',
+      name: packagedModels.messages,
+      provider: `kind: anthropic
+anthropic: {${own}, token: "\${BENCH_KEY}"}`,
+    },
+  ];
+}
+
+/** Starts wrapped models, as a user does; they register themselves. */
+export async function startPackagedModels(
   { supervisor, dataDir, nextPort }: Place,
   { capstan, upstream }: Stack,
 ): Promise<void> {
-  const port = await nextPort();
-  const name = 'packaged model';
-  const file = join(dataDir, 'packaged-model.yaml');
-  await writeFile(file, writeModelFile(upstream));
-  const command = [process.execPath, join(root, 'bin/capstan.mjs'), 'capability', 'wrap', file];
-  // The process that serves is a child of this one, and keeps to the same processor.
-  const [program = '', ...args] = canPin ? ['taskset', '-c', '0', ...command] : command;
-  await supervisor.start({
-    name,
-    command: program,
-    args: [...args, '--state-dir', join(dataDir, 'jobs')],
-    cwd: dataDir,
-    env: { ...process.env, ROUTER_URL: capstan.url, ROUTER_TOKEN: capstan.apiKey, PORT: String(port) },
-    account: null,
-    logFile: join(dataDir, 'logs', 'packaged-model.log'),
-    stopSignal: 'SIGTERM',
-    stopGraceMs: 5_000,
-    readyTimeoutMs: 120_000,
-    isReady: () => isVetted(capstan, packagedModel),
-  });
+  for (const { part, name, provider } of listPackaged(upstream)) {
+    const port = await nextPort();
+    const file = join(dataDir, `${name}.yaml`);
+    const text = `${provider}
+name: ${name}
+version: 1.0.0
+description: Asks the upstream.
+max_concurrency: ${places}
+`;
+    await writeFile(file, text);
+    const command = [process.execPath, join(root, 'bin/capstan.mjs'), 'capability', 'wrap', file];
+    // The process that serves is a child of this one, and keeps to the same processor.
+    const [program = '', ...args] = canPin ? ['taskset', '-c', '0', ...command] : command;
+    await supervisor.start({
+      name: part,
+      command: program,
+      args: [...args, '--state-dir', join(dataDir, `jobs of ${name}`)],
+      cwd: dataDir,
+      env: {
+        ...process.env,
+        ROUTER_URL: capstan.url,
+        ROUTER_TOKEN: capstan.apiKey,
+        PORT: String(port),
+        BENCH_KEY: 'none',
+      },
+      account: null,
+      logFile: join(dataDir, 'logs', `${name}.log`),
+      stopSignal: 'SIGTERM',
+      stopGraceMs: 5_000,
+      readyTimeoutMs: 120_000,
+      isReady: () => isVetted(capstan, name),
+    });
+  }
 }

@@ -1,6 +1,7 @@
 /** The rounds in numbers: medians, ratios to Portkey's with their spread, and whether the bars are met. */
 import { median } from '../engine/statistics.ts';
 import type { Measured } from './load.ts';
+import { protocols } from './payload.ts';
 import { besideMark } from './systems.ts';
 
 interface SystemRound {
@@ -43,6 +44,8 @@ export interface RouterResult {
   readonly rounds: number;
   readonly rows: readonly Row[];
   readonly bars: readonly Bar[];
+  /** By those of a compiled gateway: the median of the rounds' own ratios. Empty where it took no part. */
+  readonly by_compiled: readonly Ratio[];
   /** This checkout's value by the other one's: the median of the rounds' own ratios. Empty without another one. */
   readonly by_other_checkout: readonly Ratio[];
   readonly passed: boolean;
@@ -97,6 +100,33 @@ function compareCheckouts(rounds: readonly Round[]): Ratio[] {
     );
 }
 
+/** The way of a request through the part that is measured. */
+function ownTimeOf({ processorUs }: SystemRound): number {
+  return Object.entries(processorUs)
+    .filter(([part]) => part !== 'Postgres' && part !== 'upstream' && part !== 'Temporal')
+    .reduce((sum, [, us]) => sum + us, 0);
+}
+
+const compiled = 'litellm-rs';
+
+/** Figures of models by those of the compiled gateway for the same requests. */
+function compareCompiled(rounds: readonly Round[]): Ratio[] {
+  const names = Object.keys(rounds[0]?.systems ?? {});
+  const read: typeof compared = [
+    ...compared.slice(0, 2),
+    ...compared.slice(3, 4),
+    ['processor time', ownTimeOf],
+  ];
+  return names.flatMap((name) => {
+    const by = name.replace(/: Capstan.*/, `: ${compiled}`);
+    if (by === name || !names.includes(by) || name.endsWith(besideMark)) return [];
+    return read.map(([figure, of]) => ({
+      name: `${name}: ${figure}`,
+      value: ratioOf(rounds, name, { by, read: of }),
+    }));
+  });
+}
+
 function numberOf(value: number): number | null {
   return Number.isNaN(value) ? null : value;
 }
@@ -141,10 +171,12 @@ function toBar(name: string, values: readonly number[], { is, limit }: Limit): B
 const gatewayBars: readonly (readonly [name: string, by: string, mostP50: number, leastRate: number])[] = [
   ['Capstan free', 'Portkey', 0.6, 4],
   ['Capstan paid', 'Portkey', 2.5, 2.5],
-  ['chat: Capstan free', 'chat: Portkey', 1, 2],
-  ['chat: Capstan paid', 'chat: Portkey', 2.5, 2],
-  ['stream: Capstan free', 'stream: Portkey', 1, 2],
-  ['stream: Capstan paid', 'stream: Portkey', 1, 2],
+  ...protocols.flatMap((protocol) => [
+    [`${protocol}: Capstan free`, `${protocol}: Portkey`, 1, 2] as const,
+    [`${protocol}: Capstan paid`, `${protocol}: Portkey`, 2.5, 2] as const,
+    [`${protocol} stream: Capstan free`, `${protocol} stream: Portkey`, 1, 2] as const,
+    [`${protocol} stream: Capstan paid`, `${protocol} stream: Portkey`, 1, 2] as const,
+  ]),
 ];
 
 /** The most that a free call may take of processors, by what a Koa relay takes for one that it passes on. */
@@ -187,11 +219,11 @@ function readBars(rounds: readonly Round[], names: readonly string[]): Bar[] {
     ];
   });
   const { share, laterMs } = firstPieceBar;
-  const streams = names.filter((name) => name.startsWith('stream: Capstan') && !name.endsWith(besideMark));
+  const streams = names.filter((name) => name.includes(' stream: Capstan') && !name.endsWith(besideMark));
   const firsts = streams.map((name) => {
     const later = compareRounds(
       rounds,
-      [name, 'stream: direct'],
+      [name, name.replace(/: .*/, ': direct')],
       (own, other) => own.one.firstMs - share * other.one.firstMs,
     );
     return toBar(`${name}: first piece, ms`, later, { is: '<=', limit: laterMs });
@@ -210,20 +242,23 @@ export function summarize(rounds: readonly Round[], machine: string): RouterResu
     rounds: rounds.length,
     rows: names.map((name) => rowOf(name, roundsOf(name))),
     bars,
+    by_compiled: compareCompiled(rounds),
     by_other_checkout: compareCheckouts(rounds),
     passed: bars.every(({ passed }) => passed),
   };
 }
 
 function line(first: string, ...cells: readonly string[]): string {
-  return first.padEnd(50) + cells.map((cell) => cell.padStart(12)).join('');
+  return first.padEnd(58) + cells.map((cell) => cell.padStart(12)).join('');
 }
 
 const shownParts: readonly string[] = [
   'server',
   'packaged model',
+  'packaged model of messages',
   'Portkey',
   'LiteLLM',
+  compiled,
   'Koa relay',
   'http-proxy',
   'Postgres',
@@ -235,7 +270,13 @@ function isShown(part: string): boolean {
   return shownParts.includes(part) || part.startsWith('server (');
 }
 
-export function toTable({ at, machine, rounds, rows, bars, by_other_checkout }: RouterResult): string {
+function toRatios(title: string, ratios: readonly Ratio[]): readonly string[] {
+  if (ratios.length === 0) return [];
+  return ['', title, ...ratios.map(({ name, value }) => line(name, value.toFixed(2)))];
+}
+
+export function toTable(result: RouterResult): string {
+  const { at, machine, rounds, rows, bars } = result;
   return [
     `${at}  ${machine}  ${rounds} rounds`,
     '',
@@ -267,9 +308,7 @@ export function toTable({ at, machine, rounds, rows, bars, by_other_checkout }: 
     ...bars.map(({ name, value, least, most, limit, passed }) =>
       line(name, value.toFixed(2), least.toFixed(2), most.toFixed(2), limit, passed ? 'pass' : 'FAIL'),
     ),
-    ...(by_other_checkout.length === 0
-      ? []
-      : ['', "by the other checkout, median of the rounds' own ratios"]),
-    ...by_other_checkout.map(({ name, value }) => line(name, value.toFixed(2))),
+    ...toRatios(`by ${compiled}, median of the rounds' own ratios`, result.by_compiled),
+    ...toRatios("by the other checkout, median of the rounds' own ratios", result.by_other_checkout),
   ].join('\n');
 }

@@ -1,9 +1,10 @@
 /**
- * What everybody calls in the end: capabilities (`/NAME/exec`, `/NAME/health`, `/NAME/spec`) and a chat model, which
- * answer at once and with the same 200 characters. A stream brings them in twenty pieces, each written on its own.
+ * What everybody calls in the end: capabilities (`/NAME/exec`, `/NAME/health`, `/NAME/spec`) and a model in each protocol,
+ * which answer at once and with the same 200 characters. A stream brings them in twenty pieces, each written on its own.
  */
 import { createServer, type ServerResponse } from 'node:http';
-import { answerPieces, answerText } from './payload.ts';
+import { answerPieces, answerText, paths, protocols } from './payload.ts';
+import { providerAnswers } from './provider-answers.ts';
 
 const [port = ''] = process.argv.slice(2);
 const version = '1.0.0';
@@ -24,26 +25,6 @@ const execAnswer = JSON.stringify({
   ok: true,
   output: { text: answerText, usage: { input_tokens: 50, output_tokens: 50 } },
 });
-const message = { role: 'assistant', content: answerText };
-const usage = { prompt_tokens: 50, completion_tokens: 50, total_tokens: 100 };
-const head = { id: 'chat-1', created: 1, model: 'bench' };
-const chatAnswer = JSON.stringify({
-  ...head,
-  object: 'chat.completion',
-  choices: [{ index: 0, message, finish_reason: 'stop' }],
-  usage,
-});
-
-function toChunk(delta: object, finish_reason: string | null = null): string {
-  const choices = [{ index: 0, delta, finish_reason }];
-  return `data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices })}\n\n`;
-}
-
-const lastChunk = JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: [], usage });
-const chatStream: readonly string[] = [
-  ...answerPieces.map((content, at) => toChunk(at === 0 ? { role: 'assistant', content } : { content })),
-  `${toChunk({}, 'stop')}data: ${lastChunk}\n\ndata: [DONE]\n\n`,
-];
 const execStream: readonly string[] = [
   ...answerPieces.map((content) => `${JSON.stringify({ delta: { content } })}\n`),
   `${execAnswer}\n`,
@@ -78,11 +59,13 @@ const server = createServer((request, response) => {
     if (document === 'spec') return send(response, JSON.stringify(describe(name)));
     if (document === 'health')
       return send(response, JSON.stringify({ status: 'ok', name, version, uptime_ms: 1 }));
-    if (!url.endsWith('/chat/completions')) {
+    const protocol = protocols.find((name) => url.split('?', 1)[0] === paths[name].provider);
+    if (protocol === undefined) {
       if (headers['x-stream'] === 'delta') stream(response, 'application/x-ndjson', execStream);
       else send(response, execAnswer);
-    } else if (/"stream":\s*true/.test(body)) stream(response, 'text/event-stream', chatStream);
-    else send(response, chatAnswer);
+    } else if (/"stream":\s*true/.test(body)) {
+      stream(response, 'text/event-stream', providerAnswers[protocol].stream);
+    } else send(response, providerAnswers[protocol].whole);
   });
 });
 server.keepAliveTimeout = 60_000;

@@ -16,7 +16,7 @@ export const benches: Readonly<Record<string, Bench>> = {
     load: () => import('../../bench/path/main.ts'),
   },
   figures: {
-    says: 'nothing itself: writes the page what a step costs from what two benches have printed',
+    says: 'nothing itself: writes the page what a step costs and the figures of gateways from what three benches have printed',
     load: () => import('../../bench/engine/write-figures.ts'),
   },
   scale: {
@@ -36,7 +36,7 @@ export const benches: Readonly<Record<string, Bench>> = {
     load: () => import('../../bench/soak/main.ts'),
   },
   router: {
-    says: 'what a routed call and a chat completion cost beside gateways that pass on',
+    says: 'what a routed call and a model in three protocols cost beside gateways that pass on',
     load: () => import('../../bench/router/main.ts'),
   },
   day: {
