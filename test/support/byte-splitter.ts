@@ -1,5 +1,5 @@
 /**
- * An HTTP proxy whose every byte is a piece of its own, both ways: whoever reads a body behind it gets one byte at a time,
+ * An HTTP proxy whose every byte is a piece of its own, both ways: a program behind it reads one byte at a time,
  * however the operating system joins them, because each is a chunk of the protocol.
  */
 import { once } from 'node:events';
