@@ -68,6 +68,12 @@ function statusFor(error: AppError, overloaded: number): number {
   return passedStatuses.has(status) ? status : 400;
 }
 
+/** Other fields of the provider's error, such as `details`, if it is about the request or the load. */
+function moreOf(error: AppError): JsonObject {
+  const isPassed = error.code === 'input_rejected' || error.code === 'overloaded';
+  return (isPassed ? providerOf(error)?.more : undefined) ?? {};
+}
+
 interface ToldError {
   readonly message: string;
   readonly param: string | null;
@@ -105,7 +111,7 @@ function openAiTypeOf(error: AppError): string {
 
 /** @returns `{error: {message, type, param, code}}` */
 export function toOpenAiError(error: AppError): OpenAiError {
-  return { error: { ...tell(error), type: openAiTypeOf(error) } };
+  return { error: { ...moreOf(error), ...tell(error), type: openAiTypeOf(error) } };
 }
 
 const anthropicTypes: Readonly<Record<number, string>> = {
@@ -138,7 +144,10 @@ function detailsOf({ param, code }: ToldError): Pick<AnthropicError['error'], 'd
 /** @returns `{type: 'error', error: {type, message, code, param}}`, and `details` if it refuses a `thread` */
 export function toAnthropicError(error: AppError): AnthropicError {
   const told = tell(error);
-  return { type: 'error', error: { ...told, type: anthropicTypeOf(error), ...detailsOf(told) } };
+  return {
+    type: 'error',
+    error: { ...detailsOf(told), ...moreOf(error), ...told, type: anthropicTypeOf(error) },
+  };
 }
 
 interface ErrorForm {

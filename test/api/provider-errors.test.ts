@@ -125,6 +125,30 @@ describe('a refusal of the provider', () => {
     expect(told.message).toMatchObject(message);
   });
 
+  test.each<[what: string, more: Record<string, unknown>]>([
+    ['details', { details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] } }],
+    [
+      'a filter',
+      { innererror: { content_filter_result: { hate: { filtered: true } } }, message: 'no', type: 'x' },
+    ],
+  ])('passes on other fields of the error: %s', async (_, more) => {
+    const { chat, message } = await refusals(refusing(422, { status: 400, message: 'told', more }));
+    const { message: _text, type: _type, ...others } = more;
+    expect(chat.error).toMatchObject({ ...others, message: 'told', type: 'invalid_request_error' });
+    expect((message.error as { error: object }).error).toMatchObject({ ...others, message: 'told' });
+  });
+
+  test.each<[string, Handler]>([
+    [
+      'that is too long',
+      refusing(422, { status: 400, message: 'told', more: { details: 'x'.repeat(9_000) } }),
+    ],
+    ['of the operator', refusing(502, { status: 401, message: 'told', more: { details: 'org-1' } })],
+  ])('keeps to itself a field %s', async (_, handle) => {
+    const { chat, message } = await refusals(handle);
+    expect(JSON.stringify([chat.error, message.error])).not.toContain('details');
+  });
+
   test('has the class of error that a program catches', async () => {
     const { chat, message } = await refusals(refusing(422, { status: 400, message: 'no' }));
     expect([chat, message]).toEqual([

@@ -176,11 +176,15 @@ describe.each(exchanges)('$protocol', ({ protocol, path, request, events, respon
 
   it('reports the words of the provider when it refuses', async () => {
     const error = { type: 'invalid_request_error', code: 'bad', message: 'no such tool' };
-    const reply = { status: 400, body: { error } };
+    const details = { error_code: 'unsupported', key: modelKey, list: [1, null] };
+    const reply = { status: 400, body: { error: { ...error, details, param: null } } };
     const { status, body } = await level.ask(input(protocol, request), reply, modelOf(protocol));
     expect([status, body]).toEqual([
       422,
-      expect.objectContaining({ provider: { status: 400, ...error }, cost_usd: 0 }),
+      expect.objectContaining({
+        provider: { status: 400, ...error, more: { details: { ...details, key: '***' } } },
+        cost_usd: 0,
+      }),
     ]);
   });
 

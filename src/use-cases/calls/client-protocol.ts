@@ -156,6 +156,24 @@ function declaredIn({ n }: JsonObject): readonly string[] {
   return n === undefined ? [] : ['n'];
 }
 
+/** The forms of a request, and which one the instance of the last attempt gets. */
+function createForms(asked: AskedInProtocol, client: ClientRequest, optional: readonly string[]) {
+  let native: JsonObject | null = null;
+  let chosen: ChosenForm = { isNative: false, left: [] };
+  const forms: CallForms = {
+    protocol: asked.protocol,
+    native: () => {
+      native ??= toNativeInput(asked, client);
+      return native;
+    },
+    optional,
+    onChosen: (form) => {
+      chosen = form;
+    },
+  };
+  return { forms, chosen: () => chosen };
+}
+
 /** @throws AppError `request_invalid`, `malformed_json` for a request that no instance can take */
 export async function prepareCall(
   ctx: Pick<ServerCtx, 'fleet' | 'modelRules'>,
@@ -170,19 +188,7 @@ export async function prepareCall(
   const isSpoken = hasSpeaker(ctx, terms, asked);
   if (!isSpoken && refusal !== null) throw refusal;
   const optional = Object.keys(offered);
-  let native: JsonObject | null = null;
-  let chosen: ChosenForm = { isNative: false, left: [] };
-  const forms: CallForms = {
-    protocol,
-    native: () => {
-      native ??= toNativeInput(asked, terms.client);
-      return native;
-    },
-    optional: isStrict ? [] : optional,
-    onChosen: (form) => {
-      chosen = form;
-    },
-  };
+  const { forms, chosen } = createForms(asked, terms.client, isStrict ? [] : optional);
   return {
     capability,
     input,
@@ -190,10 +196,12 @@ export async function prepareCall(
     forms: isSpoken || optional.length > 0 ? forms : undefined,
     protocol: isSpoken ? { name: protocol, isRequired: refusal !== null } : undefined,
     toolNames,
-    isNative: () => chosen.isNative,
+    isNative: () => chosen().isNative,
     explain: (error) => (isStrict ? explainWith(offered, error) : error),
-    dropped: () =>
-      chosen.isNative ? [] : [...translation.dropped, ...chosen.left.map((field) => offered[field] ?? field)],
+    dropped: () => {
+      const { isNative, left } = chosen();
+      return isNative ? [] : [...translation.dropped, ...left.map((field) => offered[field] ?? field)];
+    },
   };
 }
 

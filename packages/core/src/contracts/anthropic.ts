@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { EndUser, LookedUp } from './openai.ts';
-import { JsonObject } from './primitives.ts';
+import { Json, JsonObject } from './primitives.ts';
 
 /** A field of Anthropic's answers that is null here. No type of its own: generators know no type `null`. */
 const Absent = JsonObject.nullable();
@@ -155,21 +155,20 @@ export type ModelMessage = z.infer<typeof ModelMessage>;
 export const AnthropicError = z
   .object({
     type: z.literal('error'),
-    error: z.object({
-      type: z.string(),
-      message: z.string(),
-      code: z.string().meta({
-        description: "The code of the provider, else one of Capstan's error codes or `model_not_found`.",
-      }),
-      param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
-      details: z
-        .object({ error_code: z.string(), unsupported: z.array(z.string()).optional() })
-        .optional()
-        .meta({
-          description:
-            'Of a refused `thread`, such as `thread_unsupported_request` or `thread_not_found`: libraries then send all messages instead.',
+    error: z
+      .object({
+        type: z.string(),
+        message: z.string(),
+        code: z.string().meta({
+          description: "The code of the provider, else one of Capstan's error codes or `model_not_found`.",
         }),
-    }),
+        param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
+        details: Json.optional().meta({
+          description:
+            'Those of the provider. Of a refused `thread`, such as `thread_not_found`: libraries then send all messages instead.',
+        }),
+      })
+      .catchall(Json),
   })
   .meta({ id: 'AnthropicError' });
 export type AnthropicError = z.infer<typeof AnthropicError>;

@@ -189,6 +189,8 @@ function shortText(most: number) {
     .catch(undefined);
 }
 
+const longestMore = 8_192;
+
 /** The refusal of the provider behind an instance, in the provider's own words. Longer texts are cut. */
 export const ProviderError = z
   .object({
@@ -197,6 +199,10 @@ export const ProviderError = z
     type: shortText(200).meta({ description: 'Such as `invalid_request_error`.' }),
     message: shortText(4_096),
     param: shortText(200).meta({ description: 'The field of the request that is wrong.' }),
+    more: JsonObject.refine((more) => JSON.stringify(more).length <= longestMore)
+      .optional()
+      .catch(undefined)
+      .meta({ description: 'Other fields of the error, such as `details`, with at most 8,192 characters.' }),
   })
   .meta({ id: 'ProviderError' });
 export type ProviderError = z.infer<typeof ProviderError>;

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { AnswerCache } from './cache.ts';
 import { CallOnBudget } from './decision.ts';
-import { JsonObject, Priority, Tags, Usd } from './primitives.ts';
+import { Json, JsonObject, Priority, Tags, Usd } from './primitives.ts';
 
 /** Fields that are not read may hold anything: core/model-protocols/fields.ts lists their treatment. */
 const ChatTool = z.looseObject({
@@ -223,15 +223,17 @@ export type EmbeddingResult = z.infer<typeof EmbeddingResult>;
 /** An error in OpenAI's form. */
 export const OpenAiError = z
   .object({
-    error: z.object({
-      message: z.string(),
-      type: z.string(),
-      param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
-      code: z.string().meta({
-        description:
-          "The code of the provider, else one of Capstan's error codes, `model_not_found` or `previous_response_not_found`.",
-      }),
-    }),
+    error: z
+      .object({
+        message: z.string(),
+        type: z.string(),
+        param: z.string().nullable().meta({ description: 'The field that is wrong.' }),
+        code: z.string().meta({
+          description:
+            "The code of the provider, else one of Capstan's error codes, `model_not_found` or `previous_response_not_found`.",
+        }),
+      })
+      .catchall(Json),
   })
   .meta({ id: 'OpenAiError' });
 export type OpenAiError = z.infer<typeof OpenAiError>;

@@ -15,7 +15,7 @@
  */
 import { CallFailure, type CallFailureStatus } from '@capstan/capability/call-failure';
 import type { FailureReport, ProviderError } from '@capstan/core/contracts/capability';
-import type { Json } from '@capstan/core/contracts/primitives';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { isList, isPlainObject } from '@capstan/core/json/values';
 
 const statuses = {
@@ -119,8 +119,12 @@ export function readProviderError(value: Json, status?: number): StatedError | n
   const name = /^\d+$/.test(code) ? '' : code;
   const named = Object.entries({ type, code: name, param: textOf(fields.param) ?? '' });
   const said = Object.fromEntries(named.filter(([, text]) => text !== ''));
-  return { status: status ?? statusOf(code, type), message, ...said };
+  const more = Object.entries(fields).filter(([name, part]) => part !== null && !ownNames.has(name));
+  const others = more.length === 0 ? {} : { more: Object.fromEntries(more) as JsonObject };
+  return { status: status ?? statusOf(code, type), message, ...said, ...others };
 }
+
+const ownNames: ReadonlySet<string> = new Set(['message', 'type', 'code', 'param', 'status']);
 
 function parse(text: string): Json {
   try {
@@ -133,6 +137,7 @@ function parse(text: string): Json {
 /** Takes secrets out of each text. */
 function hideIn(error: StatedError, hide: (text: string) => string): StatedError {
   const shown = Object.entries(error).map(([name, value]) => {
+    if (typeof value === 'object') return [name, parse(hide(JSON.stringify(value)))];
     return [name, typeof value === 'string' ? shorten(hide(value), longestMessage) : value];
   });
   return Object.fromEntries(shown) as StatedError;
