@@ -65,7 +65,7 @@ async function startPrograms(
   };
 }
 
-interface StartedServer extends CapstanServer {
+export interface StartedServer extends CapstanServer {
   /** What it was started with. */
   readonly environment: NodeJS.ProcessEnv;
 }

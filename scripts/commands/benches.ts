@@ -63,6 +63,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     says: 'how much of a paid call budget rows are, which is the most that escrow could save',
     load: () => import('../../bench/hot-path/escrow.ts'),
   },
+  holds: {
+    says: 'how much of a budget calls can use whose holds grow, beside reservations of the worst case',
+    load: () => import('../../bench/holds/main.ts'),
+  },
   console: {
     says: 'what the page weighs, and whether it keeps up with runs of 2,000 and 10,000 steps in a real Chromium',
     load: () => import('../../bench/console/main.ts'),

@@ -1,0 +1,36 @@
+/** What growing holds have to show, beside the replay without a ceiling. */
+import type { Replayed } from './play.ts';
+
+interface Bar {
+  readonly what: string;
+  readonly isMet: (row: Replayed, free: Replayed | undefined) => boolean;
+}
+
+const always: readonly Bar[] = [
+  { what: 'nothing is spent above the ceiling', isMet: ({ over }) => over === 0 },
+];
+
+const enough: readonly Bar[] = [
+  {
+    what: 'at most 1.2 times as long as without a ceiling',
+    isMet: ({ seconds }, free) => seconds <= 1.2 * (free?.seconds ?? 0),
+  },
+  { what: 'at most 0.1 % are cut', isMet: ({ cut }) => cut <= 0.001 },
+  { what: 'every request finishes', isMet: ({ finished, cut }) => finished + cut === 1 },
+];
+
+const short: readonly Bar[] = [
+  { what: 'at least 95 % of the money is in finished answers', isMet: ({ useful }) => useful >= 0.95 },
+  { what: 'at most 1 % are cut', isMet: ({ cut }) => cut <= 0.01 },
+];
+
+/** @returns a line for each bar that a replay misses */
+export function findMissedBars(rows: readonly Replayed[]): string[] {
+  return rows.flatMap((row) => {
+    if (row.ceiling === null || !row.grows) return [];
+    const free = rows.find(({ ceiling, servers }) => ceiling === null && servers === row.servers);
+    const bars = [...always, ...(row.ceiling > 1 ? enough : short)];
+    const name = `${row.servers} servers, ceiling ${row.ceiling}, ${row.most} tokens`;
+    return bars.filter(({ isMet }) => !isMet(row, free)).map(({ what }) => `${name}: ${what}`);
+  });
+}
