@@ -116,7 +116,7 @@ async function useAll(uses: readonly Use[], server: Server): Promise<readonly Pr
   return findings;
 }
 
-/** @throws Error when the provider goes on for a client that has gone */
+/** @throws Error when the provider continues for a client that has gone */
 async function requireGone({ requests }: ModelServer): Promise<void> {
   const hung = requests.filter((request) => answerClient(request) === 'hang');
   await waitFor('the provider to see that clients have gone', () => hung.every((one) => one.isAborted));

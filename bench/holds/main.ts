@@ -4,7 +4,6 @@
  * a provider that writes 50 tokens a second, or N times as many. Exit code 1 when a bar is missed.
  */
 
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { addLength, type Lengths } from '@capstan/core/money/holds';
 import pg from 'pg';
@@ -12,7 +11,6 @@ import { describeServer } from '../../src/dev/service-processes.ts';
 import { request } from '../router/register.ts';
 import { startCapstan } from '../router/stack.ts';
 import type { CapstanServer } from '../router/systems.ts';
-import { buildProgram } from '../shared/other-checkout.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
 import { startDatabase } from '../shared/start-database.ts';
 import { findMissedBars } from './bars.ts';
@@ -47,8 +45,7 @@ interface Servers {
 
 async function startServers(place: Place): Promise<Servers> {
   const database = await startDatabase(place);
-  const { environment, ...first } = await startCapstan(place, database);
-  const program = describeBuilt();
+  const { environment, program, ...first } = await startCapstan(place, database);
   const others = await Promise.all(
     [2, 3, 4].map(async (number) => {
       const port = await place.nextPort();
@@ -58,8 +55,7 @@ async function startServers(place: Place): Promise<Servers> {
         ...describeServer({ dataDir: place.dataDir, environment: own }, url),
         name: `server ${number}`,
       };
-      const { command, args } = buildProgram(fileURLToPath(new URL('../..', import.meta.url)), 'server');
-      await place.supervisor.start({ ...spec, command, args });
+      await place.supervisor.start({ ...spec, ...program });
       return { ...first, url };
     }),
   );

@@ -56,7 +56,7 @@ function ownTimeOf({ processor_us }: Row): number {
   return own.reduce((sum, [, us]) => sum + us, 0);
 }
 
-/** For the page of the benches: all that the bench prints, and what the processors say. */
+/** For the page of the benches: every line that the bench prints, and the limits of the machine. */
 export function toRouterFigures(result: RouterResult): string {
   const own = tableOf(result.rows, (row) => ownTimeOf(row).toFixed(0));
   return [

@@ -50,7 +50,7 @@ export function requestOf(protocol: Protocol, model: string, isStream: boolean):
     case 'messages':
       return { model, max_tokens: 1_000, messages, ...stream };
     case 'responses':
-      // Nobody keeps the answer.
+      // The server keeps no answer.
       return { model, input: requestText, store: false, ...stream };
   }
 }

@@ -98,7 +98,7 @@ interface PackagedModel {
   /** Of its process. */
   readonly part: string;
   readonly name: string;
-  /** What the file says of the provider. */
+  /** The part of the file about the provider. */
   readonly provider: string;
 }
 

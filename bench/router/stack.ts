@@ -65,9 +65,10 @@ async function startPrograms(
   };
 }
 
-export interface StartedServer extends CapstanServer {
+interface StartedServer extends CapstanServer {
   /** What it was started with. */
   readonly environment: NodeJS.ProcessEnv;
+  readonly program: ReturnType<typeof buildProgram>;
 }
 
 /** Compiles this checkout and starts its server. @param flags of Node */
@@ -86,7 +87,7 @@ export async function startCapstan(
   const spec = describeServer({ dataDir: place.dataDir, environment }, at(port));
   const { command, args } = buildProgram(join(benchFolder, '..'), 'server');
   await place.supervisor.start({ ...spec, command, args: [...flags, ...args] });
-  return { url: at(port), apiKey, part: spec.name, environment };
+  return { url: at(port), apiKey, part: spec.name, environment, program: { command, args } };
 }
 
 interface NewServers {
@@ -100,7 +101,7 @@ export async function startServers(
   place: Place,
   { database, beside, flags = [] }: NewServers,
 ): Promise<Pick<Stack, 'capstan' | 'beside'>> {
-  const { environment, ...capstan } = await startCapstan(place, database, flags);
+  const { environment, program: _, ...capstan } = await startCapstan(place, database, flags);
   if (beside === null) return { capstan, beside };
   const program = buildProgram(beside.root, 'server');
   const other = await startOtherServer(place, { checkout: beside, program, database, environment });

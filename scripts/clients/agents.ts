@@ -1,6 +1,6 @@
 /**
  * Coding agents, changed in nothing but address and key. Each edits a file in its first turn, and runs a command over it
- * in its second, for which it continues the conversation. The files tell whether the tools did what the model asked for.
+ * in its second, for which it continues the conversation. The files show whether the tools did what the model asked for.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -160,7 +160,7 @@ interface InstalledAgent {
   readonly command: readonly string[];
 }
 
-/** @returns those whose name contains the word @throws Error of what cannot be installed */
+/** @returns the agents with the word in their names @throws Error of what cannot be installed */
 export async function installAgents(word: string): Promise<readonly InstalledAgent[]> {
   const installed: InstalledAgent[] = [];
   for (const agent of agents.filter(({ name }) => name.toLowerCase().includes(word))) {

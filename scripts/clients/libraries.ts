@@ -23,7 +23,7 @@ async function layOutScripts(folder: string): Promise<void> {
     await cp(join(here, 'node', file), join(folder, file));
 }
 
-/** @param folder of this run @returns those whose name contains the word @throws Error of what cannot be installed */
+/** @param folder of this run @returns the libraries with the word in their names @throws Error of what cannot be installed */
 export async function installLibraries(folder: string, word: string): Promise<readonly Library[]> {
   const python = Object.entries(pythonClients).filter(([name]) => name.includes(word));
   const node = nodeClients.filter((script) => script.includes(word));

@@ -71,7 +71,7 @@ export interface BudgetShortage {
   readonly limit_nano: string;
   readonly spent_nano: string;
   readonly reserved_nano: string;
-  /** What calls under way are expected to hold beyond that. */
+  /** The amount that calls in flight are expected to hold beyond that. */
   readonly rest_nano: string;
   readonly resets_at: string | null;
 }

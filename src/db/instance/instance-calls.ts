@@ -4,7 +4,7 @@
  */
 import { overrunSpanMs } from '@capstan/core/contracts/limits';
 import type { Db } from '../connect.ts';
-import { query } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 
 /** Consecutive faults; a failed trial call through a half-open breaker; a half-open instance whose `/health` fails. */
 export type OpeningReason = 'faults' | 'trial' | 'health';
@@ -124,10 +124,7 @@ export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]):
        lengths = ${addedLengths}
      from report r join locked l using (instance_id) left join speed s using (instance_id)
      where i.instance_id = r.instance_id`,
-    [
-      JSON.stringify(reports.map(({ durations, costs, weights, ...report }) => report)),
-      JSON.stringify(calls),
-    ],
+    [toJsonb(reports.map(({ durations, costs, weights, ...report }) => report)), toJsonb(calls)],
   );
 }
 

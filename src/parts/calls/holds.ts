@@ -1,17 +1,17 @@
 /**
- * The holds of this process that grow with their calls (G1 to G4, core/money/holds.ts). A call tells what it uses; its
+ * The holds of this process that grow with their calls (G1 to G4, core/money/holds.ts). A call reports its use; its
  * next piece is asked for before the last is used, with those of other calls, in one statement. Where there is no room,
  * the call is stopped.
  */
 
 import {
+  type CostOutlook,
   expectCost,
   type GrowingCall,
   type HoldTerms,
   holdFor,
   mustGrow,
   mustStop,
-  type CostOutlook,
   usedNano,
 } from '@capstan/core/money/holds';
 import { LRUCache } from 'lru-cache';
@@ -39,7 +39,7 @@ export interface OpenHold {
 export interface Holds {
   /** The first hold of a call, by what is known of the room of its budgets. */
   first(payer: Payer, call: GrowingCall): { readonly reserved: bigint; readonly outlook: CostOutlook };
-  /** Watches the hold of a claimed call. @param stop ends the call, which is to settle what it used */
+  /** Watches the hold of a claimed call. @param stop cancels the call, whose use is settled then */
   open(claim: Claim, call: GrowingCall, stop: () => void): OpenHold;
 }
 
@@ -48,7 +48,7 @@ const mostRooms = 1_000;
 const roomMs = 10_000;
 /** A call without room asks again after this time. */
 const askAgainMs = 250;
-/** A shorter time says nothing about the pace of a call. */
+/** A shorter time shows nothing of the pace of a call. */
 const leastSpanMs = 250;
 /** Pieces of one moment go out together. */
 const patienceMs = 20;

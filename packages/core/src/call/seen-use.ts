@@ -12,7 +12,7 @@ const bytesPerToken = 2;
 /** Texts of the answer in an event of a provider, of any protocol. */
 const eventTexts =
   /"(?:content|text|delta|thinking|partial_json|arguments|reasoning|reasoning_content|refusal)"\s*:\s*"((?:[^"\\]|\\.)*)"/g;
-/** Of `openai.responses`: an event that repeats what others have told. */
+/** Of `openai.responses`: an event that repeats the text of others. */
 const repeating =
   /"type"\s*:\s*"response\.(?:[a-z_]+\.)*(?:done|completed|incomplete|created|in_progress|added)"/;
 

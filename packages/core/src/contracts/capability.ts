@@ -171,7 +171,7 @@ export const CapabilitySpec = z
     /** The protocols of models that the instance speaks itself. Our optional addition. */
     protocols: z.array(z.string().min(1).max(64)).max(16).optional(),
     /**
-     * A closed connection ends the work and its cost within a second, and the stream shows all that is used. Our optional
+     * A closed connection ends the work and its cost within a second, and the stream shows its use. Our optional
      * addition.
      */
     stops: z.boolean().optional(),

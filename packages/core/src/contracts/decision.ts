@@ -111,7 +111,7 @@ export const ExecRequest = z
     cache: AnswerCache.optional(),
     on_budget: CallOnBudget.optional().meta({
       description:
-        'stop: the call begins while all calls under way are expected to fit, and is stopped if they do not. refuse: it begins only if the most that it may cost has room. Default refuse.',
+        'stop: the call begins while every call in flight is expected to fit, and is stopped if there is no more room. refuse: it begins only if the most that it may cost has room. Default refuse.',
     }),
   })
   .meta({ id: 'ExecRequest' });

@@ -101,7 +101,7 @@ export const ChatHeaders = z.object({
   }),
   'x-capstan-on-budget': CallOnBudget.optional().meta({
     description:
-      'What becomes of the call when its budgets have no more room. stop: its answer ends there, as one that reached its limit of length. refuse: it begins only if the most that it may cost has room. Default stop for a stream, else refuse.',
+      'The end of the call when its budgets have no more room. stop: its answer ends there, as one that reached its limit of length. refuse: it begins only if the most that it may cost has room. Default stop for a stream, else refuse.',
   }),
   'x-capstan-priority': Priority.optional(),
   'x-capstan-tags': z

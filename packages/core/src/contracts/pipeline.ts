@@ -105,7 +105,7 @@ const stepSettings = {
   }),
   on_budget: StepOnBudget.optional().meta({
     description:
-      'What becomes of a call whose budgets have no more room for it. pause: it begins while all calls under way are expected to fit, is stopped if they do not, and waits for money. stop: the same, but a model that is stopped ends its answer there. refuse: it begins only if the most that it may cost has room. Default pause.',
+      'The end of a call whose budgets have no more room. pause: it begins while every call in flight is expected to fit, is stopped if there is no more room, and is made again when there is budget. stop: the same, but a model that is stopped ends its answer there. refuse: it begins only if the most that it may cost has room. Default pause.',
   }),
   escalate: EscalatePolicy.optional().meta({
     description: 'The handling of a refused input or output: corrections, models, then a review.',

@@ -6,7 +6,7 @@ export interface GrowingObject {
   isWhole(): boolean;
 }
 
-/** The pieces are joined only when somebody needs the text: joining at each piece takes quadratic time. */
+/** The pieces are joined only when a caller needs the text: joining at each piece takes quadratic time. */
 export function createGrowingObject(): GrowingObject {
   let text = '';
   let endsInBrace = false;

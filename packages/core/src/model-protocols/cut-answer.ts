@@ -1,6 +1,6 @@
 /**
- * The answer of a model that is stopped on its way: what has come of it, ended as its protocol ends an answer that has
- * reached its limit of length.
+ * The answer of a model that is stopped on its way: the parts that have come, ended as its protocol ends an answer that
+ * has reached its limit of length.
  */
 import type { ClientProtocol } from '../contracts/model-protocol.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
@@ -144,7 +144,7 @@ function closeMessage(events: readonly JsonObject[]): readonly string[] {
   ];
 }
 
-/** An item of a response with the texts that have come of it. */
+/** An item of a response with its texts so far. */
 function cutItem(item: JsonObject, events: readonly JsonObject[]): JsonObject {
   const own = events.filter(({ item_id }) => item_id === item.id);
   const textOf = (type: string): string =>

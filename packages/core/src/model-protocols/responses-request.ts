@@ -21,7 +21,7 @@ export interface TranslatedResponse extends Translation {
   readonly toolKinds: ToolKinds;
 }
 
-/** What an answer says of the tools that it calls, by the names that `toolNames` gives them. */
+/** The kinds of tools that an answer calls, by the names that `toolNames` gives them. */
 export interface ToolKinds {
   /** Those that take a text in place of JSON. */
   readonly texts: ReadonlySet<string>;

@@ -3,18 +3,18 @@
  * seen on the way. Invariants, in nano-USD:
  *
  * G1 The hold is never below what the call has used, and never above its worst case.
- * G2 A hold grows by a piece before the rest of it is used: `ahead` units are always left, which is what the call may
+ * G2 A hold grows by a piece before the rest of it is used: `ahead` units are always left, as many as the call may
  *    use before the next look at it. Without a further piece the call is stopped while they are left.
  * G3 A piece is a share of the room, so that where there is room a call holds its worst case from the beginning, and
  *    where there is little, a piece is the least that keeps G2.
- * G4 A call is admitted if, in each of its budgets, spent + held + its first piece fits into the limit, and if all that
- *    is under way is expected to end within the limit beside it: the mean of what each call will use, with its `ahead`
- *    units, and `certainty` deviations of the sum. A further piece needs room only: a call under way comes first.
+ * G4 A call is admitted if, in each of its budgets, spent + held + its first piece fits into the limit, and if every
+ *    call in flight is expected to end within the limit beside it: the mean of its cost, with its `ahead` units, and
+ *    `certainty` deviations of the sum. A further piece needs room only: a call in flight comes first.
  *
  * A unit is a token of the answer, or a millisecond where a call is paid by time.
  */
 
-/** How many deviations of what is under way an admission leaves free. */
+/** How many deviations of the cost of calls in flight an admission leaves free. */
 export const certainty = 3;
 /** The part of the room that one piece takes. */
 const share = 1 / 512;
@@ -85,7 +85,7 @@ function middleOf(bucket: number): number {
   return 2 ** ((bucket + 0.5) / bucketsPerOctave) - 1;
 }
 
-/** Fewer ended calls say too little. */
+/** Fewer ended calls are too few for an estimate. */
 const leastKnown = 32;
 /** A call is never expected to end at once. */
 const leastRest = 8;
@@ -137,7 +137,7 @@ export interface BudgetOutlook {
   readonly limitNano: number;
   readonly spentNano: number;
   readonly heldNano: number;
-  /** What is under way will hold at its end. */
+  /** The sum that calls in flight will hold at their ends. */
   readonly expected: CostOutlook;
 }
 

@@ -61,7 +61,7 @@ export function speaks({ protocols }: Pick<InstanceSnapshot, 'protocols'>, name:
   return protocols?.includes(name) === true;
 }
 
-/** Whether it may speak the protocol: before it is vetted, nobody knows. */
+/** Whether it may speak the protocol: before it is vetted, this is unknown. */
 export function maySpeak(
   instance: Pick<InstanceSnapshot, 'protocols' | 'spec_digest'>,
   name: string,
