@@ -57,6 +57,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/media/{job_id}/{file}/upload',
         'POST /v1/uploads/{token}',
         'POST /v1/validate',
+        'PUT /v1/projects/{id}/settings',
         'PUT /v1/secrets/{name}',
         'PUT /v1/uploads/{token}',
         'DELETE /v1/webhooks/{id}',
