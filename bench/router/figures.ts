@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { protocols } from './payload.ts';
-import { type RouterResult, toTable } from './result.ts';
+import { ownTimeOf, type RouterResult, toTable } from './result.ts';
 
 export const routerFiguresFile = 'bench/router/figures.json';
 
@@ -49,16 +49,9 @@ export function toGatewayTable(result: RouterResult): string {
   return `Milliseconds of one caller at the median · calls per second of 32 callers (${sourceOf(result)}):\n\n${table}`;
 }
 
-const aside = ['Postgres', 'upstream', 'Temporal'];
-
-function ownTimeOf({ processor_us }: Row): number {
-  const own = Object.entries(processor_us).filter(([part]) => !aside.includes(part));
-  return own.reduce((sum, [, us]) => sum + us, 0);
-}
-
-/** For the page of the benches: every line that the bench prints, and the limits of the machine. */
+/** For the page of the benches: every line that the bench prints, and the work of the processors. */
 export function toRouterFigures(result: RouterResult): string {
-  const own = tableOf(result.rows, (row) => ownTimeOf(row).toFixed(0));
+  const own = tableOf(result.rows, ({ name, processor_us }) => ownTimeOf(name, processor_us).toFixed(0));
   return [
     toGatewayTable(result),
     `Microseconds of processor time of the gateway for a call of 32 callers, without Postgres:\n\n${own}`,

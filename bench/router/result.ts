@@ -100,10 +100,12 @@ function compareCheckouts(rounds: readonly Round[]): Ratio[] {
     );
 }
 
-/** The way of a request through the part that is measured. */
-function ownTimeOf({ processorUs }: SystemRound): number {
+/** What a row took of processors in the processes that it names: other parts of the stack are never quite idle. */
+export function ownTimeOf(name: string, processorUs: SystemRound['processorUs']): number {
+  const isOwn = (part: string): boolean =>
+    name.includes(': Capstan') ? /^(server|packaged)/.test(part) : name.endsWith(`: ${part}`);
   return Object.entries(processorUs)
-    .filter(([part]) => part !== 'Postgres' && part !== 'upstream' && part !== 'Temporal')
+    .filter(([part]) => isOwn(part))
     .reduce((sum, [, us]) => sum + us, 0);
 }
 
@@ -112,17 +114,19 @@ const compiled = 'litellm-rs';
 /** Figures of models by those of the compiled gateway for the same requests. */
 function compareCompiled(rounds: readonly Round[]): Ratio[] {
   const names = Object.keys(rounds[0]?.systems ?? {});
-  const read: typeof compared = [
-    ...compared.slice(0, 2),
-    ...compared.slice(3, 4),
-    ['processor time', ownTimeOf],
-  ];
+  const figures = compared.filter(([figure]) => !/^p99|processor/.test(figure));
   return names.flatMap((name) => {
     const by = name.replace(/: Capstan.*/, `: ${compiled}`);
     if (by === name || !names.includes(by) || name.endsWith(besideMark)) return [];
-    return read.map(([figure, of]) => ({
+    const ratios = figures.map(([figure, read]) => [figure, ratioOf(rounds, name, { by, read })] as const);
+    const own = compareRounds(
+      rounds,
+      [name, by],
+      (mine, other) => ownTimeOf(name, mine.processorUs) / ownTimeOf(by, other.processorUs),
+    );
+    return [...ratios, ['processor time', median(own)] as const].map(([figure, value]) => ({
       name: `${name}: ${figure}`,
-      value: ratioOf(rounds, name, { by, read: of }),
+      value,
     }));
   });
 }
