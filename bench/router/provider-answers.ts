@@ -41,9 +41,11 @@ function surround(first: string, pieces: readonly string[], last: string): reado
 
 function messages(): Answers {
   const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'bench', stop_sequence: null };
-  const usage = { input_tokens: input, output_tokens: output };
+  const inference_geo = 'global';
+  const usage = { input_tokens: input, output_tokens: output, inference_geo };
   const content = [{ type: 'text', text: answerText }];
-  const start = { ...head, content: [], stop_reason: null, usage: { input_tokens: input, output_tokens: 1 } };
+  const begun = { input_tokens: input, output_tokens: 1, inference_geo };
+  const start = { ...head, content: [], stop_reason: null, usage: begun };
   const ended = { delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: output } };
   return {
     whole: JSON.stringify({ ...head, content, stop_reason: 'end_turn', usage }),

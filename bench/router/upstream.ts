@@ -30,6 +30,8 @@ const execStream: readonly string[] = [
   `${execAnswer}\n`,
 ];
 
+const countedTokens = JSON.stringify({ object: 'response.input_tokens', input_tokens: 50 });
+
 function send(response: ServerResponse, body: string): void {
   response.writeHead(200, {
     'content-type': 'application/json',
@@ -59,6 +61,8 @@ const server = createServer((request, response) => {
     if (document === 'spec') return send(response, JSON.stringify(describe(name)));
     if (document === 'health')
       return send(response, JSON.stringify({ status: 'ok', name, version, uptime_ms: 1 }));
+    // A gateway that reserves costs asks for the tokens first.
+    if (/\/(count_tokens|input_tokens)$/.test(url)) return send(response, countedTokens);
     const protocol = protocols.find((name) => url.split('?', 1)[0] === paths[name].provider);
     if (protocol === undefined) {
       if (headers['x-stream'] === 'delta') stream(response, 'application/x-ndjson', execStream);
