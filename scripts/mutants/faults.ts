@@ -22,8 +22,8 @@ const money: readonly Fault[] = [
   {
     name: 'a claim ignores what others have reserved',
     file: 'src/db/sql/money.sql',
-    find: 'l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) > l.limit_nano\n',
-    put: 'l.spent + l.wanted - coalesce(p_risk, 0) > l.limit_nano\n',
+    find: 'l.spent + l.reserved + l.wanted - coalesce(p_risk, 0) + case',
+    put: 'l.spent + l.wanted - coalesce(p_risk, 0) + case',
     tests: ['test/db/money/budget.test.ts'],
   },
   {

@@ -372,7 +372,12 @@ describe('the end of an answer', () => {
   it('is a refusal of a thread, with the code by which libraries continue without it', async () => {
     const error = { message: 'no', details: { error_code: 'thread_not_found' } };
     const { body } = await level.ask(user('a'), { status: 400, body: { type: 'error', error } }, claude);
-    expect(Reflect.get(body, 'provider')).toEqual({ status: 400, message: 'no', code: 'thread_not_found' });
+    expect(Reflect.get(body, 'provider')).toEqual({
+      status: 400,
+      message: 'no',
+      code: 'thread_not_found',
+      more: { details: { error_code: 'thread_not_found' } },
+    });
   });
 
   it.each([

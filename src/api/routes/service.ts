@@ -17,7 +17,7 @@ const Readiness = z
   .strictObject({ ready: z.boolean(), detail: z.record(z.string(), z.string()) })
   .meta({ id: 'Readiness' });
 
-function show({ stringBytes, ...limits }: BodyLimits) {
+function show({ stringBytes, anyCharacters: _, ...limits }: BodyLimits) {
   return { ...limits, string_bytes: stringBytes };
 }
 

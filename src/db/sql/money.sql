@@ -192,10 +192,10 @@ end $$;
 
 -- Moves money without a check of the room. It locks the budgets, whose scopes come in their order (L4).
 create or replace function move_budgets(p_scopes text[], p_windows date[], p_reserved bigint[], p_spent bigint[],
-  p_rest bigint[], p_variance double precision[])
+  p_rest bigint[] default null, p_variance double precision[] default null)
 returns void language sql as $$
-  select apply_budgets(array_agg((m.scope, m.window_start, m.reserved, m.spent, 0, m.rest, m.variance, 0, 0)::budget_move),
-    false, null)
+  select apply_budgets(array_agg((m.scope, m.window_start, m.reserved, m.spent, 0, coalesce(m.rest, 0),
+    coalesce(m.variance, 0), 0, 0)::budget_move), false, null)
   from unnest(p_scopes, p_windows, p_reserved, p_spent, p_rest, p_variance)
     m (scope, window_start, reserved, spent, rest, variance)
 $$;

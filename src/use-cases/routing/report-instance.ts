@@ -53,7 +53,7 @@ export function reportInstance(
       : 1;
   if (ok || verdict.blames) {
     const costUsd = fromNanoUsd(amount);
-    const units = ok ? call.claimed.units({ costUsd, durationMs }) : null;
+    const units = (ok ? call.claimed.units({ costUsd, durationMs }) : null) ?? undefined;
     speed.recordCall(instance_id, { durationMs, costUsd, units, ok, weight });
   }
   if (verdict.says) {

@@ -26,6 +26,7 @@ const project = {
   name: 'films',
   timezone: 'UTC',
   daily_limit_usd: 0,
+  strict: false,
   created_at: '2026-01-09T00:00:00.000Z',
 };
 const none = { pseudonym: null, state: 'none', requested_at: null, finished_at: null, deleted: {}, left: {} };
@@ -51,7 +52,7 @@ it('lists the projects of the key, page by page', async () => {
     { body: { items: [{ ...project, project_id: 'prj_2' }], next_cursor: null } },
   );
   expect(asked).toEqual(['GET /v1/projects?limit=200', 'GET /v1/projects?limit=200&cursor=c']);
-  expect(stdout).toMatch(/PROJECT +NAME +TIMEZONE +DAILY LIMIT +CREATED\nprj_1 +films +UTC +none .*\nprj_2/);
+  expect(stdout).toMatch(/PROJECT +NAME +TIMEZONE +DAILY LIMIT +STRICT +CREATED\nprj_1 +films +UTC +none +no .*\nprj_2/);
 });
 
 it('lists the objects to erase, and erases nothing, without --yes', async () => {

@@ -351,6 +351,21 @@ export const callCases: readonly ConformanceCase[] = [
     { script: paid, expected: failed('ceiling_too_low', 0) },
   ),
   happy(
+    'step.on_budget',
+    'a call is made while its budget has room for its worst case',
+    step({ on_budget: 'refuse' }),
+    {
+      script: paid,
+      expected: { ...succeeded, calls: { x: 1 } },
+    },
+  ),
+  unhappy(
+    'step.on_budget',
+    'another word is refused',
+    step({ on_budget: 'wait' }),
+    refused('value_invalid', '/steps/0/on_budget'),
+  ),
+  happy(
     'step.capability_version',
     'only an instance in the version range is called',
     step({ capability_version: '^2.0.0' }),

@@ -89,8 +89,13 @@ export async function askPlainly<Data>(path: string, request: PlainRequest = {})
   return answer as Data;
 }
 
+/** 32 random hexadecimal digits. A page over plain HTTP has no `crypto.randomUUID`. */
+export function randomName(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
 /** A new key per intent: a repeated click sends the same key. */
 export function newIdempotencyKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+  return `console-${randomName()}`;
 }

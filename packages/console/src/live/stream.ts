@@ -5,6 +5,7 @@
  * `contact-states.ts` decides on the contact; this file carries out its actions. Without locks (no secure context), each tab polls instead.
  */
 import type { StreamFrame } from '@capstan/core/contracts/event';
+import { randomName } from '../api/client.ts';
 import {
   beginContact,
   type ContactAction,
@@ -214,7 +215,7 @@ function join(hub: Hub): void {
 export function openStream(project: string, listener: StreamListener): LiveStream {
   const hasLocks = navigator.locks !== undefined;
   const channel = hasLocks ? new BroadcastChannel(nameOf(project)) : null;
-  const tab = crypto.randomUUID();
+  const tab = randomName();
   const closing = new AbortController();
   const hub: Hub = {
     tab,

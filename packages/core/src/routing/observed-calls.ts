@@ -37,8 +37,8 @@ export const noCalls: ObservedCalls = {
 export interface ObservedCall {
   readonly durationMs: number;
   readonly costUsd: number;
-  /** What its cost has grown by; null: it does not grow. Default: it does not. */
-  readonly units?: number | null;
+  /** What its cost has grown by. Default: it does not grow. */
+  readonly units?: number | undefined;
   readonly ok: boolean;
   /** Weight of a failure, at most 1. Default: 1. */
   readonly weight?: number;
@@ -46,12 +46,12 @@ export interface ObservedCall {
 
 export function observeCall(
   seen: ObservedCalls,
-  { durationMs, costUsd, units = null, ok, weight = 1 }: ObservedCall,
+  { durationMs, costUsd, units, ok, weight = 1 }: ObservedCall,
 ): ObservedCalls {
   return {
     durations: ok ? [...seen.durations, durationMs].slice(-mostCalls) : seen.durations,
     costs: ok ? [...seen.costs, costUsd].slice(-mostCalls) : seen.costs,
-    lengths: ok && units !== null ? addLength(seen.lengths, units) : seen.lengths,
+    lengths: ok && units !== undefined ? addLength(seen.lengths, units) : seen.lengths,
     successes: seen.successes * countDecay + (ok ? 1 : 0),
     failures: seen.failures * countDecay + (ok ? 0 : weight),
     decay: seen.decay * countDecay,
