@@ -146,7 +146,10 @@ export const dashboardRows: readonly Row[] = [
       {
         title: 'Calls without money, a second',
         unit: 'ops',
-        lines: [['sum(rate(capstan_budget_refusals_total[5m]))', 'refused']],
+        lines: [
+          ['sum(rate(capstan_budget_refusals_total[5m]))', 'refused'],
+          ['sum(rate(capstan_calls_stopped_total[5m]))', 'stopped'],
+        ],
       },
       {
         title: 'Drift, nano-USD',

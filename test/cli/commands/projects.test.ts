@@ -52,7 +52,9 @@ it('lists the projects of the key, page by page', async () => {
     { body: { items: [{ ...project, project_id: 'prj_2' }], next_cursor: null } },
   );
   expect(asked).toEqual(['GET /v1/projects?limit=200', 'GET /v1/projects?limit=200&cursor=c']);
-  expect(stdout).toMatch(/PROJECT +NAME +TIMEZONE +DAILY LIMIT +STRICT +CREATED\nprj_1 +films +UTC +none +no .*\nprj_2/);
+  expect(stdout).toMatch(
+    /PROJECT +NAME +TIMEZONE +DAILY LIMIT +STRICT +CREATED\nprj_1 +films +UTC +none +no .*\nprj_2/,
+  );
 });
 
 it('lists the objects to erase, and erases nothing, without --yes', async () => {
