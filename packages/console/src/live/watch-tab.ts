@@ -17,6 +17,8 @@ export function watchTab(tell: (event: TabEvent) => void): () => void {
     const now = Date.now();
     tell(now - lastTick > sleptMs ? 'woke' : 'ticked');
     lastTick = now;
+    // A stream that was opened in the last moment may stay silent without an error.
+    if (!navigator.onLine) tell('doubted');
   }, tickMs);
   const turn = (): void => {
     const wasHiddenMs = hiddenSince === null ? 0 : Date.now() - hiddenSince;

@@ -108,7 +108,7 @@ test('every tab reports a lost network, and is live again with it', async () => 
 });
 
 test('a page that is first opened without a server shows that in the frame, and works when it is back', async () => {
-  const [tab] = (await openTabs(['/'], /ERR_|Failed to load|could not be loaded/)) as [OpenPage];
+  const [tab] = (await openTabs(['/'], /ERR_|Failed to (?:load|fetch)|could not be loaded/)) as [OpenPage];
   const { page, context } = tab;
   await context.setOffline(true);
   await page.getByText(outage).waitFor();
