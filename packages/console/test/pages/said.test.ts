@@ -227,6 +227,7 @@ test('the form of a union names its kinds, keeps the chosen one, and each field 
   const { page } = opened;
   await opened.go('/capabilities/talks?tab=try');
   const kind = page.getByLabel('Kind of messages 1');
+  await kind.locator('option', { hasText: 'user' }).waitFor({ state: 'attached' });
   expect(await kind.locator('option').allInnerTexts()).toEqual(['system', 'user']);
   await kind.selectOption('user');
   expect(await kind.locator('option:checked').innerText()).toBe('user');

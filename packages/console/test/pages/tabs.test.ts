@@ -120,6 +120,6 @@ test('a page that is first opened without a server shows that in the frame, and 
   await context.setOffline(false);
   await expectLive(tab);
   await alert.getByRole('button', { name: 'Reload the page' }).click();
-  await page.getByRole('heading', { name: 'Skills' }).waitFor();
+  await page.getByRole('heading', { name: 'Skills', exact: true }).waitFor();
   await closeAll([tab]);
 });
