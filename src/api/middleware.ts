@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CancelSource } from '@capstan/core/cancellation';
 import { AppError } from '@capstan/core/errors/app-error';
+import { isPlainObject } from '@capstan/core/json/values';
 import { LiveList } from '@capstan/core/live-list';
 import { createRequestScope, type RequestScope, type Telemetry } from '@capstan/core/telemetry/telemetry';
 import { readTrace } from '@capstan/core/telemetry/trace-context';
@@ -224,6 +225,7 @@ export function problem(logger: Logger): ApiMiddleware {
       const path = sentPath(ctx.req);
       const form = findErrorForm(path);
       setRetryAfter(ctx, error, form !== null);
+      if (form !== null) nameDecision(ctx, error);
       ctx.set('Content-Type', form === null ? 'application/problem+json' : 'application/json');
       ctx.status = form?.statusOf(error) ?? error.status;
       ctx.body = JSON.stringify(form?.write(error) ?? toProblem(error, { instance: path, request_id }));
@@ -231,6 +233,13 @@ export function problem(logger: Logger): ApiMiddleware {
       discardRest(ctx.req, ctx.res);
     }
   };
+}
+
+/** A body of a foreign protocol has no place for the decision of a call that was made. */
+function nameDecision(ctx: ApiContext, { details }: AppError): void {
+  const { decision = null } = isPlainObject(details) ? details : {};
+  if (!isPlainObject(decision) || decision.chosen === null) return;
+  if (typeof decision.decision_id === 'string') ctx.set('X-Capstan-Decision', decision.decision_id);
 }
 
 /** @param isExact programs of a foreign protocol read milliseconds too */

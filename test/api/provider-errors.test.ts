@@ -47,6 +47,14 @@ const tooLong = {
   param: 'messages',
 };
 
+test('an error names the decision of the call that was made, in each protocol', async () => {
+  const { chat, message } = await refusals(refusing(422, { status: 400, message: 'no' }));
+  for (const { headers } of [chat, message]) {
+    const decision = await api.call(`/v1/decisions/${headers?.get('x-capstan-decision')}`);
+    expect(await decision.json()).toMatchObject({ chosen: model.endpoint });
+  }
+});
+
 describe('a refusal of the provider', () => {
   test.each<[name: string, Handler, chat: object, message: object]>([
     [

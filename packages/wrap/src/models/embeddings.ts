@@ -23,7 +23,7 @@ import { fieldOf, parseObject, textField } from './protocol.ts';
 import { createProvider, type Provider } from './provider.ts';
 
 const EmbeddingInput = z.strictObject({
-  texts: z.array(z.string().min(1)).min(1).max(1_000),
+  texts: z.array(z.string().min(1)).min(1).max(2_048),
   dimensions: z.number().int().min(1).max(65_536).optional(),
 });
 type EmbeddingInput = z.infer<typeof EmbeddingInput>;
