@@ -26,10 +26,6 @@ export type Payer = Pick<Claim, 'project_id' | 'capability' | 'run_id' | 'scopes
 export interface OpenHold {
   /** What the call holds now, nano-USD. */
   readonly held: bigint;
-  /** The number of pieces that it was granted. */
-  readonly pieces: number;
-  /** Whether it was stopped, because its budgets have no more room. */
-  readonly isOver: boolean;
   /** @param units that the call has used so far */
   use(units: number): void;
   /** The call has ended. */
@@ -71,10 +67,8 @@ class Hold implements OpenHold {
   #stop: (() => void) | null;
   #held: number;
   #units = 0;
-  #pieces = 0;
   #isAsking = false;
   #isRefused = false;
-  #isOver = false;
   #askAgainAt = 0;
   readonly #beganAt = performance.now();
 
@@ -92,14 +86,6 @@ class Hold implements OpenHold {
 
   get held(): bigint {
     return BigInt(this.#held);
-  }
-
-  get pieces(): number {
-    return this.#pieces;
-  }
-
-  get isOver(): boolean {
-    return this.#isOver;
   }
 
   use(units: number): void {
@@ -130,7 +116,6 @@ class Hold implements OpenHold {
       ? mustStop(terms, this.#units, this.#held)
       : this.#held < terms.mostNano && usedNano(terms, this.#units) >= this.#held;
     if (!isUsed || this.#stop === null) return;
-    this.#isOver = true;
     this.#stop();
     this.#stop = null;
   }
@@ -153,12 +138,13 @@ class Hold implements OpenHold {
   }
 
   #note(piece: GrantedPiece | null): void {
-    if (piece === null) return; // it has ended, or another owns it
-    this.#source.noteRoom(piece.room);
-    this.#isRefused = piece.granted === 0n;
-    if (this.#isRefused) this.#askAgainAt = performance.now() + askAgainMs;
-    else this.#pieces += 1;
-    this.#held += Number(piece.granted);
+    // Null: the attempt has ended, or another process owns it; this call learns that from its lease.
+    const { granted, room } = piece ?? { granted: 0n, room: 0n };
+    if (granted === 0n) this.#askAgainAt = performance.now() + askAgainMs;
+    if (piece === null) return;
+    this.#source.noteRoom(room);
+    this.#isRefused = granted === 0n;
+    this.#held += Number(granted);
   }
 }
 
