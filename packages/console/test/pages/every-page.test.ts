@@ -1,4 +1,5 @@
 /** How the pages look, to everyone: at a desk and on a phone, by day and by night. */
+import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';
 import type { OpenPage, Part, Rules, Theme, Width } from '../support/browser.ts';
@@ -82,7 +83,8 @@ test('a run that takes a day is drawn on a phone like any other', async () => {
   const opened = await visitors.visit();
   await opened.go('/');
   await opened.resizeTo(390);
-  await opened.page.clock.setFixedTime(Date.now() + 86_340_000);
+  const { body } = await visitors.studio.capstan.request<Run>('GET', `/v1/runs/${visitors.studio.waiting}`);
+  await opened.page.clock.setFixedTime(Date.parse(body.started_at as string) + 86_370_000);
   for (const path of ['/', '/runs']) {
     await opened.walk(path);
     await opened.page.getByRole('cell', { name: '23 h 59 min' }).first().waitFor();
