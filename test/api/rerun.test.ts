@@ -29,7 +29,7 @@ function stepsOf(version: string) {
     },
   ];
 }
-const definition = { pipeline: 'again', labels: { team: 'a' } };
+const definition = { pipeline: 'again', labels: { team: 'a', clip: 'clip {{ job.clip }}' } };
 
 /** It ran: `cut` succeeded, `each` too with one item tolerated, `send` failed. */
 async function anEndedRun(cutOutput: object = { path: 'nothing' }): Promise<Run> {
@@ -82,7 +82,7 @@ describe('a rerun', () => {
     const old = await anEndedRun();
     const [status, run] = await rerun(old, { from: ['send'] });
     expect([status, run.rerun_of, run.job_id]).toEqual([202, old.run_id, old.job_id]);
-    expect(run).toMatchObject({ labels: { team: 'a' }, budget_ceiling_usd: 3 });
+    expect(run).toMatchObject({ labels: { team: 'a', clip: 'clip a' }, budget_ceiling_usd: 3 });
     const [, shown] = await readJson<Run>(api.call(`/v1/runs/${run.run_id}`));
     expect(shown.steps).toMatchObject([
       { id: 'cut', state: 'reused', reused_from: old.run_id, revision: 2, cost_usd: 0 },
@@ -218,6 +218,7 @@ describe('a rerun', () => {
     });
     const [, run] = await rerun(old, { only_failed: true, job: { clip: 'b', list: [1, 2] }, version: '2' });
     expect([run.version, run.job_id === old.job_id]).toEqual(['2', false]);
+    expect(run.labels).toEqual({ team: 'a', clip: 'clip b' });
   });
 
   test('repeats a step that names a deleted file', async () => {

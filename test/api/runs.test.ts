@@ -75,6 +75,20 @@ describe('a submission', () => {
     expect(await (await api.call(`/v1/runs/${run.run_id}`)).json()).toMatchObject({ run_id: run.run_id });
   });
 
+  test('has the labels that its job gives, and those of the request before them', async () => {
+    const labels = { episode: 'Episode {{ job.id }}', live: '{{ job.live ?? false }}', team: 'ads' };
+    const start = async (job: object, more = {}) =>
+      submit({ definition: { ...definition, labels }, job, ...more });
+    const [first, second] = [await start({ id: 7 }), await start({ id: 'x' }, { labels: { live: 'yes' } })];
+    expect(await first.json()).toMatchObject({
+      labels: { episode: 'Episode 7', live: 'false', team: 'ads' },
+    });
+    expect(await second.json()).toMatchObject({ labels: { episode: 'Episode x', live: 'yes', team: 'ads' } });
+    for (const job of [{}, { id: 'i'.repeat(300) }, { id: 1, live: ['a'] }]) {
+      expect(await (await start(job)).json()).toMatchObject({ status: 422, code: 'job_invalid' });
+    }
+  });
+
   test('repeated with its key answers the same run, many times at once too', async () => {
     const send = () => submit({ pipeline: 'stored', job: { n: 2 } }, { 'idempotency-key': 'k-1' });
     const answers = await Promise.all(Array.from({ length: isLong ? 30 : 8 }, send));

@@ -19,8 +19,9 @@ import { createTextCache } from '@capstan/core/definitions/text-cache';
 import { AppError } from '@capstan/core/errors/app-error';
 import { evaluateTemplate } from '@capstan/core/expression/evaluate';
 import type { ExpressionScope } from '@capstan/core/expression/evaluation';
-import { ExpressionError } from '@capstan/core/expression/language';
+import { delimiters, ExpressionError } from '@capstan/core/expression/language';
 import { Meter, workLimits } from '@capstan/core/expression/meter';
+import type { CompiledTemplate } from '@capstan/core/expression/template';
 import { summarizeFindings } from '@capstan/core/json/values';
 import { findWrittenMediaJobs, type MediaMention } from '@capstan/core/media';
 import { listOpenRoutes } from '@capstan/core/run/dispatch';
@@ -67,6 +68,8 @@ export interface KnownDefinition {
   readonly openRoutes: readonly DispatchRoute[];
   /** Of the key by which runs are counted; null = they are not. */
   readonly concurrencyKey: CompiledDefinition['concurrencyKey'];
+  /** Labels that hold expressions over the job. */
+  readonly openLabels: CompiledDefinition['labels'];
 }
 
 /** The version that a request, or a schedule, names. */
@@ -108,15 +111,20 @@ async function findJobErrors(
   }
 }
 
+const nothingOpen = { concurrencyKey: null, labels: [] };
+
 function prepareDefinition(definition: PipelineDefinition, digest: string): KnownDefinition {
   requireStartable(definition);
   const isCounted = definition.concurrency !== undefined;
+  const isLabelled = Object.values(definition.labels ?? {}).some((text) => text.includes(delimiters.open));
+  const { concurrencyKey, labels } = isCounted || isLabelled ? compileDefinition(definition) : nothingOpen;
   return {
     definition,
     digest,
     mediaJobs: findWrittenMedia(definition),
     openRoutes: listOpenRoutes(definition),
-    concurrencyKey: isCounted ? compileDefinition(definition).concurrencyKey : null,
+    concurrencyKey,
+    openLabels: labels,
   };
 }
 
@@ -177,20 +185,43 @@ function requireFit(errors: readonly SchemaError[]): void {
   });
 }
 
-const longestKey = 256;
+/** Of a concurrency key, and of a label. */
+const longestText = 256;
 
-function requireKey(value: Json): string {
+function requireText(value: Json, place: string): string {
   const isScalar = ['string', 'number', 'boolean'].includes(typeof value);
-  if (!isScalar) throw new AppError('job_invalid', 'concurrency.key is not a string, number or boolean');
-  const key = String(value);
-  if (key.length > longestKey) {
-    throw new AppError(
-      'job_invalid',
-      `concurrency.key has ${key.length} characters; at most ${longestKey} are allowed`,
-    );
+  if (!isScalar) throw new AppError('job_invalid', `${place} is not a string, number or boolean`);
+  const text = String(value);
+  if (text.length > longestText) {
+    const message = `${place} has ${text.length} characters; at most ${longestText} are allowed`;
+    throw new AppError('job_invalid', message);
   }
-  if (findUnstorableText(key) === null) return key;
-  throw new AppError('job_invalid', 'concurrency.key holds a NUL character or half of a surrogate pair');
+  if (findUnstorableText(text) === null) return text;
+  throw new AppError('job_invalid', `${place} holds a NUL character or half of a surrogate pair`);
+}
+
+/** The values that templates outside of steps may read. */
+type StartScope = Pick<ExpressionScope, 'job' | 'run'>;
+
+interface StartText {
+  /** Its key in the definition. */
+  readonly place: string;
+  readonly template: CompiledTemplate;
+}
+
+/** @throws AppError `job_invalid` when the job does not give it */
+function readText({ place, template }: StartText, scope: StartScope, all: Meter | undefined): string {
+  const meter = all === undefined ? new Meter(workLimits.key) : all.part(workLimits.key);
+  try {
+    const value = evaluateNow(meter, () => evaluateTemplate(template, { ...scope, steps: {} }, meter));
+    return requireText(value, place);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    if (error.isTooLarge) throw refuseWork(error, place);
+    throw new AppError('job_invalid', `${place}: ${error.message}`);
+  } finally {
+    all?.count(meter);
+  }
 }
 
 /**
@@ -200,18 +231,25 @@ function requireKey(value: Json): string {
  */
 export function readConcurrencyKey(
   { concurrencyKey: template }: Pick<KnownDefinition, 'concurrencyKey'>,
-  scope: Pick<ExpressionScope, 'job' | 'run'>,
+  scope: StartScope,
   all?: Meter,
 ): string | null {
-  if (template === null) return null;
-  const meter = all === undefined ? new Meter(workLimits.key) : all.part(workLimits.key);
-  try {
-    return requireKey(evaluateNow(meter, () => evaluateTemplate(template, { ...scope, steps: {} }, meter)));
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    if (error.isTooLarge) throw refuseWork(error, 'concurrency.key');
-    throw new AppError('job_invalid', `concurrency.key: ${error.message}`);
-  } finally {
-    all?.count(meter);
-  }
+  return template === null ? null : readText({ place: 'concurrency.key', template }, scope, all);
+}
+
+/**
+ * @param all of a request with many runs
+ * @returns the labels that the definition gives its run
+ * @throws AppError `job_invalid` when the job does not give one
+ */
+export function readLabels(
+  { definition, openLabels }: Pick<KnownDefinition, 'definition' | 'openLabels'>,
+  scope: StartScope,
+  all?: Meter,
+): Readonly<Record<string, string>> {
+  const open = openLabels.map(([name, template]): readonly [string, string] => [
+    name,
+    readText({ place: `label ${name}`, template }, scope, all),
+  ]);
+  return { ...definition.labels, ...Object.fromEntries(open) };
 }

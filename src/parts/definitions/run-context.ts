@@ -73,7 +73,7 @@ interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled'> {
 }
 
 function countsReruns({ steps, output }: CompiledDefinition): boolean {
-  return [output, ...steps.flatMap(({ input, when, items }) => [input, when, items])].some(
+  return [output, ...steps.flatMap(({ input, when, items, title }) => [input, when, items, title])].some(
     (template) =>
       template !== null &&
       references(template).some(

@@ -11,7 +11,7 @@ import type { ExpressionScope } from '@capstan/core/expression/evaluation';
 import { findListedStep, mentionItem, mentionsOf } from '@capstan/core/expression/large-outputs';
 import { Meter, workLimits } from '@capstan/core/expression/meter';
 import type { CompiledTemplate } from '@capstan/core/expression/template';
-import { type Evaluated, evaluateSafely, readList, toItems } from '@capstan/core/run/step-rules';
+import { type Evaluated, evaluateSafely, readList, toItems, toTitle } from '@capstan/core/run/step-rules';
 import { findSecretPlaces, type SecretPlace } from '@capstan/core/secrets/secret-places';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
@@ -116,6 +116,19 @@ export async function resolveInput(
   if ('error' in own) return own;
   const evaluated = await evaluateInRun(values, step.input, evaluateInput, own.value);
   return 'error' in evaluated ? evaluated : evaluated.value;
+}
+
+/** The title of a review step for a person. @param item 0 = the step as a whole */
+export async function resolveTitle(
+  values: RunValues,
+  step: CompiledStep,
+  item: number,
+): Promise<Evaluated<string>> {
+  const { title, definition } = step;
+  if (title === null) return { value: definition.review?.title ?? '' };
+  const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
+  if ('error' in own) return own;
+  return toTitle(await evaluateInRun(values, title, evaluateTemplate, own.value));
 }
 
 function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter: Meter) {

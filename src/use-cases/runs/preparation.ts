@@ -28,6 +28,7 @@ import {
   type KnownDefinition,
   type KnownDefinitions,
   readConcurrencyKey,
+  readLabels,
 } from '../../parts/definitions/known-definitions.ts';
 import { turnFor } from '../../parts/expression-work.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
@@ -130,17 +131,21 @@ function noSuchJob(jobId: string): AppError {
   return new AppError('not_found', `there is no job ${jobId}`);
 }
 
-/** @throws AppError `job_invalid` when the job does not give the key */
-function readConcurrency(
-  { known, job, meter }: Pick<RunOrder, 'known' | 'job' | 'meter'>,
+/** @throws AppError `job_invalid` when the job does not give the key, or a label */
+function readFromJob(
+  { known, job, meter, labels }: Pick<RunOrder, 'known' | 'job' | 'meter' | 'labels'>,
   runId: string,
-): Pick<NewRun, 'concurrency_key' | 'concurrency_limit'> {
+): Pick<NewRun, 'concurrency_key' | 'concurrency_limit' | 'labels'> {
   const { concurrency, pipeline, version } = known.definition;
-  if (concurrency === undefined) return {};
   const { job_id, body } = job;
-  const run = { id: runId, job_id, attempt: 1, pipeline, version };
-  const key = readConcurrencyKey(known, { job: body, run }, meter);
-  return key === null ? {} : { concurrency_key: key, concurrency_limit: concurrency.limit };
+  const scope = { job: body, run: { id: runId, job_id, attempt: 1, pipeline, version } };
+  const key = readConcurrencyKey(known, scope, meter);
+  return {
+    labels: { ...readLabels(known, scope, meter), ...labels },
+    ...(key === null || concurrency === undefined
+      ? {}
+      : { concurrency_key: key, concurrency_limit: concurrency.limit }),
+  };
 }
 
 /** Places the run in the trace of the request or step that starts it. */
@@ -156,7 +161,8 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
   await checkJob(ctx, known, job.body);
   await requireOwnMedia(ctx, projectId, { known, job: job.isNew ? job : null });
   const { specs } = await check(ctx, projectId, { definition, digest });
-  const turn = definition.concurrency === undefined ? null : turnFor();
+  const isOpen = definition.concurrency !== undefined || known.openLabels.length > 0;
+  const turn = isOpen ? turnFor() : null;
   if (turn !== null) await turn;
   const run_id = newId('run');
   const { pipeline, version } = definition;
@@ -174,9 +180,8 @@ export async function prepareRun(ctx: IntakeCtx, projectId: string, order: RunOr
     specs,
     priority: priorityOfRun(definition, asked.priority),
     budget_ceiling_usd: ceilingOfRun(definition, asked.budget_ceiling_usd),
-    labels: { ...definition.labels, ...asked.labels },
     ...(dispatch.length === 0 ? {} : { dispatch }),
-    ...readConcurrency(order, run_id),
+    ...readFromJob(order, run_id),
     ...placeInTrace(ctx.telemetry, run_id),
   };
   return { row, known, isStored, job, needed: listNeeded(order) };

@@ -8,10 +8,12 @@
  */
 
 import type { ErrorCode } from '@capstan/core/contracts/errors';
+import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Failure } from '@capstan/core/contracts/primitives';
 import type { RunRequest } from '@capstan/core/contracts/run';
 import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { AppError } from '@capstan/core/errors/app-error';
+import { delimiters } from '@capstan/core/expression/language';
 import { ceilingOfRun, priorityOfRun } from '@capstan/core/run/step-rules';
 import type { Metrics } from '@capstan/core/telemetry/telemetry';
 import type { CancelRunRequest, ScheduledStart, ScheduledSubmission } from '@capstan/core/workflow-payloads';
@@ -124,6 +126,12 @@ function refuse(code: ErrorCode, message: string): ScheduledSubmission {
   return { refused: { code, message } };
 }
 
+/** Labels that no expression gives: its job may be the reason why the start came to nothing. */
+function plainLabels({ labels = {} }: Pick<PipelineDefinition, 'labels'>): Record<string, string> {
+  const isPlain = ([, text]: [string, string]): boolean => !text.includes(delimiters.open);
+  return Object.fromEntries(Object.entries(labels).filter(isPlain));
+}
+
 export interface FruitlessStart {
   /** RFC 3339 */
   readonly scheduled_at: string;
@@ -164,7 +172,7 @@ export async function recordFruitlessStart(
     ...(workflow_id === undefined ? {} : { parent_workflow_id: workflow_id }),
     priority: priorityOfRun(definition, body.priority),
     budget_ceiling_usd: ceilingOfRun(definition, body.budget_ceiling_usd),
-    labels: { ...definition.labels, ...body.labels },
+    labels: { ...plainLabels(definition), ...body.labels },
   };
   const isFirst = await db.transaction(async (trx) => {
     const { run_ids } = await insertRuns(trx, { runs: [run], jobs: [{ ...job, project_id }] });

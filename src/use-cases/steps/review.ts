@@ -13,7 +13,7 @@ import { endStep, type StoredStep } from '../../db/step/step.ts';
 import { answerStep, keepWaiting, logStep } from '../../db/step/step-progress.ts';
 import { expireOverdueReviews } from '../reviews/delivery.ts';
 import { openReview } from '../reviews/opening.ts';
-import { resolveInput, type StepUnit } from '../run-data/evaluation.ts';
+import { resolveInput, resolveTitle, type StepUnit } from '../run-data/evaluation.ts';
 import { failStep, readEnd } from './step-end.ts';
 
 type Execution = StepExecution | WaitingStep;
@@ -30,7 +30,9 @@ export async function executeReview(
   }
   const resolved = await resolveInput({ context, results }, step, key.item);
   if ('error' in resolved) return failStep(db, unit.key, resolved.error);
-  return ask(db, unit, resolved.input);
+  const title = await resolveTitle({ context, results }, step, key.item);
+  if ('error' in title) return failStep(db, unit.key, title.error);
+  return ask(db, unit, { input: resolved.input, title: title.value });
 }
 
 function findAsked(db: Db, { key: { run_id, step_id, item } }: StepUnit): Promise<ReviewRow | undefined> {
@@ -41,9 +43,14 @@ function waitFor(review_id: string, due_at: Date): WaitingStep {
   return { kind: 'waiting', awaiting: 'review', until: due_at, ref: { review_id } };
 }
 
-async function ask(db: Db, unit: StepUnit, input: Json): Promise<Execution> {
+interface AskedQuestion {
+  readonly title: string;
+  readonly input: Json;
+}
+
+async function ask(db: Db, unit: StepUnit, { title, input }: AskedQuestion): Promise<Execution> {
   const { context, step, key } = unit;
-  const { title = '', schema } = step.definition.review ?? {};
+  const { schema } = step.definition.review ?? {};
   const payload: ReviewPayload = {
     input,
     optional: step.definition.optional ?? false,

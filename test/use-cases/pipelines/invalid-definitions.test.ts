@@ -144,7 +144,7 @@ const rows: Readonly<Record<string, Row>> = {
     second('capability: model.fast', 'escalate: {enabled: true}'),
     '9:25 /steps/1/escalate/enabled',
   ],
-  expression_unused: [second('review: {title: "of {{ job.x }}"}'), '8:21 /steps/1/review/title'],
+  expression_unused: [second('capability: open', 'tags: ["{{ job.gpu }}"]'), '9:12 /steps/1/tags/0'],
   retry_conflict: [
     second('capability: open', 'retry: {initial: 5m, max_delay: 1m}'),
     '9:22 /steps/1/retry/initial',

@@ -77,6 +77,38 @@ describe('a step that is a review', () => {
     ]);
   });
 
+  it.each([
+    ['Title of {{ job.at }}', 'Title of 7'],
+    ['{{ (job.at > 5) }}', 'true'],
+    ['{{ job.note | default("none") }}: {{ job.at }}{{ job.at }}', 'none: 77'],
+    [`{{ job.long }}`, `${'l'.repeat(999)}…`],
+  ])('asks under the title that %s gives', async (title, shown) => {
+    const job = { at: 7, long: 'l'.repeat(2_000) };
+    const run = await aRunOf({ review: { title } }, { job });
+    const { review_id = '' } = refOf(await world.newWorker().execute(run, 'a'));
+    expect(await readReview(db, review_id)).toMatchObject({
+      reason: shown,
+      payload: { details: { title: shown } },
+    });
+  });
+
+  it('asks about each item under a title of its own', async () => {
+    const step = { review: { title: '{{ index }}: {{ item.name }}' }, for_each: { items: '{{ job.list }}' } };
+    const run = await aRunOf(step, { job: { list: [{ name: 'x' }, { name: 'y' }] } });
+    const worker = world.newWorker();
+    const asked = [];
+    for (const item of [1, 2]) asked.push(refOf(await worker.execute(run, { step_id: 'a', item })));
+    const rows = await Promise.all(asked.map(({ review_id = '' }) => readReview(db, review_id)));
+    expect(rows.map((row) => row?.reason)).toEqual(['0: x', '1: y']);
+  });
+
+  it('fails, with its place, where the title has no value', async () => {
+    const run = await aRunOf({ review: { title: 'of {{ job.gone }}' } });
+    const end = await world.newWorker().execute(run, 'a');
+    expect(end).toMatchObject(failed('expression_unresolved', 'review.title: '));
+    expect(await db('review').where({ run_id: run.run_id })).toEqual([]);
+  });
+
   it('takes an answer as its output, once', async () => {
     const { run, resume, decide } = await asked();
     await decide({ action: 'output', output: { mark: 1 } });

@@ -138,7 +138,7 @@ export const ForEach = z
 /** A question to a reviewer; the answer becomes the step's output. */
 export const ReviewStep = z
   .strictObject({
-    title: z.string().min(1).max(1_000).meta({ description: 'The question.' }),
+    title: z.string().min(1).max(1_000).meta({ description: 'The question; it may hold {{ expressions }}.' }),
     schema: JsonObject.optional().meta({ description: 'JSON Schema of the answer. Default: anything.' }),
     timeout: Duration.optional().meta({
       description: 'The time to wait for an answer, at most 90d. Default 24h.',
@@ -263,7 +263,7 @@ export const PipelineDefinition = z
     }),
     timeout: Duration.optional().meta({ description: 'Limit of a whole run, at most 7d. Default: none.' }),
     labels: Labels.optional().meta({
-      description: 'Text by name, carried by its runs.',
+      description: 'Text by name, carried by its runs; it may hold {{ expressions }} over `job`.',
     }),
     steps: z.array(StepDefinition).min(1).max(mostSteps).meta({
       description:

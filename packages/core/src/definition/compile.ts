@@ -1,6 +1,6 @@
 /**
  * Compiles a valid definition into the form that a run needs: templates parsed once, dependencies resolved to indexes.
- * The templates are those of each step, of the pipeline's output, and of the concurrency key. Pure and without
+ * The templates are those of each step, of the pipeline's output and labels, and of the concurrency key. Pure and without
  * packages, so a workflow can hold it.
  */
 
@@ -16,6 +16,7 @@ import {
   type TemplateReading,
 } from '../expression/template.ts';
 import { createGraph, type Graph } from '../graph/dag.ts';
+import { extendPointer } from '../json/values.ts';
 import { finish, type Pieces } from '../pieces.ts';
 import { kindFieldsOf, type StepKind, stepKindOf } from './step-settings.ts';
 
@@ -28,6 +29,8 @@ export interface CompiledStep {
   readonly when: CompiledTemplate | null;
   /** Yields the list of `for_each`; null = the step runs once. */
   readonly items: CompiledTemplate | null;
+  /** The title of its review; null = a text without expressions, or no review. */
+  readonly title: CompiledTemplate | null;
   /** Indexes of the steps it waits for, unique and ascending. */
   readonly dependencies: readonly number[];
 }
@@ -39,6 +42,8 @@ export interface CompiledDefinition {
   readonly output: CompiledTemplate | null;
   /** Text over `job`; null = its runs have no concurrency limit. */
   readonly concurrencyKey: CompiledTemplate | null;
+  /** Texts over `job`, by name: those with expressions. */
+  readonly labels: readonly (readonly [name: string, CompiledTemplate])[];
 }
 
 /** @throws ExpressionSyntaxError when an expression cannot be read: the definition was never checked */
@@ -54,13 +59,26 @@ export function compileDefinition(definition: PipelineDefinition): CompiledDefin
     indexOf: new Map(definition.steps.map(({ id }, index) => [id, index])),
     output: soundTemplate(templates.output),
     concurrencyKey: soundTemplate(templates.concurrencyKey),
+    labels: templates.labels.flatMap(([name, reading]) => {
+      const template = openTemplate(reading);
+      return template === null ? [] : [[name, template] as const];
+    }),
   };
 }
 
-function compileTemplates(step: StepTemplates | undefined): Pick<CompiledStep, 'input' | 'when' | 'items'> {
+function compileTemplates(
+  step: StepTemplates | undefined,
+): Pick<CompiledStep, 'input' | 'when' | 'items' | 'title'> {
   const input = soundTemplate(step?.input ?? null);
   if (step === undefined || input === null) throw new RangeError('a step without a template');
-  return { input, when: soundTemplate(step.when), items: soundTemplate(step.items) };
+  const { when, items, title } = step;
+  return { input, when: soundTemplate(when), items: soundTemplate(items), title: openTemplate(title) };
+}
+
+/** Null for a template without expressions, too. */
+function openTemplate(reading: TemplateReading | null): CompiledTemplate | null {
+  const template = soundTemplate(reading);
+  return template === null || template.expressions === 0 ? null : template;
 }
 
 function soundTemplate(reading: TemplateReading | null): CompiledTemplate | null {
@@ -80,6 +98,8 @@ export interface StepTemplates {
   readonly when: ReferencingTemplate | null;
   /** `for_each.items`; null for a step that runs once. */
   readonly items: ReferencingTemplate | null;
+  /** `review.title`; null for a step of another kind. */
+  readonly title: ReferencingTemplate | null;
 }
 
 export interface DefinitionTemplates {
@@ -89,12 +109,18 @@ export interface DefinitionTemplates {
   readonly output: ReferencingTemplate | null;
   /** `concurrency.key`; null without `concurrency`. */
   readonly concurrencyKey: ReferencingTemplate | null;
+  readonly labels: readonly (readonly [name: string, ReferencingTemplate])[];
 }
 
 /** After so many steps a piece of work on them ends. */
 export const stepsOfPiece = 500;
 
-function* readTemplates({ steps, output, concurrency }: PipelineDefinition): Pieces<DefinitionTemplates> {
+function* readTemplates({
+  steps,
+  output,
+  concurrency,
+  labels = {},
+}: PipelineDefinition): Pieces<DefinitionTemplates> {
   const readings: StepTemplates[] = [];
   for (const [index, step] of steps.entries()) {
     readings.push(readStep(step, `/steps/${index}`));
@@ -104,14 +130,18 @@ function* readTemplates({ steps, output, concurrency }: PipelineDefinition): Pie
     steps: readings,
     output: output === undefined ? null : read(output, '/output'),
     concurrencyKey: concurrency === undefined ? null : read(concurrency.key, '/concurrency/key'),
+    labels: Object.entries(labels).map(
+      ([name, text]) => [name, read(text, extendPointer('/labels', name))] as const,
+    ),
   };
 }
 
-function readStep({ input, set, when, for_each }: StepDefinition, pointer: string): StepTemplates {
+function readStep({ input, set, when, for_each, review }: StepDefinition, pointer: string): StepTemplates {
   return {
     input: set === undefined ? read(input ?? {}, `${pointer}/input`) : read(set, `${pointer}/set`),
     when: when === undefined ? null : readWhen(when, `${pointer}/when`),
     items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
+    title: review === undefined ? null : read(review.title, `${pointer}/review/title`),
   };
 }
 
@@ -126,8 +156,8 @@ function readWhen(when: string, pointer: string): ReferencingTemplate {
 }
 
 /** The readings of a step, in the order of its keys. */
-function listReadings({ input, when, items }: StepTemplates): readonly ReferencingTemplate[] {
-  return [when, items, input].filter((reading) => reading !== null);
+function listReadings({ input, when, items, title }: StepTemplates): readonly ReferencingTemplate[] {
+  return [when, items, title, input].filter((reading) => reading !== null);
 }
 
 export interface AnalysedDefinition {

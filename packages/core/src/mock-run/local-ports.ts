@@ -17,6 +17,7 @@ import {
   termsOfSubRun,
   toStartFailure,
   toSubRunFailure,
+  toTitle,
 } from '../run/step-rules.ts';
 import { createSchemaCompiler } from '../schemas/schema-compiler.ts';
 import { executeCallUnit } from './call-unit.ts';
@@ -163,9 +164,11 @@ function takeSubRun(
 
 /** The output of a review step is the person's answer. */
 function askPerson(run: LocalRun, unit: UnitRecord): UnitOutcome {
-  const { definition } = stepOf(run, unit.id);
+  const { definition, title } = stepOf(run, unit.id);
   const { reviewer, time } = run.world;
   const dueMs = parseDuration(reviewTimeoutOf(definition));
+  const asked = title === null ? null : toTitle(evaluate(run, title, unit));
+  if (asked !== null && 'error' in asked) return { state: 'failed', error: asked.error };
   unit.review ??= reviewer.open({ kind: 'step', step: unit.id }, dueMs, () => wakeUnit(run, unit));
   const { review } = unit;
   if (!isOver(review, time.now())) {

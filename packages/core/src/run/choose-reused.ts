@@ -211,7 +211,7 @@ function findDifference(
   roots: MentionedRoots,
   before: MentionedRoots,
 ): string | undefined {
-  const templates = [step.when, step.items, step.input].filter((template) => template !== null);
+  const templates = [step.when, step.items, step.title, step.input].filter((template) => template !== null);
   for (const { root, segments } of templates.flatMap(references)) {
     if (root !== 'job' && root !== 'run') continue;
     const path = upToEach(segments);

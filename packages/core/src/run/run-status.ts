@@ -6,6 +6,7 @@
  */
 import type { Run, RunSummary } from '../contracts/run.ts';
 import type { Awaiting, RunStep, StepState } from '../contracts/run-step.ts';
+import { delimiters } from '../expression/language.ts';
 import { countEnded, endedStepStates } from './ended-steps.ts';
 
 export type ConditionKind =
@@ -299,9 +300,14 @@ function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
   // The question of a `review` step, or the budget of a key or label; the error of a refused step is in its review.
   return condition(
     wait,
-    namesWithCause(blocked, ({ review, budget }) => (wait === 'review' ? review : budget)),
+    namesWithCause(blocked, ({ review, budget }) => (wait === 'review' ? readyTitle(review) : budget)),
     ids,
   );
+}
+
+/** A title with expressions is known to its review alone. */
+function readyTitle(title: string | undefined): string | undefined {
+  return title?.includes(delimiters.open) ? undefined : title;
 }
 
 /** No own step has the wait: a step of a child run has it. The list of runs has no steps. */

@@ -51,6 +51,23 @@ export function readList(value: Evaluated<Json>): Evaluated<readonly Json[]> {
   return 'error' in value ? value : toItems(value.value);
 }
 
+const longestTitle = 1_000;
+
+/** The title of a review step, cut to its greatest length. @param value of its template */
+export function toTitle(value: Evaluated<Json>): Evaluated<string> {
+  if ('error' in value) {
+    return { error: { ...value.error, message: `review.title: ${value.error.message}` } };
+  }
+  const title = value.value;
+  if (typeof title === 'object') {
+    const message = `review.title: a string, number or boolean is needed, not ${describeValue(title)}`;
+    return { error: { code: 'expression_unresolved', message } };
+  }
+  const text = String(title);
+  const cut = text.length <= longestTitle ? text : `${text.slice(0, longestTitle - 1)}…`;
+  return { value: cut.replaceAll(/\0|\p{Surrogate}/gu, '\ufffd') };
+}
+
 /** @param where the part of the step that could not be evaluated */
 export function refuseStep(
   where: 'when' | 'for_each.items',

@@ -55,21 +55,36 @@ describe('a key that accepts no expression reports that first', () => {
   });
 });
 
-describe('a text that is kept as it is written is warned of', () => {
+describe('titles and labels are templates', () => {
   const at = (step: Record<string, unknown>, more = {}) =>
     findingsOf({ ...more, steps: [{ id: 'a', ...step }] }).map(
-      ({ severity, code, pointer, message }) => `${severity} ${code} ${pointer} ${message}`,
+      ({ severity, code, pointer }) => `${severity} ${code} ${pointer}`,
     );
-  const warned = (pointer: string, key: string) => [
-    `warning expression_unused ${pointer} ${key} takes no expression; {{ }} is kept as it is written`,
-  ];
 
-  it.each<[pointer: string, key: string, step: Record<string, unknown>, more?: object]>([
-    ['/steps/0/review/title', 'review.title', { review: { title: 'Title of {{ job.id }}' } }],
-    ['/steps/0/tags/1', 'tags', { ...call, tags: ['gpu', '{{ job.gpu }}'] }],
-    ['/labels/episode', 'labels', call, { labels: { team: 'ads', episode: '{{ job.id }}' } }],
-  ])('%s', (pointer, key, step, more) => {
-    expect(at(step, more).filter((one) => one.includes('expression_unused'))).toEqual(warned(pointer, key));
+  it.each<[finding: string, step: Record<string, unknown>, more?: object]>([
+    ['error root_unknown /steps/0/review/title', { review: { title: 'Title of {{ jobb.id }}' } }],
+    ['error expression_syntax /steps/0/review/title', { review: { title: 'Title of {{ job.id' } }],
+    ['error expression_own_step /steps/0/review/title', { review: { title: '{{ steps.a.output.x }}' } }],
+    ['error root_unavailable /steps/0/review/title', { review: { title: 'Clip {{ index }}' } }],
+    ['error secret_misplaced /steps/0/review/title', { review: { title: '{{ secrets.web }}' } }],
+    ['error type_mismatch /steps/0/review/title', { review: { title: '{{ job }}' } }],
+    ['error root_unavailable /labels/step', call, { labels: { step: '{{ steps.a.output.x }}' } }],
+    ['error secret_misplaced /labels/k', call, { labels: { k: '{{ secrets.web }}' } }],
+    ['error type_mismatch /labels/all', call, { labels: { all: '{{ job }}' } }],
+    ['error expression_syntax /labels/a~1b', call, { labels: { 'a/b': '{{ job. }}' } }],
+    ['error expression_unused /steps/0/tags/1', { ...call, tags: ['gpu', '{{ job.gpu }}'] }],
+  ])('%s', (finding, step, more) => {
+    expect(at(step, more)).toEqual([finding]);
+  });
+
+  test('over the job, and in a title over other steps and the item', () => {
+    const title = 'Clip {{ index }}: {{ item }} of {{ job.id }} ({{ run.id }})';
+    expect(
+      at(
+        { review: { title }, for_each: { items: '{{ job.clips }}' } },
+        { labels: { team: 'ads', $literal: '{{ job.id }}' } },
+      ),
+    ).toEqual([]);
   });
 
   test('and no other text', () => {

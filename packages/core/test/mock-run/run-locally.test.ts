@@ -37,6 +37,20 @@ describe('virtual time', () => {
   });
 });
 
+describe('the title of a review', () => {
+  it('is evaluated as it is in a run', async () => {
+    const ask = (title: string) =>
+      run(
+        [{ id: 'ask', review: { title } }],
+        { reviews: { ask: [{ action: 'output', output: 1 }] } },
+        { n: 1 },
+      );
+    expect((await ask('Is {{ job.n }} right?')).outcome).toBe('succeeded');
+    expect((await ask('Is {{ job.m }} right?')).outcome).toBe('failed');
+    expect((await ask('{{ job }}')).outcome).toBe('failed');
+  });
+});
+
 describe('an output that is too large', () => {
   const fan: StepDefinition = { ...a, for_each: { items: Array.from({ length: 20 }, (_, at) => at) } };
   const mocks = {

@@ -195,6 +195,11 @@ describe('a run that has not ended', () => {
       'Waiting for review: mix: Is it loud?',
     ],
     [
+      'leaves a title with expressions to its review',
+      { awaiting: ['review'], steps: [{ id: 'mix', state: 'in_review', review: 'Is {{ job.id }} loud?' }] },
+      'Waiting for review: mix',
+    ],
+    [
       'names the child run whose step waits for a review',
       { awaiting: ['review', 'run'], steps: [{ id: 'sub', state: 'waiting', awaiting: 'run' }] },
       'Waiting for review: in the child run of sub',

@@ -93,6 +93,15 @@ async function plan(ctx: RerunCtx, { project_id, run_id, request }: RerunOrder):
   return planRerun(ctx, before, { known, job, from, onlyFailed: only_failed, versions });
 }
 
+/** Labels that the definition takes from the job are those of the new job. */
+function withoutOpen(
+  labels: RepeatedRun['labels'],
+  { openLabels }: Pick<KnownDefinition, 'openLabels'>,
+): RepeatedRun['labels'] {
+  const open = new Set(openLabels.map(([name]) => name));
+  return Object.fromEntries(Object.entries(labels).filter(([name]) => !open.has(name)));
+}
+
 /** The part of a new run that its plan decides. */
 export function orderOf({ before, known, job, versions, ...plan }: RerunPlan) {
   const keepsSome = plan.reused.length > 0 || plan.executed.some(({ kept }) => kept.length > 0);
@@ -100,7 +109,7 @@ export function orderOf({ before, known, job, versions, ...plan }: RerunPlan) {
     known,
     isStored: true,
     job,
-    labels: before.labels,
+    labels: job.isNew ? withoutOpen(before.labels, known) : before.labels,
     rerun_of: before.run_id,
     ...(Object.keys(versions).length === 0 ? {} : { versions }),
     ...(keepsSome ? { reusedJobs: plan.reusedJobs } : {}),

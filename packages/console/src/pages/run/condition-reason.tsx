@@ -33,7 +33,7 @@ export function ConditionReason({ run, condition }: ConditionReasonProps): React
   if (step === undefined) return null;
   switch (condition.kind) {
     case 'review':
-      return <AskedOfPerson run={run} step={step} />;
+      return <AskedOfPerson run={run} step={step} told={condition.detail} />;
     case 'partly':
       return step.items === undefined ? step.error?.message : <FailedItems run={run} step={step} />;
     case 'budget':
@@ -57,7 +57,11 @@ interface StepReasonProps {
 }
 
 /** The question of the review, its error, and the possible answers. */
-function AskedOfPerson({ run, step }: StepReasonProps): ReactElement | null {
+function AskedOfPerson({
+  run,
+  step,
+  told,
+}: StepReasonProps & { readonly told: string }): ReactElement | null {
   // An item's review is known only to the list of reviews.
   const isOfItem = step.review_id === undefined;
   const first = useQuery({ ...openReviewsQuery({ run_id: run.run_id }), enabled: isOfItem }).data?.[0];
@@ -68,7 +72,7 @@ function AskedOfPerson({ run, step }: StepReasonProps): ReactElement | null {
   const error = details?.last_error ?? said;
   return (
     <>
-      {step.review === undefined ? `The review asks: ${review.reason}. ` : ''}
+      {told.includes(review.reason) ? '' : `The review asks: ${review.reason}. `}
       {typeof error === 'string' && !review.reason.includes(error) ? `Last error: ${error}. ` : ''}
       You can answer:{' '}
       {offeredActions(review)

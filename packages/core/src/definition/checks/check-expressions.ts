@@ -3,7 +3,6 @@ import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { formatPath } from '../../expression/ast.ts';
 import { delimiters, expressionLimits, runFields, stepFields } from '../../expression/language.ts';
 import type { Reference, TemplateReading } from '../../expression/template.ts';
-import { extendPointer } from '../../json/values.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
 import { type DefinitionFinding, refuseExpression } from './finding.ts';
@@ -16,7 +15,7 @@ export function checkExpressions(
   const known = new Set(definition.steps.map(({ id }) => id));
   const places = listPlaces(definition, templates);
   return [
-    ...checkPlainTexts(definition),
+    ...checkTags(definition),
     ...checkCount(places),
     ...places.flatMap((place) => [
       ...place.reading.errors.map(toFinding),
@@ -27,25 +26,15 @@ export function checkExpressions(
   ];
 }
 
-/** Texts of any form, where `{{ }}` would be kept as it is written. */
-function checkPlainTexts({ labels = {}, steps }: PipelineDefinition): DefinitionFinding[] {
-  const texts = [
-    ...Object.entries(labels).map(
-      ([name, text]) => ['labels', extendPointer('/labels', name), text] as const,
-    ),
-    ...steps.flatMap(({ review, tags = [] }, index) => [
-      ...(review === undefined
-        ? []
-        : [['review.title', `/steps/${index}/review/title`, review.title] as const]),
-      ...tags.map((tag, at) => ['tags', `/steps/${index}/tags/${at}`, tag] as const),
-    ]),
-  ];
-  return texts
-    .filter(([, , text]) => text.includes(delimiters.open))
-    .map(([key, pointer]) => {
-      const message = `${refuseExpression(key)}; {{ }} is kept as it is written`;
-      return { severity: 'warning', code: 'expression_unused', pointer, message };
-    });
+/** No instance carries a tag with `{{ }}`, so it is a mistake. */
+function checkTags({ steps }: PipelineDefinition): DefinitionFinding[] {
+  return steps.flatMap(({ tags = [] }, index) =>
+    tags.flatMap((tag, at): DefinitionFinding[] => {
+      if (!tag.includes(delimiters.open)) return [];
+      const pointer = `/steps/${index}/tags/${at}`;
+      return [{ severity: 'error', code: 'expression_unused', pointer, message: refuseExpression('tags') }];
+    }),
+  );
 }
 
 /** Where an expression occurs, and what it may refer to there. */
@@ -60,14 +49,19 @@ interface ExpressionPlace {
 }
 
 function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): ExpressionPlace[] {
-  const { output, concurrencyKey } = templates;
-  const ofSteps = templates.steps.flatMap(({ input, when, items }, index): ExpressionPlace[] => {
+  const { output, concurrencyKey, labels } = templates;
+  const ofSteps = templates.steps.flatMap(({ input, when, items, title }, index): ExpressionPlace[] => {
     const ownStep = steps[index]?.id ?? '';
     const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
-    return [...once, { reading: input, ownStep, isPerItem: items !== null }];
+    const isPerItem = items !== null;
+    const perItem = [title, input].flatMap((reading) =>
+      reading === null ? [] : [{ reading, ownStep, isPerItem }],
+    );
+    return [...once, ...perItem];
   });
   return [
     ...(concurrencyKey === null ? [] : [{ reading: concurrencyKey, isBeforeRun: true }]),
+    ...labels.map(([, reading]) => ({ reading, isBeforeRun: true })),
     ...ofSteps,
     ...(output === null ? [] : [{ reading: output }]),
   ];
@@ -118,7 +112,7 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
       return [
         problem(reference, {
           code: 'root_unavailable',
-          message: `${reference.root} has a value only in the input of a step with for_each`,
+          message: `${reference.root} has a value only in the input or review.title of a step with for_each`,
         }),
       ];
   }

@@ -16,12 +16,13 @@ export function checkSecrets(
   templates: DefinitionTemplates,
   { secrets }: Pick<DefinitionFacts, 'secrets'>,
 ): DefinitionFinding[] {
-  const others = [templates.output, templates.concurrencyKey];
+  const labels = templates.labels.map(([, reading]) => reading);
+  const others = [templates.output, templates.concurrencyKey, ...labels];
   return [
-    ...templates.steps.flatMap(({ input, when, items }, index) => {
+    ...templates.steps.flatMap(({ input, when, items, title }, index) => {
       const step = steps[index];
       const isCall = step !== undefined && stepKindOf(step) === 'call';
-      const rest = [when, items, ...(isCall ? [] : [input])].flatMap(findMisplaced);
+      const rest = [when, items, title, ...(isCall ? [] : [input])].flatMap(findMisplaced);
       return isCall ? [...rest, ...checkInput(step, input, secrets)] : rest;
     }),
     ...others.flatMap(findMisplaced),

@@ -11,6 +11,7 @@ import type { JsonObject } from '../../contracts/primitives.ts';
 import type { TemplateReading } from '../../expression/template.ts';
 import { findSchemaFault } from '../../foreign-schema.ts';
 import type { Graph } from '../../graph/dag.ts';
+import { extendPointer } from '../../json/values.ts';
 import type { Pieces } from '../../pieces.ts';
 import { describeType, intersectionOf, itemTypeOf, typeOfValue } from '../../schema-types/combine-types.ts';
 import { listNotEnforced, type UnenforcedKeyword } from '../../schema-types/not-enforced.ts';
@@ -129,6 +130,10 @@ function checkStep(index: number, checking: Checking): void {
   const list = readings.items === null ? null : typeOf(readings.items, scope, checking);
   const items = list === null ? null : checkItems(list, pointer, checking);
   const inputScope = { ...scope, item: items === null ? null : itemTypeOf(items) };
+  if (readings.title !== null) {
+    const type = typeOf(readings.title, inputScope, checking);
+    checkScalar(type, { key: 'review.title', pointer: `${pointer}/review/title` }, checking);
+  }
   const types = read(readings.input, inputScope, checking);
   const consumer = consumerOf(step, facts);
   if (consumer !== null) {
@@ -169,10 +174,10 @@ function typeOf(reading: TemplateReading, scope: TypeScope, checking: Checking):
  * Notes the steps that skip this one too if they end without output. `??` has no effect there, because the skip comes
  * first.
  */
-function noteSkipped(index: number, { input, when, items }: StepTemplates, checking: Checking): void {
+function noteSkipped(index: number, { input, when, items, title }: StepTemplates, checking: Checking): void {
   const { definition, lacks, indexes, report } = checking;
   const told = new Set<string>();
-  for (const reading of [when, items, input]) {
+  for (const reading of [when, items, title, input]) {
     for (const { root, segments, pointer, offset } of reading?.references ?? []) {
       const [id, field] = segments;
       if (root !== 'steps' || typeof id !== 'string' || field !== 'output' || told.has(id)) continue;
@@ -209,14 +214,28 @@ function checkItems(type: ValueType, pointer: string, { report }: Checking): Val
 }
 
 /** Checks the templates outside steps. */
-function checkRest({ output, concurrencyKey }: DefinitionTemplates, checking: Checking): void {
+function checkRest({ output, concurrencyKey, labels }: DefinitionTemplates, checking: Checking): void {
   const scope = scopeFor(checking, false);
   if (output !== null) read(output, scope, checking);
-  if (concurrencyKey === null) return;
-  const type = typeOf(concurrencyKey, scope, checking);
+  if (concurrencyKey !== null) {
+    const type = typeOf(concurrencyKey, scope, checking);
+    checkScalar(type, { key: 'concurrency.key', pointer: '/concurrency/key' }, checking);
+  }
+  for (const [name, reading] of labels) {
+    const pointer = extendPointer('/labels', name);
+    checkScalar(typeOf(reading, scope, checking), { key: 'a label', pointer }, checking);
+  }
+}
+
+interface ScalarPlace {
+  readonly key: string;
+  readonly pointer: string;
+}
+
+function checkScalar(type: ValueType, { key, pointer }: ScalarPlace, { report }: Checking): void {
   if (type.kinds === 0 || isKind(type, scalarKinds)) return;
-  const message = `concurrency.key is a string, number or boolean, not ${describeType(type)}`;
-  checking.report({ severity: 'error', code: 'type_mismatch', pointer: '/concurrency/key', message });
+  const message = `${key} is a string, number or boolean, not ${describeType(type)}`;
+  report({ severity: 'error', code: 'type_mismatch', pointer, message });
 }
 
 interface SchemaChecks {
