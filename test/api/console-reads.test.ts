@@ -211,6 +211,20 @@ describe('runs', () => {
     expect(labelled.buckets[0]?.by_state).toEqual({ queued: 1 });
     const [, none] = await get<RunsSummary>('/v1/runs/summary?pipeline=none&buckets=1', own);
     expect(none.buckets[0]?.by_state).toEqual({});
+    const error = { code: 'step_failed', message: 'CUDA out of memory' };
+    await api
+      .db('run')
+      .where({ run_id: runs[1]?.run_id })
+      .update({ error: JSON.stringify(error) });
+    const counts = async (filter: string): Promise<object | undefined> =>
+      (await get<RunsSummary>(`/v1/runs/summary?buckets=1&${filter}`, own))[1].buckets[0]?.by_state;
+    expect(await counts('q=cuda')).toEqual({ queued: 1 });
+    expect(await counts('q=batch%3D7')).toEqual({ queued: 1 });
+    expect(await counts(`q=${runs[0]?.run_id}`)).toEqual({ failed: 1 });
+    expect(await counts('q=100%25')).toEqual({});
+    expect(await counts('awaiting=budget')).toEqual({});
+    await api.db('run').where({ run_id: runs[1]?.run_id }).update({ parent_run_id: runs[0]?.run_id });
+    expect(await counts('parent=none')).toEqual({ failed: 1 });
     const wrong = '/v1/runs/summary?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z';
     expect((await get(wrong, own))[0]).toBe(422);
   });
@@ -237,6 +251,20 @@ describe('runs', () => {
     expect(await list('budget')).toEqual([waiting.run_id]);
     expect(await list('review')).toEqual([]);
     await api.db('step').where({ run_id: waiting.run_id }).update({ state: 'in_review', awaiting: null });
+    expect(await list('review')).toEqual([waiting.run_id]);
+    const asked = {
+      review_id: 'rev_money',
+      project_id: api.projectId,
+      kind: 'budget',
+      reason: 'the ladder has no money',
+      due_at: new Date(),
+      payload: '{}',
+    };
+    await api.db('review').insert({ ...asked, run_id: waiting.run_id, step_id: 'a', item: 0 });
+    expect([await list('budget'), await list('review')]).toEqual([[waiting.run_id], []]);
+    await api.db('review').where({ review_id: 'rev_money' }).update({ kind: 'escalation' });
+    expect([await list('budget'), await list('review')]).toEqual([[], [waiting.run_id]]);
+    await api.db('review').where({ review_id: 'rev_money' }).update({ kind: 'budget', step_id: 'b' });
     expect(await list('review')).toEqual([waiting.run_id]);
     await api
       .db('step')

@@ -135,6 +135,7 @@ describe('pause and resume', () => {
       202,
       {
         since: expect.any(String),
+        by: { id: expect.stringMatching(/^key_/), name: expect.any(String) },
         open_calls: [
           { ...call, step_id: 'a', endpoint: endpoints[0] },
           { ...call, step_id: 'items', item: 2, endpoint: endpoints[1] },

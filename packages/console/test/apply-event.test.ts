@@ -1,8 +1,8 @@
 import type { EventType, RunEvent } from '@capstan/core/contracts/event';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RunStep } from '@capstan/core/contracts/run-step';
-import { expect, test } from 'vitest';
-import { applyEvents, applyRunFrame, beginningOf, momentOf } from '../src/api/apply-event.ts';
+import { describe, expect, test } from 'vitest';
+import { applyEvents, applyMissed, applyRunFrame, beginningOf, momentOf } from '../src/api/apply-event.ts';
 
 const second = (at: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, at)).toISOString();
 
@@ -156,4 +156,61 @@ test('a row that turns to failed has its error at once, without another request'
     step_counts: { failed: 1 },
   });
   expect(applyRunFrame(row, { ...failed, run_id: 'run_2' })).toBe(row);
+});
+
+describe('events that came while an answer was under way', () => {
+  const answer = applyEvents({ run, items: new Map() }, log.slice(0, 3)).run;
+
+  test('are in the run, although the answer was read before them', () => {
+    const missed = log.slice(3, 5);
+    const { steps } = applyMissed(answer, missed);
+    expect(steps.map(({ state }) => state)).toEqual(['succeeded', 'waiting']);
+    expect(steps[0]?.cost_usd).toBe(0.25);
+  });
+
+  test('change no step whose end the answer has', () => {
+    const later = applyEvents({ run, items: new Map() }, log.slice(0, 5)).run;
+    expect(applyMissed(later, log.slice(1, 5))).toEqual(later);
+  });
+
+  test('count no item twice', () => {
+    const opened = applyEvents({ run, items: new Map() }, [
+      anEvent(1, 'step.started', { step_id: 'a', data: { items: 3 } }),
+      anEvent(2, 'step.started', { step_id: 'a', item: 1 }),
+    ]);
+    const same = [
+      anEvent(1, 'step.started', { step_id: 'a', data: { items: 3 } }),
+      anEvent(2, 'step.started', { step_id: 'a', item: 1 }),
+    ];
+    expect(applyMissed(opened.run, same).steps[0]?.items).toEqual({ pending: 2, running: 1 });
+  });
+
+  test('end a wide run whose answers are always older than its events', () => {
+    const ids = Array.from({ length: 2_000 }, (_, index) => `s${index}`);
+    const wide: Run = { ...run, state: 'running', steps: ids.map(aStep) };
+    const events = ids.flatMap((step_id) => [
+      anEvent(1, 'step.started', { step_id }),
+      anEvent(2, 'step.succeeded', { step_id, data: { cost_usd: 0 } }),
+    ]);
+    const half = applyEvents({ run: wide, items: new Map() }, events.slice(0, 2_000)).run;
+    const shown = applyEvents(
+      { run: applyMissed(half, events.slice(1_500, 3_000)), items: new Map() },
+      events.slice(3_000),
+    ).run;
+    expect(shown.steps.filter(({ state }) => state !== 'succeeded')).toEqual([]);
+  });
+});
+
+test.each<[number, number | null]>([
+  [0, 0.05],
+  [2, 0.05],
+  [4, 0.1],
+  [9, null],
+])('after %i s a moment has the ceiling of then: %s', (at, ceiling) => {
+  const raised = [
+    ...log,
+    anEvent(3, 'run.budget_raised', { data: { from: 0.05, to: 0.1 } }),
+    anEvent(8, 'run.budget_raised', { data: { from: 0.1, to: null } }),
+  ].toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at));
+  expect(momentOf({ ...run, budget_ceiling_usd: null }, raised, second(at)).budget_ceiling_usd).toBe(ceiling);
 });

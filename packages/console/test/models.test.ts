@@ -26,7 +26,7 @@ import { readCode, readNext } from '../src/pages/login/model.ts';
 import { beginDraft, toDecision, whatIsMissing } from '../src/pages/review/model.ts';
 import { changedPointers } from '../src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../src/pages/run/model.ts';
-import { followedBy, progressOf, toSpan } from '../src/pages/runs/model.ts';
+import { describePlace, followedBy, progressOf, toSpan } from '../src/pages/runs/model.ts';
 import { describeSkipped, toScheduleRequest } from '../src/pages/schedules/model.ts';
 import { describeBytes, describeCount, describeRate } from '../src/pages/settings/limits-model.ts';
 import { scopes, toKeyScopes } from '../src/pages/settings/scope-model.ts';
@@ -427,15 +427,30 @@ test('a span has whole minutes and an order', () => {
 test.each([
   [
     { succeeded: 2, failed: 1, running: 1 },
-    { done: 2, failed: 1, all: 4 },
+    { done: 2, failed: 1, all: 4, begun: 1 },
   ],
   [
     { succeeded: 1, reused: 1, unknown: 1 },
-    { done: 2, failed: 1, all: 3 },
+    { done: 2, failed: 1, all: 3, begun: 0 },
   ],
-  [{ cancelled: 3 }, { done: 0, failed: 0, all: 3 }],
+  [{ cancelled: 3 }, { done: 0, failed: 0, all: 3, begun: 0 }],
+  [
+    { waiting: 1, pending: 1 },
+    { done: 0, failed: 0, all: 2, begun: 1 },
+  ],
 ])('progress of %j counts only what succeeded as done', (steps, progress) => {
   expect(progressOf(steps)).toEqual(progress);
+});
+
+test.each([
+  [{ page: 0, shown: 50, all: 1_068 }, '1 to 50 of 1,068'],
+  [{ page: 1, shown: 50, all: 1_068 }, '51 to 100 of 1,068'],
+  [{ page: 21, shown: 18, all: 1_068 }, '1,051 to 1,068 of 1,068'],
+  [{ page: 1, shown: 50, all: undefined }, '51 to 100'],
+  [{ page: 0, shown: 1, all: 1 }, '1 of 1'],
+  [{ page: 0, shown: 0, all: 0 }, ''],
+])('the place of a page %j in the list is "%s"', (place, words) => {
+  expect(describePlace(place)).toBe(words);
 });
 
 test('a run without steps has no progress', () => expect(progressOf({})).toBeNull());

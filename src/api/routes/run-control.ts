@@ -39,7 +39,7 @@ function holdRun(
     responses: { 202: Run },
     errors: ['state_conflict'],
     result: (ctx, { caller, params }) =>
-      holds[act](ctx, { project_id: caller.project_id, run_id: params.id }),
+      holds[act](ctx, { project_id: caller.project_id, run_id: params.id }, caller.key_id),
   });
 }
 

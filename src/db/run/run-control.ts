@@ -14,17 +14,18 @@ export interface RunKey {
   readonly run_id: string;
 }
 
-/** Begins nothing new. @returns false if it is neither queued nor running */
-export function pauseRun(db: Db, key: RunKey): Promise<boolean> {
+/** Begins nothing new. @param by id of the key or person @returns false if it is neither queued nor running */
+export function pauseRun(db: Db, key: RunKey, by: string | null = null): Promise<boolean> {
   return query(db).some(
     `with changed as (
        update run set state = 'paused', control_version = control_version + 1, paused_at = clock_timestamp()
        where run_id = :run_id and project_id = :project_id and state in ('queued', 'running') returning run_id
      ), logged as (
-       insert into event (run_id, type) select run_id, 'run.paused' from changed
+       insert into event (run_id, type, data)
+         select run_id, 'run.paused', jsonb_strip_nulls(jsonb_build_object('by', :by::text)) from changed
      )
      select 1 from changed`,
-    { ...key },
+    { ...key, by },
   );
 }
 

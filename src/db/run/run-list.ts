@@ -19,6 +19,7 @@ import type { CancelRequest } from '@capstan/core/contracts/run-control';
 import type { StepState } from '@capstan/core/contracts/run-step';
 import type { Knex } from 'knex';
 import type { Db } from '../connect.ts';
+import { asksForMoney } from '../review/review.ts';
 import { query } from '../statements.ts';
 import { versionsOf } from './rerun.ts';
 import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-columns.ts';
@@ -26,7 +27,7 @@ import { type RunRow, type RunStandingColumns, shownRunColumns } from './run-col
 /**
  * The cause of the wait of a step or item `s`. If it is retried for want of an instance or money, it waits for that.
  */
-const awaitedByStep = `case s.state when 'in_review' then 'review' when 'waiting' then s.awaiting
+const awaitedByStep = `case s.state when 'in_review' then case when ${asksForMoney} then 'budget' else 'review' end when 'waiting' then s.awaiting
    when 'retrying' then case s.error ->> 'code' when 'no_instance' then 'capability' when 'budget_reserved' then 'budget' end
    end`;
 
@@ -139,12 +140,12 @@ export async function findEndOfSearch(
   return row?.run_id;
 }
 
-type RunMatch = Omit<RunFilter, 'limit' | 'order' | 'after'>;
+export type RunMatch = Omit<RunFilter, 'limit' | 'order' | 'after'>;
 
 const newerRuns = 'select from run n where n.rerun_of = r.run_id';
 
 /** Restricts a query over a run `r`. */
-function addFilter(query: Knex.QueryBuilder, filter: RunMatch): void {
+export function addFilter(query: Knex.QueryBuilder, filter: RunMatch): void {
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
   // Lets the index run_open serve the query: most rows have ended.
@@ -205,6 +206,7 @@ export interface RunDetailRow extends RunRow {
   /** The versions that aliases of child pipelines named, by reference. */
   readonly versions: Readonly<Record<string, string>>;
   readonly paused_at: Date | null;
+  readonly paused_by: ActorColumn | null;
 }
 
 interface ActorColumn {
@@ -224,6 +226,7 @@ export function readRun(db: Db, projectId: string, runId: string): Promise<RunDe
     `select ${columns}, d.body as definition, r.dispatch, r.output, r.output is not null as has_output, j.body as job,
        ${actorOf('run.queued')} as started_by, r.cancel_requested_at, r.cancel_mode, r.cancel_reason, r.paused_at,
        case when r.cancel_requested_at is not null then ${actorOf('run.cancelling')} end as cancelled_by,
+       case when r.paused_at is not null then ${actorOf('run.paused')} end as paused_by,
        ${versionsOf('r')} as versions
      from run r join definition d using (digest) join job j using (job_id) ${money}
      where r.run_id = ? and r.project_id = ?`,

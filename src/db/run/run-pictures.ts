@@ -8,6 +8,7 @@ import type { RunState } from '@capstan/core/contracts/run';
 import type { Ambiguity, Attempt, AttemptState } from '@capstan/core/contracts/run-step';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
+import { addFilter, mostSearched, type RunMatch } from './run-list.ts';
 
 export interface TimelineRow {
   readonly attempt_id: string;
@@ -111,42 +112,83 @@ interface SummarySpan {
   readonly since: Date;
   readonly until: Date;
   readonly buckets: number;
-  readonly pipeline: string | undefined;
-  readonly label: readonly [name: string, value: string] | undefined;
+  readonly match: RunMatch;
   /** Bounds of run ids in the time span. */
   readonly ids: readonly [from: string, to: string];
 }
 
-export function summariseRuns(
+export interface SummaryRows {
+  readonly rows: readonly SummaryBucketRow[];
+  /** The oldest run that a search examined, if it left older ones out. */
+  readonly searchedSince: Date | null;
+}
+
+const inSpan = `r.project_id = :projectId and r.run_id >= :first and r.run_id < :last
+  and r.created_at >= :since::timestamptz and r.created_at < :until::timestamptz`;
+
+/** The runs of a span that a search examines, the newest first. */
+const examined = `(select * from run r where ${inSpan} order by r.run_id collate "C" desc limit :mostSearched) as r`;
+
+export async function summariseRuns(
   db: Db,
   projectId: string,
-  { since, until, buckets, pipeline, label, ids }: SummarySpan,
-): Promise<readonly SummaryBucketRow[]> {
-  return query<SummaryBucketRow>(db).all(
-    `with chosen as materialized (
-       select run_id, state, least(:buckets - 1, floor(:buckets * extract(epoch from created_at - :since::timestamptz)
-         / extract(epoch from :until::timestamptz - :since::timestamptz)))::int as bucket
-       from run where project_id = :projectId and run_id >= :first and run_id < :last
-         and created_at >= :since::timestamptz and created_at < :until::timestamptz
-         and (:pipeline::text is null or pipeline = :pipeline)
-         and (:labels::jsonb is null or labels @> :labels::jsonb)
-     ), paid as (
-       select a.run_id, sum(a.settled_nano) as nano from attempt a
-       where a.reserved_nano > 0 and a.project_id = :projectId and a.run_id in (select run_id from chosen)
-         and a.budget_window >= (:since::timestamptz - interval '2 days')::date
-       group by a.run_id
-     )
-     select bucket, state, count(*)::int as runs, coalesce(sum(nano), 0)::text as cost_nano
-     from chosen left join paid using (run_id) group by bucket, state`,
-    {
-      projectId,
-      since: since.toISOString(),
-      until: until.toISOString(),
-      buckets,
-      pipeline: pipeline ?? null,
-      labels: label === undefined ? null : JSON.stringify(Object.fromEntries([label])),
-      first: ids[0],
-      last: ids[1],
-    },
+  { since, until, buckets, match, ids }: SummarySpan,
+): Promise<SummaryRows> {
+  const values = {
+    projectId,
+    since: since.toISOString(),
+    until: until.toISOString(),
+    buckets,
+    first: ids[0],
+    last: ids[1],
+    mostSearched,
+  };
+  const isSearch = match.q !== undefined;
+  const chosen = db
+    .from(isSearch ? db.raw(examined, values) : 'run as r')
+    .whereRaw(inSpan, values)
+    .select(
+      'r.run_id',
+      'r.state',
+      db.raw(
+        `least(:buckets - 1, floor(:buckets * extract(epoch from r.created_at - :since::timestamptz)
+          / extract(epoch from :until::timestamptz - :since::timestamptz)))::int as bucket`,
+        values,
+      ),
+    );
+  addFilter(chosen, match);
+  const paid = db
+    .from('attempt as a')
+    .whereRaw(
+      `a.reserved_nano > 0 and a.project_id = :projectId and a.run_id in (select run_id from chosen)
+        and a.budget_window >= (:since::timestamptz - interval '2 days')::date`,
+      values,
+    )
+    .groupBy('a.run_id')
+    .select('a.run_id', db.raw('sum(a.settled_nano) as nano'));
+  const rows = await db
+    .withMaterialized('chosen', chosen)
+    .with('paid', paid)
+    .from('chosen')
+    .joinRaw('left join paid using (run_id)')
+    .groupBy('bucket', 'state')
+    .select<SummaryBucketRow[]>(
+      'bucket',
+      'state',
+      db.raw('count(*)::int as runs'),
+      db.raw('coalesce(sum(nano), 0)::text as cost_nano'),
+    );
+  return { rows, searchedSince: isSearch ? await findEndOfSpan(db, values) : null };
+}
+
+async function findEndOfSpan(
+  db: Db,
+  values: Readonly<Record<string, string | number>>,
+): Promise<Date | null> {
+  const row = await query<{ readonly created_at: Date }>(db).first(
+    `select r.created_at from run r where ${inSpan} order by r.run_id collate "C" desc
+     offset :mostSearched - 1 limit 1`,
+    values,
   );
+  return row?.created_at ?? null;
 }

@@ -8,6 +8,7 @@ import type { AsDecided } from '@capstan/core/contracts/skill';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { asDecidedBy } from '../review/repair-decision.ts';
+import { asksForMoney } from '../review/review.ts';
 import { query, toJson, toJsonb } from '../statements.ts';
 
 /** The states of a step that has not ended. */
@@ -195,7 +196,8 @@ const budgetReviewOf = `(select r.review_id from review r join run on run.run_id
 
 /** @param which selects from `step s`; a step as a whole has the attempts of all its items */
 function selectSteps(which: string, by: string): string {
-  return `select s.step_id, s.item, s.state, s.revision, s.error, s.awaiting, s.wait_until, s.started_at, s.finished_at,
+  return `select s.step_id, s.item, s.state, s.revision, s.error,
+     case when s.state = 'in_review' and ${asksForMoney} then 'budget' else s.awaiting end as awaiting, s.wait_until, s.started_at, s.finished_at,
      s.budget_scope, s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
      coalesce(a.cached, 0) as cached,
      coalesce(a.cost_nano, 0) + case when s.sub_run_id is not null or s.items is not null

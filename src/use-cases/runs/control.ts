@@ -36,9 +36,12 @@ function refuse({ run_id }: RunKey, state: RunState, wish: string): AppError {
   return new AppError('state_conflict', `run ${run_id} is ${state}; ${wish}`);
 }
 
-/** Starts no more steps; running ones finish. Repeated, it changes nothing. @throws AppError `state_conflict` */
-export async function pauseRun(ctx: ControlCtx, key: RunKey): Promise<Run> {
-  if (await writePause(ctx.db, key)) void deliverSoon(ctx, runControls, { run_id: key.run_id });
+/**
+ * Starts no more steps; running ones finish. Repeated, it changes nothing. @param by id of the key or person
+ * @throws AppError `state_conflict`
+ */
+export async function pauseRun(ctx: ControlCtx, key: RunKey, by: string): Promise<Run> {
+  if (await writePause(ctx.db, key, by)) void deliverSoon(ctx, runControls, { run_id: key.run_id });
   else {
     const state = await readRunState(ctx, key);
     if (state !== 'paused') throw refuse(key, state, 'only one that is queued or running can be paused');

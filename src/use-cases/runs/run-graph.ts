@@ -132,9 +132,10 @@ export async function readRunsSummary(
   const until = new Date(query.until ?? Date.now());
   const since = new Date(query.since ?? until.getTime() - dayMs);
   if (since >= until) throw refuseSpan(since, until);
-  const { buckets, pipeline, label } = query;
+  const { buckets, since: _since, until: _until, ...match } = query;
   const ids = boundsOfIds('run', since, until);
-  const rows = await summariseRuns(historyDb, projectId, { since, until, buckets, pipeline, label, ids });
+  const span = { since, until, buckets, match, ids };
+  const { rows, searchedSince } = await summariseRuns(historyDb, projectId, span);
   const lengthMs = (until.getTime() - since.getTime()) / buckets;
   const shown = Array.from({ length: buckets }, (_, index) => {
     const own = rows.filter(({ bucket }) => bucket === index);
@@ -144,7 +145,10 @@ export async function readRunsSummary(
       cost_usd: fromNanoUsd(own.reduce((sum, { cost_nano }) => sum + BigInt(cost_nano), 0n)),
     };
   });
-  return { buckets: shown };
+  return {
+    buckets: shown,
+    ...(searchedSince === null ? {} : { searched_since: searchedSince.toISOString() }),
+  };
 }
 
 /** Reads the run for a picture, without its job and output. @throws AppError `not_found` */

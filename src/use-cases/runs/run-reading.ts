@@ -50,7 +50,8 @@ export async function getRun(ctx: Pick<ServerCtx, 'db' | 'web'>, key: RunKey): P
   const row = await requireRun(ctx, key);
   const run = toRun(row, await listRunSteps(ctx.db, key.run_id), ctx.web);
   if (row.state !== 'paused' || row.paused_at === null) return run;
-  return { ...run, pause: await readPauseOf(ctx.db, run, row.paused_at) };
+  const pause = await readPauseOf(ctx.db, run, row.paused_at);
+  return { ...run, pause: row.paused_by === null ? pause : { ...pause, by: row.paused_by } };
 }
 
 /** Open calls and child runs that are listed. */

@@ -61,7 +61,8 @@ function applyToRun(run: Run, event: RunEvent): Run {
     return { ...run, budget_ceiling_usd: typeof ceiling === 'number' ? ceiling : null };
   }
   if (state === undefined || endedStates.has(run.state)) return run;
-  const changed: Run = { ...run, state };
+  const { pause: _pause, ...before } = run;
+  const changed: Run = { ...before, state };
   if (event.type === 'run.started') changed.started_at ??= event.at;
   if (endedStates.has(state)) changed.finished_at = event.at;
   if (data.error !== undefined && data.error !== null)
@@ -156,7 +157,7 @@ export function applyEvents({ run, items: known }: RunMoment, events: readonly R
 
 /** The run at its submission: no step has begun, nothing was spent. */
 export function beginningOf(run: Run): RunMoment {
-  const { finished_at: _end, error: _error, output: _output, awaiting: _awaiting, ...head } = run;
+  const { finished_at: _end, error: _error, output: _output, awaiting: _wait, pause: _pause, ...head } = run;
   const steps = run.steps.map(({ id, capability, pipeline, wait, review }) => ({
     id,
     ...(capability === undefined ? {} : { capability }),
@@ -180,6 +181,14 @@ export function beginningOf(run: Run): RunMoment {
   return { run: { ...head, ...started, steps }, items: new Map() };
 }
 
+/** The ceiling before a later event changed it; the present one without such an event. */
+function ceilingAt({ budget_ceiling_usd }: Run, later: readonly RunEvent[]): number | null {
+  const change = later.find(({ type }) => type === 'run.budget_raised');
+  if (change === undefined) return budget_ceiling_usd;
+  const { from } = dataOf(change);
+  return typeof from === 'number' ? from : null;
+}
+
 /** The run at a moment, from its log. Its cost is the cost of its steps up to then. */
 export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run {
   const until = Date.parse(at);
@@ -187,7 +196,30 @@ export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run
     beginningOf(run),
     events.filter((event) => Date.parse(event.at) <= until),
   );
-  return { ...then, cost_usd: then.steps.reduce((sum, { cost_usd }) => sum + cost_usd, 0) };
+  const later = events.filter((event) => Date.parse(event.at) > until);
+  return {
+    ...then,
+    budget_ceiling_usd: ceilingAt(run, later),
+    cost_usd: then.steps.reduce((sum, { cost_usd }) => sum + cost_usd, 0),
+  };
+}
+
+/**
+ * The answer of a request, with the events that came while it was under way: the answer may have been read before them.
+ * An ended step, and the items of a step, are left as the answer has them.
+ */
+export function applyMissed(run: Run, events: readonly RunEvent[]): Run {
+  const ended = new Set(run.steps.filter(({ state }) => endedStates.has(state)).map(({ id }) => id));
+  const missed = events.filter(
+    ({ step_id, item }) => item === undefined && (step_id === undefined || !ended.has(step_id)),
+  );
+  const late = applyEvents({ run, items: new Map() }, missed).run;
+  const items = new Map(run.steps.map((step) => [step.id, step.items]));
+  const steps = late.steps.map((step) => {
+    const known = items.get(step.id);
+    return known === undefined ? step : { ...step, items: known };
+  });
+  return { ...late, steps };
 }
 
 /** The fields of a run in a frame; an absent `follows` or `stalled` means that there is none now. */

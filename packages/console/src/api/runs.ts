@@ -37,25 +37,22 @@ export function runsQuery(filter: RunsFilter, cursor?: string) {
   });
 }
 
-export function runsSummaryQuery(filter: {
-  since: string;
-  until: string;
-  pipeline?: string | undefined;
-  label?: string | undefined;
-  buckets: number;
-}) {
+export function runsSummaryQuery(filter: Omit<RunsFilter, 'state' | 'order'> & { readonly buckets: number }) {
   return queryOptions({
     queryKey: ['runs', 'summary', filter],
-    queryFn: () => askPlainly<RunsSummary>(`/v1/runs/summary?${toQuery(filter)}`),
+    queryFn: () => askPlainly<RunsSummary>(`/v1/runs/summary?${toQuery({ ...filter, parent: 'none' })}`),
     staleTime: 10_000,
   });
+}
+
+export function readRun(runId: string): Promise<Run> {
+  return answerOf(client.GET('/v1/runs/{id}', { params: { path: { id: runId } } })) as Promise<Run>;
 }
 
 export function runQuery(runId: string) {
   return queryOptions({
     queryKey: ['run', runId],
-    queryFn: (): Promise<Run> =>
-      answerOf(client.GET('/v1/runs/{id}', { params: { path: { id: runId } } })) as Promise<Run>,
+    queryFn: () => readRun(runId),
     // The router requests it before the page mounts.
     retryOnMount: false,
   });
@@ -197,6 +194,7 @@ export function runCountQuery(filter: RunsFilter) {
   return queryOptions({
     queryKey: ['runs', 'count', filter],
     queryFn: () => askPlainly<RunCount>(`/v1/runs/count?${toQuery({ ...filter, parent: 'none' })}`),
+    staleTime: 10_000,
   });
 }
 

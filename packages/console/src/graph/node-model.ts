@@ -1,6 +1,7 @@
 /** The content of a graph's node: of a run, of a plan, or of a definition. */
 
-import type { Awaiting, RunStep } from '@capstan/core/contracts/run-step';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RunStep } from '@capstan/core/contracts/run-step';
 import { conditionOfStep, type RunCondition } from '@capstan/core/run/run-status';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { conditionLooks, type ShownState, type StateLook, stateLooks } from '../shared/state.ts';
@@ -63,10 +64,14 @@ export function effortOfNode({ attempts, money }: Pick<NodeFacts, 'attempts' | '
   return [attempts > 1 ? `${attempts} calls` : '', money].filter((text) => text !== '').join(' · ');
 }
 
-/** @param awaiting the reasons for which the run waits; items appear only there */
-export function nodeOfStep(step: RunStep, now: number, awaiting: readonly Awaiting[] = []): NodeFacts {
+/** @param run the causes for which items wait, and the pause, are only known to the run */
+export function nodeOfStep(
+  step: RunStep,
+  now: number,
+  run: Partial<Pick<Run, 'awaiting' | 'pause'>> = {},
+): NodeFacts {
   const passed = passedMs(step, now);
-  const condition = conditionOfStep(step, awaiting);
+  const condition = conditionOfStep(step, run);
   return {
     id: step.id,
     does: describeKind(step),

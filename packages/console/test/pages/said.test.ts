@@ -1,5 +1,6 @@
 /** Pages show the truth: why a run waits, what differs, where a link leads, what was done. */
 import type { CapabilitySummary } from '@capstan/core/contracts/capability';
+import type { RunsSummary } from '@capstan/core/contracts/run-picture';
 import type { LoginLink } from '@capstan/core/contracts/sign-in';
 import { expect, test } from 'vitest';
 import { startInstance } from '../../../../test/support/fleet.ts';
@@ -70,16 +71,20 @@ test('two runs of equal jobs differ in no job, and others do', async () => {
   await opened.close();
 });
 
-test('a search shows that the counts above it are of all runs', async () => {
+test('the counts above a search are those of the runs that it finds', async () => {
+  const { capstan, failed } = visitors.studio;
   const opened = await visitors.visit();
   const { page } = opened;
-  const note = page.getByText('the search narrows only the list below');
+  const state = (name: RegExp) => page.getByRole('button', { name });
   await opened.go('/runs');
-  expect(await note.count()).toBe(0);
-  await opened.walk('/runs?q=CUDA');
-  await note.waitFor();
+  await state(/^succeeded \d/).waitFor();
+  await opened.walk(`/runs?q=${failed}`);
+  await state(/^failed 1$/).waitFor();
+  await state(/^succeeded \d/).waitFor({ state: 'detached' });
+  const { body } = await capstan.request<RunsSummary>('GET', '/v1/runs/summary?awaiting=review&parent=none');
+  const waiting = body.buckets.reduce((sum, { by_state }) => sum + (by_state.running ?? 0), 0);
   await opened.walk('/runs?awaiting=review');
-  await note.waitFor();
+  await state(new RegExp(`^running ${waiting}$`)).waitFor();
   opened.expectQuiet();
   await opened.close();
 });

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { PipelineDefinition } from './pipeline.ts';
 import { stepKindFields } from './pipeline-answers.ts';
-import { Instant, Json, PipelineName, StepId } from './primitives.ts';
-import { LabelFilter, RunState } from './run.ts';
+import { Instant, Json, StepId } from './primitives.ts';
+import { RunQuery, RunState } from './run.ts';
 
 export const RunGraph = z
   .strictObject({
@@ -60,15 +60,16 @@ export const RunTimeline = z
   .meta({ id: 'RunTimeline' });
 export type RunTimeline = z.infer<typeof RunTimeline>;
 
-export const RunsSummaryQuery = z.strictObject({
-  /** Default: a day before `until`. */
-  since: Instant.optional(),
-  /** Default: now. */
-  until: Instant.optional(),
-  pipeline: PipelineName.optional(),
-  label: LabelFilter.optional(),
-  buckets: z.coerce.number().int().min(1).max(500).default(48),
-});
+/** The filters of the list. Without a state: the answer counts by it. */
+export const RunsSummaryQuery = RunQuery.omit({ state: true, order: true, limit: true, cursor: true }).extend(
+  {
+    /** Default: a day before `until`. */
+    since: Instant.optional(),
+    /** Default: now. */
+    until: Instant.optional(),
+    buckets: z.coerce.number().int().min(1).max(500).default(48),
+  },
+);
 export type RunsSummaryQuery = z.infer<typeof RunsSummaryQuery>;
 
 /** Answer of `GET /v1/runs/summary`: runs by their time of creation, in buckets of equal length. */
@@ -83,6 +84,8 @@ export const RunsSummary = z
         cost_usd: z.number(),
       }),
     ),
+    /** Present if a search left out the runs of the time before: it examines the newest 10,000. */
+    searched_since: Instant.optional(),
   })
   .meta({ id: 'RunsSummary' });
 export type RunsSummary = z.infer<typeof RunsSummary>;

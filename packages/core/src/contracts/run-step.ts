@@ -46,7 +46,7 @@ export const RunStep = z
     pipeline_version: VersionText.optional(),
     /** The step was planned as inline; absent for an item. A call that takes too long continues in the queue. */
     inline: z.literal(true).optional(),
-    /** Present while the step is waiting. */
+    /** Present while the step is waiting, and in a review that asks for money. */
     awaiting: Awaiting.optional(),
     /** The budget of a key, label, capability or user that it waits for: `label:team=ads by month`. */
     budget: z.string().optional(),

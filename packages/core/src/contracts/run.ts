@@ -128,6 +128,8 @@ const RunCancel = z.strictObject({
 export const RunPause = z
   .strictObject({
     since: Instant,
+    /** The actor of the pause. */
+    by: Actor.optional(),
     /** Calls that are open on an instance, and finish; oldest first, at most 100. */
     open_calls: z.array(
       z.strictObject({

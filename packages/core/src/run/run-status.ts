@@ -4,7 +4,7 @@
  * List, header, graph, drawer, title and the command line use its words. If several apply, the first in the order of
  * `ConditionKind` wins, because a person can act on it soonest.
  */
-import type { Run, RunSummary } from '../contracts/run.ts';
+import type { Run, RunPause, RunSummary } from '../contracts/run.ts';
 import type { Awaiting, RunStep, StepState } from '../contracts/run-step.ts';
 import { delimiters } from '../expression/language.ts';
 import { countEnded, endedStepStates } from './ended-steps.ts';
@@ -119,7 +119,8 @@ const awaitedByError: Readonly<Record<string, Awaiting>> = {
 
 /** Items that are retried wait too if the run waits for an instance. */
 function waitOfItems(items: StateCounts, ofRun: readonly Awaiting[]): Awaiting | null {
-  if ((items.in_review ?? 0) > 0 && sumOf(items, activeStates) === 0) return 'review';
+  if ((items.in_review ?? 0) > 0 && sumOf(items, activeStates) === 0)
+    return ofRun.includes('budget') && !ofRun.includes('review') ? 'budget' : 'review';
   if (sumOf(items, ['ready', 'running']) > 0) return null;
   if ((items.retrying ?? 0) > 0) return ofRun.includes('capability') ? 'capability' : null;
   return (items.waiting ?? 0) > 0 ? (mostUrgent(ofRun) ?? null) : null;
@@ -133,7 +134,7 @@ function waitOf(
   { state, awaiting, items, error }: ConditionStep,
   ofRun: readonly Awaiting[],
 ): Awaiting | null {
-  if (state === 'in_review') return 'review';
+  if (state === 'in_review') return awaiting ?? 'review';
   if (endedStepStates.has(state)) return null;
   if (awaiting !== undefined) return awaiting;
   if (items !== undefined) return waitOfItems(items, ofRun);
@@ -148,8 +149,22 @@ function failedItems(items: StateCounts): string {
   return `${sumOf(items, failedStates)} of ${plural(totalOf(items), 'item')} failed`;
 }
 
-/** @param ofRun the causes of waits in the run, the only source for items */
-export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] = []): RunCondition {
+/** Whether the pause of the run holds the step: no call of it is open. The run lists its first open calls. */
+function isHeld({ id, state }: ConditionStep, { open_calls, open_call_count }: RunPause): boolean {
+  return (
+    sumOf({ [state]: 1 }, activeStates) > 0 &&
+    open_calls.length === open_call_count &&
+    !open_calls.some(({ step_id }) => step_id === id)
+  );
+}
+
+/** Of a step, the run's waits are the only source of the causes for its items. */
+type StepsRun = Partial<Pick<Run, 'awaiting' | 'pause'>>;
+
+export function conditionOfStep(
+  step: ConditionStep,
+  { awaiting: ofRun = [], pause }: StepsRun = {},
+): RunCondition {
   const { id, state, items, error } = step;
   if (state === 'failed' || state === 'unknown')
     return condition('failed', firstLine(error?.message ?? ''), [id]);
@@ -161,12 +176,13 @@ export function conditionOfStep(step: ConditionStep, ofRun: readonly Awaiting[] 
   const wait = waitOf(step, ofRun);
   if (wait !== null)
     return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(id, items), [id]);
+  if (pause !== undefined && isHeld(step, pause)) return condition('paused', '', [id]);
   if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
   return condition(state === 'running' ? 'running' : 'queued', '', [id]);
 }
 
 type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows' | 'queue' | 'stalled'> &
-  Partial<Pick<RunSummary, 'step_counts' | 'item_counts'> & Pick<Run, 'cancel'>> & {
+  Partial<Pick<RunSummary, 'step_counts' | 'item_counts'> & Pick<Run, 'cancel' | 'pause'>> & {
     readonly steps?: readonly ConditionStep[];
   };
 
@@ -204,8 +220,17 @@ function queuedRun({ queue }: ConditionRun): RunCondition {
 
 function cancelledRun({ cancel, error }: ConditionRun): RunCondition {
   const said = condition('cancelled', firstLine(cancel?.reason ?? error?.message ?? ''));
-  const by = cancel?.by?.name ?? cancel?.by?.id;
-  return by === undefined ? said : { ...said, title: `${said.title} by ${by}` };
+  return withActor(said, cancel?.by);
+}
+
+/** The name of a key alone reads as the name of a person, or of a rule: `default`. */
+function withActor(
+  said: RunCondition,
+  by: { readonly id: string; readonly name?: string | undefined } | undefined,
+): RunCondition {
+  if (by === undefined) return said;
+  const isKey = by.id.startsWith('key_') && by.name !== undefined;
+  return { ...said, title: `${said.title} by ${isKey ? 'the key ' : ''}${by.name ?? by.id}` };
 }
 
 function failedRun({ error, steps = [] }: ConditionRun): RunCondition {
@@ -318,11 +343,16 @@ function waitingChild(steps: readonly ConditionStep[], wait: Awaiting): RunCondi
 
 function pausedRun(run: ConditionRun): RunCondition {
   const { running = 0, retrying = 0 } = countsOf(run);
+  const { pause } = run;
+  const calls = pause?.open_call_count ?? 0;
+  const names = namesOf([...new Set(pause?.open_calls.map(({ step_id }) => step_id))]);
   const said = [
-    ...(running === 0 ? [] : [`open calls of ${plural(running, 'running step')} will finish`]),
+    ...(calls === 0 ? [] : [`${plural(calls, 'open call')} of ${names} will finish`]),
+    // The list of runs does not know the open calls.
+    ...(pause === undefined && running > 0 ? [`${plural(running, 'step')} begun, without new calls`] : []),
     ...(retrying === 0 ? [] : [`${plural(retrying, 'step')} will retry after the resume`]),
   ];
-  return condition('paused', said.join('; '));
+  return withActor(condition('paused', said.join('; ')), pause?.by);
 }
 
 function runningRun({ steps = [] }: ConditionRun, counts: StateCounts): RunCondition {

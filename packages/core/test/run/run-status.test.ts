@@ -10,7 +10,37 @@ const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
 const none = { code: 'no_instance', message: 'no instance of a is possible: 1 draining' };
 const done: Step = { id: 'cut', state: 'succeeded' };
 
+/** @param calls the steps of the open calls */
+function aPause(calls: readonly string[]): NonNullable<Run['pause']> {
+  const open = { capability: 'a', endpoint: 'http://x', started_at: '2026-01-01T00:00:00Z' };
+  return {
+    since: '2026-01-01T00:00:00Z',
+    by: { id: 'key_1', name: 'ci' },
+    open_calls: calls.map((step_id) => ({ ...open, step_id })),
+    open_call_count: calls.length,
+    open_child_runs: [],
+    held_steps: 1,
+  };
+}
+
+test.each<[Step['state'], readonly string[], number, string]>([
+  ['running', [], 0, 'Paused'],
+  ['running', ['a'], 1, 'Running'],
+  ['running', ['b'], 1, 'Paused'],
+  ['running', ['b'], 200, 'Running'],
+  ['retrying', [], 0, 'Paused'],
+  ['succeeded', [], 0, 'Succeeded'],
+  ['pending', [], 0, 'Queued'],
+])(
+  'a step that is %s in a paused run with open calls of %j, %i in all, is: %s',
+  (state, calls, all, words) => {
+    const pause = { ...aPause(calls), open_call_count: all };
+    expect(toSentence(conditionOfStep({ id: 'a', state }, { pause }))).toBe(words);
+  },
+);
+
 interface Told {
+  readonly pause?: Run['pause'];
   readonly cancel?: Run['cancel'];
   readonly state?: RunState;
   readonly awaiting?: Awaiting[];
@@ -64,7 +94,7 @@ describe('a run that has ended', () => {
           requested_at: '2026-01-01T00:00:00Z',
         },
       },
-      'Cancelled by anna: wrong clip',
+      'Cancelled by the key anna: wrong clip',
     ],
     ['succeeded', { state: 'succeeded', steps: [done] }, 'Succeeded'],
     [
@@ -170,9 +200,32 @@ describe('a run that has not ended', () => {
       'Waiting for an instance: mix',
     ],
     [
-      'is paused, and open calls will finish',
+      'is paused, and the list does not know whether a call is open',
       { state: 'paused', steps: [{ id: 'mix', state: 'running' }] },
-      'Paused: open calls of 1 running step will finish',
+      'Paused: 1 step begun, without new calls',
+    ],
+    [
+      'is paused by somebody, and open calls will finish',
+      {
+        state: 'paused',
+        steps: [{ id: 'mix', state: 'running', items: { running: 2, succeeded: 4 } }],
+        pause: aPause(['mix', 'mix']),
+      },
+      'Paused by the key ci: 2 open calls of mix will finish',
+    ],
+    [
+      'is paused between two calls of its items',
+      {
+        state: 'paused',
+        steps: [{ id: 'mix', state: 'running', items: { pending: 2, succeeded: 4 } }],
+        pause: aPause([]),
+      },
+      'Paused by the key ci',
+    ],
+    [
+      'waits for the money of its ladder, which is no question about its input',
+      { awaiting: ['budget'], steps: [{ id: 'mix', state: 'in_review', awaiting: 'budget' }] },
+      'Waiting for budget: mix',
     ],
     [
       'tries again',
@@ -397,6 +450,17 @@ describe('a step', () => {
     ],
     [{ id: 'a', state: 'running', items: { retrying: 2, running: 1 } }, ['capability'], 'Running'],
     [{ id: 'a', state: 'running', items: { retrying: 2 } }, [], 'Running'],
+    [{ id: 'a', state: 'in_review', awaiting: 'budget' }, ['budget'], 'Waiting for budget'],
+    [
+      { id: 'a', state: 'running', items: { in_review: 2 } },
+      ['budget'],
+      'Waiting for budget: 2 of 2 items of a',
+    ],
+    [
+      { id: 'a', state: 'running', items: { in_review: 2 } },
+      ['budget', 'review'],
+      'Waiting for review: 2 of 2 items of a',
+    ],
     [{ id: 'a', state: 'pending' }, ['budget'], 'Queued'],
     [{ id: 'a', state: 'unknown' }, [], 'Failed'],
     [{ id: 'a', state: 'cancelled' }, [], 'Cancelled'],
@@ -404,7 +468,7 @@ describe('a step', () => {
     [{ id: 'a', state: 'reused' }, [], 'Succeeded'],
     [{ id: 'a', state: 'succeeded', items: { succeeded: 2 } }, [], 'Succeeded'],
   ])('%j has its own condition', (step, ofRun, words) => {
-    const found = conditionOfStep(step, ofRun);
+    const found = conditionOfStep(step, { awaiting: [...ofRun] });
     expect(toSentence(found)).toBe(words);
     expect(found.steps).toEqual([step.id]);
   });

@@ -14,6 +14,7 @@ import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { failedItemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
 import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
 import { actionWords } from '../../review/review-words.ts';
+import { Moment } from '../../shared/ago.tsx';
 import { formatClock, formatDuration } from '../../shared/format.ts';
 import { linkClass } from '../../shared/parts.tsx';
 import { useNow } from '../../shared/use-now.ts';
@@ -30,6 +31,12 @@ interface ConditionReasonProps {
 export function ConditionReason({ run, condition }: ConditionReasonProps): ReactNode {
   const steps = run.steps.filter(({ id }) => condition.steps.includes(id));
   const [step] = steps;
+  if (condition.kind === 'paused' && run.pause !== undefined)
+    return (
+      <>
+        Since <Moment at={run.pause.since} />. No new call starts before the resume.
+      </>
+    );
   if (step === undefined) return null;
   switch (condition.kind) {
     case 'review':
@@ -37,6 +44,7 @@ export function ConditionReason({ run, condition }: ConditionReasonProps): React
     case 'partly':
       return step.items === undefined ? step.error?.message : <FailedItems run={run} step={step} />;
     case 'budget':
+      if (step.state === 'in_review') return <AskedOfPerson run={run} step={step} told={condition.detail} />;
       return <BudgetNeeded run={run} />;
     case 'capability':
       return <NoInstance run={run} step={step} />;

@@ -18,7 +18,7 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
   const isNarrow = useIsNarrow();
   const [only, setOnly] = useState<string | null>(null);
   const [isList, setList] = useState(isNarrow);
-  const nodes = run.steps.map((step) => nodeOfStep(step, now, run.awaiting));
+  const nodes = run.steps.map((step) => nodeOfStep(step, now, run));
   const isDim = useMemo(() => (facts: NodeFacts) => only !== null && wordOf(facts) !== only, [only]);
   return (
     <QueryView query={graph}>
@@ -43,7 +43,7 @@ export function GraphTab({ run, search, onSearch }: RunViewProps): ReactElement 
               edges={edges}
               search={search}
               onSearch={onSearch}
-              awaiting={run.awaiting}
+              run={run}
             />
           ) : (
             <div className="overflow-hidden rounded-lg border border-line bg-sunken/50">

@@ -33,7 +33,9 @@ const nextSteps: Partial<Record<ConditionKind, Find>> = {
     const reviewId = steps.find(({ review_id }) => review_id !== undefined)?.review_id ?? follows?.review_id;
     return [reviewId === undefined ? null : { kind: 'review', reviewId }, openFirst(steps)];
   },
-  budget: (_, steps) => {
+  budget: (run, steps) => {
+    // Only a review sees which budget of a ladder is used up.
+    if (steps[0]?.state === 'in_review') return nextSteps.review?.(run, steps) ?? [];
     const child = steps[0]?.sub_run_id;
     return [{ kind: 'raise' }, child === undefined ? openFirst(steps) : { kind: 'run', runId: child }];
   },

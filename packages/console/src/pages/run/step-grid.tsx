@@ -1,4 +1,5 @@
-import type { Awaiting, RunStep } from '@capstan/core/contracts/run-step';
+import type { Run } from '@capstan/core/contracts/run';
+import type { RunStep } from '@capstan/core/contracts/run-step';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type ReactElement, useRef } from 'react';
 import type { DrawnEdge } from '../../graph/drawn-step.ts';
@@ -11,7 +12,7 @@ import type { RunViewProps } from './run-view-props.ts';
 export interface StepGridProps extends Pick<RunViewProps, 'search' | 'onSearch'> {
   readonly steps: readonly RunStep[];
   readonly edges: readonly DrawnEdge[];
-  readonly awaiting: readonly Awaiting[] | undefined;
+  readonly run: Run;
 }
 
 const rowHeight = 44;
@@ -19,7 +20,7 @@ const columns =
   'grid grid-cols-[minmax(0,1fr)_minmax(0,1.7fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
 
 /** Every step as a row, with its dependencies: the graph in words. */
-export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridProps): ReactElement {
+export function StepGrid({ steps, edges, run, search, onSearch }: StepGridProps): ReactElement {
   const place = useRef<HTMLDivElement>(null);
   const now = useNow();
   const before = new Map<string, string[]>();
@@ -55,7 +56,7 @@ export function StepGrid({ steps, edges, awaiting, search, onSearch }: StepGridP
           {rows.getVirtualItems().map(({ index, start }) => {
             const step = steps[index];
             if (step === undefined) return null;
-            const facts = nodeOfStep(step, now, awaiting);
+            const facts = nodeOfStep(step, now, run);
             return (
               <div
                 key={step.id}

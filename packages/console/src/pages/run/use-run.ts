@@ -4,8 +4,8 @@ import type { RunEvent } from '@capstan/core/contracts/event';
 import type { Run } from '@capstan/core/contracts/run';
 import { type QueryClient, type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import { applyEvents, endedStates, type RunMoment } from '../../api/apply-event.ts';
-import { runQuery } from '../../api/runs.ts';
+import { applyEvents, applyMissed, endedStates, type RunMoment } from '../../api/apply-event.ts';
+import { readRun, runQuery } from '../../api/runs.ts';
 import { readAgain, useLive, usePolling } from '../../live/live.tsx';
 import { paceEvents } from './pace-events.ts';
 
@@ -38,8 +38,18 @@ export function useRun(runId: string): UseQueryResult<Run> {
   const queries = useQueryClient();
   const { followRun } = useLive();
   const polling = usePolling();
+  const heard = useRef<RunEvent[][]>([]);
   const query = useQuery({
     ...runQuery(runId),
+    queryFn: async (): Promise<Run> => {
+      const missed: RunEvent[] = [];
+      heard.current.push(missed);
+      try {
+        return applyMissed(await readRun(runId), missed);
+      } finally {
+        heard.current = heard.current.filter((events) => events !== missed);
+      }
+    },
     refetchInterval: ({ state }) =>
       state.data !== undefined && endedStates.has(state.data.state) ? false : polling,
   });
@@ -52,6 +62,7 @@ export function useRun(runId: string): UseQueryResult<Run> {
     };
     const countSteps = (): number => queries.getQueryData<Run>(['run', runId])?.steps.length ?? 0;
     const paced = paceEvents(countSteps, (events) => {
+      for (const missed of heard.current) missed.push(...events);
       applyToKnown(queries, { runId, items }, events);
       if (needsReading(events)) timer ??= setTimeout(read, exactEveryMs);
       if (events.some(({ type }) => /^run\.(succeeded|failed|cancelled)$/.test(type))) {

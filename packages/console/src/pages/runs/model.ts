@@ -88,13 +88,37 @@ export interface ShownProgress {
   readonly done: number;
   readonly all: number;
   readonly failed: number;
+  /** Neither ended nor pending: they run or wait. */
+  readonly begun: number;
 }
 
 /** Null when it has no steps to count. */
 export function progressOf(steps: RunSummary['step_counts']): ShownProgress | null {
   const { all } = countEnded(steps);
   const failed = (steps.failed ?? 0) + (steps.unknown ?? 0);
-  return all === 0 ? null : { done: countSucceeded(steps), all, failed };
+  const { ended } = countEnded(steps);
+  const begun = all - ended - (steps.pending ?? 0);
+  return all === 0 ? null : { done: countSucceeded(steps), all, failed, begun };
+}
+
+/** Rows on a page of the list. */
+export const pageRows = 50;
+
+export interface PlaceInList {
+  /** From 0 on. */
+  readonly page: number;
+  readonly shown: number;
+  /** Undefined while it is not known. */
+  readonly all: number | undefined;
+}
+
+/** `51 to 100 of 1,068` */
+export function describePlace({ page, shown, all }: PlaceInList): string {
+  if (shown === 0) return '';
+  const first = page * pageRows + 1;
+  const last = first + shown - 1;
+  const rows = [...new Set([first, last])].map((row) => row.toLocaleString('en')).join(' to ');
+  return all === undefined ? rows : `${rows} of ${all.toLocaleString('en')}`;
 }
 
 export interface FollowedRun {

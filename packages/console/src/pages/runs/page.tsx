@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
-import { runsQuery } from '../../api/runs.ts';
+import { runCountQuery, runsQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
 import { readPages, writePages } from '../../searches.ts';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
@@ -10,6 +10,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { BulkBar, type ChosenRuns } from './bulk-bar.tsx';
 import { RunFilters } from './filters.tsx';
 import { ColumnMenu, ViewMenu } from './list-choices.tsx';
+import { describePlace } from './model.ts';
 import { RunTable } from './run-table.tsx';
 import { RunsChart } from './runs-chart.tsx';
 import { keepColumns, readColumns } from './views.ts';
@@ -33,8 +34,16 @@ export function RunsPage(): ReactElement {
     if (chosen === 'matching') setChosen(nothing);
     void navigate({ search: (known) => ({ ...known, ...part, after: undefined }), replace: true });
   };
-  const turn = (pages: readonly string[]): void =>
+  const turn = (pages: readonly string[]): void => {
     void navigate({ search: (known) => ({ ...known, ...writePages(pages) }) });
+    scrollTo(0, 0);
+  };
+  // A page of a search may be short without being the last, and its runs are not counted.
+  const isSearch = search.q !== undefined;
+  const isLong = cursors.length > 0 || typeof query.data?.next_cursor === 'string';
+  const counted = useQuery({ ...runCountQuery(search), enabled: isLong && !isSearch });
+  const placeOf = (shown: number): string =>
+    isSearch ? '' : describePlace({ page: cursors.length, shown, all: isLong ? counted.data?.count : shown });
   return (
     <>
       <PageHead
@@ -84,7 +93,12 @@ export function RunsPage(): ReactElement {
                     onChoose={setChosen}
                   />
                 )}
-                <CursorPager cursors={cursors} nextCursor={next_cursor} onTurn={turn} />
+                <CursorPager
+                  cursors={cursors}
+                  nextCursor={next_cursor}
+                  place={placeOf(items.length)}
+                  onTurn={turn}
+                />
               </>
             )
           }

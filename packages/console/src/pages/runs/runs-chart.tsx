@@ -17,8 +17,9 @@ export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | 
   const minute = Math.floor(useNow() / 60_000) * 60_000;
   const span = toSpan(search, minute);
   const polling = usePolling() || 15_000;
+  const { state: _state, ...filter } = search;
   const { data } = useQuery({
-    ...runsSummaryQuery({ ...span, pipeline: search.pipeline, label: search.label, buckets }),
+    ...runsSummaryQuery({ ...filter, ...span, buckets }),
     refetchInterval: polling,
     placeholderData: (known) => known,
   });
@@ -54,9 +55,9 @@ export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | 
         </span>
         <span className="figure">{formatMoment(span.until)}</span>
       </div>
-      {search.q === undefined && search.awaiting === undefined ? null : (
+      {data.searched_since === undefined ? null : (
         <p className="mt-1 text-xs text-waiting">
-          Bars and counts are of all runs of this time; the search narrows only the list below.
+          Bars and counts are of the newest 10,000 runs, since {formatMoment(data.searched_since)}.
         </p>
       )}
     </Panel>

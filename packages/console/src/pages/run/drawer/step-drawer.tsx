@@ -155,7 +155,7 @@ function RunAgainFrom({ run, from }: { readonly run: Run; readonly from: string 
 }
 
 function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail }): ReactElement {
-  const condition = conditionOfStep(step, run.awaiting);
+  const condition = conditionOfStep(step, run);
   return (
     <div className="mb-2 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
