@@ -2,6 +2,7 @@
 
 import type { CallsSummary } from '@capstan/core/contracts/capability';
 import type { DecisionListed } from '@capstan/core/contracts/decision';
+import type { CallsHealth, RunsHealth } from '@capstan/core/contracts/health';
 import type { CostSeries } from '@capstan/core/contracts/money';
 import type { PipelineVersion } from '@capstan/core/contracts/pipeline-answers';
 import type { InputVerdict, ReviewSummary } from '@capstan/core/contracts/review';
@@ -148,6 +149,84 @@ describe('a run', () => {
     const of = (column: (typeof columns)[number]) => rows[0]?.[columns.indexOf(column)];
     expect([of('step_id'), of('level'), of('revision')]).toEqual(['b', 2, 0]);
   });
+});
+
+test('the last runs of each pipeline show how they ended, with medians of those that succeeded', async () => {
+  const { projectId, apiKey } = await api.createProject('health');
+  const own = { authorization: `Bearer ${apiKey}` };
+  const yaml = { ...own, 'content-type': 'application/yaml' };
+  for (const pipeline of ['nightly', 'unused']) {
+    const definition = `pipeline: ${pipeline}\nversion: "1"\nsteps: [{ id: a, capability: x }]`;
+    await api.call('/v1/pipelines', { method: 'POST', headers: yaml, body: definition });
+  }
+  const started_at = '2026-01-01T00:00:00Z';
+  const aged = async (state: string, seconds: number, more: object = {}): Promise<string> => {
+    const { run_id } = await aRun(api.db, { project_id: projectId, definition: { pipeline: 'nightly' } });
+    const finished_at = new Date(Date.parse(started_at) + seconds * 1_000);
+    await api
+      .db('run')
+      .where({ run_id })
+      .update({ state, started_at, finished_at, ...more });
+    return run_id;
+  };
+  const ids = [
+    await aged('succeeded', 2),
+    await aged('failed', 90),
+    await aged('succeeded', 4, { item_counts: '{"succeeded": 3, "failed": 1, "unknown": 1}' }),
+  ];
+  const open = await aRun(api.db, { project_id: projectId, definition: { pipeline: 'nightly' } });
+  await aRun(api.db, { project_id: projectId, definition: { pipeline: 'unstored' } });
+  const child = await aRun(api.db, { project_id: projectId, definition: { pipeline: 'nightly' } });
+  await api.db('run').where({ run_id: child.run_id }).update({ parent_run_id: ids[0] });
+  const [status, { items }] = await get<RunsHealth>('/v1/runs/health', own);
+  expect([status, items.map(({ pipeline }) => pipeline)]).toEqual([200, ['nightly']]);
+  expect(items[0]).toMatchObject({ ended: 3, succeeded: 2, p50_ms: 3_000, p50_usd: 0 });
+  expect(items[0]?.last).toMatchObject([
+    { run_id: open.run_id, state: 'queued' },
+    { run_id: ids[2], state: 'succeeded', failed_items: 2 },
+    { run_id: ids[1], state: 'failed' },
+    { run_id: ids[0], state: 'succeeded' },
+  ]);
+  const [, few] = await get<RunsHealth>('/v1/runs/health?last=1', own);
+  expect(few.items[0]).toMatchObject({ last: [{ run_id: open.run_id }], ended: 0, p50_ms: null });
+  expect((await get('/v1/runs/health?last=51', own))[0]).toBe(422);
+});
+
+test('the last calls of each instance show how they ended, and those that were never sent do not count', async () => {
+  const { projectId, apiKey } = await api.createProject('instances');
+  const own = { authorization: `Bearer ${apiKey}` };
+  const run = await aRun(api.db, { project_id: projectId });
+  const ends = [
+    { step_id: 'a', duration_ms: 10 },
+    { step_id: 'b', duration_ms: 30, error: JSON.stringify({ code: 'step_failed', message: 'HTTP 500' }) },
+    { step_id: 'c', state: 'released', duration_ms: null },
+  ];
+  const { instance } = await call(run, { step_id: 'first' });
+  const { name, endpoint } = instance;
+  await api.db('instance').where({ name, endpoint }).update({ owner_project: projectId });
+  await api.db('attempt').where({ run_id: run.run_id }).update({ duration_ms: 20 });
+  for (const { step_id, ...end } of ends) {
+    const { claim } = await call(run, { step_id });
+    await api
+      .db('attempt')
+      .where({ attempt_id: claim.attempt_id })
+      .update({ ...end, endpoint, capability: name });
+  }
+  const [status, { items }] = await get<CallsHealth>('/v1/calls/health', own);
+  expect(status).toBe(200);
+  expect(items).toMatchObject([
+    {
+      name,
+      endpoint,
+      last: [{ succeeded: false, error: 'step_failed' }, { succeeded: true }, { succeeded: true }],
+      ended: 3,
+      succeeded: 2,
+      p50_ms: 15,
+      p50_usd: 0.4,
+    },
+  ]);
+  const [, others] = await get<CallsHealth>('/v1/calls/health');
+  expect(others.items.map((item) => item.endpoint)).not.toContain(endpoint);
 });
 
 test('calls are counted by capability, with how they went and the last error', async () => {

@@ -20,6 +20,7 @@ import {
   Registration,
   SharingRequest,
 } from '@capstan/core/contracts/capability';
+import { CallsHealth, HealthQuery } from '@capstan/core/contracts/health';
 import { ListQuery, Tag } from '@capstan/core/contracts/primitives';
 import { z } from 'zod';
 import { requireName } from '../../use-cases/access/caller.ts';
@@ -31,6 +32,7 @@ import { registerInstance } from '../../use-cases/registry/registration.ts';
 import {
   getCapability,
   listCapabilities,
+  readCallsHealth,
   readCallsSummary,
 } from '../../use-cases/registry/registry-listing.ts';
 import { shareInstances } from '../../use-cases/registry/sharing.ts';
@@ -82,6 +84,18 @@ export const capabilityRoutes: readonly Route[] = [
     query: CallsSummaryQuery,
     responses: { 200: CallsSummary },
     result: (ctx, { caller, query }) => readCallsSummary(ctx, caller.project_id, query),
+  }),
+  route('GET /v1/calls/health', {
+    operation: 'get_calls_health',
+    tag: 'calls',
+    summary: 'Show how the last calls of each instance have ended',
+    description:
+      'The newest calls of the project on each instance that serves it, of 30 days at most, with their medians of time and cost.',
+    scope: 'capability:read',
+    opens: 'history',
+    query: HealthQuery,
+    responses: { 200: CallsHealth },
+    result: (ctx, { caller, query }) => readCallsHealth(ctx, caller.project_id, query),
   }),
   route('GET /v1/capabilities/{name}', {
     operation: 'get_capability',

@@ -1,6 +1,7 @@
 /** Runs: submitting and reading them; the graph and timeline of a run, and a summary of many. */
 import { Readable } from 'node:stream';
 import { toAbortSignal } from '@capstan/core/cancellation';
+import { HealthQuery, RunsHealth } from '@capstan/core/contracts/health';
 import { ListQuery } from '@capstan/core/contracts/primitives';
 import { Run, RunList, RunQuery, RunRequest, terminalRunStates } from '@capstan/core/contracts/run';
 import { BulkAnswer, BulkRequest, RunCount, RunCountQuery } from '@capstan/core/contracts/run-control';
@@ -8,7 +9,12 @@ import { RunGraph, RunsSummary, RunsSummaryQuery, RunTimeline } from '@capstan/c
 import { ItemQuery, RunStepList, StepDetail, StepQuery } from '@capstan/core/contracts/run-step';
 import { z } from 'zod';
 import { type Caller, findStartFault } from '../../use-cases/access/caller.ts';
-import { readRunGraph, readRunsSummary, readTimeline } from '../../use-cases/runs/run-graph.ts';
+import {
+  readRunGraph,
+  readRunsHealth,
+  readRunsSummary,
+  readTimeline,
+} from '../../use-cases/runs/run-graph.ts';
 import {
   countRunsOf,
   exportRuns,
@@ -178,6 +184,18 @@ export const runRoutes: readonly Route[] = [
     query: RunsSummaryQuery,
     responses: { 200: RunsSummary },
     result: (ctx, { caller, query }) => readRunsSummary(ctx, caller.project_id, query),
+  }),
+  // Before the route of one run, which would match `health` as an id.
+  route('GET /v1/runs/health', {
+    operation: 'get_runs_health',
+    tag: 'runs',
+    summary: 'Show how the last runs of each stored pipeline have ended',
+    description: 'Runs without child runs, with their medians of time and cost.',
+    scope: 'run:read',
+    opens: 'history',
+    query: HealthQuery,
+    responses: { 200: RunsHealth },
+    result: (ctx, { caller, query }) => readRunsHealth(ctx, caller.project_id, query),
   }),
   route('GET /v1/runs/{id}', {
     operation: 'get_run',

@@ -1,4 +1,4 @@
-/** Results of a project's calls in a time span, by capability. */
+/** Results of a project's calls: in a time span by capability, and the last ones of each instance. */
 import type { Db } from '../connect.ts';
 import { instantText, query } from '../statements.ts';
 
@@ -44,5 +44,44 @@ export function summariseCalls(
      from summed s left join attempt a on a.attempt_id = s.failed_id
      order by s.name collate "C"`,
     { projectId, from, to, since, until },
+  );
+}
+
+export interface LastCallRow {
+  readonly name: string;
+  readonly endpoint: string;
+  readonly at: Date;
+  readonly is_good: boolean;
+  /** Code of its failure. */
+  readonly error: string | null;
+  readonly duration_ms: number | null;
+  /** bigint as text */
+  readonly cost_nano: string;
+}
+
+/**
+ * The newest calls of each instance that serves the project. Calls that were never sent do not count.
+ * @param from the least attempt id
+ */
+export function listLastCalls(
+  db: Db,
+  projectId: string,
+  { from, last }: { readonly from: string; readonly last: number },
+): Promise<readonly LastCallRow[]> {
+  return query<LastCallRow>(db).all(
+    `select n.name, n.endpoint, l.* from (
+       select distinct i.name, i.endpoint from instance i
+       where i.state <> 'deregistered' and serves(i.owner_project, i.shared_with, :projectId)
+     ) n
+     cross join lateral (
+       select a.started_at as at, a.state = 'settled' and a.error is null as is_good, a.error ->> 'code' as error,
+         a.duration_ms, coalesce(a.settled_nano, 0)::text as cost_nano
+       from attempt a
+       where a.project_id = :projectId and a.endpoint = n.endpoint and a.capability = n.name
+         and a.attempt_id collate "C" >= :from and a.state in ('settled', 'lost')
+       order by a.attempt_id collate "C" desc limit :last
+     ) l
+     order by n.name collate "C", n.endpoint collate "C", l.at desc`,
+    { projectId, from, last },
   );
 }

@@ -447,6 +447,8 @@ create table run (
 );
 create index run_by_digest on run (digest); -- erasure: definitions without a run
 create index run_listed on run (project_id, run_id collate "C" desc); -- GET /v1/runs; collated as attempt_by_project is
+create index run_by_pipeline on run (project_id, pipeline, run_id collate "C")
+  where parent_run_id is null; -- the last runs of each pipeline
 create index run_by_job on run (job_id); -- GET /v1/jobs/{id}
 create index run_ended on run (project_id, finished_at) where finished_at is not null; -- followers of a project
 create index run_open on run (project_id, run_id) where finished_at is null; -- how many a project has; maintenance: sums of runs

@@ -181,6 +181,39 @@ export async function summariseRuns(
   return { rows, searchedSince: isSearch ? await findEndOfSpan(db, values) : null };
 }
 
+export interface LastRunRow {
+  readonly pipeline: string;
+  readonly run_id: string;
+  readonly state: RunState;
+  readonly failed_items: number;
+  readonly created_at: Date;
+  readonly started_at: Date | null;
+  readonly finished_at: Date | null;
+  /** Of the run and all runs below it; bigint as text. */
+  readonly cost_nano: string;
+}
+
+/** The newest runs of each stored pipeline, without child runs: the index run_by_pipeline has them in this order. */
+export function listLastRuns(db: Db, projectId: string, last: number): Promise<readonly LastRunRow[]> {
+  return query<LastRunRow>(db).all(
+    `select n.pipeline, l.run_id, l.state, l.failed_items, l.created_at, l.started_at, l.finished_at,
+       coalesce(m.nano, 0)::text as cost_nano
+     from (select distinct pipeline from pipeline_version where project_id = :projectId) n
+     cross join lateral (
+       select r.run_id, r.state, r.created_at, r.started_at, r.finished_at,
+         coalesce((r.item_counts ->> 'failed')::int, 0) + coalesce((r.item_counts ->> 'unknown')::int, 0) as failed_items
+       from run r where r.project_id = :projectId and r.pipeline = n.pipeline and r.parent_run_id is null
+       order by r.run_id collate "C" desc limit :last
+     ) l
+     left join lateral (
+       select sum(a.settled_nano) as nano from attempt a
+       where l.state = 'succeeded' and a.run_id = any (with_runs_below(l.run_id))
+     ) m on true
+     order by n.pipeline collate "C", l.run_id collate "C" desc`,
+    { projectId, last },
+  );
+}
+
 async function findEndOfSpan(
   db: Db,
   values: Readonly<Record<string, string | number>>,

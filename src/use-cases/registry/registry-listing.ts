@@ -8,11 +8,14 @@ import type {
   InstanceState,
   NotEnforced,
 } from '@capstan/core/contracts/capability';
+import type { CallsHealth, HealthQuery } from '@capstan/core/contracts/health';
 import { AppError } from '@capstan/core/errors/app-error';
+import { sumResults } from '@capstan/core/fleet/last-results';
+import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { listNotEnforced } from '@capstan/core/schema-types/not-enforced';
 import { LRUCache } from 'lru-cache';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import { summariseCalls } from '../../db/attempt/call-summary.ts';
+import { type LastCallRow, listLastCalls, summariseCalls } from '../../db/attempt/call-summary.ts';
 import type { NameInProject } from '../../db/instance/capability-name.ts';
 import { type CapabilitySpecRow, listDescriptions, listSpecs } from '../../db/instance/capability-spec.ts';
 import type { InstanceRow } from '../../db/instance/instance.ts';
@@ -113,4 +116,38 @@ export async function readCallsSummary(
   const since = new Date(query.since ?? until.getTime() - dayMs);
   const ids = boundsOfIds('attempt', since, until);
   return { items: [...(await summariseCalls(historyDb, projectId, { since, until, ids }))] };
+}
+
+/** Older calls do not show how an instance is. */
+const healthMs = 30 * dayMs;
+
+/** How the last calls of each instance have ended; instances without a call are absent. */
+export async function readCallsHealth(
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
+  projectId: string,
+  { last }: HealthQuery,
+): Promise<CallsHealth> {
+  const [from] = boundsOfIds('attempt', new Date(Date.now() - healthMs), new Date());
+  const byInstance = new Map<string, LastCallRow[]>();
+  for (const row of await listLastCalls(historyDb, projectId, { from, last })) {
+    const key = `${row.name} ${row.endpoint}`;
+    byInstance.set(key, [...(byInstance.get(key) ?? []), row]);
+  }
+  return { items: [...byInstance.values()].flatMap(toCallsHealth) };
+}
+
+function toCallsHealth(calls: readonly LastCallRow[]): CallsHealth['items'] {
+  const [first] = calls;
+  if (first === undefined) return [];
+  const results = calls.map(({ is_good, duration_ms, cost_nano }) => ({
+    isGood: is_good,
+    durationMs: duration_ms,
+    costUsd: fromNanoUsd(BigInt(cost_nano)),
+  }));
+  const last = calls.map(({ at, is_good, error }) => ({
+    at: at.toISOString(),
+    succeeded: is_good,
+    ...(error === null ? {} : { error }),
+  }));
+  return [{ name: first.name, endpoint: first.endpoint, last, ...sumResults(results) }];
 }

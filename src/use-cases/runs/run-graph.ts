@@ -1,5 +1,6 @@
 /** A run as a graph and as a timeline, and a project's runs in time. */
 
+import type { HealthQuery, RunsHealth } from '@capstan/core/contracts/health';
 import {
   type RunGraph,
   type RunsSummary,
@@ -10,11 +11,14 @@ import {
 } from '@capstan/core/contracts/run-picture';
 import { analyseDefinition, showGraph } from '@capstan/core/definition/compile';
 import { type AppError, refuseField } from '@capstan/core/errors/app-error';
+import { type LastResult, sumResults } from '@capstan/core/fleet/last-results';
 import { type LevelModels, levelOfModel, readLevelModels } from '@capstan/core/ladder/level-models';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { ServerCtx } from '../../context.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import {
+  type LastRunRow,
+  listLastRuns,
   listStepTimes,
   listTimeline,
   type PicturedRun,
@@ -148,6 +152,38 @@ export async function readRunsSummary(
   return {
     buckets: shown,
     ...(searchedSince === null ? {} : { searched_since: searchedSince.toISOString() }),
+  };
+}
+
+/** How the last runs of each stored pipeline have ended; pipelines without a run are absent. */
+export async function readRunsHealth(
+  { historyDb }: Pick<ServerCtx, 'historyDb'>,
+  projectId: string,
+  { last }: HealthQuery,
+): Promise<RunsHealth> {
+  const byPipeline = new Map<string, LastRunRow[]>();
+  for (const row of await listLastRuns(historyDb, projectId, last)) {
+    byPipeline.set(row.pipeline, [...(byPipeline.get(row.pipeline) ?? []), row]);
+  }
+  const items = [...byPipeline].map(([pipeline, runs]) => ({
+    pipeline,
+    last: runs.map(({ run_id, state, failed_items, created_at }) => ({
+      run_id,
+      state,
+      ...(failed_items === 0 ? {} : { failed_items }),
+      created_at: created_at.toISOString(),
+    })),
+    ...sumResults(runs.map(toResult)),
+  }));
+  return { items };
+}
+
+function toResult({ state, started_at, finished_at, cost_nano }: LastRunRow): LastResult {
+  return {
+    isGood: finished_at === null ? null : state === 'succeeded',
+    durationMs:
+      started_at === null || finished_at === null ? null : finished_at.getTime() - started_at.getTime(),
+    costUsd: fromNanoUsd(BigInt(cost_nano)),
   };
 }
 

@@ -3,6 +3,8 @@ import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { readProject } from '../api/project.ts';
 import { shortEndpoint } from '../decision/lanes-model.ts';
+import { describeMedian, describeShare, type InstanceHealth, marksOfCalls } from '../health/health-model.ts';
+import { ResultMarks } from '../health/result-marks.tsx';
 import { StateMark } from '../shared/state-mark.tsx';
 import { useNow } from '../shared/use-now.ts';
 import {
@@ -15,10 +17,16 @@ import {
   whatIsWrong,
 } from './instance-model.ts';
 
+export interface InstanceTileProps {
+  readonly instance: Instance;
+  /** Undefined without a call of the project. */
+  readonly health?: InstanceHealth | undefined;
+}
+
 const mostDots = 24;
 
 /** One instance: state, slots, queue, speed, price, breaker, and the time to the next heartbeat below. */
-export function InstanceTile({ instance }: { readonly instance: Instance }): ReactElement {
+export function InstanceTile({ instance, health }: InstanceTileProps): ReactElement {
   const now = useNow();
   const wrong = whatIsWrong(instance, now);
   const overruns = describeOverruns(instance);
@@ -44,8 +52,11 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
         <span>{describeSpeed(instance)}</span>
         <span>{describePrice(instance)}</span>
       </span>
+      {health === undefined ? null : <LastCalls health={health} />}
       <span className="figure flex flex-wrap justify-between gap-x-3 text-xs text-muted">
-        <span>{describeSuccess(Math.round(succeeded), Math.round(succeeded + failed))}</span>
+        {health === undefined ? (
+          <span>{describeSuccess(Math.round(succeeded), Math.round(succeeded + failed))}</span>
+        ) : null}
         <span className="truncate">{[instance.version, ...instance.tags].join(' · ')}</span>
       </span>
       {sharing === null ? null : <span className="text-xs text-muted">{sharing}</span>}
@@ -58,6 +69,16 @@ export function InstanceTile({ instance }: { readonly instance: Instance }): Rea
         />
       </span>
     </Link>
+  );
+}
+
+function LastCalls({ health }: { readonly health: InstanceHealth }): ReactElement {
+  return (
+    <span className="figure flex flex-wrap items-center justify-between gap-x-3 text-xs text-muted">
+      <ResultMarks label="Last calls" marks={marksOfCalls(health.last)} />
+      <span>{describeShare(health, 'call')}</span>
+      <span title="Median time and cost of the last calls">{describeMedian(health)}</span>
+    </span>
   );
 }
 

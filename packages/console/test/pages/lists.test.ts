@@ -1,6 +1,7 @@
 /** That lists are true about runs, and that a search finds its object in them. */
 import { readFile } from 'node:fs/promises';
 import type { Key } from '@capstan/core/contracts/access';
+import type { RunsHealth } from '@capstan/core/contracts/health';
 import type { Run } from '@capstan/core/contracts/run';
 import type { BulkAnswer } from '@capstan/core/contracts/run-control';
 import type { Schedule } from '@capstan/core/contracts/schedule';
@@ -158,6 +159,12 @@ test('Home shows failed runs and those that are open the longest, and its runs f
     .first()
     .waitFor();
   await page.getByRole('link', { name: /run …/ }).filter({ hasText: 'reel' }).first().waitFor();
+  const health = await page.getByRole('list', { name: 'Health of pipelines' }).innerText();
+  expect(health).toMatch(/reel[\s\S]*of \d+ runs?[\s\S]*next start/);
+  const { body } = await capstan.request<RunsHealth>('GET', '/v1/runs/health?last=10');
+  const marks = body.items.find((item) => item.pipeline === 'reel')?.last ?? [];
+  const group = page.getByRole('group', { name: /^Last runs of reel: / });
+  expect(await group.getByRole('link').count()).toBe(marks.length);
   for (const width of [1280, 1440]) {
     await page.setViewportSize({ width, height: 900 });
     const table = page.getByRole('region', { name: 'Runs' });
@@ -218,6 +225,7 @@ test('the fleet is a table, and a key is made of scopes that describe their righ
   await row.getByText('1 of 1').waitFor();
   await row.getByText(/\d+ of \d+ calls? succeeded/).waitFor();
   await row.getByText('rate must be a whole number').waitFor();
+  await row.getByRole('group', { name: /^Last calls of resample: .*failed/ }).waitFor();
   await opened.walk('/settings?tab=access');
   await page.getByRole('textbox', { name: 'Name' }).fill('reader');
   await page.getByLabel('run:write').uncheck();

@@ -1,6 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { describeSuccess } from '../../fleet/instance-model.ts';
+import { marksOfCalls } from '../../health/health-model.ts';
+import { ResultMarks } from '../../health/result-marks.tsx';
 import { Ago } from '../../shared/ago.tsx';
 import { formatDuration } from '../../shared/format.ts';
 import { tableClass } from '../../shared/parts.tsx';
@@ -16,6 +18,7 @@ export function FleetTable({ rows }: { readonly rows: readonly FleetRow[] }): Re
             <th>Capability</th>
             <th className="text-right!">Up</th>
             <th className="text-right! @max-3xl:hidden">In use</th>
+            <th className="max-sm:hidden">Last calls</th>
             <th>Calls in 24 h</th>
             <th className="text-right! @max-3xl:hidden">p50</th>
             <th className="text-right! @max-3xl:hidden">p95</th>
@@ -34,7 +37,7 @@ export function FleetTable({ rows }: { readonly rows: readonly FleetRow[] }): Re
 }
 
 function FleetLine({ row }: { readonly row: FleetRow }): ReactElement {
-  const { name, description, up, instances, inUse, slots, calls, price, trouble } = row;
+  const { name, description, up, instances, inUse, slots, calls, last, price, trouble } = row;
   return (
     <tr className="align-top hover:bg-sunken/60">
       <td className="max-w-72">
@@ -53,6 +56,9 @@ function FleetLine({ row }: { readonly row: FleetRow }): ReactElement {
       </td>
       <td className="figure whitespace-nowrap text-right! @max-3xl:hidden">
         {inUse} of {slots}
+      </td>
+      <td className="whitespace-nowrap max-sm:hidden">
+        <ResultMarks label={`Last calls of ${name}`} marks={marksOfCalls(last)} />
       </td>
       <td className="text-xs tabular-nums">
         {calls === null ? '…' : describeSuccess(calls.succeeded, calls.calls)}

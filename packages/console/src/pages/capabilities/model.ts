@@ -1,6 +1,7 @@
 /** The fleet as a table: the instances and calls of each capability, those with problems first. */
 import type { CallsSummary, CapabilitySummary, Instance } from '@capstan/core/contracts/capability';
 import { describePrice } from '../../fleet/instance-model.ts';
+import { callsOfCapability, type InstanceHealth, shownResults } from '../../health/health-model.ts';
 
 type FleetCalls = CallsSummary['items'][number];
 
@@ -13,6 +14,8 @@ export interface FleetRow {
   readonly slots: number;
   /** Null during loading. */
   readonly calls: Omit<FleetCalls, 'name'> | null;
+  /** The last calls of all its instances, newest first. */
+  readonly last: InstanceHealth['last'];
   readonly price: string;
   /** Its problems, worst first; empty when there are none. */
   readonly trouble: string;
@@ -48,7 +51,7 @@ const trouble = {
 } as const;
 const order: readonly string[] = [...Object.values(trouble), ''];
 
-function troubleOf(row: Omit<FleetRow, 'trouble' | 'price' | 'name' | 'description'>): string {
+function troubleOf(row: Omit<FleetRow, 'trouble' | 'price' | 'name' | 'description' | 'last'>): string {
   const { up, instances, inUse, slots, calls } = row;
   if (up === 0) return trouble.none;
   if (calls !== null && calls.calls > 0 && calls.succeeded * 2 < calls.calls) return trouble.failing;
@@ -60,10 +63,11 @@ function failedOf({ calls }: FleetRow): number {
   return calls === null ? 0 : calls.calls - calls.succeeded;
 }
 
-/** @param summary of the last day; undefined during loading */
+/** @param summary of the last day; undefined during loading @param health the last calls of each instance */
 export function toFleetRows(
   capabilities: readonly CapabilitySummary[],
   summary: CallsSummary | undefined,
+  health: readonly InstanceHealth[] = [],
 ): readonly FleetRow[] {
   const byName = new Map(summary?.items.map((calls) => [calls.name, calls]));
   const rows = capabilities.map(({ name, description, instances }): FleetRow => {
@@ -74,7 +78,8 @@ export function toFleetRows(
       slots: instances.filter(isUp).reduce((sum, { max_concurrency }) => sum + max_concurrency, 0),
       calls: summary === undefined ? null : (byName.get(name) ?? noCalls),
     };
-    return { name, description, ...row, price: priceOf(instances), trouble: troubleOf(row) };
+    const last = callsOfCapability(health, name, shownResults);
+    return { name, description, ...row, last, price: priceOf(instances), trouble: troubleOf(row) };
   });
   return rows.sort(
     (a, b) =>

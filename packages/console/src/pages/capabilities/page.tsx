@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, useState } from 'react';
 import { callsSummaryQuery, capabilitiesQuery } from '../../api/capabilities.ts';
+import { callsHealthQuery } from '../../api/health.ts';
 import { usePolling } from '../../live/live.tsx';
 import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
 import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
@@ -12,6 +13,7 @@ import { toFleetRows } from './model.ts';
 export function CapabilitiesPage(): ReactElement {
   const query = useQuery({ ...capabilitiesQuery(), refetchInterval: usePolling() || 15_000 });
   const calls = useQuery({ ...callsSummaryQuery(), refetchInterval: 30_000 }).data;
+  const health = useQuery(callsHealthQuery()).data?.items ?? [];
   const [text, setText] = useState('');
   return (
     <>
@@ -37,7 +39,7 @@ export function CapabilitiesPage(): ReactElement {
           }
           return (
             <Panel isTight>
-              <FleetTable rows={toFleetRows(shown, calls)} />
+              <FleetTable rows={toFleetRows(shown, calls, health)} />
             </Panel>
           );
         }}

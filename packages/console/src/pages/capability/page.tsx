@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { type ReactElement, Suspense } from 'react';
 import { capabilityQuery } from '../../api/capabilities.ts';
+import { callsHealthQuery } from '../../api/health.ts';
 import { isStatus } from '../../api/problem-error.ts';
 import { readProject } from '../../api/project.ts';
 import { DrainControls } from '../../fleet/drain-controls.tsx';
@@ -101,6 +102,7 @@ function Fleet({
   readonly capability: CapabilityDetail;
   readonly instance: string | undefined;
 }): ReactElement {
+  const known = useQuery(callsHealthQuery()).data?.items ?? [];
   if (instances.length === 0) {
     return (
       <EmptyState title="No instance is registered">
@@ -112,7 +114,10 @@ function Fleet({
     <div className="grid grid-cols-[repeat(auto-fill,minmax(17rem,1fr))] gap-3">
       {instances.map((one) => (
         <div key={one.endpoint} className={one.endpoint === instance ? 'rounded-lg ring-2 ring-accent' : ''}>
-          <InstanceTile instance={one} />
+          <InstanceTile
+            instance={one}
+            health={known.find(({ name, endpoint }) => name === one.name && endpoint === one.endpoint)}
+          />
           <div className="flex flex-wrap gap-2 pt-1.5">
             {isForeign(one) ? null : <OwnControls instance={one} />}
           </div>

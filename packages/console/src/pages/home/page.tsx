@@ -3,6 +3,7 @@ import { PageHead } from '../../shared/parts.tsx';
 import { FailedLately } from './failed-lately.tsx';
 import { FleetTrouble } from './fleet-trouble.tsx';
 import { OpenLongest } from './open-longest.tsx';
+import { HealthOfPipelines } from './pipeline-health.tsx';
 import { Today } from './today.tsx';
 import { UnderWay } from './under-way.tsx';
 import { WaitingForMe } from './waiting-for-me.tsx';
@@ -20,6 +21,7 @@ export function HomePage(): ReactElement {
         </div>
         <div className="flex min-w-0 flex-col gap-4">
           <Today />
+          <HealthOfPipelines />
           <OpenLongest />
           <FleetTrouble />
         </div>

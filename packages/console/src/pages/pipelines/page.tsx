@@ -2,12 +2,16 @@ import type { PipelineSummary } from '@capstan/core/contracts/pipeline-answers';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
+import { runsHealthQuery } from '../../api/health.ts';
 import { pipelinesQuery } from '../../api/pipelines.ts';
+import { schedulesQuery } from '../../api/schedules.ts';
+import { nextStartOf, type PipelineHealth } from '../../health/health-model.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { EmptyState, linkClass, PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { HealthCells } from './health-cells.tsx';
 
 export function PipelinesPage(): ReactElement {
   const query = useQuery(pipelinesQuery());
@@ -16,7 +20,7 @@ export function PipelinesPage(): ReactElement {
     <>
       <PageHead
         title="Pipelines"
-        about="Graphs of steps in versions that never change. A version is written, checked and tried here before it is stored."
+        about="What runs do, step by step. A stored version never changes; write, check and try the next one here."
         actions={
           <>
             <FilterField label="Filter pipelines" value={text} onChange={setText} />
@@ -66,17 +70,20 @@ function NoPipelines(): ReactElement {
 }
 
 function PipelineTable({ pipelines }: { readonly pipelines: readonly PipelineSummary[] }): ReactElement {
+  const known = useQuery(runsHealthQuery()).data;
+  const schedules = useQuery({ ...schedulesQuery(), retry: false }).data?.items ?? [];
+  const healthOf = (name: string): PipelineHealth | null | undefined =>
+    known && (known.items.find((item) => item.pipeline === name) ?? null);
   return (
     <table className={tableClass}>
       <thead>
         <tr>
           <th>Pipeline</th>
-          <th>Version</th>
-          <th className="text-right!">Steps</th>
-          <th className="text-right! max-sm:hidden">Stored</th>
-          <th className="max-sm:hidden">
-            <span className="sr-only">More</span>
-          </th>
+          <th>Last runs</th>
+          <th className="max-sm:hidden">Succeeded</th>
+          <th className="text-right! max-lg:hidden">Median</th>
+          <th className="text-right! max-md:hidden">Next start</th>
+          <th className="max-lg:hidden">Version</th>
         </tr>
       </thead>
       <tbody>
@@ -94,15 +101,14 @@ function PipelineTable({ pipelines }: { readonly pipelines: readonly PipelineSum
                 <div className="line-clamp-1 text-xs text-muted">{description}</div>
               )}
             </td>
-            <td className="figure">{latest_version}</td>
-            <td className="figure text-right!">{steps}</td>
-            <td className="text-right! text-muted max-sm:hidden">
-              <Ago at={created_at} />
-            </td>
-            <td className="text-right! max-sm:hidden">
-              <Link to="/runs" search={{ pipeline }} className={linkClass}>
-                runs
-              </Link>
+            <HealthCells
+              pipeline={pipeline}
+              health={healthOf(pipeline)}
+              next={nextStartOf(schedules, pipeline)}
+            />
+            <td className="whitespace-nowrap text-xs text-muted max-lg:hidden">
+              <span className="figure text-sm text-text">{latest_version}</span>, {steps}{' '}
+              {steps === 1 ? 'step' : 'steps'}, <Ago at={created_at} />
             </td>
           </tr>
         ))}
