@@ -310,6 +310,15 @@ test('a list leaves out details of the decision, but includes the possible actio
   expect(shown.payload).toEqual({ ...small, ...large });
   const pipeline = expect.any(String);
   expect(await listed(full.run_id)).toEqual({ ...shown, pipeline, payload: small });
+  const { history: _h, advice: _a, ...answerable } = large;
+  expect(await listed(`${full.run_id}&payload=full`)).toEqual({
+    ...shown,
+    pipeline,
+    payload: { ...small, ...answerable },
+  });
+  const long = await aReview({ payload: { ...small, ...large, input: { rate: 'x'.repeat(17_000) } } });
+  const { input: _i, ...rest } = answerable;
+  expect((await listed(`${long.run_id}&payload=full`))?.payload).toEqual({ ...small, ...rest });
   expect(shown.actions).toContain('approve');
   expect(await listed(plain.run_id)).toEqual({ ...(await read(plain.path)), pipeline, payload: {} });
 });

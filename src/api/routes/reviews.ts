@@ -42,7 +42,7 @@ export const reviewRoutes: readonly Route[] = [
     tag: 'reviews',
     summary: 'List reviews, newest first or what is due first',
     description:
-      'The payload omits input, proposals, history, advice and schema. Read a single review to see them.',
+      'The payload omits input, proposals, history, advice and schema. Read a single review to see them, or ask for `payload=full`.',
     scope: 'run:read',
     query: ReviewQuery.strict(),
     responses: { 200: ReviewList },

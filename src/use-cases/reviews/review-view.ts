@@ -4,7 +4,13 @@
  */
 
 import type { Json } from '@capstan/core/contracts/primitives';
-import { Review, ReviewStanding, type ReviewSummary } from '@capstan/core/contracts/review';
+import {
+  Review,
+  type ReviewPayload,
+  type ReviewQuery,
+  ReviewStanding,
+  type ReviewSummary,
+} from '@capstan/core/contracts/review';
 import { toWire } from '@capstan/core/contracts/to-wire';
 import { AppError } from '@capstan/core/errors/app-error';
 import { actionsOf } from '@capstan/core/review-actions';
@@ -18,13 +24,24 @@ export function given<Value, Name extends string>(name: Name, value: Value | nul
 
 /** Shows the whole review. */
 export function toReview(row: ReviewRow): Review {
-  return toWire(Review, { ...row, actions: actionsOf(row) });
+  return toWire(Review, { ...row, item: row.item === 0 ? null : row.item, actions: actionsOf(row) });
 }
 
-/** Shows a review in a list. */
-export function toReviewSummary(row: ListedReview): ReviewSummary {
+/** Of a field in a list, as JSON. */
+const longestListed = 16_384;
+
+function smallOf(fields: Pick<ReviewPayload, 'input' | 'proposals' | 'schema'>): Partial<typeof fields> {
+  const small = Object.entries(fields).filter(
+    ([, value]) => value !== undefined && JSON.stringify(value).length <= longestListed,
+  );
+  return Object.fromEntries(small);
+}
+
+/** Shows a review in a list. @param shown `full`: with the fields that a decision needs, unless they are long */
+export function toReviewSummary(row: ListedReview, shown: ReviewQuery['payload']): ReviewSummary {
   const { input, proposals, history, advice, schema, ...payload } = row.payload;
-  return { ...toReview(row), ...given('pipeline', row.pipeline), payload };
+  const more = shown === 'full' ? smallOf({ input, proposals, schema }) : {};
+  return { ...toReview(row), ...given('pipeline', row.pipeline), payload: { ...payload, ...more } };
 }
 
 /** A review that has ended cannot be decided. */

@@ -164,11 +164,14 @@ const leaseMs = 900_000;
 export async function listReviews(
   { db }: Pick<Ctx, 'db'>,
   projectId: string,
-  { cursor, limit, ...filter }: ReviewQuery,
+  { cursor, limit, payload, ...filter }: ReviewQuery,
 ): Promise<{ items: ReviewSummary[]; next_cursor: string | null }> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const rows = await listReviewRows(db, projectId, { ...filter, after, limit: limit + 1 });
-  return toPage(rows, limit, { key: ({ review_id }) => review_id, item: toReviewSummary });
+  return toPage(rows, limit, {
+    key: ({ review_id }) => review_id,
+    item: (row) => toReviewSummary(row, payload),
+  });
 }
 
 /** @throws AppError `not_found` */

@@ -43,12 +43,12 @@ function waitFor(review_id: string, due_at: Date): WaitingStep {
   return { kind: 'waiting', awaiting: 'review', until: due_at, ref: { review_id } };
 }
 
-interface AskedQuestion {
+interface TitledInput {
   readonly title: string;
   readonly input: Json;
 }
 
-async function ask(db: Db, unit: StepUnit, { title, input }: AskedQuestion): Promise<Execution> {
+async function ask(db: Db, unit: StepUnit, { title, input }: TitledInput): Promise<Execution> {
   const { context, step, key } = unit;
   const { schema } = step.definition.review ?? {};
   const payload: ReviewPayload = {

@@ -11,9 +11,10 @@ const everywhere: readonly (readonly [string, string])[] = [
 const reviews: readonly (readonly [string, string])[] = [
   ['j  k', 'next, previous'],
   ['c', 'claim or release'],
-  ['a', 'approve the first proposal'],
+  ['a', 'approve the first proposal; in the list: decide the chosen ones'],
   ['e', 'edit'],
   ['x', 'reject'],
+  ['s  A', 'in the list: choose this one, choose all'],
 ];
 
 function KeyTable({ name, keys }: { readonly name: string; readonly keys: typeof everywhere }): ReactElement {

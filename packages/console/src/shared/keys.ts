@@ -3,6 +3,9 @@ import { useEffect } from 'react';
 /** Whether a key press belongs to a field or a dialog, so that it is not a command. */
 export function isTyping({ target }: KeyboardEvent): boolean {
   if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement && (target.type === 'checkbox' || target.type === 'radio')) {
+    return target.closest('dialog, [data-own-keys]') !== null;
+  }
   return (
     target.isContentEditable || target.closest('input, textarea, select, dialog, [data-own-keys]') !== null
   );

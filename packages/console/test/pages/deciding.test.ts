@@ -8,6 +8,7 @@ import { decide as decideByApi } from '../../../../test/support/reviews.ts';
 import type { SharedCapstan } from '../../../../test/support/shared-capstan.ts';
 import { waitFor } from '../../../../test/support/wait.ts';
 import type { OpenPage } from '../support/browser.ts';
+import { keepPicture } from '../support/pictures.ts';
 import { askQuestion, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
@@ -164,6 +165,57 @@ async function askTeam(
   });
   return { run: body.run_id, review };
 }
+
+const titles = ['Rain in May', 'The long way home', 'Draft 3'];
+
+/** A run for each title, which a person confirms or changes. @returns their ids */
+async function askForTitles(ask: SharedCapstan['request']): Promise<readonly string[]> {
+  const schema = { type: 'object', required: ['title'], properties: { title: { type: 'string' } } };
+  const approve = {
+    id: 'approve',
+    review: { title: 'Title of {{ job.id }}', schema },
+    input: { title: '{{ job.title }}', minutes: '{{ job.minutes }}', show: 'news' },
+  };
+  const definition = { pipeline: 'episode', version: '1', steps: [approve] };
+  const submit = (title: string, at: number) =>
+    ask<Run>('POST', '/v1/runs', {
+      definition,
+      job: { id: `ep-${at + 1}`, title, minutes: 20 + 9 * at },
+      labels: { at: `${at}` },
+    });
+  const runs = await Promise.all(titles.map(submit));
+  return runs.map(({ body }) => body.run_id);
+}
+
+test('reviews show the inputs that differ, are changed in their row, and are decided together by one key', async () => {
+  const { ask, people } = await openTeam(visitors.studio.capstan);
+  const runs = await askForTitles(ask);
+  const opened = await visitors.visitAs(people[0].key);
+  const { page } = opened;
+  await opened.go('/reviews');
+  for (const at of [1, 2, 3]) await page.getByRole('link', { name: `Title of ep-${at}` }).waitFor();
+  const heads = await page.getByRole('columnheader').allTextContents();
+  expect(heads.map((text) => text.trim())).toEqual(['', 'Review', 'title', 'minutes', 'Answer', 'Decide']);
+  await page.getByLabel('title: Title of ep-3').fill('The third');
+  await keepPicture(page, 'reviews-light');
+  expect(await opened.axe()).toEqual([]);
+  await page.getByLabel('Choose all of Question: episode › approve').check();
+  await page.keyboard.press('a');
+  await page.getByRole('status').getByText('Decided 3. No open review is left.').waitFor();
+  const outputs = await Promise.all(
+    runs.map((id) =>
+      waitFor('the run to end', async () => {
+        const { body } = await ask<Run>('GET', `/v1/runs/${id}`);
+        return body.finished_at === null ? undefined : body.output;
+      }),
+    ),
+  );
+  expect(outputs).toEqual(
+    ['Rain in May', 'The long way home', 'The third'].map((title) => ({ approve: { title } })),
+  );
+  opened.expectQuiet();
+  await opened.close();
+});
 
 /** No decision is let through before every page has sent one: they reach the server at once. */
 async function holdDecisions(pages: readonly OpenPage[]): Promise<void> {

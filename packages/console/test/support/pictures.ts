@@ -15,6 +15,7 @@ const shown: ReadonlySet<string> = new Set([
   'review-light-phone',
   'fleet-light',
   'editor-light',
+  'reviews-light',
 ]);
 
 /** Each step of the learning demonstration, by each way. */

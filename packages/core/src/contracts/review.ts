@@ -149,6 +149,8 @@ export const Review = z
     state: ReviewState,
     run_id: z.string().optional(),
     step_id: StepId.optional(),
+    /** The item of a step with `for_each`, from 1 on. */
+    item: z.number().int().optional(),
     escalation_id: z.string().optional(),
     skill_id: z.string().optional(),
     assignee: z.string().optional(),
@@ -184,11 +186,11 @@ export const ReviewStanding = Review.pick({
 }).meta({ id: 'ReviewStanding' });
 export type ReviewStanding = z.infer<typeof ReviewStanding>;
 
-/** A review in a list, without the large fields that only a decision needs. */
+/** A review in a list, without the large fields that only a decision needs, or without the largest of them. */
 export const ReviewSummary = Review.extend({
   /** The pipeline of its run. */
   pipeline: PipelineName.optional(),
-  payload: ReviewPayload.omit({ input: true, proposals: true, history: true, advice: true, schema: true }),
+  payload: ReviewPayload.omit({ history: true, advice: true }),
 }).meta({ id: 'ReviewSummary' });
 export type ReviewSummary = z.infer<typeof ReviewSummary>;
 
@@ -205,5 +207,9 @@ export const ReviewQuery = ListQuery.extend({
     .optional(),
   /** Default: newest first; `due_at`: earliest due first. */
   order: z.enum(['newest', 'due_at']).default('newest'),
+  payload: z.enum(['short', 'full']).optional().meta({
+    description:
+      'Default short; full: with input, proposals and schema, as a table of reviews needs them; one of more than 16 KiB is only in the review itself.',
+  }),
 }).meta({ id: 'ReviewQuery' });
 export type ReviewQuery = z.infer<typeof ReviewQuery>;

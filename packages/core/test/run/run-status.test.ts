@@ -248,7 +248,7 @@ describe('a run that has not ended', () => {
       'Waiting for review: mix: Is it loud?',
     ],
     [
-      'leaves a title with expressions to its review',
+      'shows no title with expressions: its review has it',
       { awaiting: ['review'], steps: [{ id: 'mix', state: 'in_review', review: 'Is {{ job.id }} loud?' }] },
       'Waiting for review: mix',
     ],

@@ -1,6 +1,7 @@
 /** One review: the possible decisions, and the request that a decision makes. */
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Review, ReviewAction, ReviewDecision } from '@capstan/core/contracts/review';
+import { isEqual } from '@capstan/core/expression/compare';
 import { type CeilingAdvice, findCeilingFault } from '../../review/ceiling.ts';
 
 export interface DecisionDraft {
@@ -26,14 +27,24 @@ function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The initial answer, from the schema alone; it never starts from the input of its step. */
-function defaultsOf(schema: JsonObject): Json {
+/** A text or number of the input that the answer of the same name may confirm. A yes or no is the person's own. */
+function proposedBy(input: Json | undefined, name: string, { type }: JsonObject): Json | undefined {
+  const value = isObject(input) ? input[name] : undefined;
+  const isText = typeof value === 'string' && type === 'string';
+  return isText || (typeof value === 'number' && (type === 'number' || type === 'integer'))
+    ? value
+    : undefined;
+}
+
+/** The initial answer: defaults of the schema, then values of the step's input under the same names. */
+function answerFor({ schema = {}, input }: Review['payload']): Json {
   if (schema.default !== undefined) return schema.default;
   const properties = isObject(schema.properties) ? schema.properties : {};
   return Object.fromEntries(
-    Object.entries(properties).flatMap(([name, property]): [string, Json][] =>
-      isObject(property) && property.default !== undefined ? [[name, property.default]] : [],
-    ),
+    Object.entries(properties).flatMap(([name, property]): [string, Json][] => {
+      const value = isObject(property) ? (property.default ?? proposedBy(input, name, property)) : undefined;
+      return value === undefined ? [] : [[name, value]];
+    }),
   );
 }
 
@@ -51,7 +62,7 @@ export function beginDraft(review: Review): DecisionDraft {
     action: first ?? actions[0] ?? 'reject',
     proposal: 0,
     value: inputOf(review),
-    output: defaultsOf(payload.schema ?? {}),
+    output: answerFor(payload),
     text: '',
     usd: '',
     note: '',
@@ -100,12 +111,15 @@ export function toDecision(draft: DecisionDraft, review: Review): ReviewDecision
 
 /** The reason why the draft cannot be sent yet; null when it can. */
 export function whatIsMissing(
-  { action, text, usd, output }: DecisionDraft,
-  { payload }: Review,
+  { action, text, usd, output, value }: DecisionDraft,
+  { payload, actions }: Review,
   advice: CeilingAdvice | null = null,
 ): string | null {
   const fields = action === 'output' ? missingFields(output, payload.schema ?? {}) : [];
   if (fields.length > 0) return `Fill in ${fields.join(', ')}.`;
+  if (action === 'edit' && actions.includes('retry') && isEqual(value, payload.input ?? null)) {
+    return 'Nothing is changed yet. Retry unchanged sends the same input.';
+  }
   if (action === 'advise' && text.trim() === '') return 'Write what should be done.';
   if (action === 'raise') return findCeilingFault(usd, advice);
   if (action === 'merge' && text.trim() === '') return 'Give the id of the skill that stays.';

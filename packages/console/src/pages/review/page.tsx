@@ -1,4 +1,4 @@
-import type { Review, ReviewAction } from '@capstan/core/contracts/review';
+import type { Review, ReviewAction, ReviewSummary } from '@capstan/core/contracts/review';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { type ReactElement, useEffect, useState } from 'react';
@@ -28,11 +28,12 @@ export function ReviewPage(): ReactElement {
 }
 
 /** The review after this one, and the one before, by due date. */
-function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void } {
+function useNeighbours(reviewId: string): { go: (step: 1 | -1) => void; next: ReviewSummary | undefined } {
   const navigate = useNavigate();
   const open = useQuery(openReviewsQuery()).data ?? [];
   const place = open.findIndex(({ review_id }) => review_id === reviewId);
   return {
+    next: open[place + 1],
     go: (step) => {
       const next = open[place < 0 ? 0 : place + step];
       if (next === undefined) void navigate({ to: '/reviews', search: {} });
@@ -105,7 +106,7 @@ interface ToDecideProps {
 
 function ToDecide({ review, draft, onDraft, onDiscard, onSent }: ToDecideProps): ReactElement {
   const queries = useQueryClient();
-  const { go } = useNeighbours(review.review_id);
+  const { go, next } = useNeighbours(review.review_id);
   const claim = useClaim(review);
   const isAway = useServerAway() !== null;
   const decide = useMutation({
@@ -116,7 +117,8 @@ function ToDecide({ review, draft, onDraft, onDiscard, onSent }: ToDecideProps):
     onSuccess: () => {
       claim.forget();
       dropUnsent(review);
-      giveNotice(`Your decision was sent (${actionWords[draft.action]}): ${review.reason}`);
+      const after = next === undefined ? 'No further review is open.' : `Next: ${next.reason}`;
+      giveNotice(`Your decision was sent (${actionWords[draft.action]}): ${review.reason}. ${after}`);
       void queries.invalidateQueries({ queryKey: ['reviews'] });
       go(1);
     },

@@ -1,41 +1,28 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type ReactElement, useState } from 'react';
-import { decidedReviewsQuery, openReviewsQuery } from '../../api/reviews.ts';
+import type { ReactElement } from 'react';
+import { decidedReviewsQuery, reviewRowsQuery } from '../../api/reviews.ts';
 import { sessionQuery } from '../../api/session.ts';
 import { usePolling } from '../../live/live.tsx';
 import { ReviewLine } from '../../review/review-line.tsx';
 import { kindShort } from '../../review/review-words.ts';
 import { reviewKinds } from '../../searches.ts';
-import { useKeys } from '../../shared/keys.ts';
 import { EmptyState, fieldClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { ReviewTables } from './review-tables.tsx';
 
-/** By due date, the most urgent first. `j` and `k` move, Enter opens. */
+/** By due date, the most urgent first. `j` and `k` move, `s` chooses, `a` decides, Enter opens. */
 export function ReviewsPage(): ReactElement {
   const { kind, mine } = useSearch({ from: '/reviews' });
   const navigate = useNavigate({ from: '/reviews' });
   const session = useQuery(sessionQuery);
   const assignee = mine ? session.data?.key_id : undefined;
-  const query = useQuery({ ...openReviewsQuery({ kind, assignee }), refetchInterval: usePolling() });
-  const [place, setPlace] = useState(0);
-  const reviews = query.data ?? [];
-  const open = (): void => {
-    const review = reviews[place];
-    if (review !== undefined)
-      void navigate({ to: '/reviews/$reviewId', params: { reviewId: review.review_id } });
-  };
-  useKeys({
-    j: () => setPlace(Math.min(reviews.length - 1, place + 1)),
-    k: () => setPlace(Math.max(0, place - 1)),
-    Enter: open,
-    e: open,
-  });
+  const query = useQuery({ ...reviewRowsQuery({ kind, assignee }), refetchInterval: usePolling() });
   return (
     <>
       <PageHead
         title="Reviews"
-        about="Items that need a human decision. Claim one to show others you're on it."
+        about="Items that need a human decision. Answer in a row, or open one to see everything that was tried."
         actions={
           <>
             <label className="flex items-center gap-1.5 text-sm">
@@ -64,28 +51,22 @@ export function ReviewsPage(): ReactElement {
           </>
         }
       />
-      <Panel isTight>
-        <QueryView query={query}>
-          {(items) =>
-            items.length === 0 ? (
-              <EmptyState title="No open reviews">
-                Rules, skills and models correct what they can. What is left to a person, and questions that a
-                pipeline asks, stand here with everything that was tried.
-              </EmptyState>
-            ) : (
-              <ul className="divide-y divide-line">
-                {items.map((review, index) => (
-                  <li key={review.review_id}>
-                    <ReviewLine review={review} isChosen={index === place} />
-                  </li>
-                ))}
-              </ul>
-            )
-          }
-        </QueryView>
-      </Panel>
+      <QueryView query={query}>
+        {(reviews) => (reviews.length === 0 ? <NothingOpen /> : <ReviewTables reviews={reviews} />)}
+      </QueryView>
       <LastDecided />
     </>
+  );
+}
+
+function NothingOpen(): ReactElement {
+  return (
+    <Panel isTight>
+      <EmptyState title="No open reviews">
+        Rules, skills and models correct what they can. What is left to a person, and questions that a
+        pipeline asks, stand here with everything that was tried.
+      </EmptyState>
+    </Panel>
   );
 }
 
