@@ -1,5 +1,5 @@
 /** Filters of lists and objects. Each charges the items that it reads and the characters that it compares. */
-import type { Json } from '../contracts/primitives.ts';
+import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { canonicalJson, isList, isPlainObject } from '../json/values.ts';
 import { compareValues } from './compare.ts';
 import {
@@ -218,7 +218,84 @@ function entriesOf(filter: 'keys' | 'values') {
   };
 }
 
+/** An item of a list or a member of an object; missing when there is none. */
+function valueAt(input: FilterInput): Outcome {
+  const { value, evaluation } = input;
+  const [place = null] = input.values;
+  if (value === null)
+    return missing(() => ({ message: `null has nothing at ${describeIn(evaluation, place)}` }));
+  if (isList(value)) {
+    if (typeof place !== 'number' || !Number.isInteger(place) || place < 0)
+      throw evaluationError(
+        evaluation,
+        `the place in a list is 0, 1, 2, ..., not ${describeIn(evaluation, place)}`,
+      );
+    const item = value[place];
+    return item === undefined
+      ? missing(() => ({ message: `there is no item ${place}, the list has ${value.length}` }))
+      : found(item);
+  }
+  if (!isPlainObject(value)) throw refuseValue(input, 'a place is of a list or an object');
+  if (typeof place !== 'string')
+    throw evaluationError(
+      evaluation,
+      `the key of an object is a string, not ${describeIn(evaluation, place)}`,
+    );
+  spendRead(evaluation, place.length);
+  const member = Object.hasOwn(value, place) ? value[place] : undefined;
+  return member === undefined
+    ? missing(() => ({ message: `the object has no key ${JSON.stringify(place.slice(0, 64))}` }))
+    : found(member);
+}
+
+/** So many whole numbers in a row. */
+function countUp(input: FilterInput): Outcome {
+  const { value, evaluation } = input;
+  const [start = 0] = input.values;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 0)
+    throw refuseValue(input, 'range takes a whole number from 0 on');
+  if (typeof start !== 'number' || !Number.isSafeInteger(start) || !Number.isSafeInteger(start + value))
+    throw evaluationError(
+      evaluation,
+      `range starts at a whole number, not at ${describeIn(evaluation, start)}`,
+    );
+  spendValues(evaluation, value);
+  return found(Array.from({ length: value }, (_, at) => start + at));
+}
+
+/** One object for each way to take one item of each list. */
+function combine(input: FilterInput): Outcome {
+  const { value, evaluation } = input;
+  if (!isPlainObject(value)) throw refuseValue(input, 'combinations takes an object of lists');
+  let rows: JsonObject[] = [{}];
+  for (const [key, list = null] of Object.entries(value)) {
+    if (!isList(list))
+      throw evaluationError(
+        evaluation,
+        `combinations takes an object of lists; ${JSON.stringify(key.slice(0, 64))} is ${describeIn(evaluation, list)}`,
+      );
+    spendValues(evaluation, rows.length * list.length * (Object.keys(rows[0] ?? {}).length + 1));
+    rows = rows.flatMap((row) => list.map((item) => ({ ...row, [key]: item })));
+  }
+  return found(rows);
+}
+
 export const listFilters = {
+  at: {
+    argument: 'value',
+    summary: 'the item at a place from 0 on, or the member of a key; `list[index]` is the same',
+    apply: valueAt,
+  },
+  range: {
+    argument: 'optional',
+    summary: 'so many whole numbers in a row, from 0 or from the argument',
+    apply: countUp,
+  },
+  combinations: {
+    argument: 'none',
+    summary: 'an object for each way to take one item of each list of an object; the last key changes first',
+    apply: combine,
+  },
   map: {
     argument: 'field',
     summary: 'a field of each item; an item that is null stays null',

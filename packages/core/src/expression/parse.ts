@@ -34,8 +34,11 @@ import {
 
 const plainIndex = new RegExp(`^(?:${tokenPatterns.index})$`);
 
-/** Reads `root.name["key"][0][*]`; the cursor is at the root's name. */
-function parsePath(cursor: Cursor): Path {
+/**
+ * Reads `root.name["key"][0][*]`; the cursor is at the root's name. From a bracket with an expression on, each segment
+ * is a call of the filter `at`.
+ */
+function parsePath(cursor: Cursor): Expression {
   const root = advance(cursor);
   const { roots, rootHint } = cursor.dialect;
   const name = roots.find((known) => known === root.text);
@@ -47,18 +50,43 @@ function parsePath(cursor: Cursor): Path {
     );
   }
   const segments: Segment[] = [];
+  const filters: FilterCall[] = [];
   for (;;) {
     const start = cursor.token.start;
-    if (acceptSymbol(cursor, '.')) segments.push(parseName(cursor));
-    else if (acceptSymbol(cursor, '[')) segments.push(parseBracket(cursor));
-    else return { kind: 'path', root: name, segments, offset: root.start };
-    if (segments.length > expressionLimits.pathSegments) {
+    const segment = parseSegment(cursor);
+    if (segment === null) {
+      const path: Path = { kind: 'path', root: name, segments, offset: root.start };
+      return filters.length === 0 ? path : { kind: 'filtered', of: path, filters };
+    }
+    if (isExpression(segment) || filters.length > 0) filters.push(at(cursor, start, segment));
+    else segments.push(segment);
+    if (segments.length + filters.length > expressionLimits.pathSegments) {
       throw syntaxError(cursor, `the path has more than ${expressionLimits.pathSegments} segments`, {
         code: 'expression_limit',
         at: start,
       });
     }
   }
+}
+
+/** A segment, or an expression that yields one; null: the path has ended. */
+function parseSegment(cursor: Cursor): Segment | Expression | null {
+  if (acceptSymbol(cursor, '.')) return parseName(cursor);
+  return acceptSymbol(cursor, '[') ? parseBracket(cursor) : null;
+}
+
+function isExpression(segment: Segment | Expression): segment is Expression {
+  return typeof segment === 'object' && 'kind' in segment;
+}
+
+function at(cursor: Cursor, start: number, segment: Segment | Expression): FilterCall {
+  if (isExpression(segment)) return { name: 'at', argument: null, values: [segment] };
+  if (typeof segment !== 'object')
+    return { name: 'at', argument: null, values: [{ kind: 'literal', value: segment }] };
+  throw syntaxError(cursor, '[*] cannot follow a bracket with an expression', {
+    at: start,
+    suggestion: 'the field of every item is <list> | map("field")',
+  });
 }
 
 function parseName(cursor: Cursor): string {
@@ -68,21 +96,28 @@ function parseName(cursor: Cursor): string {
   throw syntaxError(cursor, error.message, { suggestion: 'other keys are written ["key"], list items [0]' });
 }
 
-function parseBracket(cursor: Cursor): Segment {
+function parseBracket(cursor: Cursor): Segment | Expression {
   const segment = parseBracketContent(cursor);
   if (!acceptSymbol(cursor, ']')) throw unexpected(cursor, '] after the index or key');
   return segment;
 }
 
-function parseBracketContent(cursor: Cursor): Segment {
+function parseBracketContent(cursor: Cursor): Segment | Expression {
   if (acceptSymbol(cursor, '*')) return { each: true };
-  if (cursor.token.kind === 'string') return allowedKey(cursor, advance(cursor));
-  if (cursor.token.kind !== 'number') throw unexpected(cursor, 'an index, a "key" or * in the brackets');
-  const index = advance(cursor);
-  if (plainIndex.test(index.text)) return Number(index.text);
-  throw syntaxError(cursor, `${index.text.slice(0, 40)} is no index; an index is 0, 1, 2, ...`, {
-    at: index.start,
-    suggestion: index.text.startsWith('-') ? 'the last item is <list> | last' : undefined,
+  if (isSymbol(cursor, ']'))
+    throw unexpected(cursor, 'an index, a "key", an expression or * in the brackets');
+  const { token } = cursor;
+  const place = parseNested(cursor, parseExpression);
+  if (place.kind !== 'literal') return place;
+  if (token.kind === 'string') return allowedKey(cursor, token);
+  return token.kind === 'number' ? readIndex(cursor, token) : place;
+}
+
+function readIndex(cursor: Cursor, { text, start }: Token): number {
+  if (plainIndex.test(text)) return Number(text);
+  throw syntaxError(cursor, `${text.slice(0, 40)} is no index; an index is 0, 1, 2, ...`, {
+    at: start,
+    suggestion: text.startsWith('-') ? 'the last item is <list> | last' : undefined,
   });
 }
 

@@ -166,7 +166,8 @@ function typeOfFiltered(
       return unknownValue;
     }
     const result = filter.yields(type, { argument, values });
-    if (result.missing !== 'no' && result !== unknownValue && !isBelowDefault) {
+    const isReported = result.missing === 'yes' || (result.missing === 'maybe' && filter.isAsserted !== true);
+    if (isReported && result !== unknownValue && !isBelowDefault) {
       context.report({ ...missingFault(call, result.missing), offset: offsetOf(of) });
     }
     value = { type: result.type, missing: missing === 'no' ? result.missing : 'maybe' };
@@ -188,6 +189,8 @@ function typeOfArgument(
 }
 
 function missingFault({ name, argument }: FilterCall, missing: 'maybe' | 'yes'): Omit<TypeFault, 'offset'> {
+  if (name === 'at')
+    return { severity: 'error', code: 'path_unknown', message: 'nothing is ever at this place' };
   if (name !== 'map') return emptyListFault(name, missing);
   const isCertain = missing === 'yes';
   return {

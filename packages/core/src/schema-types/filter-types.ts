@@ -1,6 +1,6 @@
 /** The types that filters take and yield. */
 import type { AnyFilterName, FilterName } from '../expression/filters.ts';
-import { itemTypeOf, unionOf } from './combine-types.ts';
+import { itemTypeOf, typeOfFields, unionOf } from './combine-types.ts';
 import { missingValue, someValue, type TypedValue, unknownValue } from './path-type.ts';
 import {
   anyType,
@@ -32,6 +32,8 @@ export interface FilterType {
   readonly items?: number;
   /** The kinds of its arguments that are expressions. */
   readonly arguments?: number;
+  /** Its author knows that the result is there: nothing is reported where it may be missing. */
+  readonly isAsserted?: true;
   /** The result for an input that it accepts. */
   readonly yields: (type: ValueType, given: TypedArguments) => TypedValue;
 }
@@ -98,6 +100,40 @@ function flattenType(type: ValueType): TypedValue {
   return someValue(listOf(unionOf([...inner, withoutKinds(item, kinds.list)])));
 }
 
+/** By a place whose value is not known, any of the items or members. */
+function placeType(type: ValueType, { values: [place = anyType] }: TypedArguments): TypedValue {
+  const [key, other] = place.strings ?? [];
+  const isKey = key !== undefined && other === undefined && !isKind(type, kinds.list);
+  if (isKey) {
+    const { type: member, presence } = type.object.property(key);
+    if (presence === 'never') return missingValue;
+    return { type: member, missing: presence === 'certain' ? 'no' : 'maybe' };
+  }
+  const { object, list } = type;
+  const isEmpty = list.most === 0 && !isKind(type, kinds.object);
+  if (isEmpty) return missingValue;
+  const members = [...object.names()].map((name) => object.property(name).type);
+  const items = isKind(type, kinds.list) ? [itemTypeOf(type)] : [];
+  const taken = isKind(type, kinds.object) ? [...members, object.other().type] : [];
+  return { type: unionOf([...items, ...taken]), missing: 'maybe' };
+}
+
+/** The least and the most of numbers that are listed. */
+function boundsOf({ numbers }: ValueType): { readonly least?: number; readonly most?: number } {
+  const counts = [...(numbers ?? [])].filter((count) => count >= 0);
+  return counts.length === 0 ? {} : { least: Math.min(...counts), most: Math.max(...counts) };
+}
+
+function combinationsType(type: ValueType): TypedValue {
+  const names = [...type.object.names()];
+  const lists = names.map((name) => type.object.property(name).type);
+  if (type.object.other().type !== neverType && names.length === 0) return someValue(listOf(anyType));
+  const row = typeOfFields(new Map(names.map((name, at) => [name, () => itemTypeOf(lists[at] ?? anyType)])));
+  const least = lists.reduce((count, { list }) => count * list.least, 1);
+  const most = lists.reduce((count, { list }) => count * list.most, 1);
+  return someValue(listOf(row, { least, most }));
+}
+
 const sortable = kinds.number | kinds.string;
 const aText = { takes: kinds.string, words: 'a string', yields: () => someValue(stringType) } as const;
 const aNumber = { takes: kinds.number, words: 'a number', yields: () => someValue(integerType) } as const;
@@ -154,6 +190,20 @@ const filterTypes: Readonly<Record<Exclude<FilterName, 'default'>, FilterType>> 
   },
   unique: { takes: kinds.list, words: 'a list', yields: (type) => someOf(type, 1) },
   flatten: { takes: kinds.list, words: 'a list', yields: flattenType },
+  at: {
+    takes: kinds.list | kinds.object | kinds.null,
+    words: 'a list or an object',
+    arguments: kinds.number | kinds.string,
+    isAsserted: true,
+    yields: placeType,
+  },
+  range: {
+    takes: kinds.number,
+    words: 'a whole number',
+    arguments: kinds.number,
+    yields: (type) => someValue(listOf(integerType, boundsOf(type))),
+  },
+  combinations: { takes: kinds.object, words: 'an object of lists', yields: combinationsType },
   sort: {
     takes: kinds.list,
     words: 'a list of numbers or of strings',

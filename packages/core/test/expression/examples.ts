@@ -66,6 +66,15 @@ export const filterExamples: Record<FilterName, Example> = {
   slice: { template: '{{ job.title | slice(-3, 8) }}', value: 'one' },
   unique: { template: '{{ job.tags | concat(job.tags) | unique }}', value: ['sea', 'sun'] },
   flatten: { template: '{{ job.grid | flatten }}', value: [3, 1, 2] },
+  at: { template: '{{ job.tags | at(job.take - 2) }}', value: 'sun' },
+  range: { template: '{{ job.take | range(1) }}', value: [1, 2, 3] },
+  combinations: {
+    template: '{{ {"tag": job.tags, "take": [job.take]} | combinations }}',
+    value: [
+      { tag: 'sea', take: 3 },
+      { tag: 'sun', take: 3 },
+    ],
+  },
   sort: { template: '{{ job.grid | flatten | sort }}', value: [1, 2, 3] },
   sort_by: {
     template: '{{ job.clips | sort_by("path") | map("ms") }}',
@@ -101,6 +110,7 @@ export const examples: readonly Example[] = [
   },
   { template: '{{ job.results[*].path }}', value: ['a.mp4', null] },
   { template: '{{ job["title"] }}', value: 'Day one' },
+  { template: '{{ job.clips[job.take - 2].path }}', value: 'media://job_1/in/b.mp4' },
   { template: '{{ job.subtitle ?? job.title }}', value: 'Day one' },
   { template: '{{ job.note ?? "none" }}', value: 'none' },
   { template: '{{ job.extras ?? [] }}', value: [] },

@@ -5,7 +5,7 @@ import type { Json } from '../../src/contracts/primitives.ts';
 import { ExpressionError, ExpressionSyntaxError } from '../../src/expression/language.ts';
 import { workLimits } from '../../src/expression/meter.ts';
 import { compileTemplate, referencedSteps } from '../../src/expression/template.ts';
-import { canonicalJson } from '../../src/json/values.ts';
+import { canonicalJson, isForbiddenName } from '../../src/json/values.ts';
 import { aJob, evaluateIn } from './a-scope.ts';
 
 function give(expression: string, job: Record<string, Json>): Json {
@@ -55,6 +55,71 @@ describe('filters of lists', () => {
           expect(give('job.b | slice(job.from, job.to)', job)).toEqual(b.slice(from, to));
           expect(give('job.b | reverse', job)).toEqual(b.toReversed());
           expect(give('job.b | flatten', job)).toEqual(b.flat());
+        },
+      ),
+    );
+  });
+
+  it('take an item or a member by a value, as the brackets of a path do', () => {
+    fc.assert(
+      fc.property(
+        fc.array(json),
+        fc.nat({ max: 9 }),
+        fc.dictionary(fc.string(), json),
+        (list, place, map) => {
+          const keys = Object.keys(map).filter((key) => !isForbiddenName(key));
+          const job = { list, place, map, keys, deep: { list: [{ list }] } };
+          expect(give('job.list | at(job.place) ?? "none"', job)).toEqual(list[place] ?? 'none');
+          expect(give('job.list[job.place] ?? "none"', job)).toEqual(list[place] ?? 'none');
+          expect(give('job.list[job.place + 1] ?? "none"', job)).toEqual(list[place + 1] ?? 'none');
+          expect(give('job.deep.list[(0)].list[job.place] ?? "none"', job)).toEqual(list[place] ?? 'none');
+          for (const [index, key] of keys.entries())
+            expect(give(`job.map[job.keys[${index}]] ?? "none"`, job)).toEqual(map[key] ?? 'none');
+        },
+      ),
+    );
+    expect(give('job.rows[*].name | at(job.n)', { rows: [{ name: 'a' }, { name: 'b' }], n: 1 })).toBe('b');
+    expect(give('job.rows[job.n].name.first', { rows: [{ name: { first: 'a' } }], n: 0 })).toBe('a');
+  });
+
+  it.each([
+    ['job.list[job.place]', { list: [1], place: -1 }, 'the place in a list is 0, 1, 2, ..., not'],
+    ['job.list[job.place]', { list: [1], place: 0.5 }, 'the place in a list is 0, 1, 2, ..., not'],
+    ['job.list[job.place]', { list: [1], place: 'a' }, 'the place in a list is 0, 1, 2, ..., not'],
+    ['job.list[job.place]', { list: [1], place: 1 }, 'there is no item 1, the list has 1'],
+    ['job.map[job.place]', { map: { a: 1 }, place: 'b' }, 'the object has no key "b"'],
+    ['job.map[job.place]', { map: { a: 1 }, place: 'toString' }, 'the object has no key "toString"'],
+    ['job.map[job.place]', { map: { a: 1 }, place: 0 }, 'the key of an object is a string, not'],
+    ['job.map[job.place].c', { map: { a: null }, place: 'a' }, 'null has nothing at'],
+    ['job.text[job.place]', { text: 'abc', place: 0 }, 'a place is of a list or an object'],
+    ['job.list[job.place][*].a', { list: [], place: 0 }, '[*] cannot follow a bracket with an expression'],
+    ['job.list["__proto__"]', { list: [] }, 'the name __proto__ is not allowed'],
+    ['job.count | range', { count: -1 }, 'range takes a whole number from 0 on'],
+    ['job.count | range', { count: 1.5 }, 'range takes a whole number from 0 on'],
+    ['job.count | range("a")', { count: 1 }, 'range starts at a whole number, not at'],
+    ['job.count | range', { count: 1_000_000_000 }, 'the expressions take more than'],
+    ['job | combinations', { a: 1 }, 'combinations takes an object of lists; "a" is'],
+  ])('refuse %s of %j', (expression, job, message) => {
+    expect(failureOf(expression, job)).toContain(message);
+  });
+
+  it('count, and combine lists as loops do', () => {
+    fc.assert(
+      fc.property(
+        fc.nat({ max: 20 }),
+        fc.integer({ min: -5, max: 5 }),
+        numbers,
+        texts,
+        (count, start, a, b) => {
+          const [few, some] = [a.slice(0, 5), b.slice(0, 5)];
+          expect(give('job.count | range', { count })).toEqual([...Array(count).keys()]);
+          expect(give('job.count | range(job.start)', { count, start })).toEqual(
+            [...Array(count).keys()].map((at) => at + start),
+          );
+          const pairs = few.flatMap((x) => some.flatMap((y) => [1, 2].map((z) => ({ x, y, z }))));
+          expect(give('{"x": job.few, "y": job.some, "z": [1, 2]} | combinations', { few, some })).toEqual(
+            pairs,
+          );
         },
       ),
     );

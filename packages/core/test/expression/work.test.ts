@@ -21,7 +21,7 @@ import {
 } from './heavy-work.ts';
 
 /** They look at their value as a whole, or at one item. */
-const constant: ReadonlySet<string> = new Set(['string', 'bool', 'length', 'first', 'last', 'default']);
+const constant: ReadonlySet<string> = new Set(['string', 'bool', 'length', 'first', 'last', 'at', 'default']);
 
 const filters = Object.entries(heavyFilters).flatMap(([name, texts]) =>
   texts.map((text) => ({ name, text })),
