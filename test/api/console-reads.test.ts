@@ -3,7 +3,6 @@
 import type { CallsSummary } from '@capstan/core/contracts/capability';
 import type { DecisionListed } from '@capstan/core/contracts/decision';
 import type { CallsHealth, RunsHealth } from '@capstan/core/contracts/health';
-import type { CostSeries } from '@capstan/core/contracts/money';
 import type { PipelineVersion } from '@capstan/core/contracts/pipeline-answers';
 import type { InputVerdict, ReviewSummary } from '@capstan/core/contracts/review';
 import type { Run, RunSummary } from '@capstan/core/contracts/run';
@@ -472,47 +471,6 @@ test('decisions are listed with what they were made from, those of the project a
     `/v1/decisions?capability=rare&limit=1&cursor=${first.next_cursor}`,
   );
   expect([first.items[0]?.step_id, second.items[0]?.step_id, second.next_cursor]).toEqual(['b', 'a', null]);
-});
-
-test('costs are listed over time, by capability, pipeline and endpoint', async () => {
-  const { projectId, apiKey } = await api.createProject('series');
-  const own = { authorization: `Bearer ${apiKey}` };
-  const run = await aRun(api.db, { project_id: projectId, definition: { pipeline: 'dear' } });
-  const { instance } = await call(run, { capability: 'paint' });
-  await call(run, { capability: 'paint', step_id: 'b' });
-  const day = new Date().toISOString().slice(0, 10);
-  const series = async (query: string, headers = own) =>
-    (await get<CostSeries>(`/v1/costs/series?${query}`, headers))[1];
-  expect(await series('period=week')).toMatchObject({
-    to: day,
-    series: [{ name: 'paint', points: [[`${day}T00:00:00.000Z`, 0.8]] }],
-    daily_limit_usd: 0,
-  });
-  expect((await series('by=pipeline')).series.map(({ name }) => name)).toEqual(['dear']);
-  expect((await series('by=endpoint&period=all')).series.map(({ name }) => name)).toContain(
-    instance.endpoint,
-  );
-  const sumBy = async (query: string) =>
-    Object.fromEntries(
-      (await series(query)).series.map(({ name, points }) => [
-        name,
-        points.reduce((all, [, usd]) => all + usd, 0),
-      ]),
-    );
-  const top = { project_id: projectId, key_id: 'k', labels: { team: 'ads', 'odd=': 'x' } };
-  const { run_id } = await aRun(api.db, top);
-  const below = { parent_run_id: run_id, parent_step_id: 'c', parent_item: 0 };
-  await call(await aRun(api.db, { project_id: projectId, ...below }), { capability: 'paint' });
-  const direct = { step: null, key: newId('call'), scopes: ['key:k2', 'user:u', 'label:team=web'] };
-  await call(run, { capability: 'paint', ...direct });
-  expect(await sumBy('by=key')).toEqual({ '': 0.8, k: 0.4, k2: 0.4 });
-  expect(await sumBy('by=label:team')).toEqual({ '': 0.8, ads: 0.4, web: 0.4 });
-  expect(await sumBy('by=user')).toEqual({ '': 1.2, u: 0.4 });
-  expect((await get('/v1/costs/series?by=label', own))[0]).toBe(422);
-  const [hour] = (await series('bucket=hour')).series[0]?.points[0] ?? [];
-  expect(hour).toMatch(/T\d\d:00:00\.000Z$/);
-  expect((await series('', foreign as never)).series).toEqual([]);
-  expect((await get('/v1/costs/series?period=month&bucket=hour', own))[0]).toBe(422);
 });
 
 test('a skill shows what it saved and what it was learnt from', async () => {

@@ -223,7 +223,7 @@ describe('the OpenAPI document', () => {
     };
     walk(document, '');
     expect(withBoolean).toEqual([]);
-    expect(JSON.stringify(document.components.schemas.CostSeries)).toContain('"minItems":2,"maxItems":2');
+    expect(JSON.stringify(document.components.schemas.CostSeries)).toContain('"minItems":4,"maxItems":4');
   });
 
   test('refers only to schemas that it holds', () => {

@@ -110,10 +110,17 @@ describe('GET /v1/costs', () => {
       { capability: 'model.fast', spend_usd: 0.3 },
       { capability: 'concat.', spend_usd: 0.000000001 },
     ];
-    const day = { ...facts, period: 'day', from: today, spend_usd: 1.000000001, by_capability: byCapability };
+    const day = {
+      ...facts,
+      period: 'day',
+      from: today,
+      spend_usd: 1.000000001,
+      forecast_usd: expect.toBeOneOf([null, expect.any(Number)]),
+      by_capability: byCapability,
+    };
     expect(await readJson(call('/v1/costs'))).toEqual([200, day]);
     expect(await readJson(call('/v1/costs?period=day'))).toEqual([200, day]);
-    const all = { ...facts, period: 'all', from: null, spend_usd: 6.000000001 };
+    const all = { ...facts, period: 'all', from: null, spend_usd: 6.000000001, forecast_usd: null };
     expect(await readJson(call('/v1/costs?period=all'))).toEqual([
       200,
       { ...all, by_capability: [{ capability: 'old', spend_usd: 5 }, ...byCapability] },
@@ -301,7 +308,7 @@ describe('budgets', () => {
     const timezone = 'Pacific/Pago_Pago';
     const window = await localDay(timezone);
     const next = await localDay(timezone, `today + interval '1 day'`);
-    const empty = { daily_limit_usd: 0, spent_usd: 0, reserved_usd: 0, reached: [] };
+    const empty = { daily_limit_usd: 0, forecast: null, spent_usd: 0, reserved_usd: 0, reached: [] };
     const facts = { scope: 'project', window, timezone, resets_at: `${next}T11:00:00.000Z` };
     expect(project).toEqual({ ...facts, ...empty });
     expect(global).toMatchObject({ scope: 'global', timezone: 'UTC', window: await localDay('UTC') });
@@ -311,6 +318,7 @@ describe('budgets', () => {
     expect((await budgetsOf(call))[0]).toEqual({
       ...facts,
       daily_limit_usd: 10,
+      forecast: expect.toBeOneOf([null, expect.objectContaining({ spend_usd: expect.any(Number) })]),
       spent_usd: 8,
       reserved_usd: 1.5,
       reached: [

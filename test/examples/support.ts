@@ -67,11 +67,7 @@ export function useExample(name: string): Example {
       (await example.capstan.request<StepDetail>('GET', `/v1/runs/${run_id}/steps/${step}`)).body,
     costs: async () => {
       const { body } = await example.capstan.request<CostSeries>('GET', '/v1/costs/series?by=capability');
-      const sums = body.series.map(({ name, points }) => [
-        name,
-        points.reduce((sum, [, usd]) => sum + usd, 0),
-      ]);
-      return Object.fromEntries(sums);
+      return Object.fromEntries(body.series.map(({ name, usd }) => [name, usd]));
     },
   } as { -readonly [Key in keyof Example]: Example[Key] };
   beforeAll(async () => {

@@ -24,7 +24,16 @@ export const awaitings: readonly Awaiting[] = [
   'retry',
 ];
 export const reviewKinds: readonly ReviewKind[] = ['escalation', 'skill', 'budget', 'ops', 'step'];
-export const costPeriods: readonly CostPeriod[] = ['day', 'week', 'month', 'all'];
+export const costPeriods: readonly CostPeriod[] = [
+  'day',
+  'yesterday',
+  'week',
+  'last_7_days',
+  'month',
+  'last_month',
+  'last_30_days',
+  'all',
+];
 export const runViews = ['graph', 'timeline', 'log', 'input', 'output'] as const;
 export const stepTabs = ['result', 'attempts', 'decision', 'money', 'ladder', 'log'] as const;
 export const capabilityTabs = ['fleet', 'why', 'try', 'decisions', 'spec'] as const;

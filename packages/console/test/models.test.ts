@@ -1,6 +1,6 @@
 import { Scope } from '@capstan/core/contracts/access';
 import type { CapabilitySummary, Instance } from '@capstan/core/contracts/capability';
-import type { Budget } from '@capstan/core/contracts/money';
+import type { Budget, CostSeries } from '@capstan/core/contracts/money';
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import { quoteLostNumbers } from '@capstan/core/json/numbers';
@@ -189,13 +189,12 @@ describe('the pace of spending', () => {
   } as Budget;
 
   test('is the cost of this hour and the one before, by the hour', () => {
-    const points: [string, number][] = [
-      ['2026-01-01T16:00:00Z', 100],
-      ['2026-01-01T17:00:00Z', 2],
-      ['2026-01-01T18:00:00Z', 1],
+    const points: CostSeries['series'][number]['points'] = [
+      ['2026-01-01T16:00:00Z', 100, 1, 0],
+      ['2026-01-01T17:00:00Z', 2, 1, 0],
+      ['2026-01-01T18:00:00Z', 1, 1, 0],
     ];
-    const costs = { from: '', to: '', daily_limit_usd: 0, series: [{ name: 'a', points }] };
-    expect(paceOf(costs, now)).toBeCloseTo(2);
+    expect(paceOf({ series: [{ name: 'a', usd: 103, calls: 3, tokens: 0, points }] }, now)).toBeCloseTo(2);
   });
 
   test.each([

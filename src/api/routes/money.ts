@@ -6,7 +6,7 @@ import {
   BudgetPeriod,
   BudgetRequest,
   CallScope,
-  CostPeriod,
+  CostQuery,
   CostSeries,
   CostSeriesQuery,
   CostSummary,
@@ -21,7 +21,8 @@ import { refuseField } from '@capstan/core/errors/app-error';
 import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import { readBudgets, setBudget } from '../../use-cases/money/budgets.ts';
-import { exportLedger, readCostSeries, readCosts, readLedger } from '../../use-cases/money/money.ts';
+import { readCostSeries, writeCostCsv } from '../../use-cases/money/cost-series.ts';
+import { exportLedger, readCosts, readLedger } from '../../use-cases/money/money.ts';
 import {
   eraseUserId,
   putScopedBudget,
@@ -33,6 +34,15 @@ import { type Route, route } from '../route.ts';
 
 function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): boolean {
   return format === 'csv' || accept?.includes('text/csv') === true;
+}
+
+const AcceptHeaders = z.object({ accept: z.string().max(1_000).optional() });
+
+function csvHeaders(name: string): Readonly<Record<string, string>> {
+  return {
+    'Content-Type': 'text/csv; charset=utf-8; header=present',
+    'Content-Disposition': `attachment; filename="${name}.csv"`,
+  };
 }
 
 /** Clients wait 4 s for costs. */
@@ -52,29 +62,37 @@ export const moneyRoutes: readonly Route[] = [
     tag: 'money',
     summary: 'Show the costs of the project today and in a period, and its limit',
     description:
-      'A key with several projects selects one by `X-Project-ID`. Weeks begin on Monday, months on the first; both end today. Days follow the time zone of the project.',
+      'A key with several projects selects one by `X-Project-ID`. Give `period`, or the days `from` and `to`, both included. Weeks begin on Monday, months on the first; both end today. Days follow the time zone of the project.',
     scope: 'cost:read',
     withinMs: costsWithinMs,
-    query: z.strictObject({ period: CostPeriod.default('day') }),
+    query: CostQuery,
     responses: { 200: CostSummary },
     handle: async (ctx, { caller, query, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
-      return { status: 200, body: await readCosts(ctx, caller, query.period) };
+      return { status: 200, body: await readCosts(ctx, caller, query) };
     },
   }),
   route('GET /v1/costs/series', {
     operation: 'get_cost_series',
     tag: 'money',
-    summary: 'Show the costs of calls over time, by capability, pipeline, endpoint, key, label or user',
+    summary:
+      'Show costs, calls and tokens over time, by one or two of capability, model, pipeline, endpoint, key, label and user',
     description:
-      '`by=label:NAME` groups by the values of a label. A call of a run counts for the key and the labels of the run at the top. Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count.',
+      '`by=label:NAME` groups by the values of a label, and `and` crosses the groups with those of a second grouping. The other parameters select calls. A call of a run counts for the key and the labels of the run at the top. Each call counts at the time of its admission, in days or hours of the project’s time zone. Reservations do not count. Calls that took a result from the cache count, at no cost. With `format=csv` or `Accept: text/csv` the answer has a line for each bucket and group.',
     scope: 'cost:read',
     opens: 'history',
     query: CostSeriesQuery,
-    responses: { 200: CostSeries },
-    handle: async (ctx, { caller, query, isProjectChosen }) => {
+    headers: AcceptHeaders,
+    responses: { 200: { content: 'text/csv', schema: CostSeries } },
+    handle: async (ctx, { caller, query, headers, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
-      return { status: 200, body: await readCostSeries(ctx, caller, query) };
+      const series = await readCostSeries(ctx, caller, query);
+      if (!wantsCsv(query.format, headers.accept)) return { status: 200, body: series };
+      return {
+        status: 200,
+        headers: csvHeaders('costs'),
+        body: () => Readable.from(writeCostCsv(series, query)),
+      };
     },
   }),
   route('GET /v1/ledger', {
@@ -86,7 +104,7 @@ export const moneyRoutes: readonly Route[] = [
     scope: 'cost:read',
     opens: 'history',
     query: LedgerQuery,
-    headers: z.object({ accept: z.string().max(1_000).optional() }),
+    headers: AcceptHeaders,
     responses: { 200: { content: 'text/csv', schema: LedgerPage } },
     handle: async (ctx, { caller, query, headers, signal }) => {
       if (!wantsCsv(query.format, headers.accept)) {
@@ -94,10 +112,7 @@ export const moneyRoutes: readonly Route[] = [
       }
       return {
         status: 200,
-        headers: {
-          'Content-Type': 'text/csv; charset=utf-8; header=present',
-          'Content-Disposition': 'attachment; filename="ledger.csv"',
-        },
+        headers: csvHeaders('ledger'),
         body: () =>
           Readable.from(exportLedger(ctx, caller, query), {
             objectMode: false,

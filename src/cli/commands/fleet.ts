@@ -37,10 +37,7 @@ async function readFleet({ client }: Session): Promise<FleetPicture> {
     client.get('/v1/capabilities', CapabilityList, { limit: 200 }),
     client.get('/v1/costs/series', CostSeries, { period: 'day', by: 'endpoint' }),
   ]);
-  const sums = series.value.series.map(({ name, points }): [string, number] => [
-    name,
-    points.reduce((sum, [, usd]) => sum + usd, 0),
-  ]);
+  const sums = series.value.series.map(({ name, usd }): [string, number] => [name, usd]);
   return {
     instances: listed.value.items.flatMap(({ instances }) => instances),
     costs: new Map(sums),

@@ -13,9 +13,10 @@ import {
   ScopedBudget,
   ScopedBudgetList,
 } from '@capstan/core/contracts/money';
+import { InvalidArgumentError } from 'commander';
 import { download, jsonBody, path } from '../client/api-client.ts';
 import { asRow, command, group, listed, oneOf, parsed, procedure, required } from '../command.ts';
-import { readLimit, readShare, readUsd } from '../input/arguments.ts';
+import { collectPair, readLimit, readShare, readUsd } from '../input/arguments.ts';
 import { formatDailyLimit, formatUsd } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
 
@@ -36,43 +37,80 @@ function describeToday({
   return `today ${formatUsd(today_spend_usd)}${reserved}  ${limit}${saved}`;
 }
 
-function describePeriod({ period, from, to, timezone, spend_usd }: CostSummary): string {
+function describePeriod({ period, from, to, timezone, spend_usd, forecast_usd }: CostSummary): string {
   const days = from === null ? `until ${to}` : `${from} to ${to}`;
-  return `${period} ${formatUsd(spend_usd)}  ${days}, ${timezone}`;
+  const rate = forecast_usd === null ? '' : `  at this rate ${formatUsd(forecast_usd)} at its end`;
+  return `${period ?? 'spent'} ${formatUsd(spend_usd)}  ${days}, ${timezone}${rate}`;
 }
 
-function sumTable(by: string): Columns<{ readonly name: string; readonly usd: number }> {
+type CostGroup = Omit<CostSeries['series'][number], 'points' | 'is_rest'>;
+
+type Groups = Readonly<Record<'by' | 'and', string | undefined>>;
+
+function nameGroup(name: string | undefined, title: string | undefined): string {
+  return name === undefined ? '' : (title ?? name) || '-';
+}
+
+function sumTable({ by = 'capability', and = '' }: Groups): Columns<CostGroup> {
   return [
-    [by.toUpperCase(), 'name', 'shrinks'],
+    [by.toUpperCase(), ({ name, title }) => nameGroup(name, title), 'shrinks'],
+    [and.toUpperCase(), (row) => nameGroup(row.and, row.and_title), 'shrinks'],
+    ['CALLS', 'calls', 'right'],
+    ['TOKENS', 'tokens', 'right'],
     ['SPENT', ({ usd }) => formatUsd(usd), 'right'],
   ];
 }
 
-function printSums(print: Printer, by: string, { series }: CostSeries): void {
+function printSums(print: Printer, groups: Groups, { series, usd, calls, tokens }: CostSeries): void {
   if (series.length === 0) print.remark('no costs');
-  const rows = series.map(({ name, points }) => ({
-    name: name === '' ? '-' : name,
-    usd: points.reduce((sum, [, usd]) => sum + usd, 0),
-  }));
-  if (rows.length > 0) print.table(sumTable(by), rows);
+  const rows: CostGroup[] = [...series, { name: 'sum', usd, calls, tokens }];
+  if (series.length > 0) print.table(sumTable(groups), rows);
+}
+
+/** Fields that select calls, such as `key`. */
+const filters = ['capability', 'model', 'pipeline', 'endpoint', 'key', 'user', 'label'] as const;
+
+function readFilter(
+  text: string,
+  previous: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+  const pairs = collectPair(text, previous);
+  const unknown = Object.keys(pairs).find((name) => !filters.some((one) => one === name));
+  if (unknown === undefined) return pairs;
+  throw new InvalidArgumentError(`Write it as name=value, with one of ${filters.join(', ')}.`);
 }
 
 export const registerCostsCommand = procedure('costs', {
   about: 'show what the project spent, and its limit',
-  example: 'capstan costs --period month',
+  example: 'capstan costs --period yesterday --by key --and model',
   options: {
-    '--period <period>': oneOf('calendar week or month, or everything', CostPeriod.options, 'day'),
-    '--by <dimension>': 'by capability, pipeline, endpoint, key, user or label:NAME',
+    '--period <period>': oneOf('calendar week or month, or other days', CostPeriod.options),
+    '--from <date>': 'from this day on, such as 2026-01-31, instead of a period',
+    '--to <date>': 'up to this day; default: today',
+    '--by <group>': 'calls and tokens too, by capability, model, pipeline, endpoint, key, user or label:NAME',
+    '--and <group>': 'by a second of these groups',
+    '--only <name=value>': parsed('only calls of it, such as label=team=ads; repeatable', readFilter),
+    '--csv': 'print the groups by day as CSV',
   },
-  run: async ({ client, print, json }, { period, by }) => {
-    if (by !== undefined) {
-      const series = await client.get('/v1/costs/series', CostSeries, { period, by });
-      return json ? print.json(series.text) : printSums(print, by, series.value);
+  run: async ({ client, print, json, shell }, { period, from, to, by, and, only, csv }) => {
+    const span = { period: period ?? (from === undefined ? 'day' : undefined), from, to };
+    const groups = { ...span, by, and, ...only };
+    if (csv === true) {
+      const query = { ...groups, format: 'csv' };
+      return download(client, '/v1/costs/series', {
+        query,
+        headers: { accept: 'text/csv' },
+        to: shell.stdout,
+      });
     }
-    const { value: costs, text } = await client.get('/v1/costs', CostSummary, { period });
+    if (by !== undefined || and !== undefined || only !== undefined) {
+      const series = await client.get('/v1/costs/series', CostSeries, groups);
+      return json ? print.json(series.text) : printSums(print, { by, and }, series.value);
+    }
+    const { value: costs, text } = await client.get('/v1/costs', CostSummary, span);
     if (json) return print.json(text);
     print.line(describeToday(costs));
-    if (period !== 'day') print.line(describePeriod(costs));
+    if (costs.period !== 'day') print.line(describePeriod(costs));
     if (costs.by_capability.length > 0) print.table(costTable, costs.by_capability);
   },
 });
@@ -122,6 +160,13 @@ function describeReached({ reached }: Pick<Budget, 'reached'>): string {
   return highest === undefined ? '' : `${highest.percent}%`;
 }
 
+/** `$6.00, limit at …`, at the end of the window */
+function describeForecast({ forecast }: Pick<Budget, 'forecast'>): string {
+  if (forecast === null) return '';
+  const limit = forecast.limit_at === null ? '' : `, limit at ${forecast.limit_at}`;
+  return `${formatUsd(forecast.spend_usd)}${limit}`;
+}
+
 const budgetTable: Columns<Budget> = [
   ['SCOPE', 'scope'],
   ['DAY', 'window'],
@@ -130,6 +175,7 @@ const budgetTable: Columns<Budget> = [
   ['RESERVED', ({ reserved_usd }) => formatUsd(reserved_usd), 'right'],
   ['REACHED', describeReached, 'right'],
   ['RESETS AT', 'resets_at'],
+  ['AT THIS RATE', describeForecast],
 ];
 
 const scopedTable: Columns<ScopedBudget> = [
@@ -140,6 +186,7 @@ const scopedTable: Columns<ScopedBudget> = [
   ['RESERVED', ({ reserved_usd }) => formatUsd(reserved_usd), 'right'],
   ['REACHED', describeReached, 'right'],
   ['RESETS AT', 'resets_at'],
+  ['AT THIS RATE', describeForecast],
 ];
 
 const scopeAbout = 'key:ID, label:NAME=VALUE, capability:NAME or user:ID';

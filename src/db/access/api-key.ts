@@ -102,6 +102,19 @@ export async function listIdsByName(db: Db, projectId: string, name: string): Pr
   return rows.map(({ key_id }) => key_id);
 }
 
+/** Names of those of the ids that are keys or people of a project, by id. */
+export async function namesOfKeys(
+  db: Db,
+  projectId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await query<Pick<KeyRow, 'key_id' | 'name'>>(db).all(
+    'select key_id, name from api_key where key_id = any (?) and projects && ?::text[]',
+    [[...ids], [projectId]],
+  );
+  return new Map(rows.map(({ key_id, name }) => [key_id, name]));
+}
+
 /** Newest first; keys that share at least one of `projects`. */
 export function listKeys(
   db: Db,

@@ -25,6 +25,7 @@ create table scoped_budget (
   period text not null check (period in ('day', 'month')),
   limit_nano bigint not null check (limit_nano > 0),
   soft numeric not null check (soft > 0 and soft < 1), -- share of the limit that is reported
+  created_at timestamptz not null default now(), -- calls count from then on
   primary key (project_id, scope, period)
 );
 

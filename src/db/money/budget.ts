@@ -19,7 +19,9 @@ export interface BudgetRow {
   readonly limit_nano: string | null;
   readonly spent_nano: string;
   readonly reserved_nano: string;
+  readonly opens_at: Date;
   readonly resets_at: Date;
+  readonly now: Date;
   readonly reached_50_at: Date | null;
   readonly reached_80_at: Date | null;
   readonly reached_100_at: Date | null;
@@ -28,7 +30,8 @@ export interface BudgetRow {
 /** Today's budgets of a project and of all projects, even if nothing was spent. */
 export function listBudgets(db: Db, projectId: string): Promise<readonly BudgetRow[]> {
   return query<BudgetRow>(db).all(
-    `select t.name as scope, t.day::text as "window", t.timezone, day_start(t.day + 1, t.timezone) as resets_at,
+    `select t.name as scope, t.day::text as "window", t.timezone, day_start(t.day, t.timezone) as opens_at,
+       day_start(t.day + 1, t.timezone) as resets_at, now() as now,
        case when b.scope is null then t.limit_nano else b.limit_nano end as limit_nano,
        coalesce(b.spent_nano, 0) as spent_nano, coalesce(b.reserved_nano, 0) as reserved_nano,
        b.reached_50_at, b.reached_80_at, b.reached_100_at

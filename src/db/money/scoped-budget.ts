@@ -33,7 +33,10 @@ export interface ScopedBudgetRow extends ScopeAndPeriod {
   readonly timezone: string;
   readonly spent_nano: string;
   readonly reserved_nano: string;
+  /** When the window began, or the budget was added in it. */
+  readonly opens_at: Date;
   readonly resets_at: Date;
+  readonly now: Date;
   /** When spending reached the soft mark. */
   readonly reached_80_at: Date | null;
   readonly reached_100_at: Date | null;
@@ -47,6 +50,7 @@ export function listScopedBudgets(
 ): Promise<readonly ScopedBudgetRow[]> {
   return query<ScopedBudgetRow>(db).all(
     `select s.scope, s.period, s.limit_nano, s.soft::float8, w.first::text as "window", p.timezone,
+       greatest(day_start(w.first, p.timezone), s.created_at) as opens_at, now() as now,
        day_start((w.first + ('1 ' || s.period)::interval)::date, p.timezone) as resets_at,
        coalesce(b.spent_nano, 0) as spent_nano, coalesce(b.reserved_nano, 0) as reserved_nano,
        b.reached_80_at, b.reached_100_at

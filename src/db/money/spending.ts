@@ -3,21 +3,36 @@
  * read, so the time depends only on days and capabilities. Savings are summed for today only, by an index that holds
  * nothing else.
  *
- * Paid calls are read by bucket and name. The ledger is read from the newest day on, and within a day from the newest
- * entry on: new entries never shift its pages.
+ * The ledger is read from the newest day on, and within a day from the newest entry on: new entries never shift its
+ * pages.
  */
-import type { CostPeriod, CostSeriesQuery, LedgerQuery } from '@capstan/core/contracts/money';
+import type { LedgerQuery } from '@capstan/core/contracts/money';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
-interface SpendingRow {
+export interface ProjectDays {
   readonly timezone: string;
-  /** 0 = no limit. Amounts are bigint as text. */
+  /** bigint as text; 0 = no limit. */
   readonly daily_limit_nano: string;
   /** YYYY-MM-DD */
   readonly today: string;
-  /** Null for `all`. */
-  readonly first_day: string | null;
+  /** Of its first paid call; null without any. */
+  readonly first: string | null;
+  readonly now: Date;
+}
+
+export function readProjectDays(db: Db, projectId: string): Promise<ProjectDays | undefined> {
+  return query<ProjectDays>(db).first(
+    `select timezone, daily_limit_nano, (now() at time zone timezone)::date::text as today, now() as now,
+       (select min(window_start) from budget where scope = 'project:' || project_id
+         and window_start > '-infinity')::text as first
+     from project where project_id = ?`,
+    [projectId],
+  );
+}
+
+interface SpendingRow {
+  /** Amounts are bigint as text. */
   readonly today_nano: string;
   readonly reserved_nano: string;
   /** The original cost of results that calls of today took from the cache. */
@@ -25,6 +40,11 @@ interface SpendingRow {
   readonly spent_nano: string;
   /** Most expensive first. */
   readonly by_capability: readonly { readonly capability: string; readonly spent_nano: string }[];
+}
+
+interface SpendingSpan extends Pick<ProjectDays, 'today' | 'timezone'> {
+  readonly from: string | null;
+  readonly to: string;
 }
 
 /** Many days: reads all rows of the project, each page of the table once. */
@@ -43,132 +63,45 @@ const sumDays = `names as (
   select substr(n.scope, length(:prefix) + 1) as capability, s.nano
   from span cross join names n cross join lateral (
     select sum(b.spent_nano) as nano from budget b
-    where b.scope = n.scope and b.window_start between span.first_day and span.today) s
+    where b.scope = n.scope and b.window_start between span.first_day and span.last_day) s
 )`;
 
-/** @param period ends today: a calendar week starts on Monday, a month on its first, in the project's time zone */
-export function readSpending(
+/** @param span `from` and `to` are included; null: from the first paid call on */
+export async function readSpending(
   db: Db,
   projectId: string,
-  period: CostPeriod,
-): Promise<SpendingRow | undefined> {
-  return query<SpendingRow>(db).first(
+  { from, to, today, timezone }: SpendingSpan,
+): Promise<SpendingRow> {
+  return query<SpendingRow>(db).one(
     `with recursive span as materialized (
-       select timezone, daily_limit_nano, today, case :period when 'day' then today
-           when 'week' then date_trunc('week', today::timestamp)::date
-           when 'month' then date_trunc('month', today::timestamp)::date end as first_day
-       from (select *, (now() at time zone timezone)::date as today from project where project_id = :projectId) p
-     ), ${period === 'all' ? sumRange : sumDays}
-     select timezone, daily_limit_nano, today::text, first_day::text,
-       (select coalesce(sum(a.saved_nano), 0) from attempt a where a.project_id = :projectId and a.state = 'cached'
-         and a.started_at >= (today::timestamp at time zone timezone)) as saved_nano,
+       select cast(:from as date) as first_day, cast(:to as date) as last_day, cast(:today as date) as today
+     ), ${from === null ? sumRange : sumDays}
+     select (select coalesce(sum(a.saved_nano), 0) from attempt a where a.project_id = :projectId and a.state = 'cached'
+         and a.started_at >= day_start(today, :timezone)) as saved_nano,
        coalesce(days.today_nano, 0) as today_nano, coalesce(days.reserved_nano, 0) as reserved_nano,
        coalesce(days.spent_nano, 0) as spent_nano, coalesce(parts.by_capability, '[]') as by_capability
      from span
      cross join lateral (
-       select sum(spent_nano) as spent_nano, sum(spent_nano) filter (where window_start = today) as today_nano,
+       select sum(spent_nano) filter (where window_start between coalesce(first_day, '-infinity') and last_day)
+           as spent_nano,
+         sum(spent_nano) filter (where window_start = today) as today_nano,
          sum(reserved_nano) filter (where window_start = today) as reserved_nano
-       from budget where scope = :scope and window_start between coalesce(first_day, '-infinity') and today) days
+       from budget where scope = :scope and window_start between least(coalesce(first_day, '-infinity'), today)
+         and greatest(last_day, today)) days
      cross join (
        select jsonb_agg(jsonb_build_object('capability', capability, 'spent_nano', nano::text)
          order by nano desc, capability) as by_capability from capabilities where nano > 0) parts`,
     {
-      period,
       projectId,
+      from,
+      to,
+      today,
+      timezone,
       scope: `project:${projectId}`,
       // Semicolon follows colon.
       prefix: `capability:${projectId}:`,
       stop: `capability:${projectId};`,
     },
-  );
-}
-
-// The cost of paid calls, by bucket and name. Free calls are not read.
-
-export interface CostPointRow {
-  readonly name: string;
-  readonly at: Date;
-  /** numeric as text */
-  readonly nano: string;
-}
-
-interface CostSpanRow {
-  readonly timezone: string;
-  /** bigint as text */
-  readonly daily_limit_nano: string;
-  /** YYYY-MM-DD; null for `all` without a paid call. */
-  readonly first_day: string | null;
-  readonly today: string;
-}
-
-/** The days of a period that ends today: a calendar week starts on Monday, a month on its first. */
-export function readCostSpan(
-  db: Db,
-  projectId: string,
-  period: CostSeriesQuery['period'],
-): Promise<CostSpanRow | undefined> {
-  return query<CostSpanRow>(db).first(
-    `select timezone, daily_limit_nano, today::text, (case :period when 'day' then today
-         when 'week' then date_trunc('week', today::timestamp)::date
-         when 'month' then date_trunc('month', today::timestamp)::date
-         else (select min(window_start) from budget where scope = 'project:' || project_id
-           and window_start > '-infinity') end)::text as first_day
-     from (select *, (now() at time zone timezone)::date as today from project where project_id = :projectId) p`,
-    { projectId, period },
-  );
-}
-
-/**
- * The rest of the call's scope with this prefix. A call of a run belongs to the key and the labels of the run at the top.
- * @param ofRun of that run, `t`
- */
-function nameBy(prefix: string, ofRun: string): string {
-  return `coalesce(
-    (select substr(s, length(${prefix}) + 1) from unnest(a.scopes) s where starts_with(s, ${prefix}) limit 1),
-    (select ${ofRun} from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = a.run_id), '')`;
-}
-
-const names = {
-  capability: 'a.capability',
-  endpoint: 'a.endpoint',
-  pipeline: `coalesce((select r.pipeline from run r where r.run_id = a.run_id), '')`,
-  key: nameBy(`'key:'`, 't.key_id'),
-  user: nameBy(`'user:'`, 'null'),
-} as const;
-const byLabel = nameBy(`'label:' || :label || '='`, 't.labels ->> :label');
-
-function isLabel(by: CostSeriesQuery['by']): by is `label:${string}` {
-  return by.startsWith('label:');
-}
-
-const begins = {
-  day: '(a.budget_window::timestamp at time zone :timezone)',
-  hour: `date_trunc('hour', a.started_at, :timezone)`,
-} as const;
-
-/** @param span days, both included */
-export function listCostPoints(
-  db: Db,
-  projectId: string,
-  {
-    timezone,
-    span: [from, to],
-    bucket,
-    by,
-  }: {
-    readonly timezone: string;
-    readonly span: readonly [from: string, to: string];
-    readonly bucket: CostSeriesQuery['bucket'];
-    readonly by: CostSeriesQuery['by'];
-  },
-): Promise<readonly CostPointRow[]> {
-  return query<CostPointRow>(db).all(
-    `select ${isLabel(by) ? byLabel : names[by]} as name, ${begins[bucket]} as at, sum(a.settled_nano)::text as nano
-     from attempt a
-     where a.reserved_nano > 0 and a.settled_nano > 0 and a.project_id = :projectId
-       and a.budget_window between :from::date and :to::date
-     group by 1, 2 order by 2`,
-    { projectId, timezone, from, to, ...(isLabel(by) ? { label: by.slice('label:'.length) } : {}) },
   );
 }
 

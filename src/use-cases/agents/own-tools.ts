@@ -1,7 +1,7 @@
 /** The tools that are the same for every project: plans, runs, costs, reviews. */
 
 import type { Scope } from '@capstan/core/contracts/access';
-import { CostPeriod } from '@capstan/core/contracts/money';
+import { CostQuery } from '@capstan/core/contracts/money';
 import type { PlanRequest } from '@capstan/core/contracts/plan';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { ReviewDecision, ReviewState } from '@capstan/core/contracts/review';
@@ -21,7 +21,6 @@ import {
 } from './run-tools.ts';
 
 const PlanArguments = z.strictObject(ChosenPipeline);
-const CostArguments = z.strictObject({ period: CostPeriod.default('day') });
 const ReviewId = z.string().min(1).max(128);
 const ReviewArguments = z.strictObject({
   review_id: ReviewId.optional().meta({ description: 'Show this review with all that a decision needs.' }),
@@ -93,11 +92,10 @@ const ownTools: Readonly<Record<string, OwnTool>> = {
     description:
       'Shows what the project has spent today and in a period, by capability, and its daily limit in USD; 0 is no limit.',
     scope: 'cost:read',
-    input: CostArguments,
+    input: CostQuery,
     effect: 'reads',
     call: async (ctx, { caller, args }) => {
-      const { period } = readArguments(CostArguments, args);
-      return { content: toJson(await readCosts(ctx, caller, period)) };
+      return { content: toJson(await readCosts(ctx, caller, readArguments(CostQuery, args))) };
     },
   },
   list_reviews: {

@@ -4,10 +4,11 @@
  * is missed.
  */
 
-import { Budget, type BudgetRequest } from '@capstan/core/contracts/money';
+import { Budget, type BudgetForecast, type BudgetRequest } from '@capstan/core/contracts/money';
 import type { ReviewDecision } from '@capstan/core/contracts/review';
 import { toWire } from '@capstan/core/contracts/to-wire';
 import { AppError } from '@capstan/core/errors/app-error';
+import { forecastSpend } from '@capstan/core/money/forecast';
 import { fromNanoUsd, limitOf, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
@@ -122,6 +123,29 @@ export function setDayLimit(db: Db, day: DayScope, given: DayLimit): Promise<voi
   });
 }
 
+interface ForecastRow extends Pick<BudgetRow, 'limit_nano' | 'spent_nano' | 'reserved_nano'> {
+  readonly opens_at: Date;
+  readonly resets_at: Date;
+  readonly now: Date;
+}
+
+export function forecastOf(row: ForecastRow): BudgetForecast | null {
+  const window = {
+    opened: row.opens_at.getTime(),
+    closes: row.resets_at.getTime(),
+    spent: Number(row.spent_nano),
+    reserved: Number(row.reserved_nano),
+    limit: Number(row.limit_nano ?? 0),
+  };
+  const forecast = forecastSpend(window, row.now.getTime());
+  if (forecast === null) return null;
+  const { spent, limitAt } = forecast;
+  return {
+    spend_usd: fromNanoUsd(BigInt(Math.round(spent))),
+    limit_at: limitAt === null ? null : new Date(limitAt).toISOString(),
+  };
+}
+
 /** Today's budgets and their limits. */
 function toBudget(row: BudgetRow): Budget {
   const marks = [
@@ -134,6 +158,7 @@ function toBudget(row: BudgetRow): Budget {
     daily_limit_usd: fromNanoUsd(BigInt(row.limit_nano ?? 0)),
     spent_usd: fromNanoUsd(BigInt(row.spent_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
+    forecast: forecastOf(row),
     reached: marks.flatMap(({ percent, at }) => (at === null ? [] : [{ percent, at: at.toISOString() }])),
   });
 }

@@ -4,93 +4,24 @@
  * The ledger is read in pages, or as CSV, of which one page at a time is in memory.
  */
 
+import { addDays, dayStart, lastDayOf } from '@capstan/core/calendar/days';
 import {
-  type CostPeriod,
-  type CostSeries,
-  type CostSeriesQuery,
+  type CostQuery,
   type CostSummary,
   LedgerEntry,
   type LedgerQuery,
 } from '@capstan/core/contracts/money';
 import { toWire } from '@capstan/core/contracts/to-wire';
-import { AppError } from '@capstan/core/errors/app-error';
+import { forecastSpend } from '@capstan/core/money/forecast';
 import { formatNanoUsd, fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { z } from 'zod';
 import type { Ctx, ServerCtx } from '../../context.ts';
-import {
-  type CostPointRow,
-  type LedgerPlace,
-  type LedgerRow,
-  listCostPoints,
-  listLedger,
-  readCostSpan,
-  readSpending,
-} from '../../db/money/spending.ts';
+import { type LedgerPlace, type LedgerRow, listLedger, readSpending } from '../../db/money/spending.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
-
-const mostSeries = 50;
-const others = 'others';
-
-type Sums = ReadonlyMap<string, ReadonlyMap<number, bigint>>;
-
-function sumByName(rows: readonly CostPointRow[], rename: (name: string) => string): Sums {
-  const sums = new Map<string, Map<number, bigint>>();
-  for (const { name, at, nano } of rows) {
-    const shown = rename(name);
-    const points = sums.get(shown) ?? new Map<number, bigint>();
-    points.set(at.getTime(), (points.get(at.getTime()) ?? 0n) + BigInt(nano));
-    sums.set(shown, points);
-  }
-  return sums;
-}
-
-function totalOf(points: ReadonlyMap<number, bigint>): bigint {
-  return [...points.values()].reduce((sum, nano) => sum + nano, 0n);
-}
-
-function byTotal(sums: Sums): readonly string[] {
-  const totals = [...sums].map(([name, points]) => ({ name, total: totalOf(points) }));
-  return totals.sort((a, b) => (b.total > a.total ? 1 : b.total < a.total ? -1 : 0)).map(({ name }) => name);
-}
-
-function toSeries(rows: readonly CostPointRow[]): CostSeries['series'] {
-  const shown = new Set(byTotal(sumByName(rows, (name) => name)).slice(0, mostSeries));
-  const sums = sumByName(rows, (name) => (shown.has(name) ? name : others));
-  return byTotal(sums).map((name) => {
-    const points = [...(sums.get(name) ?? [])].sort(([a], [b]) => a - b);
-    return {
-      name,
-      points: points.map(([at, nano]): [string, number] => [new Date(at).toISOString(), fromNanoUsd(nano)]),
-    };
-  });
-}
+import { type CostDays, readCostDays, toCsvLine } from './cost-series.ts';
 
 type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
-
-/** Reads the costs of a project's calls over time, as one series for each value of the grouping. */
-export async function readCostSeries(
-  { historyDb }: HistoryCtx,
-  { project_id }: Caller,
-  query: CostSeriesQuery,
-): Promise<CostSeries> {
-  const row = await readCostSpan(historyDb, project_id, query.period);
-  if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
-  const { timezone, today, first_day } = row;
-  const from = first_day ?? today;
-  const points = await listCostPoints(historyDb, project_id, {
-    timezone,
-    span: [from, today],
-    bucket: query.bucket,
-    by: query.by,
-  });
-  return {
-    from,
-    to: today,
-    series: toSeries(points),
-    daily_limit_usd: fromNanoUsd(BigInt(row.daily_limit_nano)),
-  };
-}
 
 const csvPage = 1_000;
 
@@ -140,28 +71,20 @@ const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> =
   overrun_usd: ({ overrun_nano }) => (overrun_nano === null ? '' : formatNanoUsd(BigInt(overrun_nano))),
 };
 
-function quote(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-function toLine(texts: readonly string[]): string {
-  return `${texts.map(quote).join(',')}\r\n`;
-}
-
 /** Pieces of RFC 4180 text, the header line first. The query's page size and cursor are ignored. */
 export async function* exportLedger(
   { historyDb }: HistoryCtx,
   { project_id }: Caller,
   query: LedgerQuery,
 ): AsyncGenerator<string, void, undefined> {
-  yield toLine(Object.keys(columns));
+  yield toCsvLine(Object.keys(columns));
   let after: LedgerPlace | null = null;
   for (;;) {
     const page = { ...query, after, limit: csvPage };
     const rows: readonly LedgerRow[] = await listLedger(historyDb, project_id, page);
     const last = rows.at(-1);
     if (last === undefined) return;
-    yield rows.map((row) => toLine(Object.values(columns).map((read) => read(row)))).join('');
+    yield rows.map((row) => toCsvLine(Object.values(columns).map((read) => read(row)))).join('');
     if (rows.length < csvPage) return;
     after = last;
   }
@@ -171,23 +94,44 @@ function toUsd(nano: string): number {
   return fromNanoUsd(BigInt(nano));
 }
 
+function endOf(query: CostQuery, { span, today }: CostDays): string | null {
+  return query.from === undefined
+    ? lastDayOf(query.period ?? 'day', today)
+    : span.to > today
+      ? span.to
+      : null;
+}
+
+/** What a span that has begun will have cost at its end. */
+function forecastOf(query: CostQuery, days: CostDays, spentNano: string): number | null {
+  const last = endOf(query, days);
+  if (last === null) return null;
+  const opened = dayStart(days.span.from, days.timezone);
+  const closes = dayStart(addDays(last, 1), days.timezone);
+  const forecast = forecastSpend({ opened, closes, spent: Number(spentNano) }, days.now.getTime());
+  return forecast === null ? null : fromNanoUsd(BigInt(Math.round(forecast.spent)));
+}
+
 export async function readCosts(
   { db }: Pick<Ctx, 'db'>,
   { project_id }: Caller,
-  period: CostPeriod,
+  query: CostQuery,
 ): Promise<CostSummary> {
-  const row = await readSpending(db, project_id, period);
-  if (row === undefined) throw new AppError('not_found', `no project ${project_id}`);
+  const days = await readCostDays(db, project_id, query);
+  const { today, timezone, span } = days;
+  const from = query.period === 'all' ? null : span.from;
+  const row = await readSpending(db, project_id, { from, to: span.to, today, timezone });
   return {
     today_spend_usd: toUsd(row.today_nano),
     today_saved_usd: toUsd(row.saved_nano),
-    daily_limit_usd: toUsd(row.daily_limit_nano),
+    daily_limit_usd: toUsd(days.daily_limit_nano),
     reserved_usd: toUsd(row.reserved_nano),
-    period,
-    from: row.first_day,
-    to: row.today,
-    timezone: row.timezone,
+    period: query.from === undefined ? (query.period ?? 'day') : null,
+    from,
+    to: span.to,
+    timezone,
     spend_usd: toUsd(row.spent_nano),
+    forecast_usd: forecastOf(query, days, row.spent_nano),
     by_capability: row.by_capability.map(({ capability, spent_nano }) => ({
       capability,
       spend_usd: toUsd(spent_nano),

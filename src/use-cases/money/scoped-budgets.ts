@@ -29,7 +29,7 @@ import {
 import { wakeScope } from '../../db/step/step-wait.ts';
 import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
-import { answerQuestions } from './budgets.ts';
+import { answerQuestions, forecastOf } from './budgets.ts';
 
 function toScopedBudget(row: ScopedBudgetRow): ScopedBudget {
   const marks = [
@@ -41,6 +41,7 @@ function toScopedBudget(row: ScopedBudgetRow): ScopedBudget {
     limit_usd: fromNanoUsd(BigInt(row.limit_nano)),
     spent_usd: fromNanoUsd(BigInt(row.spent_nano)),
     reserved_usd: fromNanoUsd(BigInt(row.reserved_nano)),
+    forecast: forecastOf(row),
     reached: marks.flatMap(({ percent, at }) => (at === null ? [] : [{ percent, at: at.toISOString() }])),
   });
 }

@@ -44,8 +44,17 @@ async function serveFleet() {
   const url = await serve((request, response) => {
     state.asked++;
     if (state.isAway) return void response.destroy();
-    const series = [{ name: 'http://gpu:8000', points: [[at, 0.25]] }];
-    const costs = { from: '2026-01-01', to: '2026-01-01', series, daily_limit_usd: 0 };
+    const sums = { usd: 0.25, calls: 1, tokens: 0 };
+    const series = [{ name: 'http://gpu:8000', ...sums, points: [[at, 0.25, 1, 0]] }];
+    const days = {
+      from: '2026-01-01',
+      to: '2026-01-01',
+      timezone: 'UTC',
+      bucket: 'day',
+      starts: [at],
+      until: at,
+    };
+    const costs = { ...days, ...sums, series, daily_limit_usd: 0 };
     const list = {
       items: [{ name: 'upscale', versions: ['1.0.0'], description: null, instances: [busy, quarantined] }],
       next_cursor: null,

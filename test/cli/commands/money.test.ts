@@ -1,4 +1,10 @@
-import type { Budget, CostSummary, LedgerEntry, ScopedBudget } from '@capstan/core/contracts/money';
+import type {
+  Budget,
+  CostSeries,
+  CostSummary,
+  LedgerEntry,
+  ScopedBudget,
+} from '@capstan/core/contracts/money';
 import { expect, it } from 'vitest';
 import { capstan } from '../support/capstan.ts';
 
@@ -8,6 +14,7 @@ const costs: CostSummary = {
   daily_limit_usd: 5,
   reserved_usd: 0.5,
   spend_usd: 12.5,
+  forecast_usd: 40,
   period: 'month',
   from: '2026-01-01',
   to: '2026-01-09',
@@ -24,7 +31,7 @@ it('shows today against the limit, the period, and each capability', async () =>
   expect(stdout).toBe(
     [
       'today $1.25, $0.50 reserved  limit $5.00  saved today $0.25',
-      'month $12.50  2026-01-01 to 2026-01-09, Europe/Berlin',
+      'month $12.50  2026-01-01 to 2026-01-09, Europe/Berlin  at this rate $40.00 at its end',
       'CAPABILITY    SPENT',
       'model.fast   $12.50',
       'concat      $0.0012\n',
@@ -40,23 +47,44 @@ it('shows that there is no limit, and no figure of today twice', async () => {
   expect([asked, stdout]).toEqual([['GET /v1/costs?period=day'], 'today $0  no limit\n']);
 });
 
-it('shows the sums of a period by label', async () => {
-  const at = '2026-01-09T00:00:00.000Z';
-  const series = [
-    {
-      name: 'ads',
-      points: [
-        [at, 1],
-        [at, 2.5],
-      ],
-    },
-    { name: '', points: [[at, 0.25]] },
-  ];
-  const words = ['costs', '--period', 'month', '--by', 'label:team'];
-  const answer = { from: '2026-01-01', to: '2026-01-09', series, daily_limit_usd: 0 };
-  const { stdout, asked } = await capstan(words, answer);
-  expect(asked).toEqual(['GET /v1/costs/series?period=month&by=label%3Ateam']);
-  expect(stdout).toBe(['LABEL:TEAM  SPENT', 'ads         $3.50', '-           $0.25\n'].join('\n'));
+const series: CostSeries = {
+  from: '2026-01-01',
+  to: '2026-01-09',
+  timezone: 'UTC',
+  bucket: 'day',
+  starts: [],
+  until: '2026-01-10T00:00:00.000Z',
+  usd: 3.75,
+  calls: 1_203,
+  tokens: 1_500_000,
+  series: [
+    { name: 'key_1', title: 'ads', and: 'model.fast', usd: 3.5, calls: 1_200, tokens: 1_500_000, points: [] },
+    { name: '', and: 'concat', usd: 0.25, calls: 3, tokens: 0, points: [] },
+  ],
+  daily_limit_usd: 0,
+};
+
+it('shows the sums of any days by two groups, with calls and tokens', async () => {
+  const days = ['--from', '2026-01-01', '--to', '2026-01-09'];
+  const words = ['costs', ...days, '--by', 'key', '--and', 'capability', '--only', 'label=team=ads'];
+  const { stdout, asked } = await capstan(words, series);
+  expect(asked).toEqual([
+    'GET /v1/costs/series?from=2026-01-01&to=2026-01-09&by=key&and=capability&label=team%3Dads',
+  ]);
+  expect(stdout).toBe(
+    [
+      'KEY  CAPABILITY  CALLS   TOKENS  SPENT',
+      'ads  model.fast   1200  1500000  $3.50',
+      '-    concat          3        0  $0.25',
+      'sum               1203  1500000  $3.75\n',
+    ].join('\n'),
+  );
+});
+
+it('writes the sums by day as CSV', async () => {
+  const csv = 'from,until,key,key_name,usd,calls,tokens\r\n';
+  const { stdout, asked } = await capstan(['costs', '--period', 'yesterday', '--by', 'key', '--csv'], csv);
+  expect([stdout, asked]).toEqual([csv, ['GET /v1/costs/series?period=yesterday&by=key&format=csv']]);
 });
 
 const entry: LedgerEntry = {
@@ -100,6 +128,7 @@ const budget: Budget = {
   spent_usd: 4,
   reserved_usd: 0,
   resets_at: '2026-01-10T00:00:00.000Z',
+  forecast: { spend_usd: 6, limit_at: '2026-01-09T18:00:00.000Z' },
   reached: [
     { percent: 50, at: '2026-01-09T01:00:00.000Z' },
     { percent: 80, at: '2026-01-09T02:00:00.000Z' },
@@ -107,13 +136,13 @@ const budget: Budget = {
 };
 
 it('shows budgets, and one without a limit as none', async () => {
-  const global: Budget = { ...budget, scope: 'global', daily_limit_usd: 0, reached: [] };
+  const global: Budget = { ...budget, scope: 'global', daily_limit_usd: 0, forecast: null, reached: [] };
   const { stdout, asked } = await capstan(['budgets'], { items: [budget, global] });
   expect(asked).toEqual(['GET /v1/budgets']);
   expect(stdout).toBe(
     [
-      'SCOPE    DAY         LIMIT  SPENT  RESERVED  REACHED  RESETS AT',
-      'project  2026-01-09  $5.00  $4.00        $0      80%  2026-01-10T00:00:00.000Z',
+      'SCOPE    DAY         LIMIT  SPENT  RESERVED  REACHED  RESETS AT                 AT THIS RATE',
+      'project  2026-01-09  $5.00  $4.00        $0      80%  2026-01-10T00:00:00.000Z  $6.00, limit at 2026-01-09T18:00:00.000Z',
       'global   2026-01-09   none  $4.00        $0           2026-01-10T00:00:00.000Z\n',
     ].join('\n'),
   );
@@ -136,6 +165,7 @@ const scoped: ScopedBudget = {
   spent_usd: 4,
   reserved_usd: 0.5,
   resets_at: '2026-02-01T00:00:00.000Z',
+  forecast: null,
   reached: [{ percent: 70, at: '2026-01-09T01:00:00.000Z' }],
 };
 

@@ -21,13 +21,9 @@ export function costsQuery(period: CostPeriod) {
 export type Grouping = CostSeriesQuery['by'];
 
 export function costSeriesQuery(period: CostPeriod, by: Grouping) {
-  const bucket = period === 'day' ? 'hour' : 'day';
   return queryOptions({
     queryKey: ['costs', 'series', period, by],
-    queryFn: () =>
-      askPlainly<CostSeries>(
-        `/v1/costs/series?period=${period}&bucket=${bucket}&by=${encodeURIComponent(by)}`,
-      ),
+    queryFn: () => askPlainly<CostSeries>(`/v1/costs/series?period=${period}&by=${encodeURIComponent(by)}`),
   });
 }
 

@@ -39,7 +39,7 @@ export function shareOfDay({ resets_at }: Budget, now: number): number {
 const hourMs = 3_600_000;
 
 /** USD an hour, in this hour and the one before: costs are known by the hour. */
-export function paceOf({ series }: CostSeries, now: number): number {
+export function paceOf({ series }: Pick<CostSeries, 'series'>, now: number): number {
   const thisHour = Math.floor(now / hourMs) * hourMs;
   const since = thisHour - hourMs;
   const points = series.flatMap(({ points }) => points);

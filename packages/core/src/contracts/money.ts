@@ -2,8 +2,47 @@
 import { z } from 'zod';
 import { CapabilityName, Instant, ListQuery, listOf, Usd } from './primitives.ts';
 
-export const CostPeriod = z.enum(['day', 'week', 'month', 'all']).meta({ id: 'CostPeriod' });
+/** Calendar weeks and months end today, as the others do; yesterday and the last month have ended. */
+export const CostPeriod = z
+  .enum(['day', 'yesterday', 'week', 'last_7_days', 'month', 'last_month', 'last_30_days', 'all'])
+  .meta({ id: 'CostPeriod' });
 export type CostPeriod = z.infer<typeof CostPeriod>;
+
+const CostDay = z.iso
+  .date()
+  .refine((day) => day >= '2000-01-01' && day < '2100-01-01', { error: 'a day of 2000 to 2099' });
+
+/** A named period, or days of the project's time zone, both included. */
+const costSpan = {
+  /** `day` without `from`. */
+  period: CostPeriod.optional(),
+  from: CostDay.optional(),
+  /** Today without it. */
+  to: CostDay.optional(),
+};
+
+interface AskedSpan {
+  readonly period?: CostPeriod | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+function checkSpan({ period, from, to }: AskedSpan, refuse: (path: string, message: string) => void): void {
+  if (from === undefined && to !== undefined) refuse('to', '`to` needs `from`');
+  if (period !== undefined && from !== undefined) refuse('period', 'give `period`, or `from` and `to`');
+  if (from !== undefined && to !== undefined && from > to) refuse('to', `${to} is before ${from}`);
+}
+
+function withSpan<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.strictObject({ ...costSpan, ...shape }).superRefine((asked, issues) =>
+    checkSpan(asked as AskedSpan, (path, message) => {
+      issues.addIssue({ code: 'custom', path: [path], message });
+    }),
+  );
+}
+
+export const CostQuery = withSpan({});
+export type CostQuery = z.infer<typeof CostQuery>;
 
 /** Answer of `GET /v1/costs`. Days are those of the project's time zone; a call counts on the day of its admission. */
 export const CostSummary = z
@@ -15,51 +54,102 @@ export const CostSummary = z
     daily_limit_usd: z.number(),
     /** Reserved for calls in flight. */
     reserved_usd: z.number(),
-    period: CostPeriod,
+    /** Null for days that the request names. */
+    period: CostPeriod.nullable(),
     /** Null for `all`. */
     from: z.iso.date().nullable(),
-    /** The last included day, today. */
+    /** The last included day. */
     to: z.iso.date(),
     timezone: z.string(),
     spend_usd: z.number(),
+    /**
+     * The spending at the end of a day, week or month that has begun, if it continues at its average rate. Null for
+     * other spans, without spending, and before a twenty-fourth of it has passed.
+     */
+    forecast_usd: z.number().nullable(),
     by_capability: z.array(z.strictObject({ capability: CapabilityName, spend_usd: z.number() })),
   })
   .meta({ id: 'CostSummary' });
 export type CostSummary = z.infer<typeof CostSummary>;
 
-export const CostSeriesQuery = z
-  .strictObject({
-    period: CostPeriod.default('day'),
-    /** `hour` only for a day or a week. */
-    bucket: z.enum(['hour', 'day']).default('day'),
-    by: z
-      .union([
-        z.enum(['capability', 'pipeline', 'endpoint', 'key', 'user']),
-        z.templateLiteral(['label:', z.string().regex(/^[!-~]{1,64}$/)]),
-      ])
-      .default('capability'),
-  })
-  .refine(({ period, bucket }) => bucket === 'day' || period === 'day' || period === 'week', {
-    path: ['bucket'],
-    error: '`hour` needs the period `day` or `week`',
-  });
+const labelName = z.string().regex(/^[!-~]{1,64}$/);
+
+/** One of them, or `label:NAME`. */
+export const CostGrouping = z
+  .union([
+    z.enum(['capability', 'model', 'pipeline', 'endpoint', 'key', 'user']),
+    z.templateLiteral(['label:', labelName]),
+  ])
+  .meta({ id: 'CostGrouping' });
+export type CostGrouping = z.infer<typeof CostGrouping>;
+
+const Filter = z
+  .string()
+  .max(512)
+  .refine((text) => !text.includes('\0'), { error: 'a text without NUL' })
+  .optional();
+
+export const CostBucket = z.enum(['hour', 'day', 'month']).meta({ id: 'CostBucket' });
+export type CostBucket = z.infer<typeof CostBucket>;
+
+export const CostSeriesQuery = withSpan({
+  /** By default hours of one day, days of up to 93, else months. `hour` for up to 8 days. */
+  bucket: CostBucket.optional(),
+  by: CostGrouping.default('capability'),
+  /** Crosses the groups with those of another grouping. */
+  and: CostGrouping.optional(),
+  capability: Filter,
+  model: Filter,
+  pipeline: Filter,
+  endpoint: Filter,
+  /** The id of a key or a person. */
+  key: Filter,
+  user: Filter,
+  /** NAME=VALUE */
+  label: Filter.refine((text) => text === undefined || text.indexOf('=') > 0, { error: 'NAME=VALUE' }),
+  /** csv returns a line for each bucket and group. */
+  format: z.enum(['json', 'csv']).default('json'),
+});
 export type CostSeriesQuery = z.infer<typeof CostSeriesQuery>;
 
-/** Answer of `GET /v1/costs/series`: costs of calls by their time of admission and one other dimension. */
+const sums = {
+  usd: z.number(),
+  /** Attempts on instances, and calls that took a result from the cache: as many as `GET /v1/calls` lists. */
+  calls: z.number().int(),
+  /** Of input and output, as models reported them. */
+  tokens: z.number().int(),
+};
+
+/** Answer of `GET /v1/costs/series`: costs of calls by their time of admission and one or two other dimensions. */
 export const CostSeries = z
   .strictObject({
     /** Days of the project's time zone, both inclusive. */
     from: z.iso.date(),
     to: z.iso.date(),
+    timezone: z.string(),
+    bucket: CostBucket,
+    /** The start of each bucket, also of empty ones. */
+    starts: z.array(Instant),
+    /** The end of the last bucket. */
+    until: Instant,
+    ...sums,
     /**
-     * Most expensive first; above 50, the rest is `others`. The name is '' for calls without a run (by pipeline),
-     * without the label, without a user, and where the key is unknown.
+     * Most expensive first; above 50, or 200 of two dimensions, the rest is one. The name is '' for calls without a run
+     * (by pipeline), without the label, without a user, and where the key is unknown.
      */
     series: z.array(
       z.strictObject({
         name: z.string(),
-        /** Start of the bucket and its USD, oldest first; empty buckets are omitted. */
-        points: z.array(z.tuple([Instant, z.number()])),
+        /** By key: its name, where the project has the key. */
+        title: z.string().optional(),
+        /** The group of the second dimension. */
+        and: z.string().optional(),
+        and_title: z.string().optional(),
+        /** Of all groups that are not listed. */
+        is_rest: z.boolean().optional(),
+        ...sums,
+        /** Start of the bucket, its USD, calls and tokens, oldest first; empty buckets are omitted. */
+        points: z.array(z.tuple([Instant, z.number(), z.number().int(), z.number().int()])),
       }),
     ),
     /** 0 = no limit. */
@@ -111,6 +201,19 @@ export const LedgerQuery = ListQuery.extend({
 }).strict();
 export type LedgerQuery = z.infer<typeof LedgerQuery>;
 
+/** The end of a window, if spending continues at its average rate. */
+export const BudgetForecast = z
+  .strictObject({
+    spend_usd: z.number(),
+    /** When spent and reserved money reach the limit; null: not in this window, or they have. */
+    limit_at: Instant.nullable(),
+  })
+  .meta({ id: 'BudgetForecast' });
+export type BudgetForecast = z.infer<typeof BudgetForecast>;
+
+/** Null without spending, and before a twenty-fourth of the window has passed. */
+const forecast = BudgetForecast.nullable();
+
 /** global covers all projects, in days of UTC; project one project, in days of its time zone. */
 export const BudgetScope = z.enum(['project', 'global']).meta({ id: 'BudgetScope' });
 
@@ -125,6 +228,7 @@ export const Budget = z
     spent_usd: z.number(),
     reserved_usd: z.number(),
     resets_at: Instant,
+    forecast,
     /** Thresholds of the limit that today's costs have reached. */
     reached: z.array(z.strictObject({ percent: z.number().int(), at: Instant })),
   })
@@ -170,6 +274,7 @@ export const ScopedBudget = z
     spent_usd: z.number(),
     reserved_usd: z.number(),
     resets_at: Instant,
+    forecast,
     /** The marks that spending has reached in this window: the soft one and 100. */
     reached: z.array(z.strictObject({ percent: z.number(), at: Instant })),
   })

@@ -17,8 +17,12 @@ import { ScopedBudgets } from './scoped-budgets.tsx';
 
 const periodWords: Readonly<Record<CostPeriod, string>> = {
   day: 'today',
+  yesterday: 'yesterday',
   week: 'this week',
+  last_7_days: 'last 7 days',
   month: 'this month',
+  last_month: 'last month',
+  last_30_days: 'last 30 days',
   all: 'ever',
 };
 

@@ -1,0 +1,49 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import { forecastSpend, type SpendWindow } from '../../src/money/forecast.ts';
+
+const hour = 3_600_000;
+const day: SpendWindow = { opened: 0, closes: 24 * hour, spent: 6, limit: 10 };
+
+describe('the forecast of a window', () => {
+  it.each<[string, SpendWindow, number, ReturnType<typeof forecastSpend>]>([
+    ['at noon', day, 12, { spent: 12, limitAt: 20 * hour }],
+    ['with reserved money', { ...day, reserved: 2 }, 12, { spent: 12, limitAt: 16 * hour }],
+    ['below its limit', { ...day, limit: 12 }, 12, { spent: 12, limitAt: null }],
+    ['without a limit', { ...day, limit: 0 }, 6, { spent: 24, limitAt: null }],
+    ['whose limit is reached', { ...day, spent: 10 }, 12, { spent: 20, limitAt: null }],
+    ['whose limit is reserved', { ...day, reserved: 4 }, 12, { spent: 12, limitAt: null }],
+    ['that opened at 06:00', { ...day, opened: 6 * hour }, 12, { spent: 18, limitAt: 16 * hour }],
+    ['after an hour', { ...day, spent: 1 }, 1, { spent: 24, limitAt: 10 * hour }],
+    ['before an hour', { ...day, spent: 1 }, 0.99, null],
+    ['without spending', { ...day, spent: 0 }, 12, null],
+    ['that has closed', day, 24, null],
+  ])('%s', (_, window, hours, forecast) => {
+    expect(forecastSpend(window, hours * hour)).toEqual(forecast);
+  });
+
+  it('is never below what was spent, and reaches the limit within the window if it passes it', () => {
+    const some = fc.record({
+      opened: fc.integer({ min: 0, max: 1e12 }),
+      length: fc.integer({ min: 60_000, max: 31 * 24 * hour }),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+      spent: fc.integer({ min: 0, max: 1e9 }),
+      limit: fc.integer({ min: 1, max: 1e9 }),
+    });
+    fc.assert(
+      fc.property(some, ({ opened, length, share, spent, limit }) => {
+        const now = opened + Math.floor(length * share);
+        const closes = opened + length;
+        const forecast = forecastSpend({ opened, closes, spent, limit }, now);
+        if (forecast === null) return;
+        expect(forecast.spent).toBeGreaterThanOrEqual(spent);
+        if (forecast.limitAt === null) return;
+        expect(forecast.limitAt).toBeGreaterThanOrEqual(now);
+        expect(forecast.limitAt).toBeLessThanOrEqual(closes);
+        expect(forecast.spent).toBeGreaterThanOrEqual(limit * 0.999);
+      }),
+      { numRuns: runs(200) },
+    );
+  });
+});
