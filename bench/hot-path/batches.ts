@@ -94,6 +94,7 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
     certainty: 'exact',
     duration_ms: 1,
     asked_pause_ms: null,
+    is_stopped: false,
     error: null,
     step_state: 'succeeded',
     output: undefined,

@@ -1,6 +1,8 @@
 /** Holds that grow with their calls, on the real router: what is held, who begins, who is stopped, and what is charged. */
 
 import type { ServerResponse } from 'node:http';
+import type { Decision, DecisionDetail } from '@capstan/core/contracts/decision';
+import type { LedgerEntry } from '@capstan/core/contracts/money';
 import { addLength } from '@capstan/core/money/holds';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApi, type TestApi } from '../support/api.ts';
@@ -158,6 +160,22 @@ function statusesOf(ended: readonly Executed[]): Record<number, number> {
   return counts;
 }
 
+/** The decision and the ledger show how the hold has grown, and that the call was stopped. */
+async function showPieces({ body }: Executed, headers: Record<string, string>): Promise<void> {
+  const { decision_id, reserved_usd, settled_usd } = body.routing as Decision;
+  const decision = (
+    await api.call(`/v1/decisions/${decision_id}`, { headers })
+  ).json() as Promise<DecisionDetail>;
+  const { held_usd, pieces = [], stopped, attempt_id } = await decision;
+  const sum = pieces.reduce((usd, piece) => usd + piece.usd, reserved_usd);
+  expect([stopped, held_usd, sum]).toEqual(['budget', settled_usd, expect.closeTo(held_usd as number, 9)]);
+  expect(pieces.length).toBeGreaterThan(1);
+  const listed = await api.call('/v1/ledger?kind=reserve', { headers });
+  const { items } = (await listed.json()) as { items: LedgerEntry[] };
+  const entry = items.find((item) => item.attempt_id === attempt_id);
+  expect(entry).toMatchObject({ amount_usd: reserved_usd, held_usd, pieces });
+}
+
 const worstUsd = 0.001 + 4_096 * perToken;
 
 describe('a call that can be stopped', () => {
@@ -198,6 +216,7 @@ describe('a call that can be stopped', () => {
     const billed = model.made
       .filter((made) => made > 0)
       .reduce((sum, made) => sum + 1_000_000 + made * 10_000, 0);
+    await showPieces(ended[0] as Executed, headers);
     expect(held).toBe(0);
     expect(spent).toBeGreaterThan(6_000_000);
     expect(spent).toBeLessThanOrEqual(10_000_000);

@@ -248,12 +248,12 @@ describe('GET /v1/ledger', () => {
     expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8; header=present');
     const lines = (await answer.text()).split('\r\n');
     const first =
-      'entry_id,at,attempt_id,kind,amount_usd,certainty,window,capability,endpoint,run_id,step_id,overrun_usd';
+      'entry_id,at,attempt_id,kind,amount_usd,certainty,window,capability,endpoint,run_id,step_id,overrun_usd,held_usd,pieces';
     expect(lines[0]).toBe(first);
     expect(lines[1]).toMatch(
-      /^\d+,[^,]+Z,att_[^,]+,reserve,12\.5,exact,[\d-]+,b,"http:\/\/a\.test\/""x"",y",,,$/,
+      /^\d+,[^,]+Z,att_[^,]+,reserve,12\.5,exact,[\d-]+,b,"http:\/\/a\.test\/""x"",y",,,,,$/,
     );
-    expect(lines[2]).toMatch(/,settle,0\.000000001,exact,[\d-]+,a,http:[^,]+,run_[^,]+,s0,$/);
+    expect(lines[2]).toMatch(/,settle,0\.000000001,exact,[\d-]+,a,http:[^,]+,run_[^,]+,s0,,,$/);
     expect(lines.slice(3)).toEqual([expect.stringContaining(',reserve,0.000000001,'), '']);
   });
 });

@@ -235,7 +235,7 @@ describe('a call that costs more than its worst case', () => {
       [0.1, 0.098_401],
     ]);
     const csv = await (await api.call('/v1/ledger?capability=model.over&kind=settle&format=csv')).text();
-    expect(csv).toMatch(/,0\.1,exact,.*,0\.098401\r\n/);
+    expect(csv).toMatch(/,0\.1,exact,.*,0\.098401,,\r\n/);
     expect(await overrunsOf('model.over')).toMatchObject({ total: 2 });
     expect(await findViolations(api.db, [])).toEqual([]);
   });

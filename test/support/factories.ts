@@ -173,6 +173,7 @@ export function anEnd(
     certainty: 'exact',
     duration_ms: 12.5,
     asked_pause_ms: null,
+    is_stopped: false,
     error: null,
     step_state: 'succeeded',
     output: { path: 'media://out.mp4' },

@@ -1,5 +1,5 @@
 /** Amounts that the page promises: a plan's bound, and the budget that lets a run continue. */
-import type { Plan } from '@capstan/core/contracts/plan';
+import type { Plan, PlannedStepView } from '@capstan/core/contracts/plan';
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RunStep } from '@capstan/core/contracts/run-step';
@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { nextStepsOf } from '../src/pages/run/model.ts';
 import { type BudgetNeed, suggestCeiling } from '../src/pages/run/rerun-model.ts';
-import { describeOpenItems, describePast, describeWorst } from '../src/plan/plan-model.ts';
+import { describeAtOnce, describeOpenItems, describePast, describeRange } from '../src/plan/plan-model.ts';
 import { adviseCeiling, exactUsd, findCeilingFault } from '../src/review/ceiling.ts';
 
 function aPlan(worst: number, limit_usd: number, steps: readonly object[] = []): Plan {
@@ -24,15 +24,26 @@ describe('a plan', () => {
       { id: 'four', happens: 'yes', items: 4 },
     ];
     const open = aPlan(0.024, 240, steps);
-    expect(describeWorst(open)).toBe('(at worst $240.00, if no input has to be corrected)');
+    expect(describeRange(open)).toBe('(at least $0, at worst $240.00, if no input has to be corrected)');
     expect(describeOpenItems(open)).toBe(
       'Only the run knows how many items chapters, covers will have: estimate and time count one of each, the worst case 10,000.',
     );
     const known = aPlan(0.024, 0.024, steps.slice(0, 1));
-    expect([describeWorst(known), describeOpenItems(known)]).toEqual([
-      '(at worst $0.024, if no input has to be corrected)',
+    expect([describeRange(known), describeOpenItems(known)]).toEqual([
+      '(at least $0, at worst $0.024, if no input has to be corrected)',
       null,
     ]);
+  });
+
+  test.each([
+    ['fewer than its items', { at_once: 37, items: 2_000 }, 'Its money admits 37 of 2,000 calls at once.'],
+    ['none', { at_once: 0, items: 3 }, 'Its money admits 0 of 3 calls at once.'],
+    ['all', { at_once: 5, items: 5 }, null],
+    ['any number', { items: 5 }, null],
+    ['an unknown share', { at_once: 3, items: null }, null],
+    ['its only call', { at_once: 3 }, null],
+  ])('names what its money admits at once: %s', (_, step, words) => {
+    expect(describeAtOnce(step as PlannedStepView)).toBe(words);
   });
 
   test('shows that where the list is that of a child run', () => {

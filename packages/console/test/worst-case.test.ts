@@ -1,7 +1,7 @@
 import type { Instance } from '@capstan/core/contracts/capability';
 import { describe, expect, it } from 'vitest';
 import { aPaid, aRequest } from '../../core/test/routing/a-snapshot.ts';
-import { chooseWith, winnerOf } from '../src/decision/what-if-model.ts';
+import { changeNothing, chooseWith, describeWhatIfHold, winnerOf } from '../src/decision/what-if-model.ts';
 import { describeOverruns, describePrice } from '../src/fleet/instance-model.ts';
 
 const cost_model = { type: 'per_call', rate_usd: 0.2 } as const;
@@ -35,14 +35,60 @@ describe('another price in a decision that was made', () => {
   const change = {
     priority: 'standard',
     ceilingUsd: null,
+    onBudget: 'refuse',
+    roomUsd: null,
     prices: {},
     down: new Set<string>(),
     full: new Set<string>(),
   } as const;
 
   it('changes the cost by the input too', () => {
-    expect(winnerOf(chooseWith(known, change))).toBe('http://10.0.0.1/by-input');
+    expect(winnerOf(chooseWith(known, change).decision)).toBe('http://10.0.0.1/by-input');
     const dearer = { ...change, prices: { 'by-input': 4 } };
-    expect(winnerOf(chooseWith(known, dearer))).toBe('http://10.0.0.1/flat');
+    expect(winnerOf(chooseWith(known, dearer).decision)).toBe('http://10.0.0.1/flat');
+  });
+});
+
+describe('another end of the room in a decision that was made', () => {
+  /** 0.001 USD, and 0.000 01 for each token; 150 are expected, 4,096 possible. */
+  const bound = {
+    worstUsd: 0.042,
+    expectedUsd: null,
+    growth: {
+      unit: 'token',
+      startUsd: 0.001,
+      unitUsd: 0.000_01,
+      expected: { meanUsd: 0.002_5, deviationUsd: 0.000_5 },
+    },
+  } as const;
+  const instances = [aPaid('grows', 1)];
+  const request = aRequest({ bounds: new Map([['grows', bound]]), onBudget: 'stop' });
+  const known = { instances, request, seed: 1 };
+  const change = changeNothing(known);
+
+  it('begins with a first piece, and many fit in the room', () => {
+    const { hold } = chooseWith(known, { ...change, roomUsd: 0.1 });
+    expect(hold).toEqual({ firstUsd: 0.002_28, meanUsd: 0.002_5, atOnce: 36 });
+    expect(hold && describeWhatIfHold(hold)).toBe(
+      'It would hold $0.0023, growing to $0.0025 as expected. The room admits 36 such calls at once.',
+    );
+  });
+
+  it('holds the most that it may cost for a caller that refuses', () => {
+    const { hold } = chooseWith(known, { ...change, onBudget: 'refuse', roomUsd: 1 });
+    expect(hold).toEqual({ firstUsd: 0.042, meanUsd: null, atOnce: 1 });
+  });
+
+  it.each([
+    ['refuse', 0.041, null],
+    ['stop', 0.041, 'http://10.0.0.1/grows'],
+    ['pause', 0.003_9, null],
+  ] as const)('on %s with a room of %d USD', (onBudget, roomUsd, endpoint) => {
+    expect(winnerOf(chooseWith(known, { ...change, onBudget, roomUsd }).decision)).toBe(endpoint);
+  });
+
+  it('costs and holds more at another price', () => {
+    const { hold } = chooseWith(known, { ...change, prices: { grows: 2 } });
+    expect(hold).toEqual({ firstUsd: 0.004_56, meanUsd: 0.005, atOnce: null });
   });
 });

@@ -13,6 +13,7 @@ import {
   ScopedBudget,
   ScopedBudgetList,
 } from '@capstan/core/contracts/money';
+import { describeGrowth } from '@capstan/core/money/held-words';
 import { InvalidArgumentError } from 'commander';
 import { download, jsonBody, path } from '../client/api-client.ts';
 import { asRow, command, group, listed, oneOf, parsed, procedure, required } from '../command.ts';
@@ -120,6 +121,7 @@ const ledgerTable: Columns<LedgerEntry> = [
   ['DAY', 'window'],
   ['KIND', 'kind'],
   ['AMOUNT', ({ amount_usd }) => formatUsd(amount_usd), 'right'],
+  ['', (entry) => describeGrowth(entry) ?? ''],
   ['', ({ certainty }) => (certainty === 'exact' ? '' : certainty)],
   ['CAPABILITY', 'capability', 'shrinks'],
   ['RUN', 'run_id'],

@@ -3,6 +3,7 @@
  * dispatched.
  */
 import type { Candidate, Decision, RouteDispatch } from '@capstan/core/contracts/decision';
+import { describeGrowth } from '@capstan/core/money/held-words';
 import { formatDuration, formatUsd } from './formats.ts';
 import { type Columns, renderRows, type TableLayout } from './print.ts';
 
@@ -24,9 +25,19 @@ export function renderDecision({ reason, candidates }: Decision, layout: TableLa
   return [`why: ${reason}`, ...(candidates.length === 0 ? [] : renderRows(table, candidates, layout))];
 }
 
-/** `reserved $0.02, settled $0.01`; a call in flight has settled nothing. */
-export function renderMoney({ reserved_usd, settled_usd }: Decision): string {
-  return `reserved ${formatUsd(reserved_usd)}, ${settled_usd === null ? 'not settled yet' : `settled ${formatUsd(settled_usd)}`}`;
+/**
+ * `reserved $0.02, settled $0.01`; a call in flight has settled nothing. `reserved $0.001, grown to $0.004 in 3 pieces,
+ * settled $0.004; stopped, because its budgets had no more room`.
+ */
+export function renderMoney(decision: Decision): string {
+  const { reserved_usd, settled_usd, stopped } = decision;
+  const parts = [
+    `reserved ${formatUsd(reserved_usd)}`,
+    describeGrowth(decision),
+    settled_usd === null ? 'not settled yet' : `settled ${formatUsd(settled_usd)}`,
+  ];
+  const end = stopped === undefined ? '' : '; stopped, because its budgets had no more room';
+  return `${parts.filter((part) => part !== null).join(', ')}${end}`;
 }
 
 const mostLines = 5;

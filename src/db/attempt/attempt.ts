@@ -116,6 +116,8 @@ export interface AttemptEnd {
   readonly duration_ms: number;
   /** The instance asked for it before the next attempt, ms; null: it did not. */
   readonly asked_pause_ms: number | null;
+  /** On its way, because its budgets had no more room. */
+  readonly is_stopped: boolean;
   readonly error: Failure | null;
   /** The resulting state of the step. */
   readonly step_state: StepState;
@@ -184,6 +186,7 @@ function toEndRequest(end: AttemptEnd) {
     certainty: end.certainty,
     duration_ms: end.duration_ms,
     asked_pause_ms: end.asked_pause_ms ?? undefined,
+    is_stopped: end.is_stopped || undefined,
     error: end.error,
     step_state: end.step_state,
     keeps: end.keeps,
@@ -298,15 +301,26 @@ export async function loseExpiredAttempts(db: Db): Promise<number> {
   return row?.lost ?? 0;
 }
 
-export interface AttemptRow {
+/** How the reservation of an attempt has grown. */
+export interface GrownColumns {
+  readonly started_at: Date;
+  readonly reserved_nano: string;
+  /** Null: it does not grow. */
+  readonly expected_nano: string | null;
+  readonly pieces: number;
+  /** Null: there are no pieces. */
+  readonly piece_ms: readonly number[] | null;
+  readonly piece_nano: readonly string[] | null;
+  readonly is_stopped: boolean | null;
+}
+
+export interface AttemptRow extends GrownColumns {
   readonly attempt_id: string;
   readonly number: number;
   readonly endpoint: string;
   readonly state: AttemptState;
   readonly ambiguity: Ambiguity | null;
-  readonly started_at: Date;
   readonly duration_ms: number | null;
-  readonly reserved_nano: string;
   readonly settled_nano: string | null;
   readonly certainty: 'exact' | 'estimated' | null;
   readonly error: Failure | null;

@@ -2,13 +2,13 @@
 import type { Decision } from '@capstan/core/contracts/decision';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Db } from '../connect.ts';
+import type { GrownColumns } from './attempt.ts';
 
-export interface DecisionRow {
+export interface DecisionRow extends GrownColumns {
   readonly attempt_id: string;
   readonly capability: string;
   readonly run_id: string | null;
   readonly step_id: string | null;
-  readonly started_at: Date;
   /** bigint as text; null while the attempt is open */
   readonly settled_nano: string | null;
   readonly decision: Decision;
@@ -28,6 +28,7 @@ export function findDecision(
     .first(
       ...(['attempt.attempt_id', 'capability', 'run_id', 'step_id'] as const),
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),
+      ...(['reserved_nano', 'expected_nano', 'pieces', 'piece_ms', 'piece_nano', 'is_stopped'] as const),
     );
 }
 

@@ -789,7 +789,10 @@ create table attempt (
   expected_nano bigint, -- what it is expected to hold at its end, with the variance of that; null: it holds its worst case
   variance double precision not null default 0,
   grown_nano bigint not null default 0, -- the part of its reservation that came after its admission
-  pieces int not null default 0 -- in so many pieces
+  pieces int not null default 0, -- in so many pieces
+  piece_ms int[], -- of the first 32 of them, the time after the start; null: there is none
+  piece_nano bigint[], -- and the amount; the last also has those of all later ones
+  is_stopped boolean -- it was stopped on its way, because its budgets had no more room; null: it was not
 );
 create unique index attempt_open_by_key on attempt (key)
   where state in ('reserved', 'dispatched'); -- one open attempt per key
@@ -868,7 +871,7 @@ create type claim_request as (
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,
   settled_nano bigint, certainty text, duration_ms double precision, asked_pause_ms double precision, error jsonb,
-  run_id text, step_id text, item int, step_state text, event_data jsonb, keeps json
+  run_id text, step_id text, item int, step_state text, event_data jsonb, keeps json, is_stopped boolean
 );
 
 

@@ -7,6 +7,7 @@
  * pages.
  */
 import type { LedgerQuery } from '@capstan/core/contracts/money';
+import type { GrownColumns } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -122,6 +123,8 @@ export interface LedgerRow {
   readonly endpoint: string | null;
   readonly run_id: string | null;
   readonly step_id: string | null;
+  /** Of the reservation, if it grows with its call and the attempt has not been deleted. */
+  readonly grown: GrownColumns | null;
 }
 
 /** The last entry of the previous page. */
@@ -163,7 +166,10 @@ export function listLedger(
     `select l.entry_id, l.at, l.attempt_id, l.kind, l.amount_nano, l.certainty, l.budget_window::text as day,
        l.capability, a.endpoint, a.run_id, a.step_id,
        case when l.kind = 'settle' and l.amount_nano > a.reserved_nano then l.amount_nano - a.reserved_nano
-         when l.kind = 'adjust' and l.amount_nano > 0 then l.amount_nano end as overrun_nano
+         when l.kind = 'adjust' and l.amount_nano > 0 then l.amount_nano end as overrun_nano,
+       case when l.kind = 'reserve' and a.expected_nano is not null then json_build_object('started_at', a.started_at,
+         'reserved_nano', a.reserved_nano::text, 'expected_nano', a.expected_nano::text, 'pieces', a.pieces,
+         'piece_ms', a.piece_ms, 'piece_nano', a.piece_nano::text[], 'is_stopped', a.is_stopped) end as grown
      from ${run_id === undefined ? 'ledger_entry' : ofRun} l left join attempt a using (attempt_id)
      where ${conditions.join(' and ')}
      order by l.budget_window desc, l.entry_id desc limit :limit`,

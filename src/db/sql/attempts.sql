@@ -39,7 +39,7 @@ begin
       counted = case when e.was = 'lost' then a.counted else e.counted end,
       has_failed = a.has_failed or e.has_failed,
       duration_ms = case when e.was = 'lost' then a.duration_ms else e.duration_ms end,
-      asked_pause_ms = e.asked_pause_ms,
+      asked_pause_ms = e.asked_pause_ms, is_stopped = e.is_stopped,
       error = case when e.was = 'lost' then a.error else e.error end,
       finished_at = case when e.was = 'lost' then a.finished_at else clock_timestamp() end
     from ending e where a.attempt_id = e.attempt_id and a.attempt_id = any (array(select x.attempt_id from unnest(p_ends) x))

@@ -34,7 +34,11 @@ begin
     end if;
   end if;
   update attempt a set reserved_nano = a.reserved_nano + g.nano, grown_nano = a.grown_nano + g.nano,
-      pieces = a.pieces + 1, expected_nano = g.expected_nano, variance = g.variance
+      pieces = a.pieces + 1, expected_nano = g.expected_nano, variance = g.variance,
+      piece_ms = case when a.pieces < 32 then a.piece_ms || (extract(epoch from clock_timestamp() - a.started_at) * 1000)::int
+        else a.piece_ms end,
+      piece_nano = case when a.pieces < 32 then a.piece_nano || g.nano
+        else a.piece_nano[:31] || a.piece_nano[32] + g.nano end
     from (select (v_pieces[n]).*, v_granted[n] as nano from generate_subscripts(v_pieces, 1) n) g
     where a.attempt_id = g.attempt_id and g.nano > 0
       and a.attempt_id = any (array(select p.attempt_id from unnest(v_pieces) p));

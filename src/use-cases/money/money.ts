@@ -19,6 +19,7 @@ import type { Ctx, ServerCtx } from '../../context.ts';
 import { type LedgerPlace, type LedgerRow, listLedger, readSpending } from '../../db/money/spending.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
+import { showHeld } from '../routing/held-pieces.ts';
 import { type CostDays, readCostDays, toCsvLine } from './cost-series.ts';
 
 type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
@@ -40,13 +41,14 @@ function readCursor(cursor: string | undefined): LedgerPlace | null {
 }
 
 function toEntry(row: LedgerRow): LedgerEntry {
-  const { amount_nano, overrun_nano, day: window } = row;
+  const { amount_nano, overrun_nano, grown, day: window } = row;
   const overrun_usd = overrun_nano === null ? null : fromNanoUsd(BigInt(overrun_nano));
   return toWire(LedgerEntry, {
     ...row,
     window,
     amount_usd: fromNanoUsd(BigInt(amount_nano)),
     overrun_usd,
+    ...showHeld(grown),
   });
 }
 
@@ -69,6 +71,8 @@ const columns: Readonly<Record<keyof LedgerEntry, (row: LedgerRow) => string>> =
   run_id: (row) => row.run_id ?? '',
   step_id: (row) => row.step_id ?? '',
   overrun_usd: ({ overrun_nano }) => (overrun_nano === null ? '' : formatNanoUsd(BigInt(overrun_nano))),
+  held_usd: ({ grown }) => (grown === null ? '' : formatNanoUsd(BigInt(grown.reserved_nano))),
+  pieces: ({ grown }) => (grown?.piece_nano ?? []).map((nano) => formatNanoUsd(BigInt(nano))).join(' '),
 };
 
 /** Pieces of RFC 4180 text, the header line first. The query's page size and cursor are ignored. */

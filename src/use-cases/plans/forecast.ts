@@ -19,7 +19,7 @@ import type { CallPlace, UnitGroup, Workload } from '@capstan/core/graph/foresee
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import { boundsOf } from '@capstan/core/routing/call-bound';
-import { likelyCost, lowestCeiling } from '@capstan/core/routing/estimate';
+import { countAtOnce, likelyCost, lowestCeiling } from '@capstan/core/routing/estimate';
 import { findPriceRange, type Headroom } from '@capstan/core/routing/price-range';
 import type { Choice, RouteConstraints } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
@@ -54,6 +54,8 @@ interface Forecast extends Pick<PlannedStepView, 'chosen' | 'reason'> {
   readonly candidates: readonly Candidate[];
   readonly cost: CostRange;
   readonly durationMs: number;
+  /** How many such calls the room of the run and of the day admits at once; null: any number, or there is no call. */
+  readonly atOnce: number | null;
   /** Instances that may take the call, the best first; none without a call. */
   readonly places: readonly CallPlace[];
 }
@@ -145,7 +147,15 @@ export interface CostRange {
 export const noCost: CostRange = { least: 0n, expected: 0n, worst: 0n, limit: 0n };
 
 /** The forecast of an execution that makes no call or does not happen. */
-export const nobody = { chosen: null, candidates: [], cost: noCost, durationMs: 0, places: [], findings: [] };
+export const nobody = {
+  chosen: null,
+  candidates: [],
+  cost: noCost,
+  durationMs: 0,
+  atOnce: null,
+  places: [],
+  findings: [],
+};
 
 export function addCosts(one: CostRange, other: CostRange): CostRange {
   return {
@@ -220,6 +230,7 @@ function priceCall(
   const { chosen, reason, candidates } = decision;
   const { best } = preview.choice;
   const prices = findPriceRange(fleet.of(route.capability).instances, request);
+  const roomUsd = within.hidesHeadroom ? (route.runCeilingUsd ?? null) : within.headroomUsd;
   const worst = (prices?.mostNano ?? 0n) * BigInt(attempts);
   const least = toNanoUsd(prices?.leastUsd ?? 0);
   const expected = toNanoUsd(
@@ -231,6 +242,7 @@ function priceCall(
     candidates,
     cost: prices === null ? noCost : { least, expected, worst, limit: worst },
     durationMs: best?.instance.duration_ms ?? request.priorMs,
+    atOnce: best === null ? null : countAtOnce(best.instance, request, { costUsd: best.costUsd, roomUsd }),
     places: toPlaces(preview.choice, request),
     trouble: best === null ? findTrouble(preview, refusals) : null,
   };

@@ -105,7 +105,7 @@ function showStep(
   dispatch: DispatchChoice | null,
 ): PlannedStepView {
   if (forecast === undefined) throw new RangeError('a step without a forecast');
-  const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs } = forecast;
+  const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs, atOnce } = forecast;
   return {
     id,
     ...kindFieldsOf(step),
@@ -117,6 +117,7 @@ function showStep(
     candidates: [...candidates],
     ...(dispatch === null ? {} : { dispatch: explainDispatch(dispatch) }),
     cost_usd: showCost(cost),
+    ...(atOnce === null ? {} : { at_once: atOnce }),
     duration_ms: durationMs,
   };
 }

@@ -130,6 +130,7 @@ async function forecastItems(
   const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });
   const all = other === null ? units : [...units, other];
   const groups = [...groupUnits(units), ...(other === null ? [] : [groupOf(other, rest)])];
+  const atOnce = leastOf(all.map((unit) => unit.atOnce));
   const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
   const cached = units.reduce((sum, unit) => sum + (unit.cached ?? 0), rest * (other?.cached ?? 0));
   return {
@@ -141,8 +142,27 @@ async function forecastItems(
     cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
     groups,
     durationMs: timeAlone(groups, task.maxParallel),
-    findings: mergeFindings(units),
+    atOnce,
+    findings: [...mergeFindings(units), ...findWaits(task, atOnce, groups)],
   };
+}
+
+function leastOf(counts: readonly (number | null)[]): number | null {
+  const known = counts.filter((count) => count !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+/** Calls that could run in parallel, but for money. */
+function findWaits(
+  { pointer, maxParallel }: StepTask,
+  atOnce: number | null,
+  groups: readonly UnitGroup[],
+): Finding[] {
+  const calls = groups.reduce((sum, { count, places }) => sum + (places.length === 0 ? 0 : count), 0);
+  const wanted = Math.min(calls, maxParallel);
+  if (atOnce === null || atOnce === 0 || atOnce >= wanted) return [];
+  const message = `the money of the run and of the day admits ${atOnce} of ${wanted} parallel calls at once; the others wait for it`;
+  return [{ severity: 'note', code: 'money_waits', pointer, message }];
 }
 
 /** Items that were not examined count like the first one; equal ones may take its result. */

@@ -42,6 +42,7 @@ import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import type { SchemaValidator } from '../../parts/fleet/specs.ts';
 import { attemptIdOf, boundsOfIds, decisionIdOf, newId } from '../../parts/ids.ts';
 import { decodeCursor, toPage } from '../cursor.ts';
+import { showHeld } from './held-pieces.ts';
 
 // The choice of an instance for a call made now, without a claim. It writes nothing and calls no instance.
 
@@ -208,6 +209,7 @@ function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: Decisi
     ...decision,
     decision_id: decisionIdOf(attempt_id),
     settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
+    ...showHeld(row),
     at: row.started_at.toISOString(),
     capability: row.capability,
     attempt_id,

@@ -44,6 +44,7 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
     certainty: 'exact',
     duration_ms: 0,
     asked_pause_ms: null,
+    is_stopped: false,
     error: { code: 'unavailable', message: why },
     step_state: 'retrying',
     output: undefined,
@@ -257,7 +258,7 @@ async function writeEnd(
 
 function toAttemptEnd(
   { request: { holdsStep, keeps }, claimed }: SettledCall,
-  { delivery: { outcome, verdict, durationMs, amount, certainty }, end }: AttemptEnding,
+  { delivery: { outcome, verdict, durationMs, amount, certainty, isStopped }, end }: AttemptEnding,
 ): AttemptEnd {
   const { claim, instance } = claimed;
   const { attempt_id, token, step } = claim;
@@ -276,12 +277,19 @@ function toAttemptEnd(
     certainty,
     duration_ms: durationMs,
     asked_pause_ms: outcome.kind === 'overloaded' ? outcome.retryAfterMs : null,
+    is_stopped: isStopped,
     error,
     step_state: isHeldOpen(holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
     output: isStep && outcome.kind === 'answered' ? outcome.body : kept?.answer,
     keeps: kept?.place ?? null,
     step,
-    event_data: { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error },
+    event_data: {
+      endpoint,
+      cost_usd: fromNanoUsd(amount),
+      duration_ms: durationMs,
+      error,
+      ...(isStopped ? { stopped: 'budget' } : {}),
+    },
   };
 }
 

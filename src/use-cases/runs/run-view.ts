@@ -36,6 +36,7 @@ import type { StepRevisionRow } from '../../db/step/step-revision.ts';
 import { madeAt } from '../../parts/ids.ts';
 import type { StepSizes } from '../../parts/step-sizes.ts';
 import { linksToRun, type WebPlaces } from '../../parts/web-links.ts';
+import { showHeld } from '../routing/held-pieces.ts';
 
 function toIso(time: Date | null): string | null {
   return time?.toISOString() ?? null;
@@ -216,7 +217,7 @@ export function toAttempt(row: AttemptRow): Attempt {
   return toWire(Attempt, {
     ...row,
     cost_usd,
-    decision: row.decision === null ? null : { ...row.decision, settled_usd },
+    decision: row.decision === null ? null : { ...row.decision, settled_usd, ...showHeld(row) },
   });
 }
 

@@ -116,6 +116,30 @@ describe('a call whose hold grows', () => {
     expect(await budgetOf(run)).toMatchObject({ held: 10 });
   });
 
+  it('keeps its pieces with their times: the first 31, then the sum of all others', async () => {
+    const run = await aRunOf(1_000);
+    const claim = await claimed(aCall(run, 10n, 500));
+    const nanos = Array.from({ length: 40 }, (_, at) => at + 1);
+    for (const nano of nanos) await growHolds(db, [aPiece(claim, BigInt(nano))]);
+    const { pieces, grown_nano, piece_ms, piece_nano } = await db('attempt')
+      .where({ attempt_id: claim.attempt_id })
+      .first();
+    const later = nanos.slice(31).reduce((sum, nano) => sum + nano, 0);
+    expect([pieces, grown_nano]).toEqual([40, '820']);
+    expect(piece_nano).toEqual([...nanos.slice(0, 31), later].map(String));
+    expect(piece_ms).toHaveLength(32);
+    expect(piece_ms).toEqual(piece_ms.toSorted((one: number, other: number) => one - other));
+  });
+
+  it('keeps no piece that was not granted', async () => {
+    const run = await aRunOf(100);
+    const claim = await claimed(aCall(run, 90n, 100));
+    await growHolds(db, [aPiece(claim, 20n)]);
+    await growHolds(db, [aPiece(claim, 7n)]);
+    const row = await db('attempt').where({ attempt_id: claim.attempt_id }).first();
+    expect([row.pieces, row.piece_nano]).toEqual([1, ['7']]);
+  });
+
   it('costs its whole hold when its process is gone', async () => {
     const run = await aRunOf(1_000);
     const claim = await claimed({ ...aCall(run, 100n, 500, 400), lease_ms: -10_000 });

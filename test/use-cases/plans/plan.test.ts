@@ -1,6 +1,7 @@
 import { mostItems } from '@capstan/core/contracts/limits';
 import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { Plan } from '@capstan/core/contracts/plan';
+import { addLength, type Lengths } from '@capstan/core/money/holds';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { useDatabase } from '../../support/database.ts';
 import { aRun } from '../../support/factories.ts';
@@ -18,6 +19,10 @@ beforeAll(async () => {
   await add('paid', { cost_type: 'per_call', rate_usd: 0.2, endpoint: 'http://paid.test', tags: [] });
   await add('paid', { cost_type: 'per_call', rate_usd: 0.3, duration_ms: 9_000, tags: ['big'] });
   await add('timed', { cost_type: 'per_second', rate_usd: 0.01, duration_ms: 3_000, tags: [] });
+  const anySpec = await addSpec('grown', { type: 'object' });
+  const lengths = Array.from({ length: 64 }, () => 2_000).reduce<Lengths>(addLength, []); // ms
+  const grown = { stops: true, lengths, spec_digest: anySpec };
+  await add('grown', { cost_type: 'per_second', rate_usd: 0.01, tags: [], ...grown } as object);
   const spec_digest = await addSpec('strict', {
     type: 'object',
     required: ['clip'],
@@ -45,6 +50,30 @@ function codesOf({ findings }: Plan) {
     .filter((text) => !text.includes(' path_'));
 }
 const once = { retry: { max: 0 } };
+
+describe('the calls that the money admits at once', () => {
+  const many = (id: string, capability: string, over: Partial<StepDefinition> = {}) =>
+    call(id, capability, { for_each: { items: '{{ job.clips }}' }, input: { n: '{{ index }}' }, ...over });
+  const job = { clips: Array.from({ length: 40 }, (_, at) => at) };
+
+  it.each([
+    ['hold their worst case', many('a', 'paid'), 1, 5, 'note money_waits'],
+    ['hold as much as a time limit of the ceiling allows', many('a', 'timed'), 1, 1, 'note money_waits'],
+    ['grow with their time', many('a', 'grown'), 1, 34, 'note money_waits'],
+    ['may grow, but refuse', many('a', 'grown', { on_budget: 'refuse' }), 1, 1, 'note money_waits'],
+    ['all have room', many('a', 'paid'), 19, 95, undefined],
+    ['are free', many('a', 'free'), 1, undefined, undefined],
+    ['have no room at all', many('a', 'paid'), 0.1, undefined, undefined],
+  ])('where they %s', async (_, step, ceiling, at_once, finding) => {
+    const seen = await plan([step], { job, ceiling });
+    expect(stepOf(seen, 'a').at_once).toBe(at_once);
+    expect(codesOf(seen).find((text) => text.includes('money_waits'))).toBe(finding);
+  });
+
+  it('are bounded by the rest of the day, without a ceiling', async () => {
+    expect(stepOf(await plan([call('a', 'paid')]), 'a').at_once).toBe(100); // of 20 USD
+  });
+});
 
 describe('a plan', () => {
   it('lists the choice of the router, its cost and its duration', async () => {

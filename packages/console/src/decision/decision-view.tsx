@@ -7,6 +7,7 @@ import { Icon } from '../shared/icon.tsx';
 import { Button, Facts } from '../shared/parts.tsx';
 import { QueryView } from '../shared/query-view.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
+import { Held } from './held.tsx';
 import { WhatIf } from './what-if.tsx';
 
 /** The reason of the decision, the proof that it repeats, and the effect of other inputs. */
@@ -19,8 +20,9 @@ export function DecisionView({ decision }: { readonly decision: Decision }): Rea
       <DecisionLanes candidates={decision.candidates} />
       <Facts
         facts={[
-          ['reserved', formatUsd(decision.reserved_usd)],
+          ['reserved', <Held key="held" usd={decision.reserved_usd} held={decision} />],
           ['settled', decision.settled_usd === null ? 'not yet' : formatUsd(decision.settled_usd)],
+          ['stopped', decision.stopped === undefined ? null : 'its budgets had no more room'],
         ]}
       />
       {isTrying ? (

@@ -1,3 +1,4 @@
+import { StepOnBudget } from '@capstan/core/contracts/decision';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { readInputs } from '@capstan/core/routing/replay';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
@@ -6,7 +7,13 @@ import { fieldClass } from '../shared/parts.tsx';
 import { PriorityField } from '../shared/priority-field.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
 import { shortEndpoint } from './lanes-model.ts';
-import { changeNothing, chooseWith, type WhatIfChange, winnerOf } from './what-if-model.ts';
+import {
+  changeNothing,
+  chooseWith,
+  describeWhatIfHold,
+  type WhatIfChange,
+  winnerOf,
+} from './what-if-model.ts';
 
 /** The same decision with movable inputs; `choose` itself answers. */
 export function WhatIf({
@@ -18,25 +25,35 @@ export function WhatIf({
 }): ReactElement {
   const known = useMemo(() => readInputs(inputs), [inputs]);
   const [change, setChange] = useState<WhatIfChange>(() => changeNothing(known));
-  const decision = chooseWith(known, change);
+  const { decision, hold } = chooseWith(known, change);
   const winner = winnerOf(decision);
   return (
     <section aria-label="What if" className="rounded-md border border-line bg-ground p-3 text-sm">
       <div className="mb-3 flex flex-wrap items-center gap-3">
         <PriorityField value={change.priority} onChange={(priority) => setChange({ ...change, priority })} />
+        <UsdField
+          name="Budget"
+          placeholder="none"
+          value={change.ceilingUsd}
+          onChange={(ceilingUsd) => setChange({ ...change, ceilingUsd })}
+        />
+        <UsdField
+          name="Room"
+          placeholder="any"
+          value={change.roomUsd}
+          onChange={(roomUsd) => setChange({ ...change, roomUsd })}
+        />
         <label className="flex items-center gap-1.5">
-          Budget
-          <input
-            type="number"
-            min="0"
-            step="any"
-            placeholder="none"
-            className={`${fieldClass} w-24`}
-            value={change.ceilingUsd ?? ''}
-            onChange={({ target }) =>
-              setChange({ ...change, ceilingUsd: target.value === '' ? null : Number(target.value) })
-            }
-          />
+          Without room
+          <select
+            className={fieldClass}
+            value={change.onBudget}
+            onChange={({ target }) => setChange({ ...change, onBudget: StepOnBudget.parse(target.value) })}
+          >
+            {StepOnBudget.options.map((way) => (
+              <option key={way}>{way}</option>
+            ))}
+          </select>
         </label>
       </div>
       <ul className="mb-3 flex flex-col gap-1.5">
@@ -54,8 +71,33 @@ export function WhatIf({
           ? 'It would go to the same instance.'
           : `It would go to ${winner === null ? 'no instance' : shortEndpoint(winner)} instead.`}
       </p>
+      {hold === null ? null : <p className="mb-3 figure">{describeWhatIfHold(hold)}</p>}
       <DecisionLanes candidates={decision.candidates} />
     </section>
+  );
+}
+
+interface UsdFieldProps {
+  readonly name: string;
+  readonly placeholder: string;
+  readonly value: number | null;
+  readonly onChange: (usd: number | null) => void;
+}
+
+function UsdField({ name, placeholder, value, onChange }: UsdFieldProps): ReactElement {
+  return (
+    <label className="flex items-center gap-1.5">
+      {name}
+      <input
+        type="number"
+        min="0"
+        step="any"
+        placeholder={placeholder}
+        className={`${fieldClass} w-24`}
+        value={value ?? ''}
+        onChange={({ target }) => onChange(target.value === '' ? null : Number(target.value))}
+      />
+    </label>
   );
 }
 

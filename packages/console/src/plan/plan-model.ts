@@ -1,7 +1,7 @@
 /** What a plan promises about cost and time, in words that a run cannot belie. */
 import { mostItems } from '@capstan/core/contracts/limits';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
-import type { Plan } from '@capstan/core/contracts/plan';
+import type { Plan, PlannedStepView } from '@capstan/core/contracts/plan';
 import type { RunSummary } from '@capstan/core/contracts/run';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 
@@ -13,8 +13,15 @@ export function describeBudget({ within_ceiling }: Plan, { budget_ceiling_usd }:
 }
 
 /** A run pays more only to correct an input, which no plan foresees. */
-export function describeWorst({ cost_usd, limit_usd }: Plan): string {
-  return `(at worst ${formatUsd(Math.max(cost_usd.worst, limit_usd))}, if no input has to be corrected)`;
+export function describeRange({ cost_usd, limit_usd }: Plan): string {
+  const worst = formatUsd(Math.max(cost_usd.worst, limit_usd));
+  return `(at least ${formatUsd(cost_usd.min)}, at worst ${worst}, if no input has to be corrected)`;
+}
+
+/** Of a step with items: how many of its calls have room in the money; null: all, or their number is unknown. */
+export function describeAtOnce({ at_once, items }: PlannedStepView): string | null {
+  if (at_once === undefined || typeof items !== 'number' || at_once >= items) return null;
+  return `Its money admits ${at_once.toLocaleString('en')} of ${items.toLocaleString('en')} calls at once.`;
 }
 
 function countedOnce({ steps }: Plan): readonly string[] {

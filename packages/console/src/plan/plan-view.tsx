@@ -6,7 +6,7 @@ import { toGraph, withPlan } from '../graph/definition-graph.ts';
 import { GraphView } from '../graph/graph-view.tsx';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { describeBudget, describeOpenItems, describeWorst } from './plan-model.ts';
+import { describeAtOnce, describeBudget, describeOpenItems, describeRange } from './plan-model.ts';
 
 export interface PlanViewProps {
   readonly plan: Plan;
@@ -25,7 +25,7 @@ export function PlanView({ plan, definition, past = null }: PlanViewProps): Reac
         <span>
           <span className="text-muted">Estimate:</span>{' '}
           <strong className="figure">{formatUsd(plan.cost_usd.expected)}</strong>{' '}
-          <span className="figure text-muted">{describeWorst(plan)}</span>
+          <span className="figure text-muted">{describeRange(plan)}</span>
         </span>
         <span>
           <span className="text-muted">Time:</span>{' '}
@@ -52,20 +52,23 @@ export function PlanView({ plan, definition, past = null }: PlanViewProps): Reac
         <GraphView nodes={nodes} edges={edges} critical={plan.critical_path.steps} />
       </div>
       <ul className="divide-y divide-line rounded-lg border border-line bg-surface text-sm">
-        {plan.steps.map(({ id, reason, happens, dispatch }) => (
-          <li key={id} className="flex flex-wrap gap-x-3 px-4 py-2">
-            <span className="w-40 shrink-0 font-medium">{id}</span>
-            <span className="min-w-0 flex-1 break-words text-muted">
-              {happens === 'unknown' ? 'Conditional. ' : ''}
-              {reason}
-            </span>
-            {dispatch === undefined ? null : (
-              <span className="w-full break-words text-xs text-muted sm:pl-43">
-                {dispatch.how}: {dispatch.message}
+        {plan.steps
+          .map((step) => ({ ...step, atOnce: describeAtOnce(step) }))
+          .map(({ id, reason, happens, dispatch, atOnce }) => (
+            <li key={id} className="flex flex-wrap gap-x-3 px-4 py-2">
+              <span className="w-40 shrink-0 font-medium">{id}</span>
+              <span className="min-w-0 flex-1 break-words text-muted">
+                {happens === 'unknown' ? 'Conditional. ' : ''}
+                {reason}
+                {atOnce === null ? '' : `. ${atOnce}`}
               </span>
-            )}
-          </li>
-        ))}
+              {dispatch === undefined ? null : (
+                <span className="w-full break-words text-xs text-muted sm:pl-43">
+                  {dispatch.how}: {dispatch.message}
+                </span>
+              )}
+            </li>
+          ))}
       </ul>
     </div>
   );

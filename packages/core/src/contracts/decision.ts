@@ -60,6 +60,28 @@ export const Candidate = z
   .meta({ id: 'Candidate' });
 export type Candidate = z.infer<typeof Candidate>;
 
+/** A part of a reservation that grew with its call. */
+export const HeldPiece = z
+  .strictObject({
+    at: Instant,
+    usd: z.number(),
+    pieces: z.number().int().optional().meta({
+      description: 'Of the 32nd, if there are more: the number of pieces from then on, whose sum it is.',
+    }),
+  })
+  .meta({ id: 'HeldPiece' });
+export type HeldPiece = z.infer<typeof HeldPiece>;
+
+/** Only of a call whose reservation grows with it. */
+export const holdFields = {
+  held_usd: z.number().optional().meta({
+    description: 'What a call whose reservation grows holds now, or held at its end.',
+  }),
+  pieces: z.array(HeldPiece).max(32).optional().meta({
+    description: 'What it took after its admission, the oldest first.',
+  }),
+};
+
 export const Decision = z
   .strictObject({
     decision_id: z.string(),
@@ -70,6 +92,7 @@ export const Decision = z
     candidates: z.array(Candidate).max(20),
     reserved_usd: z.number(),
     settled_usd: z.number().nullable(),
+    ...holdFields,
     stopped: z.literal('budget').optional().meta({
       description: 'The call was stopped on its way, because its budgets had no more room.',
     }),

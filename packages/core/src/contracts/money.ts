@@ -1,5 +1,6 @@
 /** Costs, reservations and budgets, and the ledger behind them. */
 import { z } from 'zod';
+import { holdFields } from './decision.ts';
 import { CapabilityName, Instant, ListQuery, listOf, Usd } from './primitives.ts';
 
 /** Calendar weeks and months end today, as the others do; yesterday and the last month have ended. */
@@ -173,6 +174,8 @@ export const LedgerEntry = z
     amount_usd: z.number(),
     /** The part of the amount above the reservation, where the call cost more than its declared worst case. */
     overrun_usd: z.number().optional(),
+    /** With the next, of the kind `reserve`, if the reservation grows with its call. */
+    ...holdFields,
     certainty: Certainty,
     /** The day of the project's time zone that it counts for. */
     window: z.iso.date(),

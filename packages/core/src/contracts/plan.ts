@@ -72,6 +72,11 @@ export const PlannedStepView = z
     /** The planned dispatch, and its reason; absent for a step without calls. */
     dispatch: StepDispatch.optional(),
     cost_usd: PlannedCost,
+    /**
+     * How many of its calls the ceiling of the run and the rest of the day admit at once, beside nothing else; absent
+     * for any number, and for a step without calls.
+     */
+    at_once: z.number().int().optional(),
     /** The past duration of such calls; with items, on the slots of all instances, if nothing else uses them. */
     duration_ms: z.number(),
   })

@@ -141,7 +141,7 @@ export interface BudgetOutlook {
   readonly expected: CostOutlook;
 }
 
-/** G4. The claim checks it in the database (sql/money.sql). */
+/** G4. The claim checks it in the database (sql/money.sql), which test/db/money/admission.test.ts holds to this. */
 export function isAdmitted(
   { limitNano, spentNano, heldNano, expected }: BudgetOutlook,
   firstNano: number,
@@ -152,4 +152,36 @@ export function isAdmitted(
     spentNano + heldNano + firstNano <= limitNano &&
     spentNano + expected.mean + own.mean + certainty * deviation <= limitNano
   );
+}
+
+/** A call as its budgets see it. */
+export interface AdmittedCall {
+  readonly firstNano: number;
+  /** What it holds beside that while it is open, and needs no room for. */
+  readonly riskNano: number;
+  /** Null: it holds its worst case. */
+  readonly expected: CostOutlook | null;
+}
+
+/** G4: how many equal calls the room admits at once. */
+export function countAdmitted({ firstNano, riskNano, expected }: AdmittedCall, roomNano: number): number {
+  const { mean, variance } = expected ?? { mean: firstNano + riskNano, variance: 0 };
+  const isNextAdmitted = (count: number): boolean =>
+    isAdmitted(
+      {
+        limitNano: roomNano,
+        spentNano: 0,
+        heldNano: count * (firstNano + riskNano),
+        expected: { mean: count * mean, variance: count * variance },
+      },
+      firstNano,
+      expected ?? { mean: firstNano, variance: 0 },
+    );
+  let [admitted, refused] = [0, Math.floor(Math.max(0, roomNano) / Math.max(1, firstNano)) + 1];
+  while (admitted < refused) {
+    const count = Math.floor((admitted + refused) / 2);
+    if (isNextAdmitted(count)) admitted = count + 1;
+    else refused = count;
+  }
+  return admitted;
 }

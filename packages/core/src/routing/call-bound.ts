@@ -74,10 +74,15 @@ function boundOf(instance: InstanceSnapshot, costOf: CostOfInput, route: BoundRo
   const bound = worstOf(instance, costOf, route);
   const growth = bound.fault === undefined ? growthOf(instance, costOf, { bound, route }) : undefined;
   if (growth === undefined) return bound;
-  return { ...bound, expectedUsd: bound.expectedUsd ?? growth.expected?.meanUsd ?? null, growth };
+  const meanUsd = isHeldWhole(route) ? undefined : growth.expected?.meanUsd;
+  return { ...bound, expectedUsd: bound.expectedUsd ?? meanUsd ?? null, growth };
 }
 
-/** The growth of a call, with what is expected of it unless its caller wants its worst case held. */
+function isHeldWhole({ onBudget = 'refuse' }: Pick<BoundRoute, 'onBudget'>): boolean {
+  return onBudget === 'refuse';
+}
+
+/** The growth of a call, with what is expected of it: also where its caller wants its worst case held, for `what if`. */
 function growthOf(
   instance: InstanceSnapshot,
   costOf: CostOfInput,
@@ -90,7 +95,7 @@ function growthOf(
   const unitUsd = isTimed ? instance.rate_usd / 1_000 : costOf(token_cost as string);
   if (typeof start !== 'number' || typeof unitUsd !== 'number') return undefined;
   const growth: Growth = { unit: isTimed ? 'ms' : 'token', startUsd: start, unitUsd };
-  if ((route.onBudget ?? 'refuse') === 'refuse' || lengths == null) return growth;
+  if (lengths == null) return growth;
   const terms = holdTerms(
     growth,
     worstCaseNano(instance, { ...route, bounds: new Map([[instance_id, bound]]) }),

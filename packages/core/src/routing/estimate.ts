@@ -1,5 +1,12 @@
 /** The estimated duration and cost of a call on an instance. */
-import { certainty, type GrowingCall, type HoldTerms } from '../money/holds.ts';
+import {
+  type AdmittedCall,
+  certainty,
+  countAdmitted,
+  type GrowingCall,
+  type HoldTerms,
+  holdFor,
+} from '../money/holds.ts';
 import { toNanoUsd } from '../money/nano-usd.ts';
 import { worstCase } from '../money/reservation.ts';
 import type { Growth, InstanceSnapshot, RouteRequest } from './types.ts';
@@ -63,7 +70,7 @@ export function expectedSuccess({
 
 type Price = Pick<InstanceSnapshot, 'cost_type' | 'rate_usd'>;
 type PricedInstance = Price & Pick<InstanceSnapshot, 'instance_id'>;
-export type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs' | 'bounds'>;
+export type Limits = Pick<RouteRequest, 'ceilingUsd' | 'runCeilingUsd' | 'timeoutMs' | 'bounds' | 'onBudget'>;
 
 /** The lower of two ceilings; null is no ceiling. */
 export function lowestCeiling(one: number | null, other: number | null): number | null {
@@ -134,13 +141,25 @@ export function holdTerms({ unit, startUsd, unitUsd }: Growth, mostNano: bigint)
   };
 }
 
+/** The growth of a call whose hold may grow with it, and that is expected to need less than its worst case. */
+type ForeseenGrowth = Growth & Required<Pick<Growth, 'expected'>>;
+
+/** @returns null: the call holds its worst case */
+function foreseenGrowth(
+  { instance_id }: Pick<InstanceSnapshot, 'instance_id'>,
+  { bounds, onBudget = 'refuse' }: Pick<Limits, 'bounds' | 'onBudget'>,
+): ForeseenGrowth | null {
+  const growth = bounds?.get(instance_id)?.growth;
+  return onBudget === 'refuse' || growth?.expected === undefined ? null : (growth as ForeseenGrowth);
+}
+
 /** How the hold of a call grows on the instance; null: it holds its worst case. */
 export function growingCall(
   instance: PricedInstance & Pick<InstanceSnapshot, 'lengths'>,
   limits: Limits,
 ): GrowingCall | null {
-  const growth = limits.bounds?.get(instance.instance_id)?.growth;
-  if (growth?.expected === undefined) return null;
+  const growth = foreseenGrowth(instance, limits);
+  if (growth === null) return null;
   return { terms: holdTerms(growth, worstCaseNano(instance, limits)), lengths: instance.lengths ?? [] };
 }
 
@@ -157,8 +176,8 @@ export function usedUnits(
 }
 
 /** The room that a call needs whose hold grows, USD: what it is expected to hold at its end, with certainty. */
-function neededUsd({ expected }: Growth): number | null {
-  return expected === undefined ? null : expected.meanUsd + certainty * expected.deviationUsd;
+function neededUsd({ expected: { meanUsd, deviationUsd } }: ForeseenGrowth): number {
+  return meanUsd + certainty * deviationUsd;
 }
 
 /**
@@ -166,8 +185,8 @@ function neededUsd({ expected }: Growth): number | null {
  * @param costUsd the expected cost
  */
 export function reservedUsd(instance: PricedInstance, limits: Limits, costUsd: number): number {
-  const growth = limits.bounds?.get(instance.instance_id)?.growth;
-  const worstUsd = (growth && neededUsd(growth)) ?? worstCaseUsd(instance, limits);
+  const growth = foreseenGrowth(instance, limits);
+  const worstUsd = growth === null ? worstCaseUsd(instance, limits) : neededUsd(growth);
   return isDearerThanRun(limits, costUsd) ? Math.max(worstUsd, costUsd) : worstUsd;
 }
 
@@ -189,4 +208,28 @@ export function reservationOf(
 
 function isDearerThanRun({ runCeilingUsd = null }: Limits, costUsd: number): boolean {
   return runCeilingUsd !== null && costUsd > runCeilingUsd;
+}
+
+/** The least that a call holds at its admission, and what it is expected to hold at its end. */
+export function admittedCall(instance: PricedInstance, limits: Limits, costUsd: number): AdmittedCall {
+  const { reserved, risk } = reservationOf(instance, limits, costUsd);
+  const growth = foreseenGrowth(instance, limits);
+  if (growth === null) return { firstNano: Number(reserved), riskNano: Number(risk), expected: null };
+  const terms = holdTerms(growth, worstCaseNano(instance, limits));
+  const { meanUsd, deviationUsd } = growth.expected;
+  return {
+    firstNano: holdFor(terms, { units: 0, heldNano: 0, roomNano: 0 }),
+    riskNano: 0,
+    expected: { mean: meanUsd * 1e9, variance: (deviationUsd * 1e9) ** 2 },
+  };
+}
+
+/** How many such calls a room admits at once; null: any number. @param roomUsd null: it has no limit */
+export function countAtOnce(
+  instance: PricedInstance,
+  limits: Limits,
+  { costUsd, roomUsd }: { readonly costUsd: number; readonly roomUsd: number | null },
+): number | null {
+  if (roomUsd === null || instance.rate_usd === 0) return null;
+  return countAdmitted(admittedCall(instance, limits, costUsd), roomUsd * 1e9);
 }

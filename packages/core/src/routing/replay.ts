@@ -37,6 +37,7 @@ interface Inputs {
     readonly waiting: number;
     readonly protocol?: RouteRequest['protocol'];
     readonly failed_before: readonly (readonly [instanceId: string, failures: number])[];
+    readonly on_budget?: RouteRequest['onBudget'];
     /** Of the shown instances. */
     readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[] | undefined;
   };
@@ -67,6 +68,7 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       waiting: request.waiting ?? 0,
       protocol: request.protocol ?? undefined,
       failed_before: [...(request.failedBefore ?? [])],
+      on_budget: request.onBudget,
       bounds: request.bounds && listBounds(shown, request.bounds),
     },
     seed,
@@ -120,6 +122,7 @@ function toRequest({ request }: Inputs): RouteRequest {
     waiting: request.waiting,
     protocol: request.protocol,
     failedBefore: new Map(request.failed_before),
+    onBudget: request.on_budget,
     bounds: request.bounds === undefined ? undefined : new Map(request.bounds),
   };
 }

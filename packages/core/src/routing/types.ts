@@ -91,7 +91,7 @@ export interface Growth {
   /** Before its first unit, USD. */
   readonly startUsd: number;
   readonly unitUsd: number;
-  /** What it is expected to hold at its end, USD; absent: too few calls are known, or its caller wants it held whole. */
+  /** What it is expected to hold at its end, USD; absent: too few calls are known. */
   readonly expected?: { readonly meanUsd: number; readonly deviationUsd: number };
 }
 

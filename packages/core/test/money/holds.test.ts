@@ -2,8 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
 import {
+  type AdmittedCall,
   addLength,
   type BudgetOutlook,
+  countAdmitted,
   expectCost,
   expectUnits,
   type HoldTerms,
@@ -137,5 +139,56 @@ describe('G4: an admission', () => {
     ['three deviations of the sum have none', 100, { mean: 251, variance: 1_600 }, false],
   ])('%s', (_, first, own, isOne) => {
     expect(isAdmitted(budget, first, own)).toBe(isOne);
+  });
+
+  it.each([
+    ['by their worst cases', { firstNano: 400, riskNano: 0, expected: null }, 1_000, 2],
+    [
+      'by their rates, of which the last needs no room',
+      { firstNano: 100, riskNano: 300, expected: null },
+      900,
+      3,
+    ],
+    [
+      'by what they are expected to hold',
+      { firstNano: 10, riskNano: 0, expected: { mean: 100, variance: 0 } },
+      1_000,
+      10,
+    ],
+    [
+      'with three deviations',
+      { firstNano: 10, riskNano: 0, expected: { mean: 100, variance: 900 } },
+      1_000,
+      7,
+    ],
+    [
+      'by their first pieces',
+      { firstNano: 300, riskNano: 0, expected: { mean: 200, variance: 0 } },
+      1_000,
+      3,
+    ],
+    ['none', { firstNano: 10, riskNano: 0, expected: { mean: 100, variance: 0 } }, 99, 0],
+    ['none without room', { firstNano: 1, riskNano: 0, expected: null }, -5, 0],
+  ])('of equal calls at once: %s', (_, call, roomNano, count) => {
+    expect(countAdmitted(call, roomNano)).toBe(count);
+  });
+
+  it('of equal calls at once: no fewer in more room, and all of them within it', () => {
+    const anyCall: fc.Arbitrary<AdmittedCall> = fc.record({
+      firstNano: fc.integer({ min: 1, max: 10 ** 6 }),
+      riskNano: fc.constant(0),
+      expected: fc.option(
+        fc.record({ mean: fc.integer({ min: 1, max: 10 ** 6 }), variance: fc.nat(10 ** 9) }),
+      ),
+    });
+    fc.assert(
+      fc.property(anyCall, fc.nat(10 ** 9), fc.nat(10 ** 9), (call, room, more) => {
+        const count = countAdmitted(call, room);
+        expect(count * call.firstNano).toBeLessThanOrEqual(room);
+        expect(count * (call.expected?.mean ?? 0)).toBeLessThanOrEqual(room);
+        expect(countAdmitted(call, room + more)).toBeGreaterThanOrEqual(count);
+      }),
+      { numRuns: runs(300) },
+    );
   });
 });

@@ -4,6 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { ledgerQuery, toLedgerPath } from '../../api/money.ts';
 import { readProject } from '../../api/project.ts';
+import { Held } from '../../decision/held.tsx';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { Moment } from '../../shared/ago.tsx';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
@@ -112,6 +113,8 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
             kind,
             amount_usd,
             overrun_usd,
+            held_usd,
+            pieces,
             certainty,
             capability,
             endpoint,
@@ -131,7 +134,9 @@ function Entries({ entries }: { readonly entries: readonly LedgerEntry[] }): Rea
                   <span className="text-waiting"> ({formatUsd(overrun_usd)} above its worst case)</span>
                 )}
               </td>
-              <td className="figure text-right!">{formatUsd(amount_usd)}</td>
+              <td className="figure text-right!">
+                <Held usd={amount_usd} held={{ held_usd, pieces }} />
+              </td>
               <td className="max-sm:hidden">{capability}</td>
               <td className="font-mono text-xs text-muted max-sm:hidden">
                 {endpoint === undefined ? '' : shortEndpoint(endpoint)}

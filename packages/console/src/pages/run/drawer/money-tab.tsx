@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
+import { Held } from '../../../decision/held.tsx';
 import { formatUsd } from '../../../shared/format.ts';
 import { linkClass, tableClass } from '../../../shared/parts.tsx';
 import type { StepTabProps } from './step-tab-props.ts';
@@ -28,10 +29,13 @@ export function MoneyTab({ step, runId }: StepTabProps): ReactElement {
             <tr key={attempt_id}>
               <td>#{index + 1}</td>
               <td className="figure text-right!">
-                {decision === null ? '–' : formatUsd(decision.reserved_usd)}
+                {decision === null ? '–' : <Held usd={decision.reserved_usd} held={decision} />}
               </td>
               <td className="figure text-right!">{certainty === null ? '–' : formatUsd(cost_usd)}</td>
-              <td className="text-muted">{certainty ?? 'still reserved'}</td>
+              <td className="text-muted">
+                {certainty ?? 'still reserved'}
+                {decision?.stopped === undefined ? '' : ', stopped: no more room in its budgets'}
+              </td>
             </tr>
           ))}
         </tbody>
