@@ -2,7 +2,8 @@
 
 import type { PlannedStepView } from '@capstan/core/contracts/plan';
 import type { Run } from '@capstan/core/contracts/run';
-import type { RunStep, StepDetail } from '@capstan/core/contracts/run-step';
+import type { Awaiting, RunStep, StepDetail } from '@capstan/core/contracts/run-step';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyEvents } from '../src/api/apply-event.ts';
 import { isShortened } from '../src/json/json-model.ts';
@@ -11,9 +12,18 @@ import { compareSteps, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { moveInGrid, toCells } from '../src/pages/run/drawer/item-grid-model.ts';
 import { describeItemFailures, describeRetry } from '../src/pages/run/model.ts';
 import { needOfRun, priceOfRerun, toRerunRequest } from '../src/pages/run/rerun-model.ts';
+import { formatDuration } from '../src/shared/format.ts';
 import { toTimeBars } from '../src/timeline/bars.ts';
 import { toPicture } from '../src/timeline/picture.ts';
-import { createTimeScale, ticksOf } from '../src/timeline/scale.ts';
+import {
+  createTimeScale,
+  labelsOf,
+  momentAt,
+  partBetween,
+  ticksOf,
+  zoomBy,
+  zoomTo,
+} from '../src/timeline/scale.ts';
 import { sortByFailure, type TimelineCall } from '../src/timeline/timeline-model.ts';
 
 const began = Date.parse('2026-01-01T00:00:00Z');
@@ -166,6 +176,110 @@ describe('the timeline of a run', () => {
     const ticks = ticksOf(folded).map((tick) => tick - began);
     expect(ticks).toEqual([0, 5_000, 10_000, 3_605_000, 3_610_000]);
   });
+});
+
+describe('the time of a run', () => {
+  const spans = fc.array(
+    fc.record({
+      from: fc.integer({ min: 0, max: 10_000_000 }),
+      length: fc.integer({ min: 0, max: 900_000 }),
+    }),
+    { minLength: 1, maxLength: 8 },
+  );
+  const scaleOf = (some: readonly { readonly from: number; readonly length: number }[]) =>
+    createTimeScale(some.map(({ from, length }) => ({ from: began + from, to: began + from + length })));
+  const textOf = (moment: number): string => `+${formatDuration(moment - began)}`;
+
+  test('has labels of which none covers another, at any width and zoom', () => {
+    fc.assert(
+      fc.property(
+        spans,
+        fc.integer({ min: 60, max: 1_600 }),
+        fc.double({ min: 1, max: 50, noNaN: true }),
+        (some, width, factor) => {
+          const base = scaleOf(some);
+          const labels = labelsOf(zoomTo(base, zoomBy(base, null, { factor })), width, textOf);
+          const boxes = labels.map(({ text, place, isBefore }) => {
+            const px = text.length * 6;
+            return isBefore ? [place * width - px, place * width] : [place * width, place * width + px];
+          });
+          boxes.forEach(([from = 0], index) => {
+            expect(from).toBeGreaterThanOrEqual(boxes[index - 1]?.[1] ?? 0);
+          });
+        },
+      ),
+    );
+  });
+
+  test.each([180, 320, 900])('has at least its start and no more labels than %i px hold', (width) => {
+    const labels = labelsOf(createTimeScale([{ from: began, to: began + 3_600_000 }]), width, textOf);
+    expect(labels.length).toBeGreaterThanOrEqual(1);
+    expect(labels.length).toBeLessThanOrEqual(width / 40);
+  });
+
+  test('keeps the moment under the pointer while it zooms in and out', () => {
+    fc.assert(
+      fc.property(
+        spans,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.constantFrom(1.25, 2, 4),
+        (some, around, factor) => {
+          const base = scaleOf(some);
+          fc.pre(base.last - base.first > 1_000);
+          const before = momentAt(base, around);
+          const shown = zoomTo(base, zoomBy(base, null, { factor, around }));
+          expect(shown.at(before)).toBeCloseTo(around, 1);
+        },
+      ),
+    );
+  });
+
+  test('shows the part that was dragged over, in either direction, and all of it again', () => {
+    const base = createTimeScale([{ from: began, to: began + 100_000 }]);
+    const part = partBetween(base, 0.6, 0.2);
+    expect(part).toEqual({ from: began + 20_000, to: began + 60_000 });
+    const shown = zoomTo(base, part);
+    const places = [20_000, 40_000, 80_000].map((ms) => Number(shown.at(began + ms).toFixed(6)));
+    expect(places).toEqual([0, 0.5, 1.5]);
+    expect(partBetween(shown, 0.25, 0.5)).toEqual({ from: began + 30_000, to: began + 40_000 });
+    expect(partBetween(base, 0.5, 0.505)).toBeNull();
+    expect(zoomBy(base, part, { factor: 0.25 })).toBeNull();
+    expect(zoomTo(base, null)).toBe(base);
+  });
+});
+
+describe('the row of a step with items, closed', () => {
+  const calls = [
+    aCall('cut', 0, 4, { item: 1, error: 'step_failed' }),
+    aCall('cut', 0, 9, { item: 2 }),
+    aCall('cut', 1, 9, { item: 3, error: 'timeout' }),
+    aCall('cut', 9, 12, { item: 3 }),
+  ];
+  const open = { open: none, all: none, steps: [], outlook: null, now: began + 12_000 };
+
+  test('counts the items that failed in the end', () => {
+    const { rows } = toPicture(calls, open);
+    expect(rows[0]?.fold).toEqual({ isOpen: false, items: 3, failed: 1 });
+  });
+
+  test('draws failures above all others, and each bar names its item, times and cost', () => {
+    const { rows, scale } = toPicture(calls, open);
+    const bars = rows.flatMap((row) => toTimeBars(row, { scale, now: open.now }));
+    expect(bars.map(({ kind }) => kind)).toEqual(['called', 'called', 'failed', 'failed']);
+    expect(bars[2]?.title).toMatch(/^item 1 at http:\/\/x: step_failed\n.*00\.000.* to .*04\.000.*, 4\.0 s$/);
+  });
+});
+
+test('a child run that waits for money is no call', () => {
+  const child = aStep('covers', 'waiting', { pipeline: 'covers@1', awaiting: 'run' });
+  const options = { open: none, all: none, outlook: null, now: began + 9_000, isLive: true, steps: [child] };
+  const kindsOf = (awaiting: Awaiting[]) => {
+    const { rows, scale } = toPicture([], { ...options, awaiting });
+    return rows.flatMap((row) => toTimeBars(row, { scale, now: options.now })).map(({ kind }) => kind);
+  };
+  expect(kindsOf(['run'])).toEqual(['called']);
+  expect(kindsOf(['budget', 'run'])).toEqual(['waiting']);
+  expect(kindsOf(['review', 'run'])).toEqual(['waiting']);
 });
 
 describe('the items of a step', () => {

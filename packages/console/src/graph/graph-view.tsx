@@ -10,9 +10,21 @@ import {
 } from '@xyflow/react';
 import type { DrawnEdge } from './drawn-step.ts';
 import '@xyflow/react/dist/base.css';
-import { type MouseEvent, type ReactElement, useMemo, useRef, useState } from 'react';
+import { type MouseEvent, type ReactElement, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { useWidth } from '../shared/use-width.ts';
 import { FarCanvas } from './far-canvas.tsx';
-import { type GraphLayout, layoutGraph, nodeAt, nodeHeight, nodeWidth, toPath } from './layout.ts';
+import {
+  fitGraph,
+  fitWhole,
+  type GraphBox,
+  type GraphLayout,
+  heightFor,
+  layoutGraph,
+  nodeAt,
+  nodeHeight,
+  nodeWidth,
+  toPath,
+} from './layout.ts';
 import { LineEdge } from './line-edge.tsx';
 import { lookOfNode, type NodeFacts } from './node-model.ts';
 import { StepNode } from './step-node.tsx';
@@ -66,6 +78,18 @@ function Flow({
   const isFar = facts.length > manyNodes && (isZoomedOut || !isFitted);
   const flow = useRef<ReactFlowInstance | null>(null);
   const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  // A person who has moved the graph keeps the place.
+  const isMoved = useRef(false);
+  const isOverview = facts.length > manyNodes;
+  const fit = useCallback((): void => {
+    const view = fitGraph(layout, sizeOf(box.current), isOverview);
+    void flow.current?.setViewport(view).then(() => setFitted(true));
+  }, [layout, isOverview]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another width is the reason
+  useEffect(() => {
+    if (!isMoved.current) fit();
+  }, [fit, width]);
   const onCritical = useMemo(() => new Set(critical), [critical]);
   const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });
   const lines = useMemo(() => toEdges(layout, critical), [layout, critical]);
@@ -81,7 +105,11 @@ function Flow({
       edgeTypes={edgeTypes as never}
       onInit={(instance) => {
         flow.current = instance;
-        void showReadable(instance, layout, box.current).then(() => setFitted(true));
+        fit();
+      }}
+      onMoveStart={(event) => {
+        // Without an event the page itself moves it.
+        if (event !== null) isMoved.current = true;
       }}
       onNodeClick={(_, node) => onSelect?.(node.id)}
       onPaneClick={onPaneClick}
@@ -104,9 +132,15 @@ function Flow({
         position="top-right"
         className="graph-controls"
         // Nodes that are not drawn are not measured, so the control itself knows nothing to fit.
-        onFitView={() => void flow.current?.fitBounds(boundsOf(layout), fitting)}
+        onFitView={() => void flow.current?.setViewport(fitWhole(layout, sizeOf(box.current)))}
+        onZoomIn={() => {
+          isMoved.current = true;
+        }}
+        onZoomOut={() => {
+          isMoved.current = true;
+        }}
       />
-      {facts.length > overviewNodes && facts.length <= manyNodes ? (
+      {facts.length > overviewNodes && !isOverview ? (
         <MiniMap
           pannable
           zoomable
@@ -119,7 +153,8 @@ function Flow({
       ) : null}
     </ReactFlow>
   );
-  const height = mostHeight === undefined ? '100%' : `min(${layout.height + 2 * margin}px, ${mostHeight})`;
+  const height =
+    mostHeight === undefined ? '100%' : `min(${heightFor(layout, width, isOverview)}px, ${mostHeight})`;
   return (
     <div ref={box} className="min-h-40" style={{ height }}>
       {flowView}
@@ -127,32 +162,11 @@ function Flow({
   );
 }
 
-const fitting = { padding: 0.06 } as const;
-
-function boundsOf({ width, height }: GraphLayout) {
-  return { x: 0, y: 0, width, height };
-}
-
-/** Names in nodes have 12 px at zoom 1. */
-const readableZoom = 0.92;
-const margin = 24;
 /** Larger graphs have an overview in the corner. */
 const overviewNodes = 30;
 
-/**
- * Fits the whole graph if it stays readable; otherwise shows its start. For very large graphs the overview is better.
- */
-function showReadable(
-  instance: ReactFlowInstance,
-  layout: GraphLayout,
-  box: HTMLElement | null,
-): Promise<boolean> {
-  const { width, height, places } = layout;
-  const { clientWidth = 0, clientHeight = 0 } = box ?? {};
-  const share = Math.min((clientWidth - 2 * margin) / width, (clientHeight - 2 * margin) / height);
-  if (places.size > manyNodes) return instance.fitBounds(boundsOf(layout), fitting);
-  const zoom = Math.min(1, Math.max(readableZoom, share));
-  return instance.setViewport({ x: margin, y: margin, zoom });
+function sizeOf(box: HTMLElement | null): GraphBox {
+  return { width: box?.clientWidth ?? 0, height: box?.clientHeight ?? 0 };
 }
 
 function colourOf({ data }: Node): string {

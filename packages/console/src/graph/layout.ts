@@ -56,6 +56,59 @@ export function layoutGraph(ids: readonly string[], edges: readonly DrawnEdge[])
   return { places, lines, width, height };
 }
 
+export interface GraphBox {
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface GraphView {
+  readonly x: number;
+  readonly y: number;
+  readonly zoom: number;
+  /** The whole graph is visible. */
+  readonly isWhole: boolean;
+}
+
+/** Space around a graph, and at the right also for the buttons, px. */
+export const graphMargin = 24;
+const buttonsWidth = 40;
+
+/** At a smaller zoom a node shows its name alone, larger. */
+export const shortZoom = 0.75;
+/** The smallest zoom at which those names are readable. */
+const leastZoom = 0.5;
+
+function shareOf({ width, height }: GraphLayout, box: GraphBox): number {
+  const room = { width: box.width - 2 * graphMargin - buttonsWidth, height: box.height - 2 * graphMargin };
+  return Math.min(1, room.width / width, room.height / height);
+}
+
+/** In the middle of its box. */
+function placeWhole(layout: GraphLayout, box: GraphBox): GraphView {
+  const zoom = Math.max(0.01, shareOf(layout, box));
+  const x = Math.max(graphMargin, (box.width - buttonsWidth - layout.width * zoom) / 2);
+  return { x, y: Math.max(graphMargin, (box.height - layout.height * zoom) / 2), zoom, isWhole: true };
+}
+
+/** The whole graph if its names stay readable, or if it is so large that only an overview helps; else its start. */
+export function fitGraph(layout: GraphLayout, box: GraphBox, isOverview: boolean): GraphView {
+  if (isOverview || shareOf(layout, box) >= leastZoom) return placeWhole(layout, box);
+  const zoom = Math.max(leastZoom, Math.min(shortZoom, (box.height - 2 * graphMargin) / layout.height));
+  const y = Math.max(graphMargin, (box.height - layout.height * zoom) / 2);
+  return { x: graphMargin, y, zoom, isWhole: false };
+}
+
+/** The whole graph at any zoom. */
+export function fitWhole(layout: GraphLayout, box: GraphBox): GraphView {
+  return placeWhole(layout, box);
+}
+
+/** The height that the graph needs in a box of this width, px. */
+export function heightFor(layout: GraphLayout, width: number, isOverview: boolean): number {
+  const { zoom } = fitGraph(layout, { width, height: Number.POSITIVE_INFINITY }, isOverview);
+  return Math.ceil(layout.height * zoom + 2 * graphMargin);
+}
+
 /** The line as an SVG path, horizontal at both ends. */
 export function toPath(points: readonly Place[]): string {
   const [first, ...rest] = points;

@@ -1,7 +1,8 @@
-import { Handle, type NodeProps, Position } from '@xyflow/react';
+import { Handle, type NodeProps, Position, useStore } from '@xyflow/react';
 import type { ReactElement } from 'react';
 import { Icon } from '../shared/icon.tsx';
 import { type Tone, toneFill, toneText } from '../shared/state.ts';
+import { shortZoom } from './layout.ts';
 import { effortOfNode, lookOfNode, type NodeFacts, statusOfNode } from './node-model.ts';
 
 export interface StepNodeData extends Record<string, unknown> {
@@ -16,6 +17,7 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
   const { facts, isDim, isCritical } = data;
   const { icon, tone } = lookOfNode(facts) ?? plain;
   const status = statusOfNode(facts);
+  const isShort = useStore(({ transform }) => transform[2] < shortZoom);
   const frame = selected
     ? 'border-accent ring-2 ring-accent/30'
     : isCritical
@@ -29,6 +31,32 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
         className={`absolute inset-y-0 left-0 w-1 ${facts.state === null ? 'bg-line-strong' : toneFill[tone]}`}
       />
       <Handle type="target" position={Position.Left} className={hidden} isConnectable={false} />
+      {isShort ? (
+        <div className="flex items-center gap-2" title={status}>
+          {facts.state === null ? null : (
+            <Icon
+              name={icon}
+              size={22}
+              className={`shrink-0 ${toneText[tone]} ${icon === 'loader-circle' ? 'turning' : ''}`}
+            />
+          )}
+          <span className="line-clamp-2 min-w-0 break-words text-xl font-semibold leading-tight">
+            {facts.id}
+          </span>
+        </div>
+      ) : (
+        <NodeLines facts={facts} status={status} />
+      )}
+      <Handle type="source" position={Position.Right} className={hidden} isConnectable={false} />
+    </div>
+  );
+}
+
+/** The name, the action and the state, each with what it took. */
+function NodeLines({ facts, status }: { readonly facts: NodeFacts; readonly status: string }): ReactElement {
+  const { icon, tone } = lookOfNode(facts) ?? plain;
+  return (
+    <>
       <div className="flex items-center gap-1.5">
         <span className="min-w-0 flex-1 truncate text-sm font-semibold">{facts.id}</span>
         <span className="figure shrink-0 text-xs text-muted">{facts.time}</span>
@@ -45,8 +73,7 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
           {status}
         </span>
       </div>
-      <Handle type="source" position={Position.Right} className={hidden} isConnectable={false} />
-    </div>
+    </>
   );
 }
 

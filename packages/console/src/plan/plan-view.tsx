@@ -48,8 +48,13 @@ export function PlanView({ plan, definition, past = null }: PlanViewProps): Reac
           </Link>
         </p>
       )}
-      <div className="h-[min(26rem,60dvh)] overflow-hidden rounded-lg border border-line bg-sunken/50">
-        <GraphView nodes={nodes} edges={edges} critical={plan.critical_path.steps} />
+      <div className="overflow-hidden rounded-lg border border-line bg-sunken/50">
+        <GraphView
+          nodes={nodes}
+          edges={edges}
+          critical={plan.critical_path.steps}
+          mostHeight="min(26rem, 60dvh)"
+        />
       </div>
       <ul className="divide-y divide-line rounded-lg border border-line bg-surface text-sm">
         {plan.steps

@@ -5,6 +5,7 @@ export const barLooks: Readonly<Record<Bar['kind'], string>> = {
   waiting: 'bg-line-strong',
   retry: 'hatched border border-waiting',
   called: 'bg-done',
+  failed: 'bg-failed',
   expected: 'border border-dashed border-muted/70',
   planned: 'border border-dashed border-accent bg-accent-soft',
   perhaps: 'border border-dotted border-accent',

@@ -1,4 +1,5 @@
 /** The bars of a row: waits, calls, and behind them the expectation. */
+import { formatDuration, formatTimeOfDay, formatUsd } from '../shared/format.ts';
 import { lookOf, type Tone } from '../shared/state.ts';
 import type { StepGhost } from './ghost-model.ts';
 import { describeGhost } from './ghost-words.ts';
@@ -10,8 +11,8 @@ export interface Bar {
   readonly left: number;
   readonly width: number;
   readonly tone: Tone;
-  /** planned, perhaps: today's plan of a step that has not begun; a `perhaps` step depends on the ends of others. */
-  readonly kind: 'waiting' | 'retry' | 'called' | 'expected' | 'planned' | 'perhaps';
+  /** failed: of one among the items of a row. planned, perhaps: today's plan of a step that has not begun; a `perhaps` step depends on the ends of others. */
+  readonly kind: 'waiting' | 'retry' | 'called' | 'failed' | 'expected' | 'planned' | 'perhaps';
   readonly title: string;
   /** From the top of the row; retries and revisions are below one another. */
   readonly lane: number;
@@ -77,13 +78,16 @@ function callBars({ call, index, isRetry, isHead }: PlacedCall, { scale, now }: 
   const ended = Date.parse(call.finished_at ?? '') || now;
   const key = call.attempt_id ?? String(index);
   const lane = isHead ? 0 : Math.min(index, mostLanes - 1);
-  const common = { lane, title: `${call.endpoint ?? ''} ${call.state}` };
+  const common = { lane, title: describeCall(call, isHead) };
   const bars: Bar[] = [];
   const isWait = !isHead || call.attempt_id === null;
   if (isWait && ready !== null && (started ?? ended) > ready) {
     const span = spanOn(scale, ready, started ?? ended);
     const kind = isRetry ? 'retry' : 'waiting';
-    const title = isRetry ? 'waiting for another attempt' : waitTitle(call);
+    const reason = isRetry ? 'waiting for another attempt' : waitTitle(call);
+    const title = [reason, exactSpan(ready, started ?? (call.finished_at === null ? null : ended), now)].join(
+      '\n',
+    );
     bars.push({ ...common, ...span, key: `${key} w`, tone: 'quiet', kind, title });
   }
   if (started === null) return bars;
@@ -92,8 +96,31 @@ function callBars({ call, index, isRetry, isHead }: PlacedCall, { scale, now }: 
     const span = spanOn(scale, started, expected);
     bars.push({ ...common, ...span, key: `${key} e`, tone: 'quiet', kind: 'expected' });
   }
-  bars.push({ ...common, ...spanOn(scale, started, ended), key, tone: toneOfCall(call), kind: 'called' });
+  bars.push({
+    ...common,
+    ...spanOn(scale, started, ended),
+    key,
+    tone: toneOfCall(call),
+    kind: isHead && hasFailed(call) ? 'failed' : 'called',
+    title: [common.title, exactSpan(started, call.finished_at === null ? null : ended, now)].join('\n'),
+  });
   return bars;
+}
+
+/** `item 3 at http://…: settled, $0.01`; a failed call has the code of its error. */
+function describeCall({ item, endpoint, state, error, cost_usd }: TimelineCall, isHead: boolean): string {
+  const where = [
+    ...(isHead && item !== null ? [`item ${item}`] : []),
+    ...(endpoint === null ? [] : [endpoint]),
+  ];
+  const cost = cost_usd === 0 ? [] : [formatUsd(cost_usd)];
+  return `${where.join(' at ')}: ${[error ?? state, ...cost].join(', ')}`;
+}
+
+/** `14:03:27.123 to 14:03:29.456, 2.3 s` */
+function exactSpan(from: number, to: number | null, now: number): string {
+  const [begin, end] = [from, to ?? now].map((moment) => formatTimeOfDay(new Date(moment).toISOString()));
+  return `${begin} to ${to === null ? 'now' : end}, ${formatDuration((to ?? now) - from)}`;
 }
 
 function waitTitle({ attempt_id, endpoint, state }: TimelineCall): string {
@@ -107,5 +134,6 @@ export function toTimeBars(row: TimelineLine, options: BarOptions): Bar[] {
     const isRetry = hasFailed(all[index - 1]);
     return callBars({ call, index, isRetry, isHead }, options);
   });
-  return [...behind, ...bars];
+  // A failure is never hidden by the items that succeeded.
+  return [...behind, ...bars.toSorted((a, b) => Number(a.kind === 'failed') - Number(b.kind === 'failed'))];
 }

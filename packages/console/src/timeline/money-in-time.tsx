@@ -43,7 +43,7 @@ export function MoneyInTime({ calls, now, scale, below }: MoneyInTimeProps): Rea
         viewBox={`0 0 ${width} ${height}`}
         preserveAspectRatio="none"
         height={height}
-        className="block min-w-0 flex-1 overflow-visible border-b border-line"
+        className="block min-w-0 flex-1 overflow-hidden border-b border-line"
       >
         <path d={held} className="fill-waiting opacity-45" />
         <path d={spent} className="fill-accent" />

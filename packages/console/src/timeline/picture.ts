@@ -1,5 +1,5 @@
 /** The data of a run's timeline, from its calls, its steps and today's plan. */
-import type { RunStep } from '@capstan/core/contracts/run-step';
+import type { Awaiting, RunStep } from '@capstan/core/contracts/run-step';
 import { busyOfGhosts, expectSteps, type Outlook, type Remainder, remainderOf } from './ghost-model.ts';
 import { busyOfQuietStep, findQuietSteps, findWaits, toQuietCall } from './quiet-steps.ts';
 import { createTimeScale, type TimeScale } from './scale.ts';
@@ -18,11 +18,13 @@ export interface PictureOptions extends Omit<RowOptions, 'ghosts' | 'steps'> {
   readonly outlook: Outlook | null;
   /** The run is open: its picture reaches until now. */
   readonly isLive?: boolean;
+  /** The causes of waits in the run and the runs below it. */
+  readonly awaiting?: readonly Awaiting[] | undefined;
 }
 
 export function toPicture(
   calls: readonly TimelineCall[],
-  { steps, outlook, isLive = false, ...options }: PictureOptions,
+  { steps, outlook, isLive = false, awaiting = [], ...options }: PictureOptions,
 ): TimelinePicture {
   const { now } = options;
   const quiet = findQuietSteps(steps, calls);
@@ -31,7 +33,11 @@ export function toPicture(
   const untilNow = isLive && calls.length + quiet.length > 0 ? [{ from: now, to: now }] : [];
   const busy = [...busyOf(calls, now), ...quiet.flatMap((step) => busyOfQuietStep(step, now)), ...untilNow];
   return {
-    rows: toRows([...calls, ...waits, ...quiet.map(toQuietCall)], { ...options, steps, ghosts }),
+    rows: toRows([...calls, ...waits, ...quiet.map((step) => toQuietCall(step, awaiting))], {
+      ...options,
+      steps,
+      ghosts,
+    }),
     scale: createTimeScale([...busy, ...busyOfGhosts(ghosts)]),
     remainder: outlook === null ? null : remainderOf(ghosts, now),
   };

@@ -1,5 +1,5 @@
 /** Steps without a call of their own in time: waits, reviews, child runs and steps that still wait. */
-import type { RunStep } from '@capstan/core/contracts/run-step';
+import type { Awaiting, RunStep } from '@capstan/core/contracts/run-step';
 import { endedStepStates } from '@capstan/core/run/ended-steps';
 import { describeKind } from '../graph/node-model.ts';
 import { edgesOfSpan, type TimeSpan } from './scale.ts';
@@ -14,18 +14,31 @@ export function findQuietSteps(steps: readonly RunStep[], calls: readonly Timeli
   );
 }
 
-/** A row from its start to its end, in the step's own state; a step without a call has waited. */
-export function toQuietCall(step: RunStep): TimelineCall {
+/** Its child run waits, for a person, money or an instance, as the run above it does. */
+function waitsBelow({ awaiting }: RunStep, ofRun: readonly Awaiting[]): boolean {
+  return awaiting === 'run' && ofRun.some((wait) => wait !== 'run' && wait !== 'time');
+}
+
+/**
+ * A row from its start to its end, in the step's own state; a step without a call has waited.
+ * @param ofRun the causes of waits in the run
+ */
+export function toQuietCall(step: RunStep, ofRun: readonly Awaiting[] = []): TimelineCall {
   const { id, revision, state, started_at, finished_at, cost_usd } = step;
   const isCalled =
-    step.pipeline !== undefined || state === 'failed' || state === 'unknown' || state === 'running';
+    (step.pipeline !== undefined && !waitsBelow(step, ofRun)) ||
+    state === 'failed' ||
+    state === 'unknown' ||
+    state === 'running';
   return {
     step_id: id,
     item: null,
     attempt_id: null,
     revision,
     level: null,
-    endpoint: describeKind(step),
+    endpoint: waitsBelow(step, ofRun)
+      ? `${describeKind(step)}, which waits for ${ofRun.join(', ')}`
+      : describeKind(step),
     state,
     ready_at: isCalled ? null : started_at,
     started_at: isCalled ? started_at : null,

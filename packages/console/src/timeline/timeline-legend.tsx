@@ -13,12 +13,20 @@ const entries: readonly Entry[] = [
   ['expected', 'expected'],
 ];
 
+const foldLook = 'border-x border-dotted border-line-strong bg-sunken';
+
 const planEntries: readonly Entry[] = [
   ['planned', 'planned'],
   ['perhaps', 'planned (conditional)'],
 ];
 
-export function TimelineLegend({ hasPlan }: { readonly hasPlan: boolean }): ReactElement {
+export interface TimelineLegendProps {
+  readonly hasPlan: boolean;
+  /** Long times without a call are shortened. */
+  readonly hasFolds: boolean;
+}
+
+export function TimelineLegend({ hasPlan, hasFolds }: TimelineLegendProps): ReactElement {
   return (
     <span className="flex flex-wrap items-center gap-3 text-xs text-muted">
       {[...entries, ...(hasPlan ? planEntries : [])].map(([kind, word, look = barLooks[kind]]) => (
@@ -26,6 +34,11 @@ export function TimelineLegend({ hasPlan }: { readonly hasPlan: boolean }): Reac
           <span className={`h-2.5 w-4 rounded-sm ${look}`} /> {word}
         </span>
       ))}
+      {hasFolds ? (
+        <span className="flex items-center gap-1">
+          <span className={`h-3.5 w-2 ${foldLook}`} /> time without a call, shortened
+        </span>
+      ) : null}
     </span>
   );
 }

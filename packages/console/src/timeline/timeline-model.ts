@@ -63,8 +63,8 @@ export interface TimelineLine {
   readonly item: number | null;
   readonly depth: 0 | 1;
   readonly calls: readonly TimelineCall[];
-  /** For a step with items: whether they are shown below it, and how many it has. */
-  readonly fold: { readonly isOpen: boolean; readonly items: number } | null;
+  /** For a step with items: whether they are shown below it, how many it has, and how many of them failed. */
+  readonly fold: { readonly isOpen: boolean; readonly items: number; readonly failed: number } | null;
   /** Today's expectation for the step, unless its calls carry an expectation of their own. */
   readonly ghost: StepGhost | null;
   /** The reason for an empty row: the step was skipped, or its result was reused. */
@@ -163,7 +163,8 @@ function toKnownRows(calls: readonly TimelineCall[], { open, all, now, ghosts }:
       items.set(call.item, [...(items.get(call.item) ?? []), call]);
     }
     const isOpen = open.has(step_id);
-    const fold = items.size === 0 ? null : { isOpen, items: items.size };
+    const failed = [...items.values()].filter((some) => hasFailed(some.at(-1))).length;
+    const fold = items.size === 0 ? null : { isOpen, items: items.size, failed };
     const isSaid = fold === null && own.some(({ expected_ms }) => expected_ms !== null);
     const ghost = isSaid ? null : (ghosts.get(step_id) ?? null);
     const head: TimelineLine = { key: step_id, step_id, item: null, depth: 0, calls: own, fold, ghost };

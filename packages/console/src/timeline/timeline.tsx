@@ -1,13 +1,14 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactElement, useMemo, useRef } from 'react';
-import { formatClock, formatDuration, formatExact, formatUsd } from '../shared/format.ts';
+import { type ReactElement, type RefObject, useEffect, useMemo, useRef } from 'react';
+import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
 import { toneFill } from '../shared/state.ts';
+import { Axis } from './axis.tsx';
 import { barLooks } from './bar-looks.ts';
 import { type Bar, toTimeBars } from './bars.ts';
 import { describeGhost } from './ghost-words.ts';
 import { mostOfRows, sumOfCalls, toMoneyBars } from './money-bars.ts';
-import { type TimeScale, ticksOf } from './scale.ts';
+import type { TimeScale, TimeSpan } from './scale.ts';
 import type { TimelineLine } from './timeline-model.ts';
 
 export interface TimelineProps {
@@ -20,14 +21,19 @@ export interface TimelineProps {
   readonly selected: string | undefined;
   readonly onSelect: (step: string, item: number | null) => void;
   readonly onToggle: (step: string) => void;
+  /** Shows this part of the time. */
+  readonly onZoom: (part: TimeSpan) => void;
+  /** With Ctrl, the wheel zooms around the place under the pointer, 0 to 1. */
+  readonly onWheel: (factor: number, around: number) => void;
 }
 
 const rowHeight = 34;
 
 export function Timeline(props: TimelineProps): ReactElement {
-  const { rows, scale, by, now, isLive, selected, onSelect, onToggle } = props;
+  const { rows, scale, by, now, isLive, selected, onSelect, onToggle, onZoom, onWheel } = props;
   const place = useRef<HTMLDivElement>(null);
   const most = useMemo(() => mostOfRows(rows), [rows]);
+  useWheelZoom(place, onWheel);
   const lines = useVirtualizer({
     count: rows.length,
     getScrollElement: () => place.current,
@@ -41,7 +47,7 @@ export function Timeline(props: TimelineProps): ReactElement {
       aria-label="Timeline"
       className="scrolls max-h-[max(22rem,calc(100dvh-22rem))] rounded-lg border border-line bg-surface"
     >
-      {by === 'time' ? <Axis scale={scale} now={now} isLive={isLive} /> : null}
+      {by === 'time' ? <Axis scale={scale} now={now} isLive={isLive} box={place} onZoom={onZoom} /> : null}
       <div className="relative" style={{ height: lines.getTotalSize() }}>
         {lines.getVirtualItems().map(({ index, start }) => {
           const row = rows[index];
@@ -55,10 +61,10 @@ export function Timeline(props: TimelineProps): ReactElement {
               style={{ top: start, height: rowHeight }}
             >
               <RowName row={row} onSelect={onSelect} onToggle={onToggle} />
-              <div className="relative h-full min-w-0 flex-1">
+              <div className="relative h-full min-w-0 flex-1 overflow-hidden">
                 {by === 'time' ? <Folds scale={scale} /> : null}
                 {by === 'time' && isLive ? <Now left={scale.at(now)} /> : null}
-                {bars.map((bar) => (
+                {bars.filter(isInView).map((bar) => (
                   <BarView key={bar.key} bar={bar} />
                 ))}
                 {row.note === undefined ? null : (
@@ -79,6 +85,28 @@ export function Timeline(props: TimelineProps): ReactElement {
       </div>
     </section>
   );
+}
+
+function isInView({ left, width }: Bar): boolean {
+  return left <= 1 && left + width >= 0;
+}
+
+/** React's own handler of the wheel cannot keep the page from zooming. */
+function useWheelZoom(box: RefObject<HTMLElement | null>, onWheel: TimelineProps['onWheel']): void {
+  const latest = useRef(onWheel);
+  latest.current = onWheel;
+  useEffect(() => {
+    const area = box.current;
+    if (area === null) return;
+    const turn = (event: WheelEvent): void => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      const { left, width } = (area.querySelector('[role=img]') ?? area).getBoundingClientRect();
+      latest.current(event.deltaY < 0 ? 1.25 : 0.8, Math.min(1, Math.max(0, (event.clientX - left) / width)));
+    };
+    area.addEventListener('wheel', turn, { passive: false });
+    return () => area.removeEventListener('wheel', turn);
+  }, [box]);
 }
 
 /** For a step that has not begun, `~` and the expected value. */
@@ -130,7 +158,12 @@ function RowName({
       >
         {item === null ? step_id : `item ${item}`}
       </button>
-      {fold === null ? null : <span className="figure shrink-0 text-xs text-muted">{fold.items} items</span>}
+      {fold === null ? null : (
+        <span className="figure shrink-0 text-xs text-muted">
+          {fold.items} items
+          {fold.failed === 0 ? null : <span className="text-failed">, {fold.failed} failed</span>}
+        </span>
+      )}
     </div>
   );
 }
@@ -139,7 +172,15 @@ function percent(share: number): string {
   return `${(share * 100).toFixed(3)}%`;
 }
 
-const heights = { waiting: 6, retry: 8, called: 10, expected: 18, planned: 18, perhaps: 18 } as const;
+const heights = {
+  waiting: 6,
+  retry: 8,
+  called: 10,
+  failed: 16,
+  expected: 18,
+  planned: 18,
+  perhaps: 18,
+} as const;
 
 function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly bar: Bar }): ReactElement {
   return (
@@ -148,53 +189,11 @@ function BarView({ bar: { left, width, tone, kind, title, lane } }: { readonly b
       className={`absolute rounded-sm ${kind === 'called' ? toneFill[tone] : barLooks[kind]}`}
       style={{
         left: percent(left),
-        width: `max(2px, ${percent(width)})`,
+        width: `max(${kind === 'failed' ? 4 : 2}px, ${percent(width)})`,
         height: heights[kind],
         top: rowHeight / 2 - heights[kind] / 2 + (lane === 0 ? 0 : lane * 4),
       }}
     />
-  );
-}
-
-/** Time since the start, and the time of the start; it stays while rows scroll. */
-function Axis({ scale, now, isLive }: Pick<TimelineProps, 'scale' | 'now' | 'isLive'>): ReactElement {
-  const { first, at } = scale;
-  const began = new Date(first).toISOString();
-  const nowAt = at(now);
-  return (
-    <div className="sticky top-0 z-10 flex h-7 items-center border-b border-line bg-surface text-xs text-muted">
-      <time
-        dateTime={began}
-        title={formatExact(began)}
-        className="figure w-32 shrink-0 truncate pl-3 md:w-52"
-      >
-        {formatClock(began)}
-      </time>
-      <div
-        className="relative h-full min-w-0 flex-1"
-        role="img"
-        aria-label={`Time since ${formatExact(began)}`}
-      >
-        {ticksOf(scale).map((tick) => (
-          <span
-            key={tick}
-            title={formatExact(new Date(tick).toISOString())}
-            className={`figure absolute inset-y-0 flex items-center whitespace-nowrap border-l border-line-strong px-1 ${at(tick) > 0.93 ? '-translate-x-full border-l-0 border-r' : ''}`}
-            style={{ left: percent(at(tick)) }}
-          >
-            {tick === first ? '0' : `+${formatDuration(tick - first)}`}
-          </span>
-        ))}
-        {isLive ? (
-          <span
-            title={`now, ${formatExact(new Date(now).toISOString())}`}
-            className="absolute inset-y-0 w-0.5 bg-accent"
-            style={{ left: percent(nowAt) }}
-          />
-        ) : null}
-      </div>
-      <span className="w-24 shrink-0" />
-    </div>
   );
 }
 

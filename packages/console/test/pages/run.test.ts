@@ -102,11 +102,25 @@ test.runIf(isLong)('while the server is away the page shows that, and its button
   await opened.close();
 });
 
-test('the timeline has an axis from its begin, and its rows can be ordered by failure', async () => {
+test('the timeline has an axis from its begin, zooms by drag and button, and its rows can be ordered by failure', async () => {
   const opened = await visitors.visit();
   const { page } = opened;
   await opened.go(`/runs/${visitors.studio.waiting}?view=timeline`);
-  await page.getByRole('img', { name: /^Time since \d{1,2} [A-Z][a-z]{2} \d{4}/ }).waitFor();
+  const axis = page.getByRole('img', { name: /^Time since \d{1,2} [A-Z][a-z]{2} \d{4}/ });
+  await axis.waitFor();
+  const box = await axis.boundingBox();
+  if (box === null) throw new Error('the axis has no place');
+  await page.mouse.move(box.x + box.width * 0.1, box.y + 10);
+  await axis.getByText(/^\d\d:\d\d:\d\d\.\d{3}.*, \+/).waitFor();
+  const whole = page.getByRole('button', { name: 'Whole run' });
+  expect(await whole.isDisabled()).toBe(true);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.4, box.y + 10);
+  await page.mouse.up();
+  expect(await whole.isDisabled()).toBe(false);
+  await page.getByRole('button', { name: 'Zoom out' }).click();
+  await whole.click();
+  expect(await page.getByRole('button', { name: 'Zoom out' }).isDisabled()).toBe(true);
   await page.getByLabel('Order of the rows').selectOption('failure');
   const first = page.getByRole('region', { name: 'Timeline' }).getByRole('button').first();
   await first.and(page.getByRole('button', { name: 'sound' })).waitFor();

@@ -200,7 +200,7 @@ steps: [{ id: each, capability: trim, for_each: { items: "{{ job.names }}" }, in
   await opened.close();
 });
 
-test('Fit View shows all steps of a long graph', async () => {
+test('a graph is whole while its names are readable, and Fit View shows all of a longer one', async () => {
   const { capstan } = visitors.studio;
   const steps = Array.from({ length: 9 }, (_, at) => ({
     id: `long-${at}`,
@@ -208,11 +208,15 @@ test('Fit View shows all steps of a long graph', async () => {
     ...(at === 0 ? {} : { depends_on: [`long-${at - 1}`] }),
   }));
   const { run_id } = await capstan.submit(steps);
+  const { run_id: shorter } = await capstan.submit(steps.slice(0, 6));
   await capstan.ended(run_id);
   const opened = await visitors.visit();
   const { page } = opened;
-  await opened.go(`/runs/${run_id}`);
   const graph = page.getByLabel('Graph of the steps');
+  await opened.go(`/runs/${shorter}`);
+  await graph.getByText('long-0').first().waitFor();
+  await graph.getByText('long-5').waitFor();
+  await opened.go(`/runs/${run_id}`);
   await graph.getByText('long-0').first().waitFor();
   expect(await graph.getByText('long-8').count()).toBe(0);
   await graph.getByRole('button', { name: 'Fit View' }).click();

@@ -212,7 +212,7 @@ export const Run = z
 export type Run = z.infer<typeof Run>;
 
 /** `name=value`, parsed into name and value. */
-export const LabelFilter = z
+const LabelFilter = z
   .string()
   .max(321)
   .regex(/^[^=]{1,64}=/, { error: 'a label filter has the form key=value' })

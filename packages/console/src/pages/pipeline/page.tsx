@@ -56,8 +56,8 @@ function PipelineOpen({ stored }: { readonly stored: PipelineVersion }): ReactEl
         {open === 'plan' ? <PlanPanel stored={stored} /> : null}
       </Suspense>
       {open === 'plan' ? null : (
-        <div className="h-[min(26rem,60dvh)] overflow-hidden rounded-lg border border-line bg-sunken/50">
-          <GraphView key={version} nodes={nodes} edges={edges} />
+        <div className="overflow-hidden rounded-lg border border-line bg-sunken/50">
+          <GraphView key={version} nodes={nodes} edges={edges} mostHeight="min(26rem, 60dvh)" />
         </div>
       )}
       <div className="mt-4 grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_24rem]">

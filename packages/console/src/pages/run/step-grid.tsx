@@ -38,7 +38,10 @@ export function StepGrid({ steps, edges, run, search, onSearch }: StepGridProps)
       aria-label="Steps"
       aria-rowcount={steps.length + 1}
     >
-      <div role="row" className={`${columns} border-b border-line py-2 text-xs font-medium text-muted`}>
+      <div
+        role="row"
+        className={`${columns} overflow-hidden [scrollbar-gutter:stable] border-b border-line py-2 text-xs font-medium text-muted`}
+      >
         <span role="columnheader">Step</span>
         <span role="columnheader">State</span>
         <span role="columnheader" className="max-md:hidden">
@@ -51,7 +54,11 @@ export function StepGrid({ steps, edges, run, search, onSearch }: StepGridProps)
           Cost
         </span>
       </div>
-      <div ref={place} role="rowgroup" className="scrolls max-h-[max(24rem,calc(100dvh-24rem))]">
+      <div
+        ref={place}
+        role="rowgroup"
+        className="scrolls [scrollbar-gutter:stable] max-h-[max(24rem,calc(100dvh-24rem))]"
+      >
         <div className="relative" style={{ height: rows.getTotalSize() }}>
           {rows.getVirtualItems().map(({ index, start }) => {
             const step = steps[index];

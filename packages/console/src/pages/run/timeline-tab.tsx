@@ -2,7 +2,7 @@ import type { RunTimeline } from '@capstan/core/contracts/run-picture';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactElement, useMemo, useState } from 'react';
 import { timelineQuery } from '../../api/runs.ts';
-import { EmptyState, fieldClass } from '../../shared/parts.tsx';
+import { Button, EmptyState, fieldClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { useAtTick } from '../../shared/use-at-tick.ts';
 import { useNow } from '../../shared/use-now.ts';
@@ -10,6 +10,7 @@ import { describeRemainder } from '../../timeline/ghost-words.ts';
 import { MoneyInTime } from '../../timeline/money-in-time.tsx';
 import { spentBelow } from '../../timeline/money-model.ts';
 import { toPicture } from '../../timeline/picture.ts';
+import { type TimeSpan, zoomBy, zoomTo } from '../../timeline/scale.ts';
 import { Timeline } from '../../timeline/timeline.tsx';
 import { TimelineLegend } from '../../timeline/timeline-legend.tsx';
 import {
@@ -55,10 +56,16 @@ function Lanes({
   const { outlook, error } = useOutlook(run, isLive);
   const steps = useAtTick(run.steps, clock);
   const calls = useMemo(() => callsAt(readCalls(timeline), at), [timeline, at]);
-  const { rows, scale, remainder } = useMemo(
-    () => toPicture(calls, { steps, outlook, open, all, now, isLive }),
-    [calls, steps, outlook, open, all, now, isLive],
+  const { awaiting } = run;
+  const picture = useMemo(
+    () => toPicture(calls, { steps, outlook, open, all, now, isLive, awaiting }),
+    [calls, steps, outlook, open, all, now, isLive, awaiting],
   );
+  const { rows, remainder } = picture;
+  const [part, setPart] = useState<TimeSpan | null>(null);
+  const scale = useMemo(() => zoomTo(picture.scale, part), [picture.scale, part]);
+  const zoom = (factor: number, around?: number): void =>
+    setPart(zoomBy(picture.scale, part, around === undefined ? { factor } : { factor, around }));
   if (rows.length === 0) {
     return (
       <EmptyState title="No calls yet">
@@ -89,7 +96,10 @@ function Lanes({
           <option value="failure">failures first</option>
           <option value="surprise">slowest vs. estimate first</option>
         </select>
-        <TimelineLegend hasPlan={outlook !== null} />
+        {by === 'time' ? (
+          <ZoomButtons isWhole={part === null} onZoom={zoom} onWhole={() => setPart(null)} />
+        ) : null}
+        <TimelineLegend hasPlan={outlook !== null} hasFolds={by === 'time' && scale.folds.length > 0} />
       </div>
       {expected === null ? null : <p className="mb-2 text-sm text-muted">{expected}.</p>}
       {error === null ? null : (
@@ -110,7 +120,37 @@ function Lanes({
         selected={selected}
         onSelect={(step, item) => onSearch({ step, item: item ?? undefined })}
         onToggle={toggle}
+        onZoom={setPart}
+        onWheel={zoom}
       />
     </>
+  );
+}
+
+interface ZoomButtonsProps {
+  readonly isWhole: boolean;
+  readonly onZoom: (factor: number) => void;
+  readonly onWhole: () => void;
+}
+
+/** Dragging over the axis zooms too, and the wheel with Ctrl. */
+function ZoomButtons({ isWhole, onZoom, onWhole }: ZoomButtonsProps): ReactElement {
+  return (
+    <span
+      className="flex items-center"
+      role="group"
+      aria-label="Zoom"
+      title="Or drag over the axis; Ctrl and the wheel"
+    >
+      <Button look="bare" aria-label="Zoom in" onClick={() => onZoom(2)}>
+        +
+      </Button>
+      <Button look="bare" aria-label="Zoom out" disabled={isWhole} onClick={() => onZoom(0.5)}>
+        −
+      </Button>
+      <Button look="bare" disabled={isWhole} onClick={onWhole}>
+        Whole run
+      </Button>
+    </span>
   );
 }

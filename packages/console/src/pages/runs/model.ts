@@ -102,7 +102,7 @@ export function progressOf(steps: RunSummary['step_counts']): ShownProgress | nu
 }
 
 /** Rows on a page of the list. */
-export const pageRows = 50;
+const pageRows = 50;
 
 export interface PlaceInList {
   /** From 0 on. */

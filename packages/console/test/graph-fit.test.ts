@@ -1,0 +1,63 @@
+/** A graph is shown whole as long as the names of its steps stay readable. */
+import { describe, expect, test } from 'vitest';
+import {
+  fitGraph,
+  fitWhole,
+  type GraphLayout,
+  heightFor,
+  layoutGraph,
+  nodeHeight,
+} from '../src/graph/layout.ts';
+
+/** @param columns steps one after another @param rows as many in each column */
+function aGraph(columns: number, rows = 1): GraphLayout {
+  const ids = Array.from({ length: columns * rows }, (_, index) => `s${index}`);
+  const edges = ids.slice(rows).map((to, index) => ({ from: ids[index] ?? '', to }));
+  return layoutGraph(ids, edges);
+}
+
+function isInside(layout: GraphLayout, box: { width: number; height: number }): boolean {
+  const { x, y, zoom } = fitGraph(layout, box, false);
+  const right = x + layout.width * zoom;
+  const bottom = y + layout.height * zoom;
+  return x >= 0 && y >= 0 && right <= box.width - 40 && bottom <= box.height;
+}
+
+describe('a graph', () => {
+  test.each([
+    [1, 1, 300],
+    [3, 1, 700],
+    [7, 2, 1_140],
+    [7, 2, 1_700],
+    [4, 3, 900],
+  ])('of %i columns and %i rows is whole in %i px, and not under the buttons', (columns, rows, width) => {
+    const layout = aGraph(columns, rows);
+    expect(fitGraph(layout, { width, height: 420 }, false).isWhole).toBe(true);
+    expect(isInside(layout, { width, height: 420 })).toBe(true);
+  });
+
+  test('is not enlarged', () => {
+    expect(fitGraph(aGraph(1), { width: 2_000, height: 900 }, false).zoom).toBe(1);
+  });
+
+  test('of many columns shows its start in a readable size, and all of it on request', () => {
+    const layout = aGraph(30);
+    const box = { width: 1_140, height: 420 };
+    expect(fitGraph(layout, box, false)).toMatchObject({ isWhole: false, x: 24 });
+    expect(fitGraph(layout, box, false).zoom).toBeGreaterThanOrEqual(0.5);
+    expect(fitWhole(layout, box).zoom * layout.width).toBeLessThan(box.width);
+  });
+
+  test('of thousands of steps is an overview', () => {
+    expect(fitGraph(aGraph(40, 50), { width: 1_140, height: 420 }, true).isWhole).toBe(true);
+  });
+
+  test('needs no more height than its rows', () => {
+    expect(heightFor(aGraph(3), 1_140, false)).toBeLessThan(nodeHeight + 100);
+    expect(heightFor(aGraph(7, 3), 1_140, false)).toBeLessThan(heightFor(aGraph(3, 3), 1_140, false));
+  });
+
+  test('fits into a box without a size', () => {
+    expect(Number.isFinite(fitGraph(aGraph(2), { width: 0, height: 0 }, false).zoom)).toBe(true);
+  });
+});
