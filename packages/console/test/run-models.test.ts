@@ -10,7 +10,7 @@ import { isShortened } from '../src/json/json-model.ts';
 import { toClimb } from '../src/ladder/climb-model.ts';
 import { compareSteps, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { moveInGrid, toCells } from '../src/pages/run/drawer/item-grid-model.ts';
-import { describeItemFailures, describeRetry } from '../src/pages/run/model.ts';
+import { causeOf, describeItemFailures, describeRetry } from '../src/pages/run/model.ts';
 import { needOfRun, priceOfRerun, toRerunRequest } from '../src/pages/run/rerun-model.ts';
 import { formatDuration } from '../src/shared/format.ts';
 import { toTimeBars } from '../src/timeline/bars.ts';
@@ -390,11 +390,133 @@ test('a step whose result was reused went to no other instance', () => {
   );
 });
 
+describe('a ladder', () => {
+  const failure = (level: number, label: string, error: string, second: number) => ({
+    level,
+    label,
+    error,
+    attempted_at: began / 1_000 + second,
+  });
+  const advice = (level: number, label: string, instructions: string) => ({
+    from_level: level,
+    label,
+    instructions,
+    reasoning: '',
+  });
+  const move = (kind: string, level: number, outcome: string, second: number, more: object = {}) => ({
+    kind,
+    level,
+    outcome,
+    at: at(second),
+    began_at: at(second - 1),
+    cost_usd: 0,
+    revisions: [],
+    ...more,
+  });
+  const history = [
+    failure(0, 'static template', 'rate must be integer', 0),
+    failure(1, 'fast model', 'rate 44103 is odd', 605),
+    failure(2, 'capable model', 'no object', 611),
+  ];
+  const escalation = {
+    escalation_level: 5,
+    escalation_history: history,
+    escalation_advice: [advice(1, 'fast model', 'try another'), advice(2, 'capable model', 'round down')],
+    moves: [
+      move('executed', 0, 'no_template', 1, { began_at: undefined }),
+      move('advised', 1, 'advised', 603, { cost_usd: 0.001 }),
+      move('executed', 1, 'failed', 606, { cost_usd: 0.002, revisions: [1] }),
+      move('advised', 2, 'advised', 609, { cost_usd: 0.01 }),
+      move('executed', 2, 'failed', 613),
+    ],
+    leader: { escalation_id: 'esc_0', run_id: 'run_0' },
+  };
+  const revisions = [{ revision: 1, input: { rate: 44_103 }, source: 'fast model', created_at: at(605) }];
+  const step = { state: 'in_review', input: { rate: 'x' }, revisions, escalation } as unknown as StepDetail;
+
+  test('is shown in the order of time, from the cause to the person, with its wait', () => {
+    expect(toClimb(step).map(({ level, title, text }) => [level, title, text])).toEqual([
+      [0, 'The call of the step was refused', 'rate must be integer'],
+      [0, 'No rule or skill fits', ''],
+      [0, 'Waited for the same failure of another run', ''],
+      [1, 'fast model advises', 'try another'],
+      [1, 'fast model corrected the input, and the step refused it', 'rate 44103 is odd'],
+      [2, 'capable model advises', 'round down'],
+      [2, 'capable model gave no usable correction', 'no object'],
+      [5, 'Waiting for a person', 'The step continues when the review is decided.'],
+    ]);
+  });
+
+  test('shows the question, the price and the time of each rung, and what a correction changed', () => {
+    const climb = toClimb(step);
+    expect(climb.map(({ question }) => question)).toEqual([
+      ...[
+        '',
+        '',
+        '',
+        'rate must be integer',
+        'rate must be integer',
+        'rate 44103 is odd',
+        'rate 44103 is odd',
+        '',
+      ],
+    ]);
+    expect(climb.map(({ costUsd }) => costUsd)).toEqual([null, 0, null, 0.001, 0.002, 0.01, 0, null]);
+    expect(climb[2]).toMatchObject({ tookMs: 601_000, runId: 'run_0' });
+    expect(climb[4]?.change).toEqual({ before: { rate: 'x' }, after: { rate: 44_103 } });
+  });
+
+  test('of a run whose log is deleted still has its cause', () => {
+    const old = {
+      ...step,
+      state: 'failed',
+      escalation: { ...escalation, moves: [] },
+    } as unknown as StepDetail;
+    expect(toClimb(old).map(({ title }) => title)).toEqual([
+      'The call of the step was refused',
+      'fast model failed',
+      'capable model failed',
+    ]);
+  });
+
+  test('has a cause, which is shown once', () => {
+    expect(causeOf(step, 'ladder exhausted; last error: no object')).toBe('rate must be integer');
+    expect(causeOf(step, 'input rejected: rate must be integer')).toBe('');
+    expect(causeOf({}, 'x')).toBe('');
+  });
+
+  test.each([
+    ['review:rev_1', 5, 'A person corrected the input'],
+    ['skl_1', 0, 'The skill skl_1 corrected the input'],
+    ['repair', 0, 'A rule corrected the input'],
+  ])('names what corrected it: %s', (source, level, title) => {
+    const moves = [move('executed', level, 'succeeded', 1, { revisions: [1] })];
+    const ended = {
+      ...step,
+      state: 'succeeded',
+      revisions: [{ ...revisions[0], source }],
+      escalation: { ...escalation, escalation_history: history.slice(0, 1), escalation_advice: [], moves },
+    } as unknown as StepDetail;
+    expect(toClimb(ended).at(-1)?.title).toBe(title);
+  });
+
+  test('shows that it waits for another one', () => {
+    const waiting = {
+      ...step,
+      state: 'retrying',
+      finished_at: null,
+      escalation: { ...escalation, escalation_advice: [], moves: escalation.moves.slice(0, 1) },
+    } as unknown as StepDetail;
+    expect(toClimb(waiting).at(-1)).toMatchObject({ kind: 'waited', runId: 'run_0' });
+  });
+});
+
 test('a ladder that waits for a review is on the rung of a person', () => {
   const escalation = {
     escalation_level: 5,
     escalation_history: [{ level: 0, label: 'static', attempted_at: began / 1_000, error: 'refused' }],
     escalation_advice: [],
+    moves: [],
   };
   const climb = toClimb({ state: 'in_review', escalation } as unknown as StepDetail);
   expect(climb.map(({ kind, level }) => [kind, level])).toEqual([

@@ -2,6 +2,7 @@
  * Queries for one transition of an escalation, and standalone ladders that Temporal has accepted and that have not
  * ended.
  */
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { StepState } from '@capstan/core/contracts/run-step';
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
@@ -48,6 +49,55 @@ export function readCallCost(
        and project_id = ?`,
     [owner, owner, projectId],
   );
+}
+
+export interface LadderMoveRow {
+  readonly at: Date;
+  /** The line of the run's log. */
+  readonly data: JsonObject;
+  readonly began_at: Date | null;
+  readonly cost_nano: string;
+  readonly endpoint: string | null;
+  readonly revisions: readonly number[];
+}
+
+/** Lists the transitions of a step's ladder, oldest first: the log has a line for each, its calls carry its number. */
+export function listLadderMoves(
+  db: Db,
+  escalationId: string,
+  { run_id, step_id, item }: StepItemKey,
+): Promise<readonly LadderMoveRow[]> {
+  return query<LadderMoveRow>(db).all(
+    `with moves as (
+       select at, data, (row_number() over (order by xid, id) - 1)::int as transition
+       from event where run_id = :run_id and step_id = :step_id and coalesce(item, 0) = :item
+         and type in ('step.escalated', 'step.reviewed') and data ->> 'escalation_id' = :escalationId
+         and data ->> 'kind' is not null
+     ), calls as (
+       select split_part(key, '.', 2)::int as transition, started_at, settled_nano, endpoint, null::int as revision
+       from attempt where key like 'esc\\_%' and key ~>=~ (:escalationId::text || '.')
+         and key ~<~ (:escalationId::text || '/')
+       union all
+       select r.transition, a.started_at, a.settled_nano, null, r.revision
+       from step_revision r left join attempt a on a.run_id = r.run_id and a.step_id = r.step_id and a.item = r.item
+         and a.key = concat_ws('.', r.run_id, r.step_id, r.item, r.revision)
+       where r.run_id = :run_id and r.step_id = :step_id and r.item = :item and r.escalation_id = :escalationId
+     )
+     select m.at, m.data, min(c.started_at) as began_at, coalesce(sum(c.settled_nano), 0)::text as cost_nano,
+       min(c.endpoint) as endpoint,
+       coalesce(array_agg(distinct c.revision) filter (where c.revision is not null), '{}') as revisions
+     from moves m left join calls c on c.transition = m.transition
+     group by m.transition, m.at, m.data::text, m.data order by m.transition`,
+    { run_id, step_id, item, escalationId },
+  );
+}
+
+/** The ladder that another one waited for; undefined once it has been deleted. */
+export function readLeader(
+  db: Db,
+  leaderId: string,
+): Promise<{ readonly escalation_id: string; readonly run_id: string | null } | undefined> {
+  return db('escalation').where({ escalation_id: leaderId }).first('escalation_id', 'run_id');
 }
 
 /** @returns undefined before its first claim */

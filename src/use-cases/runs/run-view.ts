@@ -4,6 +4,7 @@
  */
 
 import type { DecidedRoute } from '@capstan/core/contracts/decision';
+import { LadderMove } from '@capstan/core/contracts/escalation';
 import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
 import { type Run, RunSummary } from '@capstan/core/contracts/run';
 import {
@@ -23,6 +24,7 @@ import { createDispatchOf, explainDispatch } from '@capstan/core/run/dispatch';
 import type { AttemptRow } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import type { EscalationRow } from '../../db/escalation/escalation.ts';
+import type { LadderMoveRow } from '../../db/escalation/escalation-transition.ts';
 import { readScopedRow } from '../../db/money/scoped-budget.ts';
 import { type NewRun, type RunRow, rowOfNew } from '../../db/run/run-columns.ts';
 import {
@@ -221,9 +223,40 @@ export function toAttempt(row: AttemptRow): Attempt {
   });
 }
 
-export function toStepEscalation(row: EscalationRow): StepDetail['escalation'] {
+function toLadderMove({ data, began_at, cost_nano, endpoint, ...row }: LadderMoveRow): LadderMove {
+  const textOf = (name: string): string | null => (typeof data[name] === 'string' ? data[name] : null);
+  return toWire(LadderMove, {
+    ...row,
+    kind: textOf('kind') ?? '',
+    level: Number(data.level),
+    outcome: textOf('outcome'),
+    action: textOf('action'),
+    review_id: textOf('review_id'),
+    began_at,
+    endpoint,
+    cost_usd: fromNanoUsd(BigInt(cost_nano)),
+  });
+}
+
+/** A ladder, with the transitions of its log and the one that it waited for. */
+interface LadderOfStep {
+  readonly row: EscalationRow;
+  readonly moves: readonly LadderMoveRow[];
+  readonly leader: { readonly escalation_id: string; readonly run_id: string | null } | undefined;
+}
+
+export function toStepEscalation({ row, moves, leader }: LadderOfStep): StepDetail['escalation'] {
   const { escalation_level, escalation_history, escalation_advice } = row;
   return {
+    moves: moves.map(toLadderMove),
+    ...(leader === undefined
+      ? {}
+      : {
+          leader: {
+            escalation_id: leader.escalation_id,
+            ...(leader.run_id === null ? {} : { run_id: leader.run_id }),
+          },
+        }),
     escalation_level,
     escalation_history: escalation_history.map(toWireAttempt),
     escalation_advice: escalation_advice.map(toWireAdvice),

@@ -9,6 +9,7 @@ import type { Ctx } from '../../context.ts';
 import { listStepAttempts, type StepItemKey } from '../../db/attempt/attempt.ts';
 import type { Db } from '../../db/connect.ts';
 import { readEscalation } from '../../db/escalation/escalation.ts';
+import { listLadderMoves, readLeader } from '../../db/escalation/escalation-transition.ts';
 import type { RunKey } from '../../db/run/run-control.ts';
 import type { RunDetailRow } from '../../db/run/run-list.ts';
 import {
@@ -93,6 +94,16 @@ async function outputOf(
   return output === undefined ? {} : { output };
 }
 
+async function readLadderOf(db: Db, escalationId: string, place: StepItemKey) {
+  const row = await readEscalation(db, escalationId);
+  if (row === undefined) return undefined;
+  const [moves, leader] = await Promise.all([
+    listLadderMoves(db, escalationId, place),
+    row.leader_id === null ? undefined : readLeader(db, row.leader_id),
+  ]);
+  return { row, moves, leader };
+}
+
 /**
  * The page of a step, or of one of its items: resolved input, output, every attempt with its decision.
  * @throws AppError `not_found`, `request_invalid` for a cursor of another list
@@ -116,7 +127,7 @@ export async function getStep(
     throw new AppError('not_found', `step ${step_id} of run ${run_id} has no item ${item} that has begun`);
   }
   // Reading a step must not begin it.
-  const ladder = row?.escalation_id ? await readEscalation(db, row.escalation_id) : undefined;
+  const ladder = row?.escalation_id ? await readLadderOf(db, row.escalation_id, place) : undefined;
   const dispatch = createDispatchOf(run.definition, run.dispatch)(definition);
   const isOpen = row !== undefined && run.started_at !== null;
   const input = isOpen ? await inputOf(ctx, place) : undefined;

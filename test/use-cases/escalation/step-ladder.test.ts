@@ -1,6 +1,7 @@
 /** The ladder of a step, by the real router, with models that answer as the test decides. */
 
 import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import type { SkillCreated } from '@capstan/core/contracts/skill';
 import type { Advanced } from '@capstan/core/workflow-payloads';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -89,6 +90,22 @@ test('advice leads to a success, a success to a skill, and the same mistake need
       model_spec: { level: 1, label: 'fast model', capability: 'model.fast', model: 'fast' },
     },
   });
+  const page = await world.call(project, `/v1/runs/${first.run_id}/steps/a`);
+  const { escalation: shown } = (await page.json()) as StepDetail;
+  const moves = shown?.moves ?? [];
+  expect(
+    moves.map(({ kind, level, outcome, cost_usd, revisions }) => [kind, level, outcome, cost_usd, revisions]),
+  ).toEqual([
+    ['executed', 0, 'no_template', 0, []],
+    ['advised', 1, 'advised', 0, []],
+    ['executed', 1, 'failed', 0, [1]],
+    ['advised', 2, 'advised', 0.01, []],
+    ['executed', 1, 'succeeded', 0, [2]],
+  ]);
+  expect(moves.map(({ endpoint }) => endpoint !== undefined)).toEqual([false, true, true, true, true]);
+  const times = moves.flatMap(({ began_at = '', at }) => (began_at === '' ? [at] : [began_at, at]));
+  expect(times).toEqual(times.toSorted());
+
   const step = await world.api.db('step').where({ run_id: first.run_id }).first('state', 'output');
   expect(step).toEqual({ state: 'succeeded', output: { rate: 44_100 } });
 

@@ -1,7 +1,9 @@
+import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { ValueDiff } from '../diff/value-diff.tsx';
+import { formatDuration, formatExact, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { Button } from '../shared/parts.tsx';
+import { Button, linkClass } from '../shared/parts.tsx';
 import type { Tone } from '../shared/state.ts';
 import { toneFill } from '../shared/state.ts';
 import { type ClimbStep, rungs } from './climb-model.ts';
@@ -11,6 +13,7 @@ const tones: Readonly<Record<ClimbStep['kind'], Tone>> = {
   advised: 'person',
   corrected: 'done',
   asked: 'person',
+  waited: 'waiting',
 };
 
 /** Levels from the bottom up to a person, time to the right; each move with its error, its words or its changes. */
@@ -34,13 +37,15 @@ export function Climb({ steps }: { readonly steps: readonly ClimbStep[] }): Reac
       <ol className="flex flex-col gap-2">
         {visible.map((step, index) => (
           <li key={index} className="rounded-md border border-line p-3 text-sm">
-            <p className="flex items-center gap-2">
+            <p className="flex flex-wrap items-center gap-x-2">
               <span className={`size-2 rounded-full ${toneFill[tones[step.kind]]}`} />
-              <span className="font-medium">{step.title}</span>
-              <span className="text-xs text-muted">
-                rung {step.level}, {rungs[step.level]}
-              </span>
+              <span className="min-w-0 font-medium wrap-anywhere">{step.title}</span>
+              <span className="text-xs text-muted">{step.place}</span>
             </p>
+            <Figures step={step} />
+            {step.question === '' ? null : (
+              <p className="mt-1 line-clamp-3 break-words text-xs text-muted">Asked about: {step.question}</p>
+            )}
             {step.text === '' ? null : (
               <p className="mt-1 whitespace-pre-wrap break-words text-muted">{step.text}</p>
             )}
@@ -51,6 +56,22 @@ export function Climb({ steps }: { readonly steps: readonly ClimbStep[] }): Reac
         ))}
       </ol>
     </div>
+  );
+}
+
+/** When, how long, for how much. */
+function Figures({ step: { at, tookMs, costUsd, runId } }: { readonly step: ClimbStep }): ReactElement {
+  return (
+    <p className="figure flex flex-wrap gap-x-3 text-xs text-muted empty:hidden">
+      {at === null ? null : <span>{formatExact(new Date(at).toISOString())}</span>}
+      {tookMs === null ? null : <span>{formatDuration(tookMs)}</span>}
+      {costUsd === null ? null : <span>{formatUsd(costUsd)}</span>}
+      {runId === undefined ? null : (
+        <Link to="/runs/$runId" params={{ runId }} className={linkClass}>
+          run …{runId.slice(-8)}
+        </Link>
+      )}
+    </p>
   );
 }
 

@@ -37,6 +37,29 @@ export type EscalationAdvice = z.infer<typeof EscalationAdvice>;
 const History = z.array(EscalationAttempt).max(1_000);
 const AdviceList = z.array(EscalationAdvice).max(1_000);
 
+/** One transition of a step's ladder, with the cost of its calls: those of its model, and of the step that it repeats. */
+export const LadderMove = z
+  .strictObject({
+    /** `executed`, `advised`, `followed` (went back to use what another ladder has learnt), `decided`, or the way it ended. */
+    kind: z.string(),
+    level: EscalationLevel,
+    /** The end of its calls, such as `succeeded`, `failed`, `advised`. */
+    outcome: z.string().optional(),
+    /** The decision of a person. */
+    action: z.string().optional(),
+    review_id: z.string().optional(),
+    /** When its first call began; absent for a move without calls. */
+    began_at: Instant.optional(),
+    at: Instant,
+    cost_usd: z.number(),
+    /** The instance of its model. */
+    endpoint: z.string().optional(),
+    /** Corrected inputs that it ran. */
+    revisions: z.array(z.number().int()),
+  })
+  .meta({ id: 'LadderMove' });
+export type LadderMove = z.infer<typeof LadderMove>;
+
 /** The model of the current attempt; capability and model are null at level 0 and for a person. */
 export const ModelSpec = z
   .strictObject({

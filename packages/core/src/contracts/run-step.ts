@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { Decision, StepDispatch } from './decision.ts';
-import { EscalationAdvice, EscalationAttempt, EscalationLevel } from './escalation.ts';
+import { EscalationAdvice, EscalationAttempt, EscalationLevel, LadderMove } from './escalation.ts';
 import { mostItems } from './limits.ts';
 import { stepKindFields } from './pipeline-answers.ts';
 import { Failure, Instant, Json, ListQuery, listOf, StepId, VersionText } from './primitives.ts';
@@ -166,6 +166,10 @@ export const StepDetail = z
         escalation_level: EscalationLevel,
         escalation_history: z.array(EscalationAttempt),
         escalation_advice: z.array(EscalationAdvice),
+        /** Its transitions, oldest first; empty once the run's log has been deleted. */
+        moves: z.array(LadderMove),
+        /** The ladder with an equal failure that it waited for. */
+        leader: z.strictObject({ escalation_id: z.string(), run_id: z.string().optional() }).optional(),
       })
       .optional(),
     /** For a step with `for_each` as a whole: a page of its items' outputs, in item order; null for no output. */

@@ -19,7 +19,7 @@ import { formatClock, formatDuration } from '../../shared/format.ts';
 import { linkClass } from '../../shared/parts.tsx';
 import { useNow } from '../../shared/use-now.ts';
 import { offeredActions } from '../review/model.ts';
-import { describeItemFailures, describeRetry, wakeOf } from './model.ts';
+import { causeOf, describeItemFailures, describeRetry, wakeOf } from './model.ts';
 import { describeNeed, needOfRun } from './rerun-model.ts';
 import { useOutlook } from './use-outlook.ts';
 
@@ -52,6 +52,8 @@ export function ConditionReason({ run, condition }: ConditionReasonProps): React
       return step.sub_run_id === undefined ? null : <ChildRun runId={step.sub_run_id} />;
     case 'time':
       return <Wake steps={steps} />;
+    case 'failed':
+      return <FirstCause run={run} step={step} told={condition.detail} />;
     case 'retrying':
       return <NextAttempt run={run} step={step} />;
     default:
@@ -77,11 +79,12 @@ function AskedOfPerson({
   const review = useQuery({ ...reviewQuery(reviewId ?? ''), enabled: reviewId !== undefined }).data;
   if (review === undefined) return null;
   const { details, error: said } = review.payload;
-  const error = details?.last_error ?? said;
+  const last = details?.last_error;
   return (
     <>
       {told.includes(review.reason) ? '' : `The review asks: ${review.reason}. `}
-      {typeof error === 'string' && !review.reason.includes(error) ? `Last error: ${error}. ` : ''}
+      {said === undefined || told.includes(said) ? '' : `Cause: ${said}. `}
+      {typeof last === 'string' && last !== said ? `Last attempt: ${last}. ` : ''}
       You can answer:{' '}
       {offeredActions(review)
         .map((action) => actionWords[action])
@@ -89,6 +92,14 @@ function AskedOfPerson({
       .
     </>
   );
+}
+
+/** The error of the step's own call, where the run's error is that of the last one who tried to correct it. */
+function FirstCause({ run, step, told }: StepReasonProps & { readonly told: string }): string | null {
+  const isEscalated = step.escalation_id !== undefined;
+  const { data } = useQuery({ ...stepQuery(run.run_id, step.id), enabled: isEscalated });
+  const cause = data === undefined ? '' : causeOf(data, told);
+  return cause === '' ? null : `The call of ${step.id} was refused: ${cause}`;
 }
 
 function FailedItems({ run, step }: StepReasonProps): string | null {

@@ -154,3 +154,9 @@ export function controlsOf({ state, finished_at }: Pick<Run, 'state' | 'finished
     canRerun: isOver,
   };
 }
+
+/** The error of the step's own call, unless a shown text has it already; empty for none. */
+export function causeOf({ escalation }: Pick<StepDetail, 'escalation'>, shown: string): string {
+  const cause = escalation?.escalation_history[0]?.error ?? '';
+  return shown.includes(cause) ? '' : cause;
+}

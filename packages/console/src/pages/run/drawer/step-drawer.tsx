@@ -14,6 +14,7 @@ import { QueryView } from '../../../shared/query-view.tsx';
 import { lookOf } from '../../../shared/state.ts';
 import { LookMark } from '../../../shared/state-mark.tsx';
 import { type Tab, Tabs } from '../../../shared/tabs.tsx';
+import { causeOf } from '../model.ts';
 import { RunDialog } from '../run-dialogs.tsx';
 import type { RunViewProps } from '../run-view-props.ts';
 import { AttemptsTab } from './attempts-tab.tsx';
@@ -156,6 +157,7 @@ function RunAgainFrom({ run, from }: { readonly run: Run; readonly from: string 
 
 function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail }): ReactElement {
   const condition = conditionOfStep(step, run);
+  const cause = causeOf(step, step.error?.message ?? '');
   return (
     <div className="mb-2 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -171,6 +173,11 @@ function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail 
       {step.error === undefined ? null : (
         <p className="mt-1.5 break-words text-failed">
           <code className="font-mono text-xs">{step.error.code}</code> {step.error.message}
+        </p>
+      )}
+      {step.error === undefined || cause === '' ? null : (
+        <p className="mt-1.5 break-words">
+          <span className="text-muted">Cause, the call of the step itself:</span> {cause}
         </p>
       )}
     </div>
