@@ -24,12 +24,29 @@ const short: readonly Bar[] = [
   { what: 'at most 1 % are cut', isMet: ({ cut }) => cut <= 0.01 },
 ];
 
+const killed: readonly Bar[] = [
+  { what: 'nothing is held 35 s after the end', isMet: ({ held }) => held === 0 },
+  { what: 'servers were killed', isMet: ({ kills }) => kills > 0 },
+];
+
+/** Of a limit with room for a thousand calls: what is left is less than a call. */
+const many: readonly Bar[] = [
+  ...short,
+  { what: 'at least 99.5 % of the limit is used', isMet: ({ spent }) => spent >= 0.995 },
+];
+
+function barsOf({ ceiling, callers, killEveryS }: Replayed): readonly Bar[] {
+  if (killEveryS !== null) return killed;
+  if (callers !== null) return many;
+  return (ceiling ?? 0) > 1 ? enough : short;
+}
+
 /** @returns a line for each bar that a replay misses */
 export function findMissedBars(rows: readonly Replayed[]): string[] {
   return rows.flatMap((row) => {
     if (row.ceiling === null || !row.grows) return [];
     const free = rows.find(({ ceiling, servers }) => ceiling === null && servers === row.servers);
-    const bars = [...always, ...(row.ceiling > 1 ? enough : short)];
+    const bars = [...always, ...barsOf(row)];
     const name = `${row.servers} servers, ceiling ${row.ceiling}, ${row.most} tokens`;
     return bars.filter(({ isMet }) => !isMet(row, free)).map(({ what }) => `${name}: ${what}`);
   });

@@ -1,7 +1,9 @@
 /**
  * Holds that grow beside reservations of the worst case: `npm run bench -- holds [--quick] [--trace FILE] [--speed N]`.
  * 200 chat requests of a public trace begin at once under a ceiling, through one and four servers, on real Postgres, with
- * a provider that writes 50 tokens a second, or N times as many. Exit code 1 when a bar is missed.
+ * a provider that writes 50 tokens a second, and N times as many (8) where the worst case is held: that takes minutes of
+ * waiting, which are told in seconds of the slow provider. At the end 100 callers send 1,200 requests, with little room,
+ * and while a server is killed every 20 s. Exit code 1 when a bar is missed.
  */
 
 import { parseArgs } from 'node:util';
@@ -16,30 +18,37 @@ import { startDatabase } from '../shared/start-database.ts';
 import { findMissedBars } from './bars.ts';
 import { type Replayed, replay, type Scenario } from './play.ts';
 import { model, type Provider, startProvider } from './provider.ts';
-import { createTrace } from './trace.ts';
+import { type ChatRequest, createTrace } from './trace.ts';
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     trace: { type: 'string' },
-    speed: { type: 'string', default: '4' },
+    speed: { type: 'string', default: '8' },
   },
 });
-const speed = Number(options.speed);
+const speedOfWorst = Number(options.speed);
 const requestCount = options.quick ? 60 : 200;
+/** Of the replays of a limit that has room for many calls, by so many callers. */
+const longCount = 1_200;
+const callers = 100;
+const killEveryS = 20;
 /** Answers that the router has seen before. */
 const knownCount = 1_000;
 
 const ceilings = options.quick ? [0.9, 1.1] : [0.5, 0.9, 1.05, 1.1, 1.5];
+const slow = { most: 4_096, grows: true, speed: 1, callers: null, killEveryS: null } as const;
 const scenarios: readonly Scenario[] = [1, 4].flatMap((servers) => [
-  { servers, ceiling: null, most: 4_096, grows: true },
-  ...ceilings.flatMap((ceiling) =>
-    [4_096, 32_000].flatMap((most) => [true, false].map((grows) => ({ servers, ceiling, most, grows }))),
-  ),
+  { ...slow, servers, ceiling: null },
+  ...ceilings.flatMap((ceiling) => [4_096, 32_000].map((most) => ({ ...slow, servers, ceiling, most }))),
 ]);
+const beside: readonly Scenario[] = ceilings.flatMap((ceiling) =>
+  [4_096, 32_000].map((most) => ({ ...slow, servers: 1, ceiling, most, grows: false, speed: speedOfWorst })),
+);
 
 interface Servers {
   readonly all: readonly CapstanServer[];
+  readonly names: readonly string[];
   readonly databaseUrl: string;
 }
 
@@ -56,10 +65,11 @@ async function startServers(place: Place): Promise<Servers> {
         name: `server ${number}`,
       };
       await place.supervisor.start({ ...spec, ...program });
-      return { ...first, url };
+      return { ...first, url, part: spec.name };
     }),
   );
-  return { all: [first, ...others], databaseUrl: database.databaseUrl };
+  const all = [first, ...others];
+  return { all, names: all.map(({ part }) => part), databaseUrl: database.databaseUrl };
 }
 
 async function register(
@@ -98,32 +108,45 @@ function show({ servers, ceiling, most, grows, ...facts }: Replayed): string {
     percent(facts.useful),
     percent(facts.spent),
     String(facts.over),
+    facts.kills === 0 ? '' : `${facts.kills}, ${facts.held}`,
     facts.seconds.toFixed(1),
     facts.pieces.toFixed(1),
   ].join(' | ');
 }
 
+/** The supervisor starts it again. */
+function killOf({ supervisor }: Place, names: readonly string[]) {
+  return (server: number): void => {
+    const found = supervisor.processes().find(({ name }) => name === names[server]);
+    if (found !== undefined) process.kill(found.pid, 'SIGKILL');
+  };
+}
+
+const columns =
+  'servers | ceiling | most tokens | hold | finished | cut | money in finished | spent | over, nano-USD | kills, then held | s | pieces per 1,000 tokens';
+
 async function bench(place: Place): Promise<boolean> {
-  const provider = await startProvider(speed);
-  const servers = await startServers(place);
+  const provider = await startProvider();
+  const { names, ...servers } = await startServers(place);
   const draw = createTrace(options.trace ?? null, 7);
-  const lengths = Array.from({ length: knownCount }, () => draw().outputTokens).reduce<Lengths>(
-    addLength,
-    [],
-  );
-  await register(servers, provider, lengths);
+  const known = Array.from({ length: knownCount }, () => draw().outputTokens);
+  await register({ ...servers, names }, provider, known.reduce<Lengths>(addLength, []));
   const requests = Array.from({ length: requestCount }, draw);
+  const manyRequests = Array.from({ length: longCount }, draw);
   const [operator] = servers.all as [CapstanServer];
-  const world = { servers: servers.all, operator, databaseUrl: servers.databaseUrl, provider, speed };
-  say(
-    'servers | ceiling | most tokens | hold | finished | cut | money in finished | spent | over, nano-USD | s | pieces per 1,000 tokens',
-  );
+  const { databaseUrl, all } = servers;
+  const world = { servers: all, operator, databaseUrl, provider, kill: killOf(place, names) };
+  say(columns);
   const rows: Replayed[] = [];
-  for (const scenario of scenarios) {
-    const row = await replay(world, requests, scenario);
+  const play = async (scenario: Scenario, list: readonly ChatRequest[]): Promise<void> => {
+    const row = await replay(world, list, scenario);
     rows.push(row);
     say(show(row));
-  }
+  };
+  for (const scenario of [...scenarios, ...beside]) await play(scenario, requests);
+  await play({ ...slow, servers: 4, ceiling: 0.9, callers }, manyRequests);
+  for (const name of names) place.mayDie.add(name);
+  await play({ ...slow, servers: 4, ceiling: 1.1, callers, killEveryS }, manyRequests);
   provider.close();
   const missed = findMissedBars(rows);
   for (const bar of missed) say(`missed: ${bar}`);

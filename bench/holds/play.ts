@@ -1,4 +1,7 @@
-/** One replay: so many requests at once under one ceiling, through some servers, until each has ended or has no room. */
+/**
+ * One replay: requests under one ceiling, through some servers, until each has ended or has no room. Either all begin at
+ * once, or some callers send one after the other while a server is killed every few seconds.
+ */
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { request } from '../router/register.ts';
@@ -14,6 +17,12 @@ export interface Scenario {
   /** Whether holds grow, or each call holds its worst case. */
   readonly grows: boolean;
   readonly servers: number;
+  /** How much faster than 50 tokens a second the model writes. */
+  readonly speed: number;
+  /** How many send the requests, each one after the other; null: all requests begin at once. */
+  readonly callers: number | null;
+  /** Seconds between kills; null: no server is killed. */
+  readonly killEveryS: number | null;
 }
 
 export interface Replayed extends Scenario {
@@ -24,6 +33,9 @@ export interface Replayed extends Scenario {
   readonly spent: number;
   /** Nano-USD above the ceiling, by the ledger and by the provider. */
   readonly over: number;
+  readonly kills: number;
+  /** Nano-USD that are held some time after the end. */
+  readonly held: number;
   readonly seconds: number;
   /** Pieces per 1,000 tokens. */
   readonly pieces: number;
@@ -34,7 +46,8 @@ interface World {
   readonly operator: CapstanServer;
   readonly databaseUrl: string;
   readonly provider: Provider;
-  readonly speed: number;
+  /** Kills a server; it starts again by itself. */
+  readonly kill: (server: number) => void;
 }
 
 interface ExecBody {
@@ -46,18 +59,39 @@ type Ended = 'finished' | 'cut' | 'refused';
 
 /** A caller who is refused for now asks again after this time, ms. */
 const againMs = 200;
+/** What a killed server held is free after this time, ms. */
+const freeMs = 35_000;
 
-async function ask(server: CapstanServer, body: object, speed: number): Promise<Ended> {
-  for (;;) {
-    const answer = await fetch(`${server.url}/v1/capabilities/${model.name}/exec`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${server.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    const { output, code } = (await answer.json()) as ExecBody;
-    if (answer.status === 200) return output?.finish_reason === 'length' ? 'cut' : 'finished';
-    if (code === 'budget_exhausted') return 'refused';
-    if (answer.status !== 429) throw new Error(`a call was answered ${answer.status} ${code}`);
+/** @returns null: the server is gone */
+async function askOnce({ url, apiKey }: CapstanServer, body: string): Promise<Ended | 'again' | null> {
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const call = fetch(`${url}/v1/capabilities/${model.name}/exec`, { method: 'POST', headers, body });
+  const answered = await call.then(
+    async (answer) => ({ status: answer.status, body: (await answer.json()) as ExecBody }),
+    () => null,
+  );
+  if (answered === null) return null;
+  const { output, code } = answered.body;
+  if (answered.status === 200) return output?.finish_reason === 'length' ? 'cut' : 'finished';
+  if (code === 'budget_exhausted') return 'refused';
+  if (answered.status === 429 || answered.status === 503) return 'again';
+  throw new Error(`a call was answered ${answered.status} ${code}`);
+}
+
+/** Asks the first server, and the next one when that is gone. */
+async function ask(
+  servers: readonly CapstanServer[],
+  request: ChatRequest,
+  scenario: Scenario,
+): Promise<Ended> {
+  const { most, grows, speed, killEveryS } = scenario;
+  const input = { ...request, most };
+  const body = JSON.stringify({ input, on_budget: grows ? 'stop' : 'refuse', timeout_ms: 600_000 });
+  for (let at = 0; ; ) {
+    const ended = await askOnce(servers[at % servers.length] as CapstanServer, body);
+    if (ended !== 'again' && ended !== null) return ended;
+    if (ended === null && killEveryS === null) throw new Error('a server is gone');
+    if (ended === null) at += 1;
     await pause(againMs / speed);
   }
 }
@@ -78,22 +112,62 @@ async function addProject({ operator }: World, limitUsd: number | null) {
   return { projectId: project_id, apiKey: key };
 }
 
-async function readBooks(databaseUrl: string, projectId: string) {
+async function query<Row>(databaseUrl: string, text: string, projectId: string): Promise<Row> {
   const client = new pg.Client(databaseUrl);
   await client.connect();
-  try {
-    for (;;) {
-      const { rows } = await client.query(
-        `select count(*) filter (where finished_at is null)::int as open, coalesce(sum(settled_nano), 0)::float8 as spent,
-           coalesce(sum(pieces), 0)::float8 as pieces from attempt where project_id = $1`,
-        [projectId],
-      );
-      if (rows[0].open === 0) return rows[0] as { spent: number; pieces: number };
-      await pause(20);
-    }
-  } finally {
-    await client.end();
+  const { rows } = await client.query(text, [projectId]).finally(() => client.end());
+  return rows[0];
+}
+
+async function readBooks({ databaseUrl }: World, projectId: string) {
+  for (;;) {
+    const books = await query<{ open: number; spent: number; pieces: number }>(
+      databaseUrl,
+      `select count(*) filter (where finished_at is null)::int as open, coalesce(sum(settled_nano), 0)::float8 as spent,
+         coalesce(sum(pieces), 0)::float8 as pieces from attempt where project_id = $1`,
+      projectId,
+    );
+    if (books.open === 0) return books;
+    await pause(100);
   }
+}
+
+function readHeld({ databaseUrl }: World, projectId: string): Promise<{ held: number }> {
+  const text = `select (select coalesce(sum(reserved_nano), 0) from budget where scope like '%' || $1 || '%')::float8
+    + (select coalesce(sum(reserved_nano), 0) from attempt where project_id = $1 and finished_at is null)::float8 as held`;
+  return query(databaseUrl, text, projectId);
+}
+
+/** The requests in order, each by the next caller who is free. */
+async function sendAll(
+  servers: readonly CapstanServer[],
+  requests: readonly ChatRequest[],
+  scenario: Scenario,
+): Promise<Ended[]> {
+  const ended: Ended[] = [];
+  const left = requests.entries();
+  const send = async (): Promise<void> => {
+    for (const [at, one] of left) {
+      const turned = servers.map((_, n) => servers[(at + n) % servers.length] as CapstanServer);
+      ended[at] = await ask(turned, one, scenario);
+    }
+  };
+  await Promise.all(Array.from({ length: scenario.callers ?? requests.length }, send));
+  return ended;
+}
+
+/** @returns ends the kills, with their number */
+function startKills({ kill }: World, { killEveryS, servers }: Scenario): () => number {
+  if (killEveryS === null) return () => 0;
+  let kills = 0;
+  const clock = setInterval(() => {
+    kill(kills % servers);
+    kills += 1;
+  }, killEveryS * 1_000);
+  return () => {
+    clearInterval(clock);
+    return kills;
+  };
 }
 
 export async function replay(
@@ -101,22 +175,21 @@ export async function replay(
   requests: readonly ChatRequest[],
   scenario: Scenario,
 ): Promise<Replayed> {
-  const { ceiling, most, grows } = scenario;
+  const { ceiling, speed } = scenario;
   const trueUsd = requests.reduce((sum, one) => sum + costOf(one), 0);
   const limitUsd = ceiling === null ? null : Number((trueUsd * ceiling).toFixed(9));
   const { projectId, apiKey } = await addProject(world, limitUsd);
+  world.provider.speed = speed;
   world.provider.takeBill();
   const beganAt = performance.now();
-  const used = world.servers.slice(0, scenario.servers);
-  const ended = await Promise.all(
-    requests.map((input, at) => {
-      const server = { ...(used[at % used.length] as CapstanServer), apiKey };
-      const body = { input: { ...input, most }, on_budget: grows ? 'stop' : 'refuse', timeout_ms: 600_000 };
-      return ask(server, body, world.speed);
-    }),
-  );
-  const seconds = ((performance.now() - beganAt) / 1_000) * world.speed;
-  const books = await readBooks(world.databaseUrl, projectId);
+  const used = world.servers.slice(0, scenario.servers).map((server) => ({ ...server, apiKey }));
+  const endKills = startKills(world, scenario);
+  const ended = await sendAll(used, requests, scenario);
+  const seconds = ((performance.now() - beganAt) / 1_000) * speed;
+  const kills = endKills();
+  if (kills > 0) await pause(freeMs);
+  const { held } = await readHeld(world, projectId);
+  const books = await readBooks(world, projectId);
   const billed = world.provider.takeBill() * 1e9;
   const limit = limitUsd === null ? Number.POSITIVE_INFINITY : limitUsd * 1e9;
   const finished = requests.filter((_, at) => ended[at] === 'finished');
@@ -129,6 +202,8 @@ export async function replay(
     useful: goodUsd / (limitUsd ?? trueUsd),
     spent: books.spent / (limitUsd === null ? trueUsd * 1e9 : limit),
     over: Math.round(Math.max(0, books.spent - limit, billed - limit)),
+    kills,
+    held,
     seconds,
     pieces: (books.pieces * 1_000) / tokens,
   };

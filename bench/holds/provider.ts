@@ -52,14 +52,16 @@ function writeOn(writing: Writing, tokensPerMs: number): boolean {
 
 export interface Provider {
   readonly url: string;
+  /** How much faster than 50 tokens a second it writes. */
+  speed: number;
   /** USD of all calls since the last time that it was asked. */
   takeBill(): number;
   close(): void;
 }
 
-/** @param speed how much faster than 50 tokens a second it writes */
-export async function startProvider(speed: number): Promise<Provider> {
-  const tokensPerMs = (50 * speed) / 1_000;
+const tokensPerMs = 50 / 1_000;
+
+export async function startProvider(): Promise<Provider> {
   const open = new Set<Writing>();
   let billed = 0;
   const end = (writing: Writing): void => {
@@ -67,7 +69,7 @@ export async function startProvider(speed: number): Promise<Provider> {
     billed += costOf({ ...writing.asked, outputTokens: writing.made });
   };
   const clock = setInterval(() => {
-    for (const writing of open) if (writeOn(writing, tokensPerMs)) end(writing);
+    for (const writing of open) if (writeOn(writing, provider.speed * tokensPerMs)) end(writing);
   }, tickMs);
   const { name, version, cost_model } = model;
   const spec = { name, version, description: 'replays', input: {}, output: {}, cost_model, stops: true };
@@ -81,13 +83,14 @@ export async function startProvider(speed: number): Promise<Provider> {
     const asked = JSON.parse((await buffer(request)).toString()) as ChatRequest;
     response.writeHead(200, { 'content-type': 'application/x-ndjson' });
     response.flushHeaders();
-    const writing = { asked, response, beginsAt: performance.now() + firstMs / speed, made: 0 };
+    const writing = { asked, response, beginsAt: performance.now() + firstMs / provider.speed, made: 0 };
     open.add(writing);
     response.on('close', () => end(writing));
   });
   server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
+  const provider: Provider = {
+    speed: 1,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     takeBill: () => {
       const bill = billed;
@@ -100,4 +103,5 @@ export async function startProvider(speed: number): Promise<Provider> {
       server.closeAllConnections();
     },
   };
+  return provider;
 }

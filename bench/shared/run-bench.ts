@@ -18,6 +18,8 @@ export interface Place {
   readonly cacheDir: string;
   /** A free port that it has not given before. */
   nextPort(): Promise<number>;
+  /** The names of processes that the bench kills itself. */
+  readonly mayDie: Set<string>;
 }
 
 export function say(text: string): void {
@@ -32,6 +34,7 @@ function createPlace(report: Report): Place {
     report,
     dataDir,
     cacheDir: findCacheDir(process.env, homedir()),
+    mayDie: new Set(),
     supervisor: createSupervisor({ report, temporaryFolder: dataDir }),
     nextPort: () => {
       last = last.then((port) => choosePort([], ports.add(port)));
@@ -54,6 +57,7 @@ async function play(bench: Bench): Promise<boolean> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => giveUp(`ended by ${signal}`));
   const place = createPlace(({ part, status, detail }) => {
+    if (place.mayDie.has(part)) return;
     if (status === 'died') giveUp(`${part}: ${detail}`);
     else if (status !== 'working' && status !== 'ready') say(`${part}: ${detail}`);
   });

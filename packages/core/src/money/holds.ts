@@ -124,6 +124,12 @@ export function expectUnits(lengths: Lengths, used: number, most: number): CostO
   };
 }
 
+/** How quickly calls use their units, by how long they take on average; 0: too few are known. */
+export function unitsPerSecond(lengths: Lengths, meanMs: number | null): number {
+  const { mean } = expectUnits(lengths, 0, Number.POSITIVE_INFINITY);
+  return meanMs === null || meanMs <= 0 || mean === Number.POSITIVE_INFINITY ? 0 : (mean * 1_000) / meanMs;
+}
+
 /** G4: what a call is expected to hold at its end, nano-USD, and the variance of it. */
 export function expectCost(terms: HoldTerms, lengths: Lengths, units: number): CostOutlook {
   const { startNano, unitNano, mostNano, ahead } = terms;

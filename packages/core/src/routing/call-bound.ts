@@ -99,6 +99,7 @@ function growthOf(
   const terms = holdTerms(
     growth,
     worstCaseNano(instance, { ...route, bounds: new Map([[instance_id, bound]]) }),
+    instance,
   );
   const { mean, variance } = expectCost(terms, lengths, 0);
   const deviation = Math.sqrt(variance);

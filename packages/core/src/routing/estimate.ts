@@ -6,6 +6,7 @@ import {
   type GrowingCall,
   type HoldTerms,
   holdFor,
+  unitsPerSecond,
 } from '../money/holds.ts';
 import { toNanoUsd } from '../money/nano-usd.ts';
 import { worstCase } from '../money/reservation.ts';
@@ -129,15 +130,20 @@ export function likelyCost(
   return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
 }
 
-/** Units that a call may use before it is looked at again: about a second of it. */
+/** Units that a call may use before it is looked at again: about a second of it, and of a quick model's more tokens. */
 const unitsAhead = { token: 64, ms: 1_000 } as const;
 
-export function holdTerms({ unit, startUsd, unitUsd }: Growth, mostNano: bigint): HoldTerms {
+export function holdTerms(
+  { unit, startUsd, unitUsd }: Growth,
+  mostNano: bigint,
+  { lengths, duration_ms }: Pick<InstanceSnapshot, 'lengths' | 'duration_ms'>,
+): HoldTerms {
+  const pace = unit === 'token' ? unitsPerSecond(lengths ?? [], duration_ms) : 0;
   return {
     startNano: Math.ceil(startUsd * 1e9 - 1e-6),
     unitNano: unitUsd * 1e9,
     mostNano: Number(mostNano),
-    ahead: unitsAhead[unit],
+    ahead: Math.max(unitsAhead[unit], Math.ceil(pace)),
   };
 }
 
@@ -153,14 +159,15 @@ function foreseenGrowth(
   return onBudget === 'refuse' || growth?.expected === undefined ? null : (growth as ForeseenGrowth);
 }
 
+/** With what is learnt of its calls. */
+type GrowingInstance = PricedInstance & Pick<InstanceSnapshot, 'lengths' | 'duration_ms'>;
+
 /** How the hold of a call grows on the instance; null: it holds its worst case. */
-export function growingCall(
-  instance: PricedInstance & Pick<InstanceSnapshot, 'lengths'>,
-  limits: Limits,
-): GrowingCall | null {
+export function growingCall(instance: GrowingInstance, limits: Limits): GrowingCall | null {
   const growth = foreseenGrowth(instance, limits);
   if (growth === null) return null;
-  return { terms: holdTerms(growth, worstCaseNano(instance, limits)), lengths: instance.lengths ?? [] };
+  const terms = holdTerms(growth, worstCaseNano(instance, limits), instance);
+  return { terms, lengths: instance.lengths ?? [] };
 }
 
 /** The units that an ended call has used, by its cost; null: its cost does not grow. */
@@ -211,11 +218,11 @@ function isDearerThanRun({ runCeilingUsd = null }: Limits, costUsd: number): boo
 }
 
 /** The least that a call holds at its admission, and what it is expected to hold at its end. */
-export function admittedCall(instance: PricedInstance, limits: Limits, costUsd: number): AdmittedCall {
+export function admittedCall(instance: GrowingInstance, limits: Limits, costUsd: number): AdmittedCall {
   const { reserved, risk } = reservationOf(instance, limits, costUsd);
   const growth = foreseenGrowth(instance, limits);
   if (growth === null) return { firstNano: Number(reserved), riskNano: Number(risk), expected: null };
-  const terms = holdTerms(growth, worstCaseNano(instance, limits));
+  const terms = holdTerms(growth, worstCaseNano(instance, limits), instance);
   const { meanUsd, deviationUsd } = growth.expected;
   return {
     firstNano: holdFor(terms, { units: 0, heldNano: 0, roomNano: 0 }),
@@ -226,7 +233,7 @@ export function admittedCall(instance: PricedInstance, limits: Limits, costUsd: 
 
 /** How many such calls a room admits at once; null: any number. @param roomUsd null: it has no limit */
 export function countAtOnce(
-  instance: PricedInstance,
+  instance: GrowingInstance,
   limits: Limits,
   { costUsd, roomUsd }: { readonly costUsd: number; readonly roomUsd: number | null },
 ): number | null {

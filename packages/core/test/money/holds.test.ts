@@ -14,6 +14,7 @@ import {
   type Lengths,
   mustGrow,
   mustStop,
+  unitsPerSecond,
   usedNano,
 } from '../../src/money/holds.ts';
 
@@ -109,6 +110,19 @@ describe('what a call is expected to use', () => {
     ['it has come further than any other', lengths, 500],
   ])('is the worst case: %s', (_, known, used) => {
     expect(expectUnits(known, used, 4_096)).toEqual({ mean: 4_096, variance: 0 });
+  });
+
+  it('comes as quickly as in those that have ended, if enough of them are known', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 32, max: 200 }), fc.integer({ min: 20, max: 5_000 }), (units, meanMs) => {
+        const pace = (units * 1_000) / meanMs;
+        const found = unitsPerSecond(learnt(Array(40).fill(units)), meanMs);
+        expect(found).toBeGreaterThan(pace / 1.2);
+        expect(found).toBeLessThan(pace * 1.2);
+      }),
+    );
+    expect(unitsPerSecond(learnt([100, 200]), 1_000)).toBe(0);
+    expect(unitsPerSecond(learnt(Array(40).fill(100)), null)).toBe(0);
   });
 
   it('is within its worst case, in money, however many have ended', () => {

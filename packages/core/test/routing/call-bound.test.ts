@@ -6,11 +6,13 @@ import type { CostModel } from '../../src/contracts/capability.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { workLimits } from '../../src/expression/meter.ts';
 import { createCostOfInput, findCostFaults } from '../../src/money/cost-expressions.ts';
+import { addLength } from '../../src/money/holds.ts';
 import { toNanoUsd } from '../../src/money/nano-usd.ts';
 import { boundsOf, isDeclaring } from '../../src/routing/call-bound.ts';
 import { choose } from '../../src/routing/choose.ts';
 import {
   expectedCost,
+  growingCall,
   likelyCost,
   reservationOf,
   worstCaseNano,
@@ -387,6 +389,23 @@ describe('the reservation', () => {
       }),
       { numRuns: runs(300) },
     );
+  });
+
+  it('that grows leaves a second of tokens ahead, of a quick model more than of a slow one', () => {
+    const lengths = Array(40).fill(300).reduce(addLength, []);
+    const growth = {
+      unit: 'token',
+      startUsd: 0,
+      unitUsd: 0.000_015,
+      expected: { meanUsd: 0.01, deviationUsd: 0 },
+    } as const;
+    const aheadOf = (duration_ms: number | null): number | undefined => {
+      const bounds = new Map([['model', { worstUsd: 0.06, expectedUsd: null, growth }]]);
+      return growingCall({ ...model, lengths, duration_ms }, { ceilingUsd: null, timeoutMs: 60_000, bounds })
+        ?.terms.ahead;
+    };
+    expect([aheadOf(null), aheadOf(10_000)]).toEqual([64, 64]);
+    expect(aheadOf(500)).toBeGreaterThan(500);
   });
 
   it('is that of the rate where an instance declares nothing', () => {
