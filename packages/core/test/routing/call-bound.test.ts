@@ -401,8 +401,10 @@ describe('the reservation', () => {
     } as const;
     const aheadOf = (duration_ms: number | null): number | undefined => {
       const bounds = new Map([['model', { worstUsd: 0.06, expectedUsd: null, growth }]]);
-      return growingCall({ ...model, lengths, duration_ms }, { ceilingUsd: null, timeoutMs: 60_000, bounds })
-        ?.terms.ahead;
+      return growingCall(
+        { ...model, lengths, duration_ms },
+        { ceilingUsd: null, timeoutMs: 60_000, onBudget: 'stop', bounds },
+      )?.terms.ahead;
     };
     expect([aheadOf(null), aheadOf(10_000)]).toEqual([64, 64]);
     expect(aheadOf(500)).toBeGreaterThan(500);
