@@ -47,6 +47,28 @@ export async function hasKeyAbove(db: Db, runId: string, concurrencyKey: string)
   return row.found;
 }
 
+/**
+ * Requests the cancel of all open runs with the key but the newest `kept`; the key must be locked. Maintenance delivers
+ * it. The reason names the newest one.
+ */
+export async function cancelOldest(trx: Db, key: ConcurrencyKey, kept: number): Promise<void> {
+  await query(trx).written(
+    `with ranked as (
+       select run_id, state, row_number() over newest as place, first_value(run_id) over newest as newest from run
+       where project_id = :project_id and concurrency_key = :concurrency_key and finished_at is null
+       window newest as (order by created_at desc, run_id desc)
+     ), asked as (
+       update run r set state = 'cancelling', cancel_requested_at = clock_timestamp(), cancel_delivered_at = null,
+         cancel_reason = 'replaced by ' || k.newest, cancel_mode = 'graceful'
+       from ranked k where r.run_id = k.run_id and k.place > :kept and r.state in ('queued', 'running', 'paused')
+       returning r.run_id, r.cancel_reason
+     )
+     insert into event (run_id, type, data)
+     select run_id, 'run.cancelling', jsonb_build_object('reason', cancel_reason, 'mode', 'graceful') from asked`,
+    { ...key, kept },
+  );
+}
+
 const head = `project_id, concurrency_key, concurrency_limit from run where state = 'queued' and ${isWaiting}`;
 const inOrder = 'order by project_id, concurrency_key, created_at, run_id limit 1';
 

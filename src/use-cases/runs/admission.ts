@@ -1,6 +1,6 @@
 /**
- * Writes prepared runs, in the caller's transaction. A run whose concurrency key has no room waits to be admitted or is
- * refused, by its definition; decisions on a key are made one at a time. A descendant of a run with the same key counts
+ * Writes prepared runs, in the caller's transaction. A run whose concurrency key has no room waits to be admitted, is
+ * refused, or replaces the oldest one, by its definition; decisions on a key are made one at a time. A descendant of a run with the same key counts
  * as part of it, because the two would wait for each other. Runs beyond the project's limit of open runs are refused,
  * the last ones first. A child run is never refused for that, because a run that has begun may continue.
  */
@@ -10,7 +10,7 @@ import type { Db } from '../../db/connect.ts';
 import { takeLock } from '../../db/locks.ts';
 import { lockJobs } from '../../db/run/job.ts';
 import { type InsertedRuns, insertRuns } from '../../db/run/run.ts';
-import { countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
+import { cancelOldest, countAdmissions, hasKeyAbove, lockAdmission } from '../../db/run/run-admission.ts';
 import type { NewRun } from '../../db/run/run-columns.ts';
 import { storeDefinition } from '../pipelines/pipelines.ts';
 import type { PreparedRun } from './preparation.ts';
@@ -143,7 +143,18 @@ export async function insertAdmittedRuns(
   const rows = results.filter((row): row is NewRun => !(row instanceof AppError));
   if (rows.length === 0) return results;
   const refusals = findRefusals(rows, await insertRuns(trx, { runs: rows, jobs, mostOpen }), intake);
+  await replaceOldest(trx, projectId, taken);
   return results.map((row) => (row instanceof AppError ? row : (refusals.get(row.run_id) ?? row)));
+}
+
+/** Cancels the oldest runs of the keys that want so. */
+async function replaceOldest(trx: Db, projectId: string, taken: readonly PreparedRun[]): Promise<void> {
+  const limits = new Map<string, number>();
+  for (const { row, known } of taken)
+    if (row.concurrency_key !== undefined && known.definition.concurrency?.on_limit === 'cancel_oldest')
+      limits.set(row.concurrency_key, row.concurrency_limit ?? 1);
+  for (const [concurrency_key, kept] of limits)
+    await cancelOldest(trx, { project_id: projectId, concurrency_key }, kept);
 }
 
 /** Writes one run by itself. @throws AppError `concurrency_limit`, `open_runs_limit`, `state_conflict` */

@@ -179,9 +179,15 @@ export const pipelineCases: readonly ConformanceCase[] = [
     { ...one, concurrency: { key: 'rejecting', limit: 1, on_limit: 'reject' } },
     { script, expected: succeeded },
   ),
+  happy(
+    'concurrency.on_limit',
+    'with cancel_oldest, a run alone with its key is not cancelled',
+    { ...one, concurrency: { key: 'replacing', limit: 1, on_limit: 'cancel_oldest' } },
+    { script, expected: succeeded },
+  ),
   unhappy(
     'concurrency.on_limit',
-    'any value but queue and reject is refused',
+    'any other value is refused',
     { ...one, concurrency: { key: 'k', limit: 1, on_limit: 'wait' } },
     refused('value_invalid', '/concurrency/on_limit'),
   ),

@@ -172,3 +172,44 @@ test('a run and the answer that is kept for its key are written together or not 
   expect(first.start?.run_id).toBe(first.run.run_id);
   expect([second.run.run_id, second.replayed, second.start]).toEqual([first.run.run_id, true, null]);
 });
+
+test('a run takes the place of the oldest ones with its key, which are cancelled and name it', async () => {
+  const place = (await aProject(db)).project_id;
+  const body = {
+    ...single,
+    pipeline: 'latest',
+    concurrency: { key: 'k', limit: 2, on_limit: 'cancel_oldest' },
+  };
+  const key = { project_id: place, pipeline: body.pipeline, version: body.version };
+  await insertVersion(db, key, { digest: await storeDefinition(db, body as PipelineDefinition) });
+  const request = { pipeline: 'latest', job: { n: 1 } };
+  const standing = async (): Promise<unknown> =>
+    (await db('run').where({ project_id: place }).orderBy('run_id').select('state', 'cancel_reason')).map(
+      ({ state, cancel_reason }) => [state, cancel_reason],
+    );
+  const [first, second] = [await submit(place, request, null), await submit(place, request, null)];
+  expect(await standing()).toEqual([
+    ['queued', null],
+    ['queued', null],
+  ]);
+  const third = await submit(place, request, null);
+  expect([first.start, second.start, third.start].map((start) => start === null)).toEqual([
+    false,
+    false,
+    true,
+  ]);
+  const byThird = ['cancelling', `replaced by ${third.run.run_id}`];
+  expect(await standing()).toEqual([byThird, ['queued', null], ['queued', null]]);
+  expect(
+    await db('event').where({ run_id: first.run.run_id, type: 'run.cancelling' }).select('data'),
+  ).toEqual([{ data: { reason: byThird[1], mode: 'graceful' } }]);
+  const requests = Array.from({ length: 3 }, () => request);
+  await writeRuns(intake, {
+    projectId: place,
+    requests,
+    idempotency: null,
+    toProblem: () => expect.unreachable(),
+  });
+  const [, , , fourth, fifth, sixth] = (await standing()) as string[][];
+  expect([fourth, fifth, sixth].map((row) => row?.[0])).toEqual(['cancelling', 'queued', 'queued']);
+});

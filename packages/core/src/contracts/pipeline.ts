@@ -233,8 +233,9 @@ export const Concurrency = z
       description: 'Runs with the same key count together. The key may hold expressions over `job`.',
     }),
     limit: z.number().int().min(1).max(1_000).meta({ description: 'Runs that are open in parallel.' }),
-    on_limit: z.enum(['queue', 'reject']).optional().meta({
-      description: 'queue: a run above the limit waits; reject: it is refused. Default queue.',
+    on_limit: z.enum(['queue', 'reject', 'cancel_oldest']).optional().meta({
+      description:
+        'queue: a run above the limit waits; reject: it is refused; cancel_oldest: it takes the place of the oldest, which is cancelled. Default queue.',
     }),
   })
   .meta({ id: 'Concurrency' });
