@@ -3,7 +3,7 @@ import type { CostPeriod } from '@capstan/core/contracts/money';
 import type { ReviewKind } from '@capstan/core/contracts/review';
 import type { RunState } from '@capstan/core/contracts/run';
 import type { Awaiting } from '@capstan/core/contracts/run-step';
-import { flagIn, numberIn, oneIn, type RawSearch, textIn } from './shared/search.ts';
+import { dayIn, flagIn, numberIn, oneIn, type RawSearch, textIn } from './shared/search.ts';
 
 export const runStates: readonly RunState[] = [
   'queued',
@@ -47,7 +47,7 @@ export const settingsTabs = [
   'limits',
   'theme',
 ] as const;
-export const groupings = ['capability', 'pipeline', 'endpoint', 'key', 'user', 'label'] as const;
+export const groupings = ['capability', 'model', 'pipeline', 'endpoint', 'key', 'user', 'label'] as const;
 
 /** All of them are optional. */
 function loose<Search extends object>(search: Search): Partial<Search> {
@@ -108,10 +108,15 @@ export function capabilitySearch(raw: RawSearch) {
 export function costsSearch(raw: RawSearch) {
   return loose({
     period: oneIn(raw, 'period', costPeriods),
+    from: dayIn(raw, 'from'),
+    to: dayIn(raw, 'to'),
     by: oneIn(raw, 'by', groupings),
     label: textIn(raw, 'label'),
+    and: oneIn(raw, 'and', groupings),
+    and_label: textIn(raw, 'and_label'),
   });
 }
+export type CostsSearch = ReturnType<typeof costsSearch>;
 
 export function ledgerSearch(raw: RawSearch) {
   return loose({

@@ -1,6 +1,6 @@
 import { Scope } from '@capstan/core/contracts/access';
 import type { CapabilitySummary, Instance } from '@capstan/core/contracts/capability';
-import type { Budget, CostSeries } from '@capstan/core/contracts/money';
+import type { Budget } from '@capstan/core/contracts/money';
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import { quoteLostNumbers } from '@capstan/core/json/numbers';
@@ -8,7 +8,7 @@ import { conditionOfRun, conditionOfStep } from '@capstan/core/run/run-status';
 import { describe, expect, test } from 'vitest';
 import { formatUsd as formatUsdThere } from '../../../src/cli/render/formats.ts';
 import { countProcessorMs } from '../../../test/support/processor-time.ts';
-import { describePace, describeReset, paceOf, sharesOf } from '../src/budget/budget-model.ts';
+import { describeForecast, describeReset, sharesOf } from '../src/budget/budget-model.ts';
 import { toLanes } from '../src/decision/lanes-model.ts';
 import { diffLines, foldSame } from '../src/diff/line-diff.ts';
 import { describeSuccess } from '../src/fleet/instance-model.ts';
@@ -177,34 +177,31 @@ test('a schedule shows how many starts were skipped, and why the latest', () => 
   expect(describeSkipped({ timezone: 'UTC', skipped: null })).toBeNull();
 });
 
-describe('the pace of spending', () => {
-  const now = Date.parse('2026-01-01T18:30:00Z');
-  const budget = {
-    scope: 'project',
-    daily_limit_usd: 10,
-    spent_usd: 5,
-    reserved_usd: 0.5,
-    resets_at: '2026-01-02T00:00:00Z',
-    timezone: 'UTC',
-  } as Budget;
+describe('the forecast of a budget', () => {
+  const forecast = { spend_usd: 12, limit_at: '2026-01-29T18:40:00Z' };
 
-  test('is the cost of this hour and the one before, by the hour', () => {
-    const points: CostSeries['series'][number]['points'] = [
-      ['2026-01-01T16:00:00Z', 100, 1, 0],
-      ['2026-01-01T17:00:00Z', 2, 1, 0],
-      ['2026-01-01T18:00:00Z', 1, 1, 0],
-    ];
-    expect(paceOf({ series: [{ name: 'a', usd: 103, calls: 3, tokens: 0, points }] }, now)).toBeCloseTo(2);
-  });
-
-  test.each([
-    [3, 'At this rate you reach the limit at 20:00 (UTC).'],
-    [0.5, null],
-    [0, null],
-  ])('at %d USD an hour it shows %s', (rate, text) => expect(describePace(budget, rate, now)).toBe(text));
-
-  test('is empty where there is no limit', () => {
-    expect(describePace({ ...budget, daily_limit_usd: 0 }, 3, now)).toBeNull();
+  test.each<[Parameters<typeof describeForecast>[0], string | null]>([
+    [
+      { forecast, period: 'day', timezone: 'UTC' },
+      'At this rate $12.00 by the end of the day; the limit is reached at 18:40 (UTC).',
+    ],
+    [
+      { forecast, period: 'month', timezone: 'Asia/Kolkata' },
+      'At this rate $12.00 by the end of the month; the limit is reached on 30 Jan, 00:10 (Asia/Kolkata).',
+    ],
+    [
+      { forecast: { ...forecast, limit_at: null }, period: 'day', timezone: 'UTC' },
+      'At this rate $12.00 by the end of the day.',
+    ],
+    [{ forecast: null, period: 'month', timezone: 'UTC' }, null],
+  ])('%j is in words', (budget, text) => {
+    // Dates follow the locale of the browser.
+    expect(
+      describeForecast(budget)
+        ?.replace('Jan 30', '30 Jan')
+        .replace('06:40 PM', '18:40')
+        .replace('12:10 AM', '00:10') ?? null,
+    ).toBe(text);
   });
 });
 

@@ -1,8 +1,6 @@
 import type {
   Budget,
-  CostPeriod,
   CostSeries,
-  CostSeriesQuery,
   CostSummary,
   LedgerEntry,
   ScopedBudget,
@@ -10,20 +8,25 @@ import type {
 import { queryOptions } from '@tanstack/react-query';
 import { askPlainly } from './client.ts';
 
-export function costsQuery(period: CostPeriod) {
+/** Query parameters of the API. */
+type CostQueryText = Readonly<Record<string, string>>;
+
+export function costsQuery(span: CostQueryText) {
   return queryOptions({
-    queryKey: ['costs', period],
-    queryFn: () => askPlainly<CostSummary>(`/v1/costs?period=${period}`),
+    queryKey: ['costs', span],
+    queryFn: () => askPlainly<CostSummary>(`/v1/costs?${new URLSearchParams(span)}`),
     staleTime: 3_000,
   });
 }
 
-export type Grouping = CostSeriesQuery['by'];
+export function toCostSeriesPath(asked: CostQueryText): string {
+  return `/v1/costs/series?${new URLSearchParams(asked)}`;
+}
 
-export function costSeriesQuery(period: CostPeriod, by: Grouping) {
+export function costSeriesQuery(asked: CostQueryText) {
   return queryOptions({
-    queryKey: ['costs', 'series', period, by],
-    queryFn: () => askPlainly<CostSeries>(`/v1/costs/series?period=${period}&by=${encodeURIComponent(by)}`),
+    queryKey: ['costs', 'series', asked],
+    queryFn: () => askPlainly<CostSeries>(toCostSeriesPath(asked)),
   });
 }
 

@@ -1,5 +1,5 @@
 /** A day's budget as shares of its limit, and as words. */
-import type { Budget, CostSeries } from '@capstan/core/contracts/money';
+import type { Budget, BudgetPeriod } from '@capstan/core/contracts/money';
 import { formatHour, formatUsd } from '../shared/format.ts';
 
 export interface BudgetShares {
@@ -36,24 +36,23 @@ export function shareOfDay({ resets_at }: Budget, now: number): number {
   return Math.min(1, Math.max(0, 1 - left / 86_400_000));
 }
 
-const hourMs = 3_600_000;
-
-/** USD an hour, in this hour and the one before: costs are known by the hour. */
-export function paceOf({ series }: Pick<CostSeries, 'series'>, now: number): number {
-  const thisHour = Math.floor(now / hourMs) * hourMs;
-  const since = thisHour - hourMs;
-  const points = series.flatMap(({ points }) => points);
-  const usd = points.reduce((sum, [at, cost]) => sum + (Date.parse(at) >= since ? cost : 0), 0);
-  return (usd * hourMs) / (now - since);
+interface ForecastBudget extends Pick<Budget, 'forecast' | 'timezone'> {
+  readonly period: BudgetPeriod;
 }
 
-/** `At this rate you reach the limit at 19:40 (UTC).`; null when the day ends first. */
-export function describePace(budget: Budget, usdPerHour: number, now: number): string | null {
-  const { daily_limit_usd, spent_usd, reserved_usd, resets_at, timezone } = budget;
-  const left = daily_limit_usd - spent_usd - reserved_usd;
-  if (daily_limit_usd === 0 || usdPerHour <= 0 || left <= 0) return null;
-  const reachedAt = now + (left / usdPerHour) * hourMs;
-  if (reachedAt >= Date.parse(resets_at)) return null;
-  const time = { hour: '2-digit', minute: '2-digit', timeZone: timezone } as const;
-  return `At this rate you reach the limit at ${new Date(reachedAt).toLocaleTimeString('en-GB', time)} (${timezone}).`;
+/** `At this rate $12 by the end of the day; the limit is reached at 19:40 (UTC).`; null without a rate. */
+export function describeForecast({ forecast, period, timezone }: ForecastBudget): string | null {
+  if (forecast === null) return null;
+  const end = `At this rate ${formatUsd(forecast.spend_usd)} by the end of the ${period}`;
+  const limit = describeLimit({ forecast, period, timezone });
+  return limit === null ? `${end}.` : `${end}; the limit is reached ${limit}.`;
+}
+
+/** `at 19:40 (UTC)`, of a month `on 29 Nov, 19:40 (UTC)`; null: not before the window ends. */
+export function describeLimit({ forecast, period, timezone: timeZone }: ForecastBudget): string | null {
+  if (forecast === null || forecast.limit_at === null) return null;
+  const time = formatHour(forecast.limit_at, timeZone);
+  if (period === 'day') return `at ${time} (${timeZone})`;
+  const date = { day: 'numeric', month: 'short', timeZone } as const;
+  return `on ${new Date(forecast.limit_at).toLocaleDateString(undefined, date)}, ${time} (${timeZone})`;
 }

@@ -12,7 +12,12 @@ export interface BarColumn {
 }
 
 /** Keeps a few columns from becoming very wide. */
-export const fewestPlaces = 14;
+const fewestPlaces = 14;
+
+/** How many columns have room. */
+export function placesOf(columns: number): number {
+  return Math.max(fewestPlaces, columns);
+}
 
 /** The next round number above the highest column: 1, 2 or 5 times a power of ten. */
 export function roundTop(greatest: number): number {
@@ -34,7 +39,7 @@ export function labelColumns(
   name: (key: string) => string,
   most = 7,
 ): readonly AxisLabel[] {
-  const places = Math.max(fewestPlaces, keys.length);
+  const places = placesOf(keys.length);
   const step = Math.ceil(keys.length / most);
   return keys.flatMap((key, index) =>
     index % step === 0 ? [{ text: name(key), at: (index + 0.5) / places }] : [],

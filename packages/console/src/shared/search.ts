@@ -17,6 +17,13 @@ export function oneIn<Value extends string>(
   return values.find((one) => one === value);
 }
 
+/** YYYY-MM-DD */
+export function dayIn(raw: RawSearch, name: string): string | undefined {
+  const day = textIn(raw, name);
+  const isDay = day !== undefined && /^20\d\d-\d\d-\d\d$/.test(day) && !Number.isNaN(Date.parse(day));
+  return isDay && new Date(day).toISOString().startsWith(day) ? day : undefined;
+}
+
 export function numberIn(raw: RawSearch, name: string): number | undefined {
   const value = Number(raw[name]);
   return raw[name] !== undefined && raw[name] !== '' && Number.isFinite(value) ? value : undefined;

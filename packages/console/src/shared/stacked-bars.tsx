@@ -1,5 +1,5 @@
 import { type PointerEvent, type ReactElement, useRef, useState } from 'react';
-import { type BarColumn, fewestPlaces } from './bar-column.ts';
+import { type BarColumn, placesOf } from './bar-column.ts';
 
 export interface StackedBarsProps {
   readonly columns: readonly BarColumn[];
@@ -11,6 +11,8 @@ export interface StackedBarsProps {
   /** The value of the full height; default: the highest column. */
   readonly top?: number;
   readonly onChoose?: (first: number, last: number) => void;
+  /** Receives the column below the pointer, so that the page shows it; null: none. Default: the title of a column. */
+  readonly onPoint?: (index: number | null) => void;
 }
 
 const width = 1_000;
@@ -27,11 +29,12 @@ export function StackedBars({
   mark,
   top = 0,
   onChoose,
+  onPoint,
 }: StackedBarsProps): ReactElement {
   const place = useRef<SVGSVGElement>(null);
   const [drag, setDrag] = useState<readonly [number, number] | null>(null);
   const most = Math.max(1e-12, top, mark ?? 0, ...columns.map(sumOf));
-  const step = width / Math.max(fewestPlaces, columns.length);
+  const step = width / placesOf(columns.length);
   const indexAt = (event: PointerEvent): number => {
     const box = place.current?.getBoundingClientRect();
     if (box === undefined) return 0;
@@ -56,7 +59,12 @@ export function StackedBars({
         event.currentTarget.setPointerCapture(event.pointerId);
         setDrag([indexAt(event), indexAt(event)]);
       }}
-      onPointerMove={(event) => drag !== null && setDrag([drag[0], indexAt(event)])}
+      onPointerMove={(event) => {
+        const index = indexAt(event);
+        onPoint?.(index);
+        if (drag !== null) setDrag([drag[0], index]);
+      }}
+      onPointerLeave={() => onPoint?.(null)}
       onPointerUp={end}
     >
       {columns.map((column, index) => (
@@ -67,6 +75,7 @@ export function StackedBars({
           width={step}
           scale={(height - 2) / most}
           height={height}
+          hasTitle={onPoint === undefined}
         />
       ))}
       {mark === undefined || mark === 0 ? null : (
@@ -99,14 +108,15 @@ interface ColumnProps {
   readonly width: number;
   readonly scale: number;
   readonly height: number;
+  readonly hasTitle: boolean;
 }
 
-function Column({ column, left, width: wide, scale, height }: ColumnProps): ReactElement {
+function Column({ column, left, width: wide, scale, height, hasTitle }: ColumnProps): ReactElement {
   let top = height;
   const inner = Math.max(1, wide - Math.min(3, wide * 0.2));
   return (
     <g>
-      <title>{column.title}</title>
+      {hasTitle ? <title>{column.title}</title> : null}
       <rect x={left} y="0" width={wide} height={height} className="fill-transparent" />
       <rect x={left} y={height - 1} width={inner} height="1" className="fill-line" />
       {column.parts

@@ -1,7 +1,9 @@
 /** The work of an administrator who limits the calls of a team, and looks at what each team spends. */
+import { readFile } from 'node:fs/promises';
 import type { Key } from '@capstan/core/contracts/access';
-import type { ScopedBudget } from '@capstan/core/contracts/money';
+import type { CostSeries, ScopedBudget } from '@capstan/core/contracts/money';
 import { expect, test } from 'vitest';
+import { keepPicture } from '../support/pictures.ts';
 import { useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -34,10 +36,10 @@ test('a budget of a label is set, shown with its bar and removed, also on a phon
   const name = page.getByLabel('Name of the label');
   await page.getByText('Type the name of a label above').waitFor();
   expect(await page.getByRole('columnheader', { name: 'capability' }).count()).toBe(0);
-  await name.fill('team');
   const asked = page.waitForRequest(/costs\/series.*by=label%3Ateam/);
-  await name.press('Enter');
+  await name.fill('team');
   await asked;
+  await page.getByRole('columnheader', { name: 'label team' }).waitFor();
   opened.expectQuiet();
   await opened.close();
 });
@@ -57,15 +59,85 @@ test('a budget of a key is picked by its name, shown with it, and edited where i
   const row = page.getByRole('row', { name: /key ads-team/ });
   await row.getByText('$0 of $3.00 a day').waitFor();
   await row.getByRole('button', { name: 'Edit' }).click();
-  await row.getByLabel('Limit (USD)').fill('4.5');
-  await row.getByRole('button', { name: 'Set' }).click();
+  const dialog = page.getByRole('dialog');
+  expect(await dialog.getByLabel('Limit (USD)').inputValue()).toBe('3');
+  expect(await dialog.getByLabel('Reported at').inputValue()).toBe('80');
+  await dialog.getByLabel('Limit (USD)').fill('4.5');
+  await dialog.getByLabel('Reported at').fill('62.5');
+  await dialog.getByRole('button', { name: 'Set the limit' }).click();
   await row.getByText('$0 of $4.50 a day').waitFor();
   const { body } = await request<{ readonly items: readonly ScopedBudget[] }>(
     'GET',
     `/v1/budgets/scoped?scope=key:${key_id}`,
   );
-  expect(body.items).toMatchObject([{ scope: `key:${key_id}`, period: 'day', limit_usd: 4.5 }]);
+  expect(body.items).toMatchObject([{ scope: `key:${key_id}`, period: 'day', limit_usd: 4.5, soft: 0.625 }]);
   await request('DELETE', `/v1/budgets/scoped/key:${key_id}`);
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('any days by two groups are the numbers of the API, and lead to their calls and to CSV', async () => {
+  const { capstan } = visitors.studio;
+  const { run_id } = await capstan.submit(
+    [
+      {
+        id: 'covers',
+        capability: 'join',
+        for_each: { items: '{{ job.titles }}' },
+        input: { part: '{{ item }}' },
+      },
+    ],
+    { titles: ['a', 'b', 'c'] },
+    { labels: { team: 'night, shift' } },
+  );
+  expect((await capstan.ended(run_id)).state).toBe('succeeded');
+  const budget = '/v1/budgets/scoped/label:team=night';
+  await capstan.request('PUT', budget, { limit_usd: 5, period: 'month' });
+  const opened = await visitors.visit();
+  const { page, axe } = opened;
+  await opened.go('/costs?period=day&by=label&label=team&and=capability');
+  const row = page.getByRole('row', { name: /night, shift × join/ });
+  await row.waitFor();
+  const { body } = await capstan.request<CostSeries>(
+    'GET',
+    '/v1/costs/series?period=day&by=label:team&and=capability',
+  );
+  const told = body.series.find(({ name, and }) => name === 'night, shift' && and === 'join');
+  expect(told).toMatchObject({ usd: 0.03, calls: 3 });
+  expect(await row.getByRole('cell').allTextContents()).toEqual(
+    expect.arrayContaining(['night, shift × join', '3', '$0.03']),
+  );
+  expect(await row.getByRole('link').getAttribute('href')).toBe(
+    `/ui/calls?${new URLSearchParams({
+      since: body.starts[0] ?? '',
+      until: body.until,
+      label: 'team=night, shift',
+      capability: 'join',
+    })}`,
+  );
+  const last = body.starts.indexOf(told?.points.at(-1)?.[0] ?? '');
+  const chart = page.getByRole('img', { name: /Costs by label team × capability/ });
+  const { width = 0 } = (await chart.boundingBox()) ?? {};
+  await chart.hover({ position: { x: ((last + 0.5) / Math.max(14, body.starts.length)) * width, y: 140 } });
+  await page.locator('[data-tooltip]').getByText('night, shift × join').waitFor();
+  await keepPicture(page, 'costs-crossed-light');
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'CSV' }).click(),
+  ]);
+  expect(file.suggestedFilename()).toBe('costs.csv');
+  const csv = await readFile(await file.path(), 'utf8');
+  expect(csv).toContain('"night, shift",join,0.03,3,0');
+  await page.getByLabel('Period').selectOption('from … to …');
+  await page.getByLabel('First day').fill('2026-03-28');
+  await page.getByText(/^Spent 2026-03-28 to/).waitFor();
+  await opened.go('/costs?period=last_7_days&by=label&label=team&and=capability');
+  await opened.resizeTo(390);
+  await row.waitFor();
+  await keepPicture(page, 'costs-crossed-light-phone');
+  const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+  expect([await axe('all'), wide]).toEqual([[], 0]);
+  await capstan.request('DELETE', `${budget}?period=month`);
   opened.expectQuiet();
   await opened.close();
 });

@@ -28,7 +28,7 @@ function listPages(): readonly (readonly [name: string, path: string, complete?:
     ['fleet', '/capabilities'],
     ['capability-why', '/capabilities/trim?tab=why'],
     ['skills', '/skills'],
-    ['costs', '/costs'],
+    ['costs', '/costs?period=day&by=capability&and=pipeline'],
     ['ledger', '/costs/ledger'],
     ['schedules', '/schedules'],
     ['settings', '/settings'],

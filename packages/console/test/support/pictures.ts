@@ -16,6 +16,8 @@ const shown: ReadonlySet<string> = new Set([
   'fleet-light',
   'editor-light',
   'reviews-light',
+  'costs-crossed-light',
+  'costs-crossed-light-phone',
 ]);
 
 /** Each step of the learning demonstration, by each way. */

@@ -1,10 +1,11 @@
-/** A new budget: its part of the calls is picked from a list where there is one, so that no id is typed. */
+/** Forms of budgets. The part of the calls is picked from a list where there is one, so that no id is typed. */
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type UseMutationResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type ReactElement, useId, useState } from 'react';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { useKeys } from '../../api/key-names.ts';
 import { putScopedBudget } from '../../api/money.ts';
+import { Dialog } from '../../shared/dialog.tsx';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { type BudgetKind, budgetKinds, readUsd, scopeOf } from './budget-scope.ts';
@@ -63,7 +64,71 @@ export function NewBudget({ onDone }: { readonly onDone: () => void }): ReactEle
   );
 }
 
-export function UsdField({ usd }: { readonly usd?: number }): ReactElement {
+/** The soft mark is null where there is none. */
+export interface Limits {
+  readonly usd: number;
+  readonly soft: number | null;
+}
+
+export interface LimitDialogProps {
+  readonly title: string;
+  readonly about: string;
+  /** The present ones. */
+  readonly limits: Limits;
+  readonly change: Pick<UseMutationResult<unknown, Error, Limits>, 'mutate' | 'isPending' | 'error'>;
+  readonly onClose: () => void;
+}
+
+/** Changes a limit where it is seen. */
+export function LimitDialog({ title, about, limits, change, onClose }: LimitDialogProps): ReactElement {
+  const form = useId();
+  const submit = (event: FormEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget);
+    const soft = limits.soft === null ? null : Number(fields.get('soft')) / 100;
+    change.mutate({ usd: readUsd(fields), soft });
+  };
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Keep the limit</Button>
+          <Button look="primary" type="submit" form={form} disabled={change.isPending}>
+            Set the limit
+          </Button>
+        </>
+      }
+    >
+      <form id={form} onSubmit={submit} className="flex flex-col gap-3 text-sm">
+        <p className="text-muted">{about}</p>
+        <p className="flex items-center gap-2 font-medium">
+          <span aria-hidden="true">Limit (USD)</span> <UsdField usd={limits.usd} />
+        </p>
+        {limits.soft === null ? null : (
+          <label className="flex items-center gap-2 font-medium">
+            Reported at
+            <input
+              name="soft"
+              type="number"
+              min="1"
+              max="99"
+              step="any"
+              required
+              defaultValue={Math.round(limits.soft * 1e4) / 100}
+              className={`${fieldClass} w-20`}
+            />
+            % of it
+          </label>
+        )}
+        {change.error === null ? null : <ProblemView error={change.error} />}
+      </form>
+    </Dialog>
+  );
+}
+
+function UsdField({ usd }: { readonly usd?: number }): ReactElement {
   return (
     <input
       name="usd"

@@ -1,34 +1,43 @@
-import type { CostPeriod, CostSeries } from '@capstan/core/contracts/money';
-import type { ReactElement } from 'react';
-import type { Grouping } from '../../api/money.ts';
-import { labelColumns, roundTop } from '../../shared/bar-column.ts';
+import type { CostSeries } from '@capstan/core/contracts/money';
+import { useNavigate } from '@tanstack/react-router';
+import { type ReactElement, useState } from 'react';
+import { labelColumns, placesOf, roundTop } from '../../shared/bar-column.ts';
 import { formatUsd } from '../../shared/format.ts';
 import { StackedBars } from '../../shared/stacked-bars.tsx';
-import { sumSeries, toCostColumns } from './model.ts';
+import { useIsNarrow } from '../../shared/use-is-narrow.ts';
+import {
+  addressOfBuckets,
+  type CostColumn,
+  type CostRow,
+  formatCount,
+  nameTick,
+  toCallsPath,
+  toColumns,
+} from './model.ts';
 
 const height = 150;
 
 export interface CostChartProps {
   readonly costs: CostSeries;
-  readonly period: CostPeriod;
-  readonly by: Grouping;
+  readonly rows: readonly CostRow[];
+  /** Of the groups, for screen readers. */
+  readonly by: string;
 }
 
-/** Costs by day, or of one day by hour, with both axes; the day's limit is a dashed line. */
-export function CostChart({ costs, period, by }: CostChartProps): ReactElement {
-  const columns = toCostColumns(costs);
-  const sums = sumSeries(costs);
-  const isByHour = period === 'day';
-  const limit = isByHour ? 0 : costs.daily_limit_usd;
-  const greatest = Math.max(
-    limit,
-    ...columns.map(({ parts }) => parts.reduce((sum, { value }) => sum + value, 0)),
-  );
-  const top = roundTop(greatest);
+/** Costs by hour, day or month, with both axes; the day's limit is a dashed line. A bar leads to its calls. */
+export function CostChart({ costs, rows, by }: CostChartProps): ReactElement {
+  const navigate = useNavigate();
+  const isNarrow = useIsNarrow();
+  const [pointed, setPointed] = useState<number | null>(null);
+  const columns = toColumns(costs, rows);
+  const limit = costs.bucket === 'day' ? costs.daily_limit_usd : 0;
+  const top = roundTop(Math.max(limit, ...columns.map(({ usd }) => usd)));
   const labels = labelColumns(
     columns.map(({ key }) => key),
-    (at) => nameOf(at, isByHour),
+    (at) => nameTick(at, costs),
+    isNarrow ? 3 : 7,
   );
+  const column = pointed === null ? undefined : columns[pointed];
   return (
     <figure className="m-0">
       <div className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-2">
@@ -40,18 +49,27 @@ export function CostChart({ costs, period, by }: CostChartProps): ReactElement {
           <span>{formatUsd(top / 2)}</span>
           <span>0</span>
         </div>
-        <StackedBars
-          columns={columns}
-          height={height}
-          top={top}
-          label={`Costs by ${by}: ${sums.map(({ name, usd }) => `${name} ${formatUsd(usd)}`).join(', ')}`}
-          {...(limit === 0 ? {} : { mark: limit })}
-        />
+        <div className="relative min-w-0">
+          <StackedBars
+            columns={columns}
+            height={height}
+            top={top}
+            label={`Costs by ${by}: ${rows.map(({ names, usd }) => `${names.join(' × ')} ${formatUsd(usd)}`).join(', ')}`}
+            onPoint={setPointed}
+            onChoose={(first, last) => {
+              void navigate({ href: toCallsPath(addressOfBuckets(costs, first, last)) });
+            }}
+            {...(limit === 0 ? {} : { mark: limit })}
+          />
+          {column === undefined || pointed === null ? null : (
+            <Tooltip column={column} at={(pointed + 0.5) / placesOf(columns.length)} />
+          )}
+        </div>
         <span />
         <div className="figure relative h-5 text-xs text-muted">
           {labels.map(({ text, at }) => (
             <span
-              key={text}
+              key={`${text} ${at}`}
               className="absolute top-0.5 -translate-x-1/2 whitespace-nowrap"
               style={{ left: `${at * 100}%` }}
             >
@@ -61,7 +79,9 @@ export function CostChart({ costs, period, by }: CostChartProps): ReactElement {
         </div>
       </div>
       <figcaption className="flex flex-wrap gap-x-4 text-xs text-muted">
-        <span>USD {isByHour ? 'an hour' : 'a day'}</span>
+        <span>
+          USD by {costs.bucket}, {costs.timezone}; click a bar for its calls, drag for those of several
+        </span>
         {limit === 0 ? null : (
           <span className="flex items-center gap-1.5">
             <span className="inline-block w-6 border-t border-dashed border-failed" aria-hidden="true" />
@@ -73,9 +93,28 @@ export function CostChart({ costs, period, by }: CostChartProps): ReactElement {
   );
 }
 
-function nameOf(at: string, isByHour: boolean): string {
-  const moment = new Date(at);
-  return isByHour
-    ? moment.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })
-    : moment.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+/** @param at the middle of the column, 0 to 1 */
+function Tooltip({ column, at }: { readonly column: CostColumn; readonly at: number }): ReactElement {
+  const shown = column.parts.filter(({ value }) => value > 0);
+  const side = at < 0.5 ? { left: `${at * 100}%` } : { right: `${(1 - at) * 100}%` };
+  return (
+    <div
+      aria-hidden="true"
+      data-tooltip
+      className="figure pointer-events-none absolute top-0 z-10 mx-3 max-w-64 rounded-md border border-line bg-raised px-3 py-2 text-xs shadow-float"
+      style={side}
+    >
+      <p className="font-medium">{column.title}</p>
+      <p>
+        {formatUsd(column.usd)}, {formatCount(column.calls)} calls
+        {column.tokens === 0 ? '' : `, ${formatCount(column.tokens)} tokens`}
+      </p>
+      {shown.map(({ name, value }) => (
+        <p key={name} className="flex justify-between gap-3 text-muted">
+          <span className="truncate">{name}</span>
+          <span>{formatUsd(value)}</span>
+        </p>
+      ))}
+    </div>
+  );
 }

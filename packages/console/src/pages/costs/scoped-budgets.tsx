@@ -2,18 +2,18 @@
 
 import type { ScopedBudget } from '@capstan/core/contracts/money';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, type ReactElement, useState } from 'react';
+import { type ReactElement, useState } from 'react';
 import { nameKeys, useKeys } from '../../api/key-names.ts';
 import { putScopedBudget, removeScopedBudget, scopedBudgetsQuery } from '../../api/money.ts';
-import { describeReset, sharesOf } from '../../budget/budget-model.ts';
+import { describeForecast, describeReset, sharesOf } from '../../budget/budget-model.ts';
 import { usePolling } from '../../live/live.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatUsd } from '../../shared/format.ts';
 import { Button, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { NewBudget, UsdField } from './budget-form.tsx';
-import { nameScope, readUsd } from './budget-scope.ts';
+import { LimitDialog, type Limits, NewBudget } from './budget-form.tsx';
+import { nameScope } from './budget-scope.ts';
 
 export function ScopedBudgets(): ReactElement {
   const budgets = useQuery({ ...scopedBudgetsQuery(), refetchInterval: usePolling() || 10_000 });
@@ -73,8 +73,8 @@ interface BudgetRowProps {
 
 function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
   const { scope, period, limit_usd, spent_usd, reserved_usd, soft } = budget;
-  const [isOpen, setOpen] = useState(false);
   const { spent, reserved } = sharesOf({ daily_limit_usd: limit_usd, spent_usd, reserved_usd });
+  const forecast = describeForecast(budget);
   return (
     <tr>
       <td className="w-full">
@@ -90,12 +90,10 @@ function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
           <span className={spent >= soft ? 'bg-failed' : 'bg-accent'} style={{ width: `${spent * 100}%` }} />
           <span className="hatched" style={{ width: `${reserved * 100}%` }} />
         </span>
-        {isOpen ? <EditBudget budget={budget} onDone={() => setOpen(false)} /> : null}
+        {forecast === null ? null : <span className="mt-1 block text-xs text-muted">{forecast}</span>}
       </td>
-      <td className="whitespace-nowrap text-right!">
-        <Button look="bare" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          Edit
-        </Button>
+      <td className="text-right! sm:whitespace-nowrap">
+        <EditBudget budget={budget} name={name} />
         <RemoveBudget budget={budget} name={name} />
       </td>
     </tr>
@@ -103,33 +101,32 @@ function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
 }
 
 /** The limit and the soft mark; another part or period is another budget. */
-function EditBudget({
-  budget: { scope, period, limit_usd, soft },
-  onDone,
-}: {
-  readonly budget: ScopedBudget;
-  readonly onDone: () => void;
-}): ReactElement {
+function EditBudget({ budget: { scope, period, limit_usd, soft }, name }: BudgetRowProps): ReactElement {
   const queries = useQueryClient();
+  const [isOpen, setOpen] = useState(false);
   const put = useMutation({
-    mutationFn: putScopedBudget,
+    mutationFn: ({ usd, soft: share }: Limits) =>
+      putScopedBudget({ scope, period, limit_usd: usd, soft: share ?? soft }),
     onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: ['budgets', 'scoped'] });
-      onDone();
+      setOpen(false);
     },
   });
-  const submit = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    put.mutate({ scope, period, soft, limit_usd: readUsd(new FormData(event.currentTarget)) });
-  };
   return (
-    <form onSubmit={submit} className="mt-2 flex flex-wrap items-center gap-2 text-sm">
-      <UsdField usd={limit_usd} /> a {period}
-      <Button type="submit" look="primary" disabled={put.isPending}>
-        Set
+    <>
+      <Button look="bare" onClick={() => setOpen(true)}>
+        Edit
       </Button>
-      {put.error === null ? null : <ProblemView error={put.error} />}
-    </form>
+      {isOpen ? (
+        <LimitDialog
+          title={`Budget of ${name}`}
+          about={`The limit of each ${period}, from the next call on.`}
+          limits={{ usd: limit_usd, soft }}
+          change={put}
+          onClose={() => setOpen(false)}
+        />
+      ) : null}
+    </>
   );
 }
 
