@@ -2,7 +2,7 @@
  * Holds that grow beside reservations of the worst case: `npm run bench -- holds [--quick] [--trace FILE] [--speed N]`.
  * 200 chat requests of a public trace begin at once under a ceiling, through one and four servers, on real Postgres, with
  * a provider that writes 50 tokens a second, and N times as many (8) where the worst case is held: that takes minutes of
- * waiting, which are told in seconds of the slow provider. At the end 100 callers send 1,200 requests, with little room,
+ * waiting, which are shown in seconds of the slow provider. At the end 100 callers send 1,200 requests, with little room,
  * and while a server is killed every 20 s. Exit code 1 when a bar is missed.
  */
 

@@ -120,7 +120,7 @@ const ruleList = `
 
 - \`[a, b]\` makes a list, and \`{"key": a}\` an object. Keys are in quotes. A list or object with a missing value in it is missing, so \`??\` covers it.
 - \`[*]\` means every item. An item that is null stays null. A second \`[*]\` does not flatten the list.
-- A bracket may hold an expression: \`steps.plan.output[index]\` takes the item at a place, and \`job.prices[item]\` the member of a key. What is not there is missing, so \`??\` covers it. \`[*]\` cannot follow such a bracket.
+- A bracket may hold an expression: \`steps.plan.output[index]\` takes the item at a place, and \`job.prices[item]\` the member of a key. A place without a value is missing, so \`??\` covers it. \`[*]\` cannot follow such a bracket.
 - There is no negative index: \`| last\` gives the last item.
 - \`[0]\` on an object, and \`["x"]\` or \`.x\` on a list, are errors that \`??\` does not cover.
 - A step depends on every step that its expressions mention, without \`depends_on\`.

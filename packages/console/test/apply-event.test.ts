@@ -158,7 +158,7 @@ test('a row that turns to failed has its error at once, without another request'
   expect(applyRunFrame(row, { ...failed, run_id: 'run_2' })).toBe(row);
 });
 
-describe('events that came while an answer was under way', () => {
+describe('events that came while an answer was read', () => {
   const answer = applyEvents({ run, items: new Map() }, log.slice(0, 3)).run;
 
   test('are in the run, although the answer was read before them', () => {

@@ -270,7 +270,7 @@ describe('the row of a step with items, closed', () => {
   });
 });
 
-test('a child run that waits for money is no call', () => {
+test('a child run that waits for budget is no call', () => {
   const child = aStep('covers', 'waiting', { pipeline: 'covers@1', awaiting: 'run' });
   const options = { open: none, all: none, outlook: null, now: began + 9_000, isLive: true, steps: [child] };
   const kindsOf = (awaiting: Awaiting[]) => {

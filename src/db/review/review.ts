@@ -8,7 +8,7 @@ import type { ReviewDecision, ReviewKind, ReviewPayload, ReviewState } from '@ca
 import type { Db } from '../connect.ts';
 import { query, toJson } from '../statements.ts';
 
-/** A person is asked for money: the ladder of the step or item `s` has none. */
+/** A review asks for money: the ladder of the step or item `s` has none. */
 export const asksForMoney = `exists (select from review m where m.run_id = s.run_id and m.step_id = s.step_id
    and coalesce(m.item, 0) = s.item and m.kind = 'budget' and m.state in ('open', 'claimed'))`;
 

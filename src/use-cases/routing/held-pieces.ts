@@ -5,7 +5,7 @@ import type { GrownColumns } from '../../db/attempt/attempt.ts';
 
 type ShownGrowth = { readonly [Field in 'held_usd' | 'pieces' | 'stopped']: Decision[Field] | undefined };
 
-/** @param row null: it is not known @returns nothing for a call that held its highest possible cost */
+/** @param row null: unknown @returns nothing for a call that held its highest possible cost */
 export function showHeld(row: GrownColumns | null): ShownGrowth {
   const isGrowing = row !== null && row.expected_nano !== null;
   if (!isGrowing) return { held_usd: undefined, pieces: undefined, stopped: undefined };

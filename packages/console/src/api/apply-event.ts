@@ -205,7 +205,7 @@ export function momentOf(run: Run, events: readonly RunEvent[], at: string): Run
 }
 
 /**
- * The answer of a request, with the events that came while it was under way: the answer may have been read before them.
+ * The answer of a request, with the events that came meanwhile: the answer may have been read before them.
  * An ended step, and the items of a step, are left as the answer has them.
  */
 export function applyMissed(run: Run, events: readonly RunEvent[]): Run {

@@ -35,7 +35,7 @@ function Mark({ mark: { tone, sign, title, runId } }: { readonly mark: ResultMar
       </span>
     );
   }
-  // Its row leads to the pipeline, and the list of runs to each run: twenty more stops for the keyboard help nobody.
+  // Its row leads to the pipeline, and the list of runs to each run: twenty more stops make the keyboard slower.
   return (
     <Link
       to="/runs/$runId"

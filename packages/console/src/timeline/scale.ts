@@ -98,7 +98,7 @@ export interface AxisLabel {
   readonly text: string;
   /** 0 to 1 */
   readonly place: number;
-  /** It stands before its tick, because there is no room behind it. */
+  /** It is before its tick, because there is no room behind it. */
   readonly isBefore: boolean;
 }
 

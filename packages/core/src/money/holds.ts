@@ -163,7 +163,7 @@ export function isAdmitted(
 /** A call as its budgets see it. */
 export interface AdmittedCall {
   readonly firstNano: number;
-  /** What it holds beside that while it is open, and needs no room for. */
+  /** What it holds as well while it is open, and needs no room for. */
   readonly riskNano: number;
   /** Null: it holds its worst case. */
   readonly expected: CostOutlook | null;

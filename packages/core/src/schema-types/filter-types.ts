@@ -32,7 +32,7 @@ export interface FilterType {
   readonly items?: number;
   /** The kinds of its arguments that are expressions. */
   readonly arguments?: number;
-  /** Its author knows that the result is there: nothing is reported where it may be missing. */
+  /** Its author knows that it has a result: nothing is reported where that may be missing. */
   readonly isAsserted?: true;
   /** The result for an input that it accepts. */
   readonly yields: (type: ValueType, given: TypedArguments) => TypedValue;
@@ -100,7 +100,7 @@ function flattenType(type: ValueType): TypedValue {
   return someValue(listOf(unionOf([...inner, withoutKinds(item, kinds.list)])));
 }
 
-/** By a place whose value is not known, any of the items or members. */
+/** By a place of unknown value, any of the items or members. */
 function placeType(type: ValueType, { values: [place = anyType] }: TypedArguments): TypedValue {
   const [key, other] = place.strings ?? [];
   const isKey = key !== undefined && other === undefined && !isKind(type, kinds.list);

@@ -94,7 +94,7 @@ function hasKeyTwice(tokens: readonly string[]): boolean {
   return new Set(texts).size < texts.length;
 }
 
-/** Neither can it state that no other number stands alone in the brackets of a path. */
+/** Neither can it state that the brackets of a path hold no other number. */
 function hasNoIndex(tokens: readonly string[]): boolean {
   return tokens.some(
     (token, at) =>

@@ -391,7 +391,7 @@ describe('the reservation', () => {
     );
   });
 
-  it('that grows leaves a second of tokens ahead, of a quick model more than of a slow one', () => {
+  it('that grows has a second of tokens ahead, of a quick model more than of a slow one', () => {
     const lengths = Array(40).fill(300).reduce(addLength, []);
     const growth = {
       unit: 'token',

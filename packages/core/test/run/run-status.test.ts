@@ -205,7 +205,7 @@ describe('a run that has not ended', () => {
       'Paused: 1 step begun, without new calls',
     ],
     [
-      'is paused by somebody, and open calls will finish',
+      'is paused by a person, and open calls will finish',
       {
         state: 'paused',
         steps: [{ id: 'mix', state: 'running', items: { running: 2, succeeded: 4 } }],

@@ -108,7 +108,7 @@ export interface PlaceInList {
   /** From 0 on. */
   readonly page: number;
   readonly shown: number;
-  /** Undefined while it is not known. */
+  /** Undefined: unknown so far. */
   readonly all: number | undefined;
 }
 
