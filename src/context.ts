@@ -28,6 +28,7 @@ import type { Breakers, HalfOpenProbes } from './parts/calls/breakers.ts';
 import type { CallLogWriter } from './parts/calls/call-log.ts';
 import type { Holds } from './parts/calls/holds.ts';
 import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
+import type { KeptContents } from './parts/calls/kept-contents.ts';
 import type { KeyRenewer, OpenCalls } from './parts/calls/open-calls.ts';
 import type { AttemptSpans } from './parts/calls/routed-call.ts';
 import type { SlotLeases } from './parts/calls/slot-leases.ts';
@@ -101,6 +102,8 @@ export interface Ctx {
   /** Records how fast instances answer. */
   readonly speed: SpeedRecorder;
   readonly attemptSpans: AttemptSpans;
+  /** Which projects keep the contents of their calls. */
+  readonly keptContents: KeptContents;
   /** By which a refusal of an instance is known to pass. */
   readonly transientTexts: readonly string[];
   /** The tokens that keys have left. */

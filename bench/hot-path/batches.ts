@@ -99,6 +99,9 @@ function anEnd({ attempt_id, token }: Claim): AttemptEnd {
     step_state: 'succeeded',
     output: undefined,
     event_data: {},
+    model: null,
+    tokens: null,
+    content: null,
     step: null,
     keeps: null,
   };

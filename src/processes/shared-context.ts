@@ -36,6 +36,7 @@ import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../parts/calls/breakers.ts';
 import { createCallLogWriter } from '../parts/calls/call-log.ts';
 import { createHolds } from '../parts/calls/holds.ts';
+import { createKeptContents } from '../parts/calls/kept-contents.ts';
 import type { Claimed } from '../parts/calls/routed-call.ts';
 import { createSlotLeases } from '../parts/calls/slot-leases.ts';
 import { createWaitQueue } from '../parts/calls/wait-queue.ts';
@@ -171,6 +172,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
     callLogs,
     waitQueue: createWaitQueue(),
     attemptSpans: new WeakMap<Claimed, OpenSpan>(),
+    keptContents: createKeptContents(db),
     keyTokens: createKeyBuckets(() => performance.now()),
     transientTexts: readTransientTexts(config.TRANSIENT_TEXTS),
   };

@@ -2,6 +2,7 @@ import { purgeSessions } from '../db/access/session.ts';
 import { loseExpiredAttempts } from '../db/attempt/attempt.ts';
 import { purgeCachedAnswers } from '../db/attempt/cached-answer.ts';
 import { purgeResults } from '../db/attempt/cached-result.ts';
+import { purgeContents } from '../db/attempt/call-content.ts';
 import { deleteDeadLeases } from '../db/attempt/slot-lease.ts';
 import type { Db } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
@@ -149,6 +150,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   old_webhook_deliveries: routine(purgeMs, ({ db }) => purgeDeliveries(db)),
   old_keyed_answers: routine(purgeMs, ({ db }) => purgeAnswers(db)),
   old_cached_answers: routine(purgeMs, ({ db }) => purgeCachedAnswers(db)),
+  old_contents: routine(purgeMs, ({ db }) => purgeContents(db)),
   old_advice: routine(purgeMs, ({ db }) => purgeAdviceAnswers(db)),
   old_results: routine(purgeMs, ({ db }) => purgeResults(db)),
   old_instances: { everyMs: purgeMs, work: ({ db }) => purgeInstances(db) },

@@ -22,7 +22,10 @@ interface Tenant {
 }
 
 type Ids = Readonly<
-  Record<'job' | 'run' | 'review' | 'schedule' | 'skill' | 'webhook' | 'escalation' | 'key', string>
+  Record<
+    'decision' | 'job' | 'run' | 'review' | 'schedule' | 'skill' | 'webhook' | 'escalation' | 'key',
+    string
+  >
 >;
 
 let api: TestApi;
@@ -61,12 +64,15 @@ async function furnish(): Promise<Ids> {
   await ask('PUT', '/v1/budgets', { scope: 'project', daily_limit_usd: 17 });
   await ask('PUT', `/v1/budgets/scoped/label:of=${mark}`, { period: 'day', limit_usd: 3 });
   const cached = { 'x-capstan-cache': '60', 'x-capstan-user': mark };
-  await ask('POST', `/v1/capabilities/model.${mark}/exec`, { input: { of: mark } }, cached);
+  const settings = `/v1/projects/${first.projectId}/settings`;
+  await ask('PUT', settings, { content_days: 7 });
+  const call = await ask('POST', `/v1/capabilities/model.${mark}/exec`, { input: { of: mark } }, cached);
   const job = await made('/v1/jobs', { job: { of: mark } }, 'job_id');
   await ask('PUT', `/v1/media/${job}/${mark}.txt`, mark);
   await ask('POST', '/execute', { level: 5, job_type: mark, prompt: mark });
   const [, reviews] = await readJson<{ items: { review_id: string }[] }>(first.call('/v1/reviews'));
   return {
+    decision: JSON.parse(call).routing.decision_id,
     job,
     run,
     review: reviews.items[0]?.review_id ?? '',
@@ -173,6 +179,9 @@ const tries: Readonly<Record<string, () => Try>> = {
   list_capabilities: () => own('/v1/capabilities'),
   get_calls_health: () => own('/v1/calls/health'),
   get_calls_summary: () => own('/v1/calls/summary'),
+  list_calls: () => own(`/v1/calls?user=${mark}`),
+  get_call: () => lacks(`/v1/calls/${ids.decision}`),
+  get_call_content: () => lacks(`/v1/calls/${ids.decision}/content`),
   list_models: () => own('/openai/v1/models'),
   list_schedules: () => own('/v1/schedules'),
   get_schedule: () => lacks(`/v1/schedules/${ids.schedule}`),

@@ -49,9 +49,10 @@ export const accessRoutes: readonly Route[] = [
   route('PUT /v1/projects/{id}/settings', {
     operation: 'set_project_settings',
     tag: 'access',
-    summary: 'Choose whether a project refuses requests that a model would not get whole',
+    summary:
+      'Choose whether a project refuses requests that a model would not get whole, and keeps contents of calls',
     description:
-      'Concerns the routes below `/openai` and `/anthropic`. Every process uses a change within 5 seconds.',
+      'A field that is absent stays as it is. `strict` concerns the routes below `/openai` and `/anthropic`. Every process uses a change within 5 seconds.',
     scope: 'admin',
     params: IdPath,
     body: json(ProjectSettings, 'small'),

@@ -1,5 +1,6 @@
 /** Direct calls, decisions of the router, and cached results. */
 import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '@capstan/core/contracts/cache';
+import { CallContent, CallDetail, CallList, CallQuery } from '@capstan/core/contracts/call';
 import { CheckRequest } from '@capstan/core/contracts/capability';
 import {
   Decision,
@@ -13,9 +14,11 @@ import {
 import { InputVerdict } from '@capstan/core/contracts/review';
 import { AppError } from '@capstan/core/errors/app-error';
 import { listCachedResults, removeCachedResults } from '../../use-cases/calls/cache.ts';
+import { exportCalls, readCall, readCallContent, readCalls } from '../../use-cases/calls/calls.ts';
 import { makeDirectCall } from '../../use-cases/calls/direct-calls.ts';
 import { checkInput } from '../../use-cases/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../use-cases/routing/decisions.ts';
+import { AcceptHeader, answerCsv, wantsCsv } from '../csv.ts';
 import { json } from '../input.ts';
 import {
   CallerHeaders,
@@ -102,6 +105,42 @@ export const callRoutes: readonly Route[] = [
     responses: { 200: Decision },
     errors: ['not_found'],
     result: (ctx, { caller, body }) => previewDecision(ctx, caller.project_id, body),
+  }),
+  route('GET /v1/calls', {
+    operation: 'list_calls',
+    tag: 'calls',
+    summary: 'List calls, newest first: who paid, the model and its tokens, the cost and the end',
+    description:
+      'Every attempt of the project, direct or of a run. The answer is JSON pages by default; with `format=csv` or `Accept: text/csv` it is one stream of all matching calls.',
+    scope: 'capability:read',
+    opens: 'history',
+    query: CallQuery,
+    headers: AcceptHeader,
+    responses: { 200: { content: 'text/csv', schema: CallList } },
+    handle: async (ctx, { caller, query, headers, signal }) =>
+      wantsCsv(query.format, headers.accept)
+        ? answerCsv('calls', exportCalls(ctx, caller.project_id, query), signal)
+        : { status: 200, body: await readCalls(ctx, caller.project_id, query) },
+  }),
+  route('GET /v1/calls/{id}', {
+    operation: 'get_call',
+    tag: 'calls',
+    summary: 'Show a call by the id of its decision',
+    scope: 'capability:read',
+    params: IdPath,
+    responses: { 200: CallDetail },
+    result: (ctx, { caller, params }) => readCall(ctx, caller.project_id, params.id),
+  }),
+  route('GET /v1/calls/{id}/content', {
+    operation: 'get_call_content',
+    tag: 'calls',
+    summary: 'Show what was sent in a call and answered, where the project keeps it',
+    description:
+      '`content_days` of the settings of the project switches that on. Long texts are shortened, and secrets are the references that stand for them.',
+    scope: 'content:read',
+    params: IdPath,
+    responses: { 200: CallContent },
+    result: (ctx, { caller, params }) => readCallContent(ctx, caller.project_id, params.id),
   }),
   route('GET /v1/decisions', {
     operation: 'list_decisions',

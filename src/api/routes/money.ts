@@ -1,5 +1,3 @@
-import { Readable } from 'node:stream';
-import { toAbortSignal } from '@capstan/core/cancellation';
 import {
   Budget,
   BudgetList,
@@ -29,21 +27,9 @@ import {
   readScopedBudgets,
   removeScopedBudget,
 } from '../../use-cases/money/scoped-budgets.ts';
+import { AcceptHeader, answerCsv, wantsCsv } from '../csv.ts';
 import { json } from '../input.ts';
 import { type Route, route } from '../route.ts';
-
-function wantsCsv(format: LedgerQuery['format'], accept: string | undefined): boolean {
-  return format === 'csv' || accept?.includes('text/csv') === true;
-}
-
-const AcceptHeaders = z.object({ accept: z.string().max(1_000).optional() });
-
-function csvHeaders(name: string): Readonly<Record<string, string>> {
-  return {
-    'Content-Type': 'text/csv; charset=utf-8; header=present',
-    'Content-Disposition': `attachment; filename="${name}.csv"`,
-  };
-}
 
 /** Clients wait 4 s for costs. */
 export const costsWithinMs = 3_500;
@@ -82,17 +68,14 @@ export const moneyRoutes: readonly Route[] = [
     scope: 'cost:read',
     opens: 'history',
     query: CostSeriesQuery,
-    headers: AcceptHeaders,
+    headers: AcceptHeader,
     responses: { 200: { content: 'text/csv', schema: CostSeries } },
-    handle: async (ctx, { caller, query, headers, isProjectChosen }) => {
+    handle: async (ctx, { caller, query, headers, signal, isProjectChosen }) => {
       requireChosenProject(caller, isProjectChosen);
       const series = await readCostSeries(ctx, caller, query);
-      if (!wantsCsv(query.format, headers.accept)) return { status: 200, body: series };
-      return {
-        status: 200,
-        headers: csvHeaders('costs'),
-        body: () => Readable.from(writeCostCsv(series, query)),
-      };
+      return wantsCsv(query.format, headers.accept)
+        ? answerCsv('costs', writeCostCsv(series, query), signal)
+        : { status: 200, body: series };
     },
   }),
   route('GET /v1/ledger', {
@@ -104,22 +87,12 @@ export const moneyRoutes: readonly Route[] = [
     scope: 'cost:read',
     opens: 'history',
     query: LedgerQuery,
-    headers: AcceptHeaders,
+    headers: AcceptHeader,
     responses: { 200: { content: 'text/csv', schema: LedgerPage } },
-    handle: async (ctx, { caller, query, headers, signal }) => {
-      if (!wantsCsv(query.format, headers.accept)) {
-        return { status: 200, body: await readLedger(ctx, caller, query) };
-      }
-      return {
-        status: 200,
-        headers: csvHeaders('ledger'),
-        body: () =>
-          Readable.from(exportLedger(ctx, caller, query), {
-            objectMode: false,
-            signal: toAbortSignal(signal),
-          }),
-      };
-    },
+    handle: async (ctx, { caller, query, headers, signal }) =>
+      wantsCsv(query.format, headers.accept)
+        ? answerCsv('ledger', exportLedger(ctx, caller, query), signal)
+        : { status: 200, body: await readLedger(ctx, caller, query) },
   }),
   route('GET /v1/budgets', {
     operation: 'get_budgets',

@@ -73,7 +73,7 @@ export const registerKeysCommand = group('keys', 'list, make, rotate and revoke 
     options: {
       '-s, --scope <scope>': required(
         parsed(
-          `a scope (repeatable): ${Scope.options.join(', ')}, and capability:register, capability:call or run:write with :NAME or :PREFIX*`,
+          `a scope (repeatable): ${Scope.options.join(', ')}. Three also take :NAME or :PREFIX*: capability:register, capability:call, run:write`,
           collectText,
         ),
       ),

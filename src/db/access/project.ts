@@ -9,11 +9,13 @@ export interface ProjectRow {
   readonly daily_limit_nano: string;
   /** Refuses requests of which a model would not get every field. */
   readonly is_strict: boolean;
+  /** For how long contents of calls are kept; null: they are not. */
+  readonly content_days: number | null;
   readonly created_at: Date;
 }
 
 /** The public columns of a project. */
-const columns = 'project_id, name, timezone, daily_limit_nano, is_strict, created_at';
+const columns = 'project_id, name, timezone, daily_limit_nano, is_strict, content_days, created_at';
 
 export function insertProject(
   db: Db,
@@ -25,14 +27,36 @@ export function insertProject(
   );
 }
 
+type ProjectChange = Pick<ProjectRow, 'project_id'> & {
+  /** Undefined, as the next: it stays. */
+  readonly is_strict?: boolean | undefined;
+  readonly content_days?: number | null | undefined;
+};
+
 /** @returns undefined when there is no such project */
-export function setProjectStrict(
+export function changeProjectRow(
   trx: Db,
-  { project_id, is_strict }: Pick<ProjectRow, 'project_id' | 'is_strict'>,
+  { project_id, is_strict, content_days }: ProjectChange,
 ): Promise<ProjectRow | undefined> {
   return query<ProjectRow>(trx).first(
-    `update project set is_strict = ? where project_id = ? returning ${columns}`,
-    [is_strict, project_id],
+    `update project set is_strict = coalesce(:is_strict, is_strict),
+       content_days = case when :keeps then content_days else cast(:content_days as int) end,
+       content_since = case when content_days is null then clock_timestamp() else content_since end
+     where project_id = :project_id returning ${columns}`,
+    {
+      project_id,
+      is_strict: is_strict ?? null,
+      keeps: content_days === undefined,
+      content_days: content_days ?? null,
+    },
+  );
+}
+
+/** Whether contents of the project's calls are kept. */
+export function keepsContents(db: Db, projectId: string): Promise<boolean> {
+  return query(db, 'keeps_contents').some(
+    'select 1 from project where project_id = ? and content_days is not null',
+    [projectId],
   );
 }
 

@@ -1,4 +1,5 @@
 /** Queries on attempts. The statement of every call is a database function: sql/claims.sql. */
+import type { CallTokens, KeptContent } from '@capstan/core/contracts/call';
 import type { CostModel } from '@capstan/core/contracts/capability';
 import type { Decision } from '@capstan/core/contracts/decision';
 import type { BudgetPeriod, BudgetRefusal } from '@capstan/core/contracts/money';
@@ -41,7 +42,7 @@ export interface Claim {
   readonly step: StepKey | null;
   /** The run whose ceiling applies: that of the step, or of the ladder that calls a model for it. */
   readonly run_id: string | null;
-  /** Key, user and labels of a paid call without a run (core/money/scoped-budget.ts). */
+  /** Key, user and labels (core/money/scoped-budget.ts); of a run also its pipeline. Absent: those of the run's row. */
   readonly scopes?: readonly string[] | undefined;
   readonly capability: string;
   readonly instance_id: string;
@@ -126,6 +127,10 @@ export interface AttemptEnd {
   /** Set if the output is stored under a caller's Idempotency-Key. */
   readonly keeps: KeptPlace | null;
   readonly event_data: Json;
+  readonly model: string | null;
+  readonly tokens: CallTokens | null;
+  /** Null: it is not kept. */
+  readonly content: KeptContent | null;
   /** The step that the attempt worked for. */
   readonly step: StepKey | null;
 }
@@ -191,6 +196,9 @@ function toEndRequest(end: AttemptEnd) {
     step_state: end.step_state,
     keeps: end.keeps,
     event_data: end.event_data,
+    model: end.model ?? undefined,
+    tokens: end.tokens ?? undefined,
+    content: end.content ?? undefined,
   } satisfies Record<Exclude<keyof AttemptEnd | keyof StepKey, 'step' | 'output'>, unknown>;
 }
 

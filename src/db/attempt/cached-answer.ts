@@ -75,6 +75,8 @@ interface TakenAnswer extends Pick<CachedAnswerRow, 'instance_id' | 'endpoint'> 
   readonly saved_nano: string;
   readonly duration_ms: number;
   readonly decision: Decision;
+  /** Key, user and labels of the call. */
+  readonly scopes: readonly string[];
 }
 
 /** Records the attempt of a call that took an answer: it cost nothing, and what it saved counts. */
@@ -84,9 +86,9 @@ export async function recordTakenAnswer(db: Db, taken: TakenAnswer): Promise<voi
     text: `with made as (
          insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
            lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, cached_from, saved_nano,
-           duration_ms, finished_at)
+           duration_ms, finished_at, scopes)
          values ($1, $2, $3, 1, $4, $5, $6, 'cached', gen_random_uuid(), clock_timestamp(), 'free', 0, 0, 0, 'exact',
-           $7, $8, $9, clock_timestamp())
+           $7, $8, $9, clock_timestamp(), $11)
          returning attempt_id
        )
        insert into attempt_choice (attempt_id, decision) select attempt_id, $10 from made`,
@@ -94,6 +96,7 @@ export async function recordTakenAnswer(db: Db, taken: TakenAnswer): Promise<voi
       ...[taken.attempt_id, taken.project_id, taken.key, taken.capability, taken.instance_id, taken.endpoint],
       ...[toJsonb({ ...taken.cached_from }), taken.saved_nano, taken.duration_ms],
       toJson(taken.decision),
+      taken.scopes,
     ],
   });
 }

@@ -40,9 +40,9 @@ const end = `with asked as materialized (
  ), made as (
    insert into attempt (attempt_id, project_id, key, number, run_id, step_id, item, capability, instance_id, endpoint,
      state, token, lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, cached_from, saved_nano,
-     duration_ms, started_at, finished_at)
+     duration_ms, started_at, finished_at, scopes)
    select $6, $7, $8, 1 + (select count(*) from attempt where key = $8), run_id, step_id, item, $9, $10, $11,
-     'cached', gen_random_uuid(), now, 'free', 0, 0, 0, 'exact', $12, $13, $14, now, now
+     'cached', gen_random_uuid(), now, 'free', 0, 0, 0, 'exact', $12, $13, $14, now, now, run_scopes(run_id)
    from ended, asked
    returning attempt_id, run_id, step_id, item, number
  ), chosen as (

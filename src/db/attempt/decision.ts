@@ -1,6 +1,7 @@
 /** The stored decision of an attempt, with its inputs. */
 import type { Decision } from '@capstan/core/contracts/decision';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
+import type { AttemptState } from '@capstan/core/contracts/run-step';
 import type { Db } from '../connect.ts';
 import type { GrownColumns } from './attempt.ts';
 
@@ -14,7 +15,11 @@ export interface DecisionRow extends GrownColumns {
   readonly decision: Decision;
   /** Null: nothing was chosen. */
   readonly inputs: JsonObject | null;
+  readonly state: AttemptState;
+  readonly error_code: string | null;
 }
+
+const errorCode = `error ->> 'code' as error_code`;
 
 export function findDecision(
   db: Db,
@@ -29,12 +34,14 @@ export function findDecision(
       ...(['attempt.attempt_id', 'capability', 'run_id', 'step_id'] as const),
       ...(['started_at', 'settled_nano', 'decision', 'inputs'] as const),
       ...(['reserved_nano', 'expected_nano', 'pieces', 'piece_ms', 'piece_nano', 'is_stopped'] as const),
+      'state',
+      db.raw(errorCode),
     );
 }
 
 export type ListedDecisionRow = Pick<
   DecisionRow,
-  'attempt_id' | 'run_id' | 'step_id' | 'started_at' | 'settled_nano'
+  'attempt_id' | 'run_id' | 'step_id' | 'started_at' | 'settled_nano' | 'state' | 'error_code'
 > & {
   readonly chosen: string | null;
   readonly duration_ms: number | null;
@@ -79,8 +86,8 @@ export async function listDecisions(
   if (after !== undefined) query.whereRaw(`${id} < ?`, [after]);
   return query.select(
     ...(['attempt.attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano'] as const),
-    'duration_ms',
-    db.raw("nullif(endpoint, '') as chosen, inputs::text as inputs"),
+    ...(['duration_ms', 'state'] as const),
+    db.raw(`nullif(endpoint, '') as chosen, inputs::text as inputs, ${errorCode}`),
   );
 }
 

@@ -169,6 +169,7 @@ export const deletedTables: readonly DeletedTable[] = [
   { table: 'step', ofRuns: byRun },
   { table: 'budget', ofRuns: `window_start = '-infinity' and scope = any (:scopes::text[])` },
   { table: 'run', ofRuns: byRun },
+  { table: 'call_content', ofProject: byProject }, // otherwise with their attempts
   { table: 'scoped_budget', ofProject: byProject },
   { table: 'advice_answer', ofProject: byProject },
   { table: 'idempotency', ofProject: byProject },

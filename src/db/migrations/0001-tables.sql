@@ -14,7 +14,9 @@ create table project (
   created_at timestamptz not null default now(),
   erasing_since timestamptz, -- it takes no new work; set once, under a lock of the row (sql/triggers/refuse-erased.sql)
   has_budgets boolean not null default false, -- rows in scoped_budget
-  is_strict boolean not null default false -- requests that a model would not get whole are refused
+  is_strict boolean not null default false, -- requests that a model would not get whole are refused
+  content_days int check (content_days between 1 and 365), -- for how long contents of calls are kept; null: they are not
+  content_since timestamptz -- when that was switched on last: earlier contents are deleted
 );
 
 -- A limit that a project draws for a part of its calls: `key:<id>`, `label:<name>=<value>`, `capability:<name>` or
@@ -272,7 +274,8 @@ create table slot_lease (
 create type call_record as (
   attempt_id text, token uuid, key text, project_id text, capability text, instance_id text, endpoint text, holder uuid,
   lease_ms int, state text, ambiguity text, counted boolean, has_failed boolean, duration_ms double precision, error jsonb,
-  began_ms_ago double precision, ended_ms_ago double precision, decision json, inputs json
+  began_ms_ago double precision, ended_ms_ago double precision, decision json, inputs json,
+  scopes text[], model text, tokens jsonb, content json
 );
 
 
@@ -782,7 +785,7 @@ create table attempt (
   saved_nano bigint, -- what that one had cost
   started_at timestamptz not null default clock_timestamp(),
   finished_at timestamptz,
-  scopes text[], -- key, user and labels of a paid call without a run
+  scopes text[], -- key, user and labels; of a call of a run also its pipeline
   budgets text[], -- the scoped budgets that it is charged to, as period:scope
   risk_nano bigint not null default 0 check (risk_nano >= 0), -- it may cost so much more than its reservation
   -- Of a call whose reservation grows with it (G1 to G4, core/money/holds.ts):
@@ -792,7 +795,9 @@ create table attempt (
   pieces int not null default 0, -- in so many pieces
   piece_ms int[], -- of the first 32 of them, the time after the start; null: there is none
   piece_nano bigint[], -- and the amount; the last also has those of all later ones
-  is_stopped boolean -- it was stopped on its way, because its budgets had no more room; null: it was not
+  is_stopped boolean, -- it was stopped on its way, because its budgets had no more room; null: it was not
+  model text, -- as its provider names it; null: the answer names none
+  tokens jsonb -- that the instance reports, by class; null: none
 );
 create unique index attempt_open_by_key on attempt (key)
   where state in ('reserved', 'dispatched'); -- one open attempt per key
@@ -807,6 +812,13 @@ create index attempt_cached on attempt (project_id, started_at) include (saved_n
 -- Decisions and costs of a time: ids begin with it. In a collation that the primary key has not, or the planner would
 -- take that for the order, and read what all others have done since a large project was last busy.
 create index attempt_by_project on attempt (project_id, attempt_id collate "C");
+-- Lists of calls by one of their facts, newest first.
+create index attempt_by_capability on attempt (project_id, capability, attempt_id collate "C");
+create index attempt_by_endpoint on attempt (project_id, endpoint, attempt_id collate "C");
+create index attempt_by_model on attempt (project_id, model, attempt_id collate "C") where model is not null;
+create index attempt_failed on attempt (project_id, attempt_id collate "C") where error is not null;
+-- Each entry is added at once: a list of waiting ones would make one call in ten thousand wait for all of them.
+create index attempt_by_scope on attempt using gin (scopes) with (fastupdate = off) where scopes is not null;
 create index attempt_paid on attempt (finished_at) where budget_window is not null; -- maintenance: sums of what has ended since
 
 -- The reasons why an attempt's instance was chosen, and the inputs of the choice. The row is written once, apart from
@@ -818,6 +830,16 @@ create table attempt_choice (
   inputs json -- to make the choice again; null: nothing was chosen
 ) partition by range (attempt_id);
 create table attempt_choice_default partition of attempt_choice default;
+
+-- What was sent in a call and answered, shortened, of projects that keep it: `project.content_days` is read when it is
+-- written, when it is shown and when it is deleted.
+create table call_content (
+  attempt_id text primary key references attempt on delete cascade,
+  project_id text not null references project,
+  content json not null, -- its input and output
+  stored_at timestamptz not null default clock_timestamp()
+);
+create index call_content_by_project on call_content (project_id, stored_at); -- purge; erasure
 
 -- Cached results for equal calls. The result itself is in the step that produced it; this row maps a call to it. A row
 -- without `stored_at` is a call in flight, which others wait for.
@@ -871,7 +893,8 @@ create type claim_request as (
 create type attempt_end as (
   attempt_id text, token uuid, state text, ambiguity text, counted boolean, has_failed boolean,
   settled_nano bigint, certainty text, duration_ms double precision, asked_pause_ms double precision, error jsonb,
-  run_id text, step_id text, item int, step_state text, event_data jsonb, keeps json, is_stopped boolean
+  run_id text, step_id text, item int, step_state text, event_data jsonb, keeps json, is_stopped boolean,
+  model text, tokens jsonb, content json
 );
 
 

@@ -90,9 +90,10 @@ export function listCostRows(
     `select ${nameOf(by, bindings)} as name, ${and === undefined ? `''` : nameOf(and, bindings)} as other, a.bucket,
        sum(a.nano)::bigint as nano, sum(a.calls)::int as calls, sum(a.tokens)::bigint as tokens
      from (
-       select a.run_id, a.scopes, a.capability, a.capability as model, a.endpoint,
+       select a.run_id, a.scopes, a.capability, coalesce(a.model, a.capability) as model, a.endpoint,
          width_bucket(a.started_at, :starts::timestamptz[]) as bucket,
-         coalesce(sum(a.settled_nano), 0) as nano, count(*) as calls, 0 as tokens
+         coalesce(sum(a.settled_nano), 0) as nano, count(*) as calls,
+         coalesce(sum((a.tokens ->> 'input')::bigint), 0) + coalesce(sum((a.tokens ->> 'output')::bigint), 0) as tokens
        from attempt a
        where a.project_id = :projectId and a.attempt_id collate "C" >= :firstId and a.attempt_id collate "C" < :lastId
          and a.started_at >= :since and a.started_at < :until

@@ -39,7 +39,7 @@ begin
       counted = case when e.was = 'lost' then a.counted else e.counted end,
       has_failed = a.has_failed or e.has_failed,
       duration_ms = case when e.was = 'lost' then a.duration_ms else e.duration_ms end,
-      asked_pause_ms = e.asked_pause_ms, is_stopped = e.is_stopped,
+      asked_pause_ms = e.asked_pause_ms, is_stopped = e.is_stopped, model = e.model, tokens = e.tokens,
       error = case when e.was = 'lost' then a.error else e.error end,
       finished_at = case when e.was = 'lost' then a.finished_at else clock_timestamp() end
     from ending e where a.attempt_id = e.attempt_id and a.attempt_id = any (array(select x.attempt_id from unnest(p_ends) x))
@@ -88,6 +88,16 @@ begin
     left join lateral (select a.* from attempt a where a.attempt_id = e.attempt_id and a.token = e.token offset 0) a on true
     order by e.ordinality);
 end $$;
+
+-- Stores the contents of ended calls, for the projects that keep them.
+create or replace function keep_contents(p_ends attempt_end[]) returns void language sql as $$
+  insert into call_content (attempt_id, project_id, content)
+  select a.attempt_id, a.project_id, e.content from unnest(p_ends) e
+  cross join lateral (
+    select a.attempt_id, a.project_id from attempt a where a.attempt_id = e.attempt_id and a.token = e.token offset 0) a
+  join project p on p.project_id = a.project_id and p.content_days is not null
+  where e.content is not null on conflict do nothing
+$$;
 
 -- Stores the outputs of ended calls as responses under their callers' keys, if the caller still holds the key. A
 -- repeated response is stored once. It locks the keys, in their order (L3).

@@ -25,6 +25,7 @@ declare
   v_ends attempt_end[] := '{}';
   v_ends_steps boolean := false;
   v_keeps boolean := false;
+  v_has_contents boolean := false;
   v_claims claim_request[] := '{}';
   v_is_paid boolean := false;
   v_has_steps boolean := false;
@@ -42,7 +43,8 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
   if p_ends is not null then
-    select array_agg(e), bool_or(e.step_id is not null), bool_or(e.keeps is not null) into v_ends, v_ends_steps, v_keeps
+    select array_agg(e), bool_or(e.step_id is not null), bool_or(e.keeps is not null), bool_or(e.content is not null)
+      into v_ends, v_ends_steps, v_keeps, v_has_contents
       from json_populate_recordset(null::attempt_end, p_ends) e;
     if not p_durable and cardinality(v_ends) > 1 then -- L3; they are answered alike in any order
       v_ends := array(select e from unnest(v_ends) e order by e.attempt_id);
@@ -101,12 +103,16 @@ begin
       end if;
     else
       update attempt a set state = e.state, ambiguity = e.ambiguity, counted = e.counted,
-          has_failed = e.has_failed, settled_nano = 0, certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp()
+          has_failed = e.has_failed, settled_nano = 0, certainty = e.certainty, duration_ms = e.duration_ms, error = e.error, finished_at = clock_timestamp(),
+          model = e.model, tokens = e.tokens
         from unnest(v_ends) e
         where a.attempt_id = e.attempt_id and a.token = e.token and a.finished_at is null
           and a.step_id is null and a.reserved_nano = 0
           -- so that every plan comes by the attempts in the order of their ids, and locks them in it
           and a.attempt_id between v_ends[1].attempt_id and v_ends[cardinality(v_ends)].attempt_id;
+    end if;
+    if v_has_contents then
+      perform keep_contents(v_ends);
     end if;
     number := 0;
     counted := 0;
@@ -262,7 +268,8 @@ begin
   select x.attempt_id, x.project_id, x.key, coalesce(v_made[x.ordinality], 0) + 1, x.run_id, x.step_id, x.item,
     x.capability, x.instance_id, v_endpoints[x.ordinality], 'dispatched', x.token,
     clock_timestamp() + x.lease_ms * interval '1 millisecond', x.cost_type, x.rate_usd, x.reserved_nano,
-    p_now, x.scopes, x.budgets, case when x.reserved_nano > 0
+    p_now, case when x.run_id is null then x.scopes else coalesce(x.scopes, run_scopes(x.run_id)) end, x.budgets,
+    case when x.reserved_nano > 0
       then (select (p_now at time zone p.timezone)::date from project p where p.project_id = x.project_id) end,
     coalesce(x.risk_nano, 0), x.expected_nano, coalesce(x.variance, 0)
   from unnest(p_claims) with ordinality x where outcomes[x.ordinality] = 'claimed';

@@ -39,7 +39,7 @@ begin
   with moved as (
     update attempt set project_id = p_pseudonym, key = 'erased.' || attempt_id, run_id = null, step_id = null,
       item = null, instance_id = 'erased', endpoint = 'erased', error = null, cached_from = null, scopes = null,
-      budgets = null
+      budgets = null, model = null, tokens = null
     where attempt_id = any (p_ids) and project_id = p_project and reserved_nano > 0 and settled_nano is not null
       and budget_window >= (now() at time zone 'UTC')::date - 4
     returning capability, budget_window, (started_at at time zone 'UTC')::date as utc_day, settled_nano
@@ -53,6 +53,7 @@ begin
     perform move_budgets(v_scopes, v_windows, array_fill(0::bigint, array[cardinality(v_scopes)]), v_spent);
   end if;
   delete from attempt_choice where attempt_id = any (p_ids);
+  delete from call_content where attempt_id = any (p_ids);
   delete from attempt where attempt_id = any (p_ids) and project_id = p_project;
   get diagnostics v_deleted = row_count;
   return v_deleted;
@@ -73,6 +74,7 @@ begin
       budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
         'month:' || p_user, 'month:' || p_pseudonym)
     where attempt_id = any (v_ids);
+  delete from call_content where attempt_id = any (v_ids);
   update escalation set caller = jsonb_set(caller, '{scopes}', (
       select jsonb_agg(case s when p_user then p_pseudonym else s end order by at)
       from jsonb_array_elements_text(caller -> 'scopes') with ordinality x (s, at)))

@@ -12,9 +12,11 @@ create or replace function with_runs_below(p_run_id text) returns text[] languag
   select array_agg(run_id) from below
 $$;
 
--- Returns the scopes that calls of a run belong to: key and labels of the run at the top. It takes no lock.
+-- Returns the scopes that calls of a run belong to: its pipeline, and key and labels of the run at the top. It takes no
+-- lock.
 create or replace function run_scopes(p_run text) returns text[] language sql stable as $$
-  select array['key:' || t.key_id] || array(select 'label:' || key || '=' || value from jsonb_each_text(t.labels))
+  select array_remove(array['key:' || t.key_id, 'pipeline:' || r.pipeline], null)
+    || array(select 'label:' || key || '=' || value from jsonb_each_text(t.labels))
   from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = p_run
 $$;
 

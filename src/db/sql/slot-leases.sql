@@ -84,7 +84,7 @@ begin
   with made as (
     insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
       lease_until, cost_type, rate_usd, reserved_nano, settled_nano, certainty, ambiguity, counted, has_failed,
-      duration_ms, error, started_at, finished_at)
+      duration_ms, error, started_at, finished_at, scopes, model, tokens)
     select r.attempt_id, r.project_id, r.key, 1, r.capability, r.instance_id, r.endpoint,
       case when l.is_lost then 'lost' else r.state end, r.token, v_now + r.lease_ms * interval '1 millisecond', 'free',
       0, 0, case when l.is_open then null else 0 end, case when l.is_open then null when l.is_lost then 'estimated' else 'exact' end,
@@ -93,11 +93,17 @@ begin
       case when l.is_lost then '{"code": "contact_lost", "message": "the lease of its slot had ended, and no slot was free"}'
         else r.error end,
       v_now - r.began_ms_ago * interval '1 millisecond',
-      case when not l.is_open then v_now - coalesce(r.ended_ms_ago, 0) * interval '1 millisecond' end
+      case when not l.is_open then v_now - coalesce(r.ended_ms_ago, 0) * interval '1 millisecond' end,
+      r.scopes, r.model, r.tokens
     from unnest(v_calls) r
     cross join lateral (select r.attempt_id = any (v_lost) as is_lost,
       r.state = 'dispatched' and r.attempt_id <> all (v_lost) as is_open) l
     on conflict (attempt_id) do nothing returning attempt_id
+  ), kept as (
+    insert into call_content (attempt_id, project_id, content)
+    select r.attempt_id, r.project_id, r.content from unnest(v_calls) r join made using (attempt_id)
+    join project p on p.project_id = r.project_id and p.content_days is not null
+    where r.content is not null
   )
   insert into attempt_choice (attempt_id, decision, inputs)
   select r.attempt_id, r.decision, r.inputs from unnest(v_calls) r join made using (attempt_id);

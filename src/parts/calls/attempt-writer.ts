@@ -182,11 +182,11 @@ const patienceMs = 10;
 const recordPatienceMs = 20;
 /** A record is small beside a claim. */
 const maxRecords = 256;
-/** A longer output, in characters, is written alone. */
+/** A longer output, or content, in characters, is written alone. */
 const largeOutput = 65_536;
 
-function isLarge({ output }: AttemptEnd): boolean {
-  return output !== undefined && output !== null && JSON.stringify(output).length > largeOutput;
+function isLarge({ output = null, content }: AttemptEnd): boolean {
+  return [output, content].some((one) => one !== null && JSON.stringify(one).length > largeOutput);
 }
 
 /**

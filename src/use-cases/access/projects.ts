@@ -1,6 +1,7 @@
 /** Projects. A project that a key creates belongs to that key and its ancestors, so the key's author holds it. */
 
 import type { Project, ProjectRequest, ProjectSettings } from '@capstan/core/contracts/access';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Ctx, ServerCtx } from '../../context.ts';
@@ -8,11 +9,11 @@ import { addProjectUpwards } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import { holdsEvery } from '../../db/access/person.ts';
 import {
+  changeProjectRow,
   insertProject,
   isKnownTimezone,
   listProjects,
   type ProjectRow,
-  setProjectStrict,
 } from '../../db/access/project.ts';
 import { takeLock } from '../../db/locks.ts';
 import { forgetKeys } from '../../parts/access/verified-keys.ts';
@@ -59,22 +60,28 @@ export async function createProject(
   return toProject(row);
 }
 
+/** What changes; what is absent stays. */
+function toAudited(change: ProjectSettings): JsonObject {
+  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
+}
+
 /** Every process uses it within 5 s. @throws AppError `not_found` for a project that the caller does not hold */
 export async function changeProject(
-  { db, modelRules }: Pick<ServerCtx, 'db' | 'modelRules'>,
+  { db, modelRules, keptContents }: Pick<ServerCtx, 'db' | 'modelRules' | 'keptContents'>,
   { key_id, projects }: Caller,
-  { project_id, strict }: ProjectSettings & { readonly project_id: string },
+  { project_id, strict, content_days }: ProjectSettings & { readonly project_id: string },
 ): Promise<Project> {
   const row = await db.transaction(async (trx) => {
     const changed = projects.includes(project_id)
-      ? await setProjectStrict(trx, { project_id, is_strict: strict })
+      ? await changeProjectRow(trx, { project_id, is_strict: strict, content_days })
       : undefined;
     if (changed === undefined) throw new AppError('not_found', `there is no project ${project_id}`);
     const entry = { actor: key_id, action: 'project.changed', subject: project_id };
-    await insertAudit(trx, { ...entry, project_id, data: { strict } });
+    await insertAudit(trx, { ...entry, project_id, data: toAudited({ strict, content_days }) });
     return changed;
   });
   modelRules.delete(project_id);
+  keptContents.forget(project_id);
   return toProject(row);
 }
 

@@ -6,6 +6,7 @@
  */
 
 import { listOutputFiles } from '@capstan/core/cache';
+import type { CallingKey } from '@capstan/core/call/caller';
 import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
 import { isUnavailable } from '@capstan/core/errors/app-error';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
@@ -25,6 +26,7 @@ export type AnswerCacheCtx = Pick<Ctx, 'db' | 'logger' | 'fleet' | 'validator' |
 interface AskedCall {
   readonly projectId: string;
   readonly capability: string;
+  readonly caller: CallingKey;
   readonly request: ExecRequest;
   /** Receives why the answer is not kept. */
   readonly onNotKept?: ((reason: string) => void) | undefined;
@@ -61,7 +63,7 @@ async function attemptStep<Result>(
 /** Answers with a cached answer, at no cost. */
 async function take(
   { db }: AnswerCacheCtx,
-  { projectId: project_id, capability }: AskedCall,
+  { projectId: project_id, capability, caller: { scopes } }: AskedCall,
   { found, duration_ms }: { readonly found: CachedAnswerRow; readonly duration_ms: number },
 ): Promise<ExecAnswer> {
   const { instance_id, endpoint, cost_nano: saved_nano, output } = found;
@@ -88,6 +90,7 @@ async function take(
     saved_nano,
     duration_ms,
     decision,
+    scopes,
   });
   return { ok: true, output, routing: decision };
 }

@@ -11,6 +11,7 @@ import { type CostFilter, type CostRow, listCostRows } from '../../db/money/cost
 import { type ProjectDays, readProjectDays } from '../../db/money/spending.ts';
 import { boundsOfIds } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
+import { asText, toCsvLine } from '../csv.ts';
 
 export interface CostDays extends ProjectDays {
   readonly span: DaySpan;
@@ -164,20 +165,6 @@ export async function readCostSeries(
     series: shown.map((group) => toSeries(group, { by, and }, { starts: at, titles })),
     daily_limit_usd: fromNanoUsd(BigInt(daily_limit_nano)),
   };
-}
-
-function quote(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-/** A line of RFC 4180. */
-export function toCsvLine(texts: readonly string[]): string {
-  return `${texts.map(quote).join(',')}\r\n`;
-}
-
-/** Callers choose labels and users: a spreadsheet would calculate a text that begins like a formula. */
-function asText(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
 
 /** A line for each bucket and group, oldest first; a group is an id, with its name beside it where it is a key. */

@@ -18,9 +18,10 @@ import { z } from 'zod';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import { type LedgerPlace, type LedgerRow, listLedger, readSpending } from '../../db/money/spending.ts';
 import type { Caller } from '../access/caller.ts';
+import { toCsvLine } from '../csv.ts';
 import { decodeCursor, refuseCursor, toPage } from '../cursor.ts';
 import { showHeld } from '../routing/held-pieces.ts';
-import { type CostDays, readCostDays, toCsvLine } from './cost-series.ts';
+import { type CostDays, readCostDays } from './cost-series.ts';
 
 type HistoryCtx = Pick<ServerCtx, 'historyDb'>;
 

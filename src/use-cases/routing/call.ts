@@ -12,12 +12,14 @@ import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/cal
 import type { CallEnd } from '@capstan/core/call/types';
 import { noWrongAnswers } from '@capstan/core/call/wrong-answer';
 import type { CancelSignal } from '@capstan/core/cancellation';
+import type { ClientProtocol } from '@capstan/core/contracts/model-protocol';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { MediaMention } from '@capstan/core/media';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
 import { readReport } from '../../clients/read-answer.ts';
 import type { Ctx } from '../../context.ts';
+import { type HeldContent, holdPart } from '../../parts/calls/kept-contents.ts';
 import type { CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import { pickInput } from '../../parts/fleet/specs.ts';
 import { isCallId } from '../../parts/ids.ts';
@@ -44,19 +46,26 @@ interface DeliveredCall {
   readonly claimed: Claimed;
   /** Its position in a trace. Default: none. */
   readonly trace?: TraceHeaders | undefined;
+  /** Null: its contents are not kept. */
+  readonly told: HeldContent | null;
+}
+
+interface FormOfInput {
+  readonly input: JsonObject;
+  /** Null: the neutral form. */
+  readonly protocol: ClientProtocol | null;
 }
 
 async function deliverCall(
   ctx: Ctx,
-  { request, claimed, trace }: DeliveredCall,
+  { request, claimed, trace, told }: DeliveredCall,
   signal: CancelSignal,
 ): Promise<SentRequest> {
   const { claim, instance, number, timeoutMs, growing } = claimed;
   const { secrets, onDelta, wrong = noWrongAnswers } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
-  const formed = request.forms === undefined ? null : await formInput(ctx, request, instance);
-  const protocol = formed?.isNative === true ? (request.forms?.protocol ?? null) : null;
+  const { input, protocol } = request.forms ? await formInput(ctx, request, instance) : inputOf(request);
   let hasBegun = false;
   const metered =
     growing === null ? null : new MeteredCall(ctx, { request, claimed, growing, protocol }, signal);
@@ -64,7 +73,7 @@ async function deliverCall(
   const passOn = revealed === null ? onDelta : undefined;
   const { outcome, durationMs } = await ctx.client.call({
     endpoint: instance.endpoint,
-    input: revealed?.input ?? formed?.input ?? request.input,
+    input: revealed?.input ?? input,
     redactor: revealed?.redactor,
     idempotencyKey: toOpaqueKey(claim.key, wrong.count),
     previousFault: wrong.fault,
@@ -76,6 +85,7 @@ async function deliverCall(
       passOn || metered !== null
         ? (delta) => {
             hasBegun = true;
+            if (protocol !== null) holdPart(told, delta);
             metered?.note(delta);
             passOn?.(delta, claim.attempt_id);
           }
@@ -87,16 +97,20 @@ async function deliverCall(
   return metered?.end(sent, passOn && ((part) => passOn(part, claim.attempt_id))) ?? sent;
 }
 
+function inputOf({ input }: CallRequest): FormOfInput {
+  return { input, protocol: null };
+}
+
 /** The input in the form that the instance understands. */
 async function formInput(
   { validator }: Ctx,
   request: CallRequest,
   instance: InstanceSnapshot,
-): Promise<{ readonly input: JsonObject; readonly isNative: boolean }> {
+): Promise<FormOfInput> {
   const spec = await validator.of(instance.spec_digest as string); // vetted, or it could not be claimed
   const { input, isNative, left } = pickInput(request, instance, spec);
   request.forms?.onChosen({ isNative, left });
-  return { input, isNative };
+  return { input, protocol: isNative ? (request.forms?.protocol ?? null) : null };
 }
 
 /** A secret is not sent unless its use is on record. */
@@ -144,6 +158,7 @@ function findCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
 function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
   return {
     claim: async (target, tried) => {
+      void ctx.keptContents.keeps(target.projectId); // known when the request is sent
       const beganAt = performance.now();
       const end = await claimInstance(ctx, target, tried);
       observeClaim(ctx, target, { end, beganAt });
@@ -152,7 +167,12 @@ function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
     hold: ({ claim, slot }, lost) => slot?.hold(lost) ?? ctx.leases.hold(claim, lost),
     deliver: (request, claimed, signal) => {
       const trace = beginAttemptSpan(ctx, request, claimed);
-      return deliverCall(ctx, { request, claimed, trace }, signal);
+      const begin = (isKept: boolean) => {
+        const told = isKept ? ctx.keptContents.hold(claimed) : null;
+        return deliverCall(ctx, { request, claimed, trace, told }, signal);
+      };
+      const isKept = ctx.keptContents.keeps(request.projectId);
+      return typeof isKept === 'boolean' ? begin(isKept) : isKept.then(begin);
     },
     settle: async (request, claimed, ending) => {
       const call = { request, claimed };

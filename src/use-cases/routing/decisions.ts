@@ -2,6 +2,7 @@
  * Routing decisions: the one that would be made now, without a claim, and stored ones, made again from their inputs.
  */
 
+import { outcomeOf } from '@capstan/core/call/call-facts';
 import type { FleetNow, SchemaError } from '@capstan/core/call/claim-search';
 import type {
   Decision,
@@ -180,6 +181,8 @@ function writeListed({ attempt_id, started_at, settled_nano, inputs, ...row }: L
     run_id: row.run_id,
     step_id: row.step_id,
     chosen: row.chosen,
+    outcome: outcomeOf(row),
+    error: row.error_code,
     settled_usd: settled_nano === null ? null : fromNanoUsd(BigInt(settled_nano)),
     duration_ms: row.duration_ms,
   };
@@ -215,6 +218,7 @@ function toDetail({ attempt_id, decision, inputs, settled_nano, ...row }: Decisi
     attempt_id,
     run_id: row.run_id,
     step_id: row.step_id,
+    outcome: outcomeOf(row),
     inputs: inputs === null ? {} : showInputs(inputs),
     replay: { chosen, same: chosen !== null && chosen === decision.chosen },
   };

@@ -3,12 +3,14 @@
  * delivery, or withdrawn if the database did not answer it.
  */
 
+import { contentOf, noUse, readUse } from '@capstan/core/call/call-facts';
 import { runOf, scopesOf } from '@capstan/core/call/caller';
 import type { Chosen, ClaimRefusal } from '@capstan/core/call/claim-search';
 import type { AttemptEnding } from '@capstan/core/call/drive-call';
 import { hasFailedCall, type Verdict } from '@capstan/core/call/judge';
 import type { ClaimEnd, ClaimedCall } from '@capstan/core/call/types';
 import { countWrongAnswers } from '@capstan/core/call/wrong-answer';
+import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { StepState } from '@capstan/core/contracts/run-step';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Shortage } from '@capstan/core/money/reservation';
@@ -50,6 +52,8 @@ function toRelease({ attempt_id, token, step }: Claim, why: string): AttemptEnd 
     output: undefined,
     keeps: null,
     event_data: {},
+    ...noUse,
+    content: null,
     step,
   };
 }
@@ -170,7 +174,7 @@ function toClaim(
     project_id: target.projectId,
     step: target.step,
     run_id: runOf(target.caller),
-    scopes: reserved === 0n ? undefined : scopesOf(target.caller),
+    scopes: scopesOf(target.caller),
     capability: request.capability,
     instance_id: instance.instance_id,
     must_be_idle: best.tier === 0,
@@ -206,7 +210,7 @@ function toShortage({ scope, run_id, budget, period, resets_at, ...nano }: Budge
 // Writes the end of a delivery: result, cost, state of the step and event, in one statement.
 
 interface SettledCall {
-  readonly request: Pick<CallRequest, 'holdsStep' | 'keeps'>;
+  readonly request: Pick<CallRequest, 'holdsStep' | 'keeps' | 'route' | 'input'>;
   readonly claimed: Claimed;
 }
 
@@ -227,7 +231,7 @@ export async function settleCall(
   ending: AttemptEnding,
 ): Promise<boolean> {
   const { verdict } = ending.delivery;
-  const end = toAttemptEnd({ request, claimed }, ending);
+  const end = toAttemptEnd(ctx, { request, claimed }, ending);
   const isDeferrable = answersBeforeCommit(claimed.claim, verdict);
   if (verdict.trips) ctx.slotLeases.giveUp(claimed.instance.instance_id);
   const settling =
@@ -257,15 +261,14 @@ async function writeEnd(
 }
 
 function toAttemptEnd(
-  { request: { holdsStep, keeps }, claimed }: SettledCall,
-  { delivery: { outcome, verdict, durationMs, amount, certainty, isStopped }, end }: AttemptEnding,
+  { keptContents }: Pick<Ctx, 'keptContents'>,
+  { request, claimed }: SettledCall,
+  { delivery, end }: AttemptEnding,
 ): AttemptEnd {
-  const { claim, instance } = claimed;
-  const { attempt_id, token, step } = claim;
-  const { endpoint } = instance;
-  const { error } = verdict;
-  const isStep = step !== null;
-  const kept = end === null ? null : (keeps?.(end) ?? null);
+  const { outcome, verdict } = delivery;
+  const { attempt_id, token, step } = claimed.claim;
+  const kept = end === null ? null : (request.keeps?.(end) ?? null);
+  const told = keptContents.heldOf(claimed);
   return {
     attempt_id,
     token,
@@ -273,24 +276,28 @@ function toAttemptEnd(
     ambiguity: verdict.ambiguity,
     counted: verdict.counted,
     has_failed: hasFailedCall(verdict),
-    settled_nano: amount,
-    certainty,
-    duration_ms: durationMs,
+    settled_nano: delivery.amount,
+    certainty: delivery.certainty,
+    duration_ms: delivery.durationMs,
     asked_pause_ms: outcome.kind === 'overloaded' ? outcome.retryAfterMs : null,
-    is_stopped: isStopped,
-    error,
-    step_state: isHeldOpen(holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
-    output: isStep && outcome.kind === 'answered' ? outcome.body : kept?.answer,
+    is_stopped: delivery.isStopped,
+    error: verdict.error,
+    step_state: isHeldOpen(request.holdsStep, verdict) ? 'retrying' : stepStateOf[verdict.next],
+    output: step !== null && outcome.kind === 'answered' ? outcome.body : kept?.answer,
     keeps: kept?.place ?? null,
     step,
-    event_data: {
-      endpoint,
-      cost_usd: fromNanoUsd(amount),
-      duration_ms: durationMs,
-      error,
-      ...(isStopped ? { stopped: 'budget' } : {}),
-    },
+    event_data: toEventData(claimed, delivery),
+    ...readUse(request.route.capability, outcome),
+    content: told === undefined ? null : contentOf(request.input, outcome, told.events),
   };
+}
+
+function toEventData(
+  { instance: { endpoint } }: Claimed,
+  { verdict: { error }, durationMs, amount, isStopped }: AttemptEnding['delivery'],
+): Json {
+  const stopped: JsonObject = isStopped ? { stopped: 'budget' } : {};
+  return { endpoint, cost_usd: fromNanoUsd(amount), duration_ms: durationMs, error, ...stopped };
 }
 
 const ends: ReadonlySet<Verdict['next']> = new Set(['failed', 'unknown', 'cancelled']);

@@ -320,7 +320,7 @@ function toCall(
   const { round, remainingMs, signal, batch } = control;
   return {
     projectId: context.project_id,
-    caller: key,
+    caller: { run_id: key.run_id, scopes: context.scopes },
     key: callKeyOf(key),
     isKeyNew: false,
     step: key,

@@ -46,6 +46,7 @@ async function createIds(api: TestApi): Promise<Readonly<Record<string, readonly
     reviews: [review.review_id ?? ''],
     escalations: [ladder.escalation_id ?? ''],
     decisions: [decision_id],
+    calls: [decision_id],
   };
 }
 

@@ -36,6 +36,7 @@ function detail(replay: DecisionDetail['replay']): DecisionDetail {
     attempt_id: 'att_1',
     run_id: 'run_1',
     step_id: 'join',
+    outcome: 'succeeded',
     inputs: {},
     replay,
   };

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { type CallFilter, listCalls } from '../../../src/db/attempt/call.ts';
 import { listDecisions } from '../../../src/db/attempt/decision.ts';
 import { listRuns, mostSearched } from '../../../src/db/run/run-list.ts';
 import { boundsOfIds } from '../../../src/parts/ids.ts';
@@ -107,7 +108,45 @@ describe('lists of a project beside another one with many rows', () => {
       listDecisions(db, small.project_id, { ...filter, ...ids, limit }),
     );
     expect(means).not.toContain('Seq Scan');
-    expect(means).toContain('attempt_by_project');
+    expect(means).toContain('since' in filter ? 'attempt_by_capability' : 'attempt_by_project');
+    expect(rows).toBeLessThan(500);
+  });
+
+  const rare = { capability: 'rare', endpoint: 'http://rare.test', model: 'rare-1' };
+  const scopes = ['key:rare', 'pipeline:rare', 'user:rare', 'label:team=rare'];
+  const filters: readonly (readonly [string, Partial<CallFilter>, number])[] = [
+    ['all', {}, limit],
+    ['of a capability', { capability: rare.capability }, 1],
+    ['of an instance', { endpoint: rare.endpoint }, 1],
+    ['of a model', { model: rare.model }, 1],
+    ['that have failed', { outcome: 'failed' }, 1],
+    ['that are running', { outcome: 'running' }, 1],
+    ...scopes.map((scope) => [`of ${scope}`, { scopes: [scope] }, 1] as const),
+    ['of two scopes', { scopes: scopes.slice(2) }, 1],
+    ['of a user that none has', { scopes: ['user:none'] }, 0],
+    [
+      'since long ago, of a user',
+      { scopes: ['user:rare'], since: new Date(0), until: new Date('2999-01-01') },
+      1,
+    ],
+  ];
+  it.each(filters)('reads few rows of a large project for its calls: %s', async (_, filter, found) => {
+    const attempt = db('attempt').where({ project_id: large.project_id });
+    const [oldest] = await attempt.clone().orderByRaw('attempt_id collate "C"').limit(1).pluck('attempt_id');
+    const isOpen = filter.outcome === 'running';
+    await db('attempt')
+      .where({ attempt_id: oldest })
+      .update({
+        ...rare,
+        scopes,
+        error: isOpen ? null : { code: 'no' },
+        state: isOpen ? 'dispatched' : 'settled',
+      });
+    let calls = 0;
+    const { means, rows } = await readingOf('attempt', async () => {
+      calls = (await listCalls(db, large.project_id, { scopes: [], ...filter, limit })).length;
+    });
+    expect([calls, [...means]]).toEqual([found, expect.not.arrayContaining(['Seq Scan'])]);
     expect(rows).toBeLessThan(500);
   });
 

@@ -54,7 +54,11 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
   const scopes = [budget.scope];
   const loose = aClaim(run, instance, { step: null, key: newId('call'), reserved_nano: 500n, scopes });
   await claimAttempt(db, loose);
-  await settleAttempt(db, anEnd(loose, { settled_nano: 300n }));
+  await db('project')
+    .where({ project_id })
+    .update({ content_days: 7, content_since: new Date(0) });
+  const content = { input: { mark }, output: { mark } };
+  await settleAttempt(db, anEnd(loose, { settled_nano: 300n, model: mark, content }));
   await media.put({ job_id: run.job_id, file: 'in.txt' }, Readable.from([mark]), {
     contentType: 'text/plain',
     limitBytes: 1_000,

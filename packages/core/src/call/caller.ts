@@ -12,6 +12,8 @@
 /** A run, or a step of one. */
 export interface CallingRun {
   readonly run_id: string;
+  /** Its pipeline, and key and labels of the run at the top. Default: those of its row hold. */
+  readonly scopes?: readonly string[];
 }
 
 /** The tokens or requests that a key has in a minute. */
@@ -41,9 +43,9 @@ export function runOf(caller: CallCaller): string | null {
   return isRun(caller) ? caller.run_id : null;
 }
 
-/** Undefined for a call of a run: those of its row hold. */
-export function scopesOf(caller: CallCaller): readonly string[] | undefined {
-  return isRun(caller) ? undefined : caller.scopes;
+/** Undefined: those of the run's row hold. */
+export function scopesOf({ scopes }: CallCaller): readonly string[] | undefined {
+  return scopes;
 }
 
 /** @param pattern a name, or the beginning of names followed by `*` */

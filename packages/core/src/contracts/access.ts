@@ -16,6 +16,7 @@ export const Scope = z
     'media:read',
     'media:write',
     'escalate',
+    'content:read',
     'skill:read',
     'skill:write',
     'review:decide',
@@ -58,15 +59,23 @@ export const Project = z
     timezone: z.string(),
     daily_limit_usd: z.number(),
     strict: z.boolean().meta({ description: 'Requests that a model would not get whole are refused.' }),
+    content_days: z.number().int().nullable().meta({
+      description: 'For how many days the contents of calls are kept; null: they are not.',
+    }),
     created_at: Instant,
   })
   .meta({ id: 'Project' });
 export type Project = z.infer<typeof Project>;
+/** What is absent stays. */
 export const ProjectSettings = z
   .strictObject({
-    strict: z.boolean().meta({
+    strict: z.boolean().optional().meta({
       description:
         'Refuses a request of which a model would not get every field, as `X-Capstan-Strict: true` does.',
+    }),
+    content_days: z.number().int().min(1).max(365).nullable().optional().meta({
+      description:
+        'Keeps the contents of calls for so many days, for keys with the scope `content:read`. null: keeps none, and deletes those that there are.',
     }),
   })
   .meta({ id: 'ProjectSettings' });

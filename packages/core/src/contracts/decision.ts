@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { AnswerCache } from './cache.ts';
+import { CallOutcome } from './call.ts';
 import {
   CapabilityName,
   Instant,
@@ -154,6 +155,7 @@ export const DecisionDetail = z
     attempt_id: z.string(),
     run_id: z.string().nullable(),
     step_id: z.string().nullable(),
+    outcome: CallOutcome,
     /** The inputs of `choose`: request, seed and the candidates at that time. */
     inputs: JsonObject,
     replay: z.strictObject({ chosen: z.string().nullable(), same: z.boolean() }),
@@ -181,6 +183,9 @@ export const DecisionListed = z
     run_id: z.string().nullable(),
     step_id: z.string().nullable(),
     chosen: z.string().nullable(),
+    outcome: CallOutcome,
+    /** The code of its error. */
+    error: z.string().nullable(),
     settled_usd: z.number().nullable(),
     duration_ms: z.number().nullable(),
     inputs: JsonObject,

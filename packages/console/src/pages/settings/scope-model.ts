@@ -9,6 +9,7 @@ export const scopeWords: Readonly<Record<Scope, string>> = {
   'media:read': 'Download files.',
   'media:write': 'Upload files.',
   'capability:read': 'See capabilities, their instances and calls.',
+  'content:read': 'Read what was sent in calls and answered, where the project keeps it.',
   'capability:call': 'Call a capability without a pipeline, which costs its price.',
   'capability:register': 'Register instances, and share them with other projects.',
   'review:decide': 'See and decide reviews.',
