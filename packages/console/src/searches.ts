@@ -34,7 +34,7 @@ export const costPeriods: readonly CostPeriod[] = [
   'last_30_days',
   'all',
 ];
-export const runViews = ['graph', 'timeline', 'log', 'input', 'output'] as const;
+export const runViews = ['graph', 'timeline', 'log', 'input', 'output', 'files'] as const;
 export const stepTabs = ['result', 'attempts', 'decision', 'money', 'ladder', 'log'] as const;
 export const capabilityTabs = ['fleet', 'why', 'try', 'decisions', 'spec'] as const;
 export const settingsTabs = [

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { applyEvents } from '../src/api/apply-event.ts';
 import { isShortened } from '../src/json/json-model.ts';
 import { toClimb } from '../src/ladder/climb-model.ts';
-import { compareSteps, whyNotTheSame } from '../src/pages/compare/model.ts';
+import { compareSteps, describeChange, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { moveInGrid, toCells } from '../src/pages/run/drawer/item-grid-model.ts';
 import { causeOf, describeItemFailures, describeRetry } from '../src/pages/run/model.ts';
 import { needOfRun, priceOfRerun, toRerunRequest } from '../src/pages/run/rerun-model.ts';
@@ -388,6 +388,14 @@ test('a step whose result was reused went to no other instance', () => {
   expect(whyNotTheSame(left, right, { steps, jobs: null })).toBe(
     '1 difference: 1 step reused an earlier result. The first took 7.2 s, the second 3.7 s.',
   );
+});
+
+test.each([
+  [0.01, 0.03, '+$0.02'],
+  [0.03, 0.01, '−$0.02'],
+  [0, 0, ''],
+])('a cost of %d and one of %d differ by %j', (left, right, words) => {
+  expect(describeChange(left, right)).toBe(words);
 });
 
 describe('a ladder', () => {

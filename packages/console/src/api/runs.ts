@@ -135,6 +135,11 @@ export function failedItemsQuery(runId: string, stepId: string) {
   });
 }
 
+/** The first 100 items of a step, with their outputs. */
+export async function readItemResults(runId: string, stepId: string): Promise<readonly RunStepItem[]> {
+  return (await askPlainly<PageOfItems>(`/v1/runs/${runId}/steps/${stepId}/items?limit=100`)).items;
+}
+
 interface PageOfItems {
   readonly items: readonly RunStepItem[];
   readonly next_cursor: string | null;

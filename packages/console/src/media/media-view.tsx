@@ -2,13 +2,13 @@ import { type ReactElement, useState } from 'react';
 import { readProject } from '../api/project.ts';
 import { mediaAddress, mediaKindOf } from '../json/json-model.ts';
 import { Icon } from '../shared/icon.tsx';
+import { Player } from './player.tsx';
 
 /** A file by its reference: played or displayed where a browser can do that safely, and always downloadable. */
 export function MediaView({ reference }: { readonly reference: string }): ReactElement {
   const [isShown, setShown] = useState(false);
   const kind = mediaKindOf(reference);
   const canShow = kind === 'video' || kind === 'audio' || kind === 'image';
-  const address = mediaAddress(reference, readProject());
   return (
     <span className="inline-flex max-w-full flex-col align-top">
       <span className="inline-flex max-w-full flex-wrap items-center gap-2">
@@ -33,27 +33,14 @@ export function MediaView({ reference }: { readonly reference: string }): ReactE
           <Icon name="download" size={13} />
         </a>
       </span>
-      {isShown ? <Player kind={kind} address={address} name={reference} /> : null}
+      {isShown ? (
+        <Player
+          reference={reference}
+          kind={kind}
+          starts
+          className="mt-1.5 max-h-80 max-w-full rounded-md border border-line"
+        />
+      ) : null}
     </span>
   );
-}
-
-interface PlayerProps {
-  readonly kind: ReturnType<typeof mediaKindOf>;
-  readonly address: string;
-  readonly name: string;
-}
-
-/** It appears after a click on Play, so it starts at once. */
-function Player({ kind, address, name }: PlayerProps): ReactElement | null {
-  const frame = 'mt-1.5 max-h-80 max-w-full rounded-md border border-line';
-  if (kind === 'video') {
-    // biome-ignore lint/a11y/useMediaCaption: what runs make comes without captions
-    return <video src={address} controls autoPlay className={frame} aria-label={name} />;
-  }
-  if (kind === 'audio') {
-    // biome-ignore lint/a11y/useMediaCaption: what runs make comes without captions
-    return <audio src={address} controls autoPlay className="mt-1.5 max-w-full" aria-label={name} />;
-  }
-  return kind === 'image' ? <img src={address} alt={name} className={frame} /> : null;
 }

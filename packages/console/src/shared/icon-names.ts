@@ -46,6 +46,7 @@ export const iconNames = [
   'scroll-text',
   'chart-gantt',
   'file-output',
+  'images',
   'coins',
   'menu',
   'route',

@@ -19,6 +19,8 @@ function listPages(): readonly (readonly [name: string, path: string, complete?:
     ['run-timeline', `/runs/${done}?view=timeline`],
     ['run-log', `/runs/${failed}?view=log`],
     ['run-output', `/runs/${done}?view=output`],
+    ['run-files', `/runs/${done}?view=files`],
+    ['compare', `/runs/${done}/compare/${failed}`],
     ['run-waiting', `/runs/${waiting}`],
     ['reviews', '/reviews'],
     ['review', `/reviews/${question}`],

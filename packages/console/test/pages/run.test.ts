@@ -1,6 +1,10 @@
 /** The page of a run: what it was given, its items, its graph, and once more. In a real browser. */
+import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';
+import type { SharedCapstan } from '../../../../test/support/shared-capstan.ts';
+import { makePhoto } from '../support/ffmpeg.ts';
+import { keepPicture } from '../support/pictures.ts';
 import { askQuestion, useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -16,6 +20,59 @@ test('the page of a run shows its job, its starter and its output, each to be co
   await facts.filter({ hasText: /\(key_\w+\)/ }).waitFor();
   await page.getByRole('tab', { name: 'Output' }).click();
   await page.getByRole('button', { name: 'Copy the output as JSON' }).waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+/** A run whose files are a picture from a picture, one that is no picture, and one that is not there. @returns its id */
+async function runWithFiles({ request, url, key, ended }: SharedCapstan): Promise<string> {
+  const { body: given } = await request<{ job_id: string }>('POST', '/v1/jobs', { job: {} });
+  const own = `media://${given.job_id}`;
+  for (const [name, source] of [
+    ['photo.png', 'testsrc'],
+    ['graded.png', 'testsrc2'],
+  ] as const) {
+    const stored = await fetch(`${url}/v1/media/${given.job_id}/${name}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'image/png' },
+      body: new Uint8Array(await makePhoto(source)),
+    });
+    if (!stored.ok) throw new Error(`PUT ${name}: ${stored.status}`);
+  }
+  const place = 'media://{{ run.job_id }}';
+  const photo = '{{ job.photo }}';
+  const steps = [
+    { id: 'grade', capability: 'join', input: { photo, made: `${own}/graded.png` } },
+    { id: 'pack', capability: 'concat', input: { photo, output_path: `${place}/odd.png` } },
+    { id: 'name', set: { film: `${place}/lost.mp4` } },
+  ];
+  const definition = { pipeline: 'gallery', version: '1', steps };
+  const job = { photo: `${own}/photo.png` };
+  const { body } = await request<Run>('POST', '/v1/runs', { definition, job });
+  await ended(body.run_id);
+  return body.run_id;
+}
+
+test('files of a run are a gallery with steps and prices, and a file that cannot be shown has its reason', async () => {
+  const id = await runWithFiles(visitors.studio.capstan);
+  const opened = await visitors.visit({}, /404/);
+  const { page } = opened;
+  await opened.go(`/runs/${id}?view=files`);
+  await page.getByText('3 results, 1 of the job').waitFor();
+  const card = (name: string) => page.getByRole('listitem').filter({ hasText: name });
+  await card('odd.png').getByText('This browser cannot show the file. Save it instead.').waitFor();
+  await card('lost.mp4').getByText('The file does not exist: it was never stored').waitFor();
+  const graded = card('graded.png');
+  await graded.getByText('$0.01').waitFor();
+  await graded.getByRole('button', { name: 'before and after' }).click();
+  await graded.getByRole('img').nth(1).waitFor();
+  const widths = `Promise.all([...document.querySelectorAll('main img')].slice(0, 2)
+    .map((one) => one.decode().then(() => one.alt.split('/').pop() + ' ' + one.naturalWidth)))`;
+  expect(await page.evaluate(widths)).toEqual(['photo.png 640', 'graded.png 640']);
+  await keepPicture(page, 'run-files-light');
+  expect(await opened.axe()).toEqual([]);
+  await graded.getByRole('button', { name: 'grade' }).click();
+  await page.getByRole('complementary', { name: 'Step grade' }).waitFor();
   opened.expectQuiet();
   await opened.close();
 });

@@ -4,6 +4,7 @@ import type { RunsSummary } from '@capstan/core/contracts/run-picture';
 import type { LoginLink } from '@capstan/core/contracts/sign-in';
 import { expect, test } from 'vitest';
 import { startInstance } from '../../../../test/support/fleet.ts';
+import { keepPicture } from '../support/pictures.ts';
 import { askQuestion, startRunOf, useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -67,6 +68,16 @@ test('two runs of equal jobs differ in no job, and others do', async () => {
   await page.getByText(/different jobs/).waitFor();
   await opened.go(`/runs/${one}/compare/${same}`);
   expect(await about.first().innerText()).not.toContain('different jobs');
+  await opened.go('/runs');
+  await page.getByLabel(`Choose ${one}`).check();
+  expect(await page.getByRole('link', { name: 'Compare', exact: true }).count()).toBe(0);
+  await page.getByLabel(`Choose ${other}`).check();
+  await page.getByRole('link', { name: 'Compare', exact: true }).click();
+  await opened.arrive(new RegExp(`/runs/${one}/compare/${other}$`));
+  await page.getByRole('button', { name: 'join' }).click();
+  await page.getByRole('region', { name: 'Input of join' }).getByText('"Two"').waitFor();
+  await page.getByRole('row', { name: /^All / }).getByText('$0.01').first().waitFor();
+  await keepPicture(page, 'compare-light');
   opened.expectQuiet();
   await opened.close();
 });

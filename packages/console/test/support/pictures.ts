@@ -18,6 +18,8 @@ const shown: ReadonlySet<string> = new Set([
   'reviews-light',
   'costs-crossed-light',
   'costs-crossed-light-phone',
+  'run-files-light',
+  'compare-light',
 ]);
 
 /** Each step of the learning demonstration, by each way. */

@@ -4,7 +4,7 @@ import type { Json } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RunStep } from '@capstan/core/contracts/run-step';
 import { isEqual } from '@capstan/core/expression/compare';
-import { formatDuration } from '../../shared/format.ts';
+import { formatDuration, formatUsd } from '../../shared/format.ts';
 
 export interface ComparedStep {
   readonly id: string;
@@ -59,6 +59,25 @@ export function compareSteps(left: Run, right: Run): readonly ComparedStep[] {
       differs: differencesOf(one, other),
     }))
     .toSorted((a, b) => b.differs.length - a.differs.length);
+}
+
+/** `+$0.02`, `−$0.01`; empty for the same cost. */
+export function describeChange(left: number, right: number): string {
+  if (left === right) return '';
+  return `${right > left ? '+' : '−'}${formatUsd(Math.abs(right - left))}`;
+}
+
+/** The sums of both runs, and the difference. */
+export function sumUp(left: Run, right: Run) {
+  const duration = (run: Run): string => {
+    const took = tookMs(run);
+    return took === null ? '' : formatDuration(took);
+  };
+  return {
+    costs: [formatUsd(left.cost_usd), formatUsd(right.cost_usd)],
+    times: [duration(left), duration(right)],
+    change: describeChange(left.cost_usd, right.cost_usd),
+  } as const;
 }
 
 function compareTimes(left: Run, right: Run): string {

@@ -1,17 +1,26 @@
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
-import type { RunStep } from '@capstan/core/contracts/run-step';
+import type { RunStep, StepDetail } from '@capstan/core/contracts/run-step';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
-import type { ReactElement } from 'react';
-import { jobQuery, runGraphQuery, runQuery } from '../../api/runs.ts';
+import { type ReactElement, useState } from 'react';
+import { jobQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
 import { passedMs } from '../../graph/node-model.ts';
 import { formatDuration, formatUsd } from '../../shared/format.ts';
+import { Icon } from '../../shared/icon.tsx';
 import { PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
-import { type ComparedStep, compareSteps, whyNotTheSame } from './model.ts';
+import {
+  type ComparedJobs,
+  type ComparedStep,
+  compareSteps,
+  describeChange,
+  sumUp,
+  whyNotTheSame,
+} from './model.ts';
 
 /** Two runs, step by step, differences first. */
 export function ComparePage(): ReactElement {
@@ -47,18 +56,20 @@ function Compared({ left, right }: { readonly left: Run; readonly right: Run }):
                 <th>
                   <RunName run={right} />
                 </th>
+                <th className="text-right! max-sm:hidden">Cost</th>
                 <th>Differs in</th>
               </tr>
             </thead>
             <tbody>
               {steps.map((step) => (
-                <StepRow key={step.id} step={step} />
+                <StepRow key={step.id} step={step} runs={[left.run_id, right.run_id]} />
               ))}
             </tbody>
+            <Sums left={left} right={right} />
           </table>
         </section>
       </Panel>
-      <Values left={left} right={right} />
+      <Values left={left} right={right} jobs={jobs} />
     </>
   );
 }
@@ -72,18 +83,88 @@ function RunName({ run }: { readonly run: Run }): ReactElement {
   );
 }
 
-function StepRow({ step: { id, left, right, differs } }: { readonly step: ComparedStep }): ReactElement {
+function Sums({ left, right }: { readonly left: Run; readonly right: Run }): ReactElement {
+  const { costs, times, change } = sumUp(left, right);
   return (
-    <tr className={differs.length === 0 ? 'text-muted' : ''}>
-      <td className="font-medium">{id}</td>
-      <td>
-        <Side step={left} />
-      </td>
-      <td>
-        <Side step={right} />
-      </td>
-      <td className="text-waiting">{differs.join(', ')}</td>
-    </tr>
+    <tfoot>
+      <tr className="font-medium">
+        <td>All</td>
+        {[0, 1].map((side) => (
+          <td key={side} className="figure">
+            {[times[side], costs[side]].filter((text) => text !== '').join(', ')}
+          </td>
+        ))}
+        <td className="figure text-right! max-sm:hidden">{change}</td>
+        <td />
+      </tr>
+    </tfoot>
+  );
+}
+
+interface StepRowProps {
+  readonly step: ComparedStep;
+  readonly runs: readonly [left: string, right: string];
+}
+
+function StepRow({ step: { id, left, right, differs }, runs }: StepRowProps): ReactElement {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <tr className={differs.length === 0 ? 'text-muted' : ''}>
+        <td className="font-medium">
+          <button
+            type="button"
+            aria-expanded={isOpen}
+            className="inline-flex items-center gap-1 text-left hover:text-accent"
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} size={13} />
+            {id}
+          </button>
+        </td>
+        <td>
+          <Side step={left} />
+        </td>
+        <td>
+          <Side step={right} />
+        </td>
+        <td className="figure text-right! max-sm:hidden">
+          {describeChange(left?.cost_usd ?? 0, right?.cost_usd ?? 0)}
+        </td>
+        <td className="text-waiting">{differs.join(', ')}</td>
+      </tr>
+      {isOpen ? (
+        <tr>
+          <td colSpan={5}>
+            <StepValues stepId={id} runs={runs} />
+          </td>
+        </tr>
+      ) : null}
+    </>
+  );
+}
+
+/** Input and output of a step in both runs. */
+function StepValues({
+  stepId,
+  runs: [left, right],
+}: Pick<StepRowProps, 'runs'> & { readonly stepId: string }): ReactElement {
+  const one = useQuery({ ...stepQuery(left, stepId), retry: false });
+  const other = useQuery({ ...stepQuery(right, stepId), retry: false });
+  if (one.isPending || other.isPending) return <>Reading …</>;
+  const inputOf = (step: StepDetail | undefined): Json =>
+    step?.revisions?.at(-1)?.input ?? step?.input ?? null;
+  return (
+    <div className="grid gap-4 lg:grid-cols-2">
+      <section aria-label={`Input of ${stepId}`}>
+        <h3 className="mb-1 text-muted">Input</h3>
+        <ValueDiff before={inputOf(one.data)} after={inputOf(other.data)} />
+      </section>
+      <section aria-label={`Output of ${stepId}`}>
+        <h3 className="mb-1 text-muted">Output</h3>
+        <ValueDiff before={one.data?.output ?? null} after={other.data?.output ?? null} />
+      </section>
+    </div>
   );
 }
 
@@ -102,12 +183,19 @@ function Side({ step }: { readonly step: RunStep | null }): ReactElement {
   );
 }
 
-/** Outputs and definitions as diffs. */
-function Values({ left, right }: { readonly left: Run; readonly right: Run }): ReactElement {
+interface ValuesProps {
+  readonly left: Run;
+  readonly right: Run;
+  readonly jobs: ComparedJobs;
+}
+
+/** Jobs, outputs and definitions as diffs. */
+function Values({ left, right, jobs }: ValuesProps): ReactElement {
   const one = useQuery(runGraphQuery(left.run_id)).data;
   const other = useQuery(runGraphQuery(right.run_id)).data;
   return (
     <div className="mt-4 grid gap-4 lg:grid-cols-2">
+      <Panel title="Job">{jobs === null ? null : <ValueDiff before={jobs[0]} after={jobs[1]} />}</Panel>
       <Panel title="Output">
         <ValueDiff before={left.output ?? null} after={right.output ?? null} />
       </Panel>

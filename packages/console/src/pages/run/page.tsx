@@ -22,6 +22,7 @@ const views = {
   log: latePart(() => import('./log-tab.tsx'), 'LogTab'),
   input: latePart(() => import('./input-tab.tsx'), 'InputTab'),
   output: latePart(() => import('./output-tab.tsx'), 'OutputTab'),
+  files: latePart(() => import('./files/files-tab.tsx'), 'FilesTab'),
 } as const;
 
 export function RunPage(): ReactElement {

@@ -10,6 +10,7 @@ const tabs: readonly Tab<RunViewName>[] = [
   { name: 'log', label: 'Log', icon: 'scroll-text' },
   { name: 'input', label: 'Input', icon: 'list-tree' },
   { name: 'output', label: 'Output', icon: 'file-output' },
+  { name: 'files', label: 'Files', icon: 'images' },
 ];
 
 export function ViewTabs({

@@ -1,9 +1,10 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { cancelRun, changeMany, exportRuns, type ManyEnd, rerun, runCountQuery } from '../../api/runs.ts';
 import type { RunsSearch } from '../../searches.ts';
 import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
-import { Button } from '../../shared/parts.tsx';
+import { Button, buttonClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { saveText } from '../../shared/save-text.ts';
 
@@ -58,6 +59,7 @@ export function BulkBar({ chosen, filter, onDone }: BulkBarProps): ReactElement 
               ? `${size === undefined ? 'All runs' : countRuns(size)} that match`
               : `${size} chosen`}
           </span>
+          <CompareLink chosen={chosen} />
           <Button icon="rotate-cw" disabled={bulk.isPending} onClick={() => bulk.mutate('rerun')}>
             Run again
           </Button>
@@ -82,6 +84,17 @@ export function BulkBar({ chosen, filter, onDone }: BulkBarProps): ReactElement 
         </>
       )}
     </div>
+  );
+}
+
+/** Two chosen runs are compared, the one that was chosen first on the left. */
+function CompareLink({ chosen }: Pick<BulkBarProps, 'chosen'>): ReactElement | null {
+  const [runId, otherId, third] = chosen === 'matching' ? [] : [...chosen];
+  if (runId === undefined || otherId === undefined || third !== undefined) return null;
+  return (
+    <Link to="/runs/$runId/compare/$otherId" params={{ runId, otherId }} className={buttonClass('primary')}>
+      Compare
+    </Link>
   );
 }
 

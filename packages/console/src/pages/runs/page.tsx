@@ -3,19 +3,33 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { runCountQuery, runsQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
-import { readPages, writePages } from '../../searches.ts';
+import { type RunsSearch, readPages, writePages } from '../../searches.ts';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
 import { Button, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { BulkBar, type ChosenRuns } from './bulk-bar.tsx';
 import { RunFilters } from './filters.tsx';
-import { ColumnMenu, ViewMenu } from './list-choices.tsx';
+import { ColumnMenu, type ColumnMenuProps, ViewMenu } from './list-choices.tsx';
 import { describePlace } from './model.ts';
 import { RunTable } from './run-table.tsx';
 import { RunsChart } from './runs-chart.tsx';
 import { keepColumns, readColumns } from './views.ts';
 
 const nothing: ReadonlySet<string> = new Set();
+
+/** Describes the rows of a page among all; empty for a search, whose runs are not counted. */
+function usePlace(
+  search: RunsSearch,
+  page: number,
+  nextCursor: string | null | undefined,
+): (shown: number) => string {
+  // A page of a search may be short without being the last.
+  const isSearch = search.q !== undefined;
+  const isLong = page > 0 || typeof nextCursor === 'string';
+  const counted = useQuery({ ...runCountQuery(search), enabled: isLong && !isSearch });
+  return (shown) =>
+    isSearch ? '' : describePlace({ page, shown, all: isLong ? counted.data?.count : shown });
+}
 
 export function RunsPage(): ReactElement {
   const { after, ...search } = useSearch({ from: '/runs' });
@@ -38,12 +52,7 @@ export function RunsPage(): ReactElement {
     void navigate({ search: (known) => ({ ...known, ...writePages(pages) }) });
     scrollTo(0, 0);
   };
-  // A page of a search may be short without being the last, and its runs are not counted.
-  const isSearch = search.q !== undefined;
-  const isLong = cursors.length > 0 || typeof query.data?.next_cursor === 'string';
-  const counted = useQuery({ ...runCountQuery(search), enabled: isLong && !isSearch });
-  const placeOf = (shown: number): string =>
-    isSearch ? '' : describePlace({ page: cursors.length, shown, all: isLong ? counted.data?.count : shown });
+  const placeOf = usePlace(search, cursors.length, query.data?.next_cursor);
   return (
     <>
       <PageHead
@@ -57,21 +66,12 @@ export function RunsPage(): ReactElement {
       <RunsChart search={search} onChange={change} />
       <div className="flex flex-wrap items-start justify-between gap-x-2">
         <RunFilters search={search} onChange={change} />
-        <div className="mb-3 flex">
-          {isFiltered ? (
-            <Button look="bare" onClick={() => setChosen('matching')}>
-              All that match …
-            </Button>
-          ) : null}
-          <ViewMenu search={search} />
-          <ColumnMenu
-            columns={columns}
-            onChange={(next) => {
-              keepColumns(next);
-              setColumns(next);
-            }}
-          />
-        </div>
+        <ListTools
+          search={search}
+          columns={columns}
+          onColumns={setColumns}
+          {...(isFiltered ? { onAll: () => setChosen('matching') } : {})}
+        />
       </div>
       <BulkBar chosen={chosen} filter={search} onDone={() => setChosen(nothing)} />
       <Panel isTight>
@@ -105,6 +105,34 @@ export function RunsPage(): ReactElement {
         </QueryView>
       </Panel>
     </>
+  );
+}
+
+interface ListToolsProps {
+  readonly search: RunsSearch;
+  readonly columns: ColumnMenuProps['columns'];
+  readonly onColumns: ColumnMenuProps['onChange'];
+  /** Absent without filters. */
+  readonly onAll?: () => void;
+}
+
+function ListTools({ search, columns, onColumns, onAll }: ListToolsProps): ReactElement {
+  return (
+    <div className="mb-3 flex">
+      {onAll === undefined ? null : (
+        <Button look="bare" onClick={onAll}>
+          All that match …
+        </Button>
+      )}
+      <ViewMenu search={search} />
+      <ColumnMenu
+        columns={columns}
+        onChange={(next) => {
+          keepColumns(next);
+          onColumns(next);
+        }}
+      />
+    </div>
   );
 }
 
