@@ -134,6 +134,8 @@ test('a project does not see the secrets of another one', async () => {
 test('without a key none is set, and the error names the setting', async () => {
   const bare = await startTestApi();
   try {
+    expect(await readJson(bare.call('/v1/secrets'))).toMatchObject([200, { items: [], can_be_set: false }]);
+    expect(await readJson(api.call('/v1/secrets'))).toMatchObject([200, { can_be_set: true }]);
     const body = { value, capabilities: ['*'] };
     const [status, problem] = await readJson(bare.call('/v1/secrets/a', { method: 'PUT', body }));
     expect([status, problem]).toMatchObject([

@@ -23,6 +23,7 @@ import { compareSteps, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { withFault } from '../src/pages/edit/try-model.ts';
 import { nextVersion, versionOf, withVersion } from '../src/pages/edit/version-model.ts';
 import { readCode, readNext } from '../src/pages/login/model.ts';
+import { readLabels } from '../src/pages/pipeline/labels.ts';
 import { beginDraft, toDecision, whatIsMissing } from '../src/pages/review/model.ts';
 import { changedPointers } from '../src/pages/run/drawer/result-model.ts';
 import { nextStepsOf } from '../src/pages/run/model.ts';
@@ -30,6 +31,8 @@ import { describePlace, followedBy, progressOf, toSpan } from '../src/pages/runs
 import { describeSkipped, toScheduleRequest } from '../src/pages/schedules/model.ts';
 import { describeBytes, describeCount, describeRate } from '../src/pages/settings/limits-model.ts';
 import { scopes, toKeyScopes } from '../src/pages/settings/scope-model.ts';
+import { describeInstructions } from '../src/pages/skills/skill-words.ts';
+import { assumedSteps, describeAssumed } from '../src/plan/plan-model.ts';
 import { adviseCeiling } from '../src/review/ceiling.ts';
 import { labelColumns, roundTop } from '../src/shared/bar-column.ts';
 import { formatAgo, formatDuration, formatUsd } from '../src/shared/format.ts';
@@ -183,7 +186,7 @@ describe('the forecast of a budget', () => {
   test.each<[Parameters<typeof describeForecast>[0], string | null]>([
     [
       { forecast, period: 'day', timezone: 'UTC' },
-      'At this rate $12.00 by the end of the day; the limit is reached at 18:40 (UTC).',
+      'At this rate $12.00 by the end of the day; the limit is reached at 18:40 UTC.',
     ],
     [
       { forecast, period: 'month', timezone: 'Asia/Kolkata' },
@@ -634,3 +637,57 @@ test.each([
   [0.5, '30 a minute'],
   [100 / 3, '33.3 a second'],
 ])('a rate of %d is %s', (perSecond, words) => expect(describeRate(perSecond)).toBe(words));
+
+test.each([
+  ['[{"op":"replace","path":"/rate","value":44100}]', 'sets rate to 44100'],
+  [
+    '[{"op":"remove","path":"/a/b"},{"op":"add","path":"/kind","value":"x"}]',
+    'removes a/b, sets kind to "x"',
+  ],
+  ['[{"op":"move","from":"/old","path":"/new"}]', 'moves old to new'],
+  ['[{"op":"test","path":"/a"}]', '[{"op":"test","path":"/a"}]'],
+  ['[not json', '[not json'],
+  ['Round the rate', 'Round the rate'],
+  ['[]', '[]'],
+])('the instructions %s read: %s', (instructions, words) => {
+  expect(describeInstructions(instructions)).toBe(words);
+});
+
+test.each([
+  ['', {}],
+  ['ticket=OPS-1 team=ads', { ticket: 'OPS-1', team: 'ads' }],
+  [' a=b=c,\nd= ', { a: 'b=c', d: '' }],
+])('the labels "%s" are read', (text, labels) => {
+  expect(readLabels(text)).toEqual({ labels, fault: null });
+});
+
+test.each(['ticket', 'a=b c', '=x'])('the labels "%s" are refused with the word that is wrong', (text) => {
+  expect(readLabels(text)).toMatchObject({ labels: null, fault: expect.stringContaining('name=value') });
+});
+
+test('a plan names the steps whose time nobody has measured', () => {
+  const step = (id: string, capability: string | undefined, duration_ms = 30_000) => ({
+    id,
+    capability,
+    duration_ms,
+  });
+  const plan = {
+    steps: [
+      step('a', 'known'),
+      step('b', 'new'),
+      step('c', 'gone'),
+      step('d', undefined),
+      step('e', 'new', 0),
+    ],
+  };
+  const capability = (name: string, ...durations: (number | null)[]) => ({
+    name,
+    instances: durations.map((duration_ms) => ({ duration_ms })),
+  });
+  const capabilities = [capability('known', null, 20), capability('new', null, null), capability('gone')];
+  const assumed = assumedSteps(plan as never, capabilities as never);
+  expect(assumed).toEqual(['b']);
+  expect(describeAssumed(assumed)).toBe('No call of b is known: its time is assumed.');
+  expect(describeAssumed(['b', 'f'])).toBe('No call of b, f is known: their times are assumed.');
+  expect(describeAssumed([])).toBeNull();
+});

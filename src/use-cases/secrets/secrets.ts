@@ -28,8 +28,9 @@ function toSecret({ set_at, last_used_at, bytes: _, ...row }: SecretRow): Secret
   };
 }
 
-export async function listSecretsOf({ db }: Pick<Ctx, 'db'>, { project_id }: Caller) {
-  return { items: (await listSecrets(db, project_id)).map(toSecret), next_cursor: null };
+export async function listSecretsOf({ db, secretCipher }: SecretCtx, { project_id }: Caller) {
+  const items = (await listSecrets(db, project_id)).map(toSecret);
+  return { items, next_cursor: null, can_be_set: secretCipher !== null };
 }
 
 type SecretCtx = Pick<Ctx, 'db' | 'secretCipher'>;

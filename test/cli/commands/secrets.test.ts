@@ -15,10 +15,14 @@ const secret = {
 };
 
 it('lists the secrets, and explains how to set one where none exists', async () => {
-  const { stdout, asked } = await capstan(['secrets'], { items: [secret], next_cursor: null });
+  const { stdout, asked } = await capstan(['secrets'], {
+    items: [secret],
+    next_cursor: null,
+    can_be_set: true,
+  });
   expect(asked).toEqual(['GET /v1/secrets']);
   expect(stdout).toMatch(/^SECRET +VERSION +CAPABILITIES +BY +SET\nweb-token +3 +publish\.\* +key_1 /);
-  const none = await capstan(['secrets', 'ls'], { items: [], next_cursor: null });
+  const none = await capstan(['secrets', 'ls'], { items: [], next_cursor: null, can_be_set: true });
   expect(none.stdout + none.stderr).toContain('capstan secrets set NAME');
 });
 

@@ -1,5 +1,6 @@
 import type { EventPage } from '@capstan/core/contracts/event';
 import type { Job } from '@capstan/core/contracts/media';
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RerunPreview, RerunRequest, RunActs, RunCount } from '@capstan/core/contracts/run-control';
 import type { RunGraph, RunsSummary, RunTimeline } from '@capstan/core/contracts/run-picture';
@@ -237,6 +238,16 @@ export interface RunStart {
   readonly job: object;
   readonly priority?: string;
   readonly budget_ceiling_usd?: number;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** The job of the newest run of a pipeline; null without a run. */
+export async function readLastJob(pipeline: string): Promise<JsonObject | null> {
+  const page = await askPlainly<{ readonly items: readonly Pick<Run, 'job_id'>[] }>(
+    `/v1/runs?${toQuery({ pipeline, limit: 1, parent: 'none' })}`,
+  );
+  const [last] = page.items;
+  return last === undefined ? null : (await askPlainly<Job>(`/v1/jobs/${last.job_id}`)).job;
 }
 
 export function startRun(start: RunStart): Promise<Run> {

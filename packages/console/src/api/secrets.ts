@@ -2,10 +2,16 @@ import type { Secret } from '@capstan/core/contracts/secret';
 import { queryOptions } from '@tanstack/react-query';
 import { askPlainly } from './client.ts';
 
+interface SecretList {
+  readonly items: readonly Secret[];
+  /** The stack has a key to encrypt them. */
+  readonly can_be_set: boolean;
+}
+
 export function secretsQuery() {
   return queryOptions({
     queryKey: ['secrets'],
-    queryFn: () => askPlainly<{ readonly items: readonly Secret[] }>('/v1/secrets'),
+    queryFn: () => askPlainly<SecretList>('/v1/secrets'),
   });
 }
 

@@ -26,8 +26,13 @@ export function describeLeft({ daily_limit_usd, spent_usd, reserved_usd }: Budge
 
 /** `Resets at 00:00 UTC (01:00 here)`; in the zone of the browser the time appears once. */
 export function describeReset({ resets_at, timezone }: Pick<Budget, 'resets_at' | 'timezone'>): string {
-  const [there, here] = [formatHour(resets_at, timezone), formatHour(resets_at)];
-  return `Resets at ${there} ${timezone}${there === here ? '' : ` (${here} here)`}`;
+  return `Resets at ${inBothZones(resets_at, timezone)}`;
+}
+
+/** `00:00 UTC (01:00 here)`; in the zone of the browser the time appears once. */
+function inBothZones(at: string, timezone: string): string {
+  const [there, here] = [formatHour(at, timezone), formatHour(at)];
+  return `${there} ${timezone}${there === here ? '' : ` (${here} here)`}`;
 }
 
 /** The share of its day that has passed, 0 to 1. */
@@ -40,7 +45,7 @@ interface ForecastBudget extends Pick<Budget, 'forecast' | 'timezone'> {
   readonly period: BudgetPeriod;
 }
 
-/** `At this rate $12 by the end of the day; the limit is reached at 19:40 (UTC).`; null without a rate. */
+/** `At this rate $12 by the end of the day; the limit is reached at 19:40 UTC.`; null without a rate. */
 export function describeForecast({ forecast, period, timezone }: ForecastBudget): string | null {
   if (forecast === null) return null;
   const end = `At this rate ${formatUsd(forecast.spend_usd)} by the end of the ${period}`;
@@ -48,11 +53,11 @@ export function describeForecast({ forecast, period, timezone }: ForecastBudget)
   return limit === null ? `${end}.` : `${end}; the limit is reached ${limit}.`;
 }
 
-/** `at 19:40 (UTC)`, of a month `on 29 Nov, 19:40 (UTC)`; null: not before the window ends. */
+/** `at 19:40 UTC (20:40 here)`, of a month `on 29 Nov, 19:40 (UTC)`; null: not before the window ends. */
 export function describeLimit({ forecast, period, timezone: timeZone }: ForecastBudget): string | null {
   if (forecast === null || forecast.limit_at === null) return null;
+  if (period === 'day') return `at ${inBothZones(forecast.limit_at, timeZone)}`;
   const time = formatHour(forecast.limit_at, timeZone);
-  if (period === 'day') return `at ${time} (${timeZone})`;
   const date = { day: 'numeric', month: 'short', timeZone } as const;
   return `on ${new Date(forecast.limit_at).toLocaleDateString(undefined, date)}, ${time} (${timeZone})`;
 }

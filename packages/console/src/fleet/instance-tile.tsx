@@ -39,7 +39,7 @@ export function InstanceTile({ instance, health }: InstanceTileProps): ReactElem
       to="/capabilities/$name"
       params={{ name: instance.name }}
       search={{ instance: instance.endpoint }}
-      className="relative flex flex-col gap-1.5 overflow-hidden rounded-lg border border-line bg-surface px-3.5 pb-3 pt-2.5 text-sm hover:border-line-strong"
+      className="relative flex flex-col gap-1.5 overflow-hidden rounded-lg px-3.5 pb-3 pt-2.5 text-sm hover:bg-sunken/60"
     >
       <span className="flex items-center justify-between gap-2">
         <span className="min-w-0 truncate font-mono text-xs font-medium">

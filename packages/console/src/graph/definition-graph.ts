@@ -23,8 +23,12 @@ export function toGraph(definition: PipelineDefinition): DrawnGraph {
   return { nodes, edges: showGraph(definition, analyseDefinition(definition)).edges };
 }
 
-/** Shows the forecast cost and time on each node. */
-export function withPlan({ nodes, edges }: DrawnGraph, plan: Plan): DrawnGraph {
+/** Shows the forecast cost and time on each node. @param assumed steps whose time nobody has measured */
+export function withPlan(
+  { nodes, edges }: DrawnGraph,
+  plan: Plan,
+  assumed: readonly string[] = [],
+): DrawnGraph {
   const planned = new Map(plan.steps.map((step) => [step.id, step]));
   const priced = nodes.map((node): NodeFacts => {
     const step = planned.get(node.id);
@@ -33,7 +37,7 @@ export function withPlan({ nodes, edges }: DrawnGraph, plan: Plan): DrawnGraph {
     return {
       ...node,
       note: isMissing ? 'no instance registered' : step.happens === 'no' ? 'skipped' : node.note,
-      time: step.duration_ms === 0 ? '' : formatDuration(step.duration_ms),
+      time: step.duration_ms === 0 ? '' : assumed.includes(node.id) ? '?' : formatDuration(step.duration_ms),
       money: step.cost_usd.expected === 0 ? '' : formatUsd(step.cost_usd.expected),
     };
   });

@@ -83,9 +83,9 @@ function Flow({
   const isMoved = useRef(false);
   const isOverview = facts.length > manyNodes;
   const fit = useCallback((): void => {
-    const view = fitGraph(layout, sizeOf(box.current), isOverview);
+    const view = fitGraph(layout, sizeOf(box.current), { isOverview, selected });
     void flow.current?.setViewport(view).then(() => setFitted(true));
-  }, [layout, isOverview]);
+  }, [layout, isOverview, selected]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another width is the reason
   useEffect(() => {
     if (!isMoved.current) fit();

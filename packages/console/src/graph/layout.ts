@@ -70,13 +70,15 @@ export interface GraphView {
 }
 
 /** Space around a graph, and at the right also for the buttons, px. */
-export const graphMargin = 24;
+const graphMargin = 24;
 const buttonsWidth = 40;
 
 /** At a smaller zoom a node shows its name alone, larger. */
 export const shortZoom = 0.75;
+/** Below it, names are larger still. */
+export const tinyZoom = 0.55;
 /** The smallest zoom at which those names are readable. */
-const leastZoom = 0.5;
+const leastZoom = 0.4;
 
 function shareOf({ width, height }: GraphLayout, box: GraphBox): number {
   const room = { width: box.width - 2 * graphMargin - buttonsWidth, height: box.height - 2 * graphMargin };
@@ -90,12 +92,31 @@ function placeWhole(layout: GraphLayout, box: GraphBox): GraphView {
   return { x, y: Math.max(graphMargin, (box.height - layout.height * zoom) / 2), zoom, isWhole: true };
 }
 
-/** The whole graph if its names stay readable, or if it is so large that only an overview helps; else its start. */
-export function fitGraph(layout: GraphLayout, box: GraphBox, isOverview: boolean): GraphView {
+export interface FitOptions {
+  /** Only the shape of so large a graph helps. */
+  readonly isOverview?: boolean;
+  /** A step that is always in view. */
+  readonly selected?: string | null;
+}
+
+/** The whole graph if its names stay readable; else its start, or what is around the selected step. */
+export function fitGraph(
+  layout: GraphLayout,
+  box: GraphBox,
+  { isOverview = false, selected = null }: FitOptions = {},
+): GraphView {
   if (isOverview || shareOf(layout, box) >= leastZoom) return placeWhole(layout, box);
-  const zoom = Math.max(leastZoom, Math.min(shortZoom, (box.height - 2 * graphMargin) / layout.height));
-  const y = Math.max(graphMargin, (box.height - layout.height * zoom) / 2);
-  return { x: graphMargin, y, zoom, isWhole: false };
+  const room = (box.height - 2 * graphMargin) / layout.height;
+  const zoom = Math.max(leastZoom, Math.min(tinyZoom, room));
+  const place = layout.places.get(selected ?? '') ?? { x: 0, y: 0 };
+  const end = box.width - buttonsWidth - graphMargin - layout.width * zoom;
+  const x = Math.min(graphMargin, Math.max(end, box.width / 2 - (place.x + nodeWidth / 2) * zoom));
+  const middle = (box.height - layout.height * zoom) / 2;
+  const y =
+    middle >= graphMargin
+      ? middle
+      : Math.min(graphMargin, box.height / 2 - (place.y + nodeHeight / 2) * zoom);
+  return { x, y, zoom, isWhole: false };
 }
 
 /** The whole graph at any zoom. */
@@ -104,8 +125,8 @@ export function fitWhole(layout: GraphLayout, box: GraphBox): GraphView {
 }
 
 /** The height that the graph needs in a box of this width, px. */
-export function heightFor(layout: GraphLayout, width: number, isOverview: boolean): number {
-  const { zoom } = fitGraph(layout, { width, height: Number.POSITIVE_INFINITY }, isOverview);
+export function heightFor(layout: GraphLayout, width: number, isOverview = false): number {
+  const { zoom } = fitGraph(layout, { width, height: Number.POSITIVE_INFINITY }, { isOverview });
   return Math.ceil(layout.height * zoom + 2 * graphMargin);
 }
 

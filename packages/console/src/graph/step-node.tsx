@@ -2,7 +2,7 @@ import { Handle, type NodeProps, Position, useStore } from '@xyflow/react';
 import type { ReactElement } from 'react';
 import { Icon } from '../shared/icon.tsx';
 import { type Tone, toneFill, toneText } from '../shared/state.ts';
-import { shortZoom } from './layout.ts';
+import { shortZoom, tinyZoom } from './layout.ts';
 import { effortOfNode, lookOfNode, type NodeFacts, statusOfNode } from './node-model.ts';
 
 export interface StepNodeData extends Record<string, unknown> {
@@ -18,6 +18,7 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
   const { icon, tone } = lookOfNode(facts) ?? plain;
   const status = statusOfNode(facts);
   const isShort = useStore(({ transform }) => transform[2] < shortZoom);
+  const isTiny = useStore(({ transform }) => transform[2] < tinyZoom);
   const frame = selected
     ? 'border-accent ring-2 ring-accent/30'
     : isCritical
@@ -32,7 +33,7 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
       />
       <Handle type="target" position={Position.Left} className={hidden} isConnectable={false} />
       {isShort ? (
-        <div className="flex items-center gap-2" title={status}>
+        <div className="flex items-center gap-2" title={[facts.id, status].join(': ')}>
           {facts.state === null ? null : (
             <Icon
               name={icon}
@@ -40,7 +41,9 @@ export function StepNode({ data, selected }: NodeProps & { readonly data: StepNo
               className={`shrink-0 ${toneText[tone]} ${icon === 'loader-circle' ? 'turning' : ''}`}
             />
           )}
-          <span className="line-clamp-2 min-w-0 break-words text-xl font-semibold leading-tight">
+          <span
+            className={`line-clamp-2 min-w-0 break-words font-semibold leading-tight ${isTiny ? 'text-[1.625rem]' : 'text-xl'}`}
+          >
             {facts.id}
           </span>
         </div>
@@ -58,7 +61,9 @@ function NodeLines({ facts, status }: { readonly facts: NodeFacts; readonly stat
   return (
     <>
       <div className="flex items-center gap-1.5">
-        <span className="min-w-0 flex-1 truncate text-sm font-semibold">{facts.id}</span>
+        <span className="min-w-0 flex-1 truncate text-sm font-semibold" title={facts.id}>
+          {facts.id}
+        </span>
         <span className="figure shrink-0 text-xs text-muted">{facts.time}</span>
       </div>
       <div className="flex items-center gap-1.5 text-xs text-muted">

@@ -11,18 +11,20 @@ export interface JsonTreeProps {
   readonly name: string;
   /** JSON Pointers of corrected values. */
   readonly marked?: ReadonlySet<string>;
+  /** It lists the outputs of items, which count from 1. */
+  readonly isOfItems?: boolean;
 }
 
 const openDepth = 2;
 
 /** A value as a tree that opens; media play in place. */
-export function JsonTree({ value, name, marked }: JsonTreeProps): ReactElement {
+export function JsonTree({ value, name, marked, isOfItems = false }: JsonTreeProps): ReactElement {
   return (
     <div className="group/json relative min-w-0 font-mono text-xs leading-5">
       <div className="absolute right-0 top-0 opacity-0 focus-within:opacity-100 group-hover/json:opacity-100">
         <CopyButton text={JSON.stringify(value, null, 2)} name={`the ${name}`} />
       </div>
-      <Branch value={value} pointer="" depth={0} marked={marked} />
+      <Branch value={value} pointer="" depth={0} marked={marked} isOfItems={isOfItems} />
     </div>
   );
 }
@@ -33,13 +35,14 @@ interface BranchProps {
   readonly pointer: string;
   readonly depth: number;
   readonly marked: ReadonlySet<string> | undefined;
+  readonly isOfItems?: boolean;
 }
 
 function Name({ name }: { readonly name: string | undefined }): ReactElement | null {
   return name === undefined ? null : <span className="text-muted">{name}: </span>;
 }
 
-function Branch({ value, name, pointer, depth, marked }: BranchProps): ReactElement {
+function Branch({ value, name, pointer, depth, marked, isOfItems = false }: BranchProps): ReactElement {
   const children = childrenOf(value);
   const [isOpen, setOpen] = useState(depth < openDepth);
   const [most, setMost] = useState(firstShown);
@@ -70,6 +73,7 @@ function Branch({ value, name, pointer, depth, marked }: BranchProps): ReactElem
             <Branch
               key={child.name}
               {...child}
+              {...(isOfItems ? { name: `item ${Number(child.name) + 1}` } : {})}
               pointer={`${pointer}/${child.name.replaceAll('~', '~0').replaceAll('/', '~1')}`}
               depth={depth + 1}
               marked={marked}

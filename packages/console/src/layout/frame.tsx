@@ -1,6 +1,6 @@
 import type { BrowserSession } from '@capstan/core/contracts/sign-in';
 import { Link, Outlet } from '@tanstack/react-router';
-import { type ReactElement, Suspense, useState } from 'react';
+import { type MouseEvent, type ReactElement, Suspense, useState } from 'react';
 import { readProject } from '../api/project.ts';
 import { LiveProvider } from '../live/live.tsx';
 import { Icon } from '../shared/icon.tsx';
@@ -9,7 +9,7 @@ import { useNotice } from '../shared/notice.ts';
 import { Button } from '../shared/parts.tsx';
 import { AwayBanner, ContactMark } from './contact-mark.tsx';
 import type { PaletteAction } from './palette-model.ts';
-import { placesBelow } from './places.ts';
+import { placesBelow, placesInMenu } from './places.ts';
 import { ProjectChoice } from './project-choice.tsx';
 import { SideBar } from './side-bar.tsx';
 import { ThemeSwitch } from './theme-switch.tsx';
@@ -120,6 +120,35 @@ function BottomBar({ waiting }: { readonly waiting: number }): ReactElement {
           ) : null}
         </Link>
       ))}
+      <PlaceMenu />
     </nav>
+  );
+}
+
+/** The places that have no room in the bar. */
+function PlaceMenu(): ReactElement {
+  const close = (event: MouseEvent): void => event.currentTarget.closest('details')?.removeAttribute('open');
+  return (
+    <details className="relative flex-1 text-xs text-muted">
+      <summary className="flex cursor-pointer list-none flex-col items-center gap-0.5 py-1.5">
+        <Icon name="menu" size={20} />
+        More
+      </summary>
+      <ul className="absolute bottom-full right-1 mb-1 w-48 rounded-lg border border-line bg-surface p-1 shadow-lg">
+        {placesInMenu.map(({ to, name, icon }) => (
+          <li key={to}>
+            <Link
+              to={to}
+              onClick={close}
+              className="flex h-10 items-center gap-2.5 rounded-md px-3 text-sm hover:bg-sunken"
+              activeProps={{ className: 'text-accent font-medium' }}
+            >
+              <Icon name={icon} size={16} />
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }

@@ -18,5 +18,7 @@ export const places = [
   readonly key: string;
 }[];
 
-/** On a narrow screen: five at the bottom, the rest in the menu. */
-export const placesBelow = places.slice(0, 5);
+const below: readonly string[] = ['/', '/runs', '/reviews', '/costs'];
+/** On a narrow screen: these at the bottom, the rest in a menu beside them. */
+export const placesBelow = places.filter(({ to }) => below.includes(to));
+export const placesInMenu = places.filter(({ to }) => !below.includes(to));

@@ -1,4 +1,6 @@
 /** What a plan promises about cost and time, in words that a run cannot belie. */
+
+import type { CapabilitySummary } from '@capstan/core/contracts/capability';
 import { mostItems } from '@capstan/core/contracts/limits';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Plan, PlannedStepView } from '@capstan/core/contracts/plan';
@@ -34,6 +36,29 @@ export function describeOpenItems(plan: Plan): string | null {
   if (ids.length === 0 && plan.limit_usd <= plan.cost_usd.worst) return null;
   const where = ids.length === 0 ? 'lists in child runs' : ids.join(', ');
   return `Only the run knows how many items ${where} will have: estimate and time count one of each, the worst case ${mostItems.toLocaleString('en')}.`;
+}
+
+/** Steps whose capability has instances, but none with a call: their time is assumed. */
+export function assumedSteps(
+  { steps }: Pick<Plan, 'steps'>,
+  capabilities: readonly Pick<CapabilitySummary, 'name' | 'instances'>[],
+): readonly string[] {
+  const unknown = new Set(
+    capabilities
+      .filter(
+        ({ instances }) => instances.length > 0 && instances.every(({ duration_ms }) => duration_ms === null),
+      )
+      .map(({ name }) => name),
+  );
+  return steps
+    .filter(({ capability, duration_ms }) => duration_ms > 0 && unknown.has(capability ?? ''))
+    .map(({ id }) => id);
+}
+
+/** `No call of publish is known: its time is assumed.`; null for none. */
+export function describeAssumed(steps: readonly string[]): string | null {
+  if (steps.length === 0) return null;
+  return `No call of ${steps.join(', ')} is known: ${steps.length === 1 ? 'its time is' : 'their times are'} assumed.`;
 }
 
 function spanOf(values: readonly number[], format: (value: number) => string): string {

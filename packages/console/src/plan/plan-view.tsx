@@ -1,12 +1,21 @@
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Plan } from '@capstan/core/contracts/plan';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
+import { capabilitiesQuery } from '../api/capabilities.ts';
 import { toGraph, withPlan } from '../graph/definition-graph.ts';
 import { GraphView } from '../graph/graph-view.tsx';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { describeAtOnce, describeBudget, describeOpenItems, describeRange } from './plan-model.ts';
+import {
+  assumedSteps,
+  describeAssumed,
+  describeAtOnce,
+  describeBudget,
+  describeOpenItems,
+  describeRange,
+} from './plan-model.ts';
 
 export interface PlanViewProps {
   readonly plan: Plan;
@@ -17,7 +26,9 @@ export interface PlanViewProps {
 
 /** What a run would do and cost now, without a call; the critical path is thick. */
 export function PlanView({ plan, definition, past = null }: PlanViewProps): ReactElement {
-  const { nodes, edges } = withPlan(toGraph(definition), plan);
+  const assumed = assumedSteps(plan, useQuery(capabilitiesQuery()).data?.items ?? []);
+  const { nodes, edges } = withPlan(toGraph(definition), plan, assumed);
+  const guess = describeAssumed(assumed);
   const open = describeOpenItems(plan);
   return (
     <div className="flex flex-col gap-3">
@@ -38,6 +49,7 @@ export function PlanView({ plan, definition, past = null }: PlanViewProps): Reac
       {open === null ? null : (
         <p className="rounded-md bg-waiting-soft px-3 py-2 text-sm text-waiting">{open}</p>
       )}
+      {guess === null ? null : <p className="text-sm text-muted">{guess}</p>}
       {past === null ? null : <p className="figure text-sm text-muted">{past}</p>}
       {plan.missing.length === 0 ? null : (
         <p className="flex items-center gap-2 rounded-md bg-waiting-soft px-3 py-2 text-sm text-waiting">

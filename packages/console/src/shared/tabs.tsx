@@ -31,7 +31,7 @@ export function Tabs<Name extends string>({ label, tabs, chosen, onChoose }: Tab
     <div
       role="tablist"
       aria-label={label}
-      className="scrolls -mb-px flex max-w-full gap-1"
+      className="scrolls -mb-px flex max-w-full gap-0.5 [scrollbar-width:none]"
       onKeyDown={onKeyDown}
     >
       {tabs.map(({ name, label: text, icon }) => (
@@ -43,7 +43,7 @@ export function Tabs<Name extends string>({ label, tabs, chosen, onChoose }: Tab
           tabIndex={name === chosen ? 0 : -1}
           aria-selected={name === chosen}
           onClick={() => onChoose(name)}
-          className="inline-flex h-9 items-center gap-1.5 whitespace-nowrap border-b-2 border-transparent px-2.5 text-sm text-muted hover:text-text aria-selected:border-accent aria-selected:font-medium aria-selected:text-text"
+          className="inline-flex h-9 items-center gap-1.5 whitespace-nowrap border-b-2 border-transparent px-2 text-sm text-muted hover:text-text aria-selected:border-accent aria-selected:font-medium aria-selected:text-text"
         >
           {icon === undefined ? null : <Icon name={icon} size={15} />}
           {text}

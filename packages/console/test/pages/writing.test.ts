@@ -32,8 +32,22 @@ test('a pipeline is written, tried with mocks, stored and run without a command 
   const clip = { name: 'clip.mp4', mimeType: 'video/mp4', buffer: Buffer.from('a film') };
   await page.getByLabel('A file for media_store_path').setInputFiles(clip);
   await page.getByText('6 bytes, video/mp4').waitFor();
+  await page.getByRole('button', { name: 'Estimate' }).click();
+  await page.getByText(/^\$\S+ \(/).waitFor();
+  const labels = page.getByLabel('Labels');
+  await labels.fill('ticket');
+  await page.getByText('has no form name=value').waitFor();
+  await labels.fill('ticket=OPS-9');
   await page.getByRole('button', { name: 'Start run' }).click();
   await opened.arrive(/\/ui\/runs\/run_/);
+  await page.getByRole('link', { name: 'ticket=OPS-9' }).waitFor();
+  await opened.go('/pipelines/hello-reel');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Same job as the last run' }).click();
+  await page
+    .getByText(/clip\.mp4/)
+    .first()
+    .waitFor();
   opened.expectQuiet();
   await opened.close();
 });
@@ -291,6 +305,15 @@ test('a secret that cannot be encrypted is not set; one is listed without its va
   await opened.go('/settings?tab=secrets');
   const table = page.getByRole('region', { name: 'Secrets' });
   await table.getByText('publish.*').waitFor();
+  await page.getByText('this stack has no key to encrypt them').waitFor();
+  expect(await page.getByRole('button', { name: 'Set secret' }).count()).toBe(0);
+  // As if its key had gone since the page was opened.
+  const list = /\/v1\/secrets$/;
+  await page.route(list, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), can_be_set: true } });
+  });
+  await opened.go('/settings?tab=secrets');
   await page.getByLabel('Name').fill('other');
   await page.getByLabel('Capabilities').fill('mail, model.*');
   await page.getByLabel('Value').fill('the-value-of-it');

@@ -77,4 +77,9 @@ export const Secret = z
   })
   .meta({ id: 'Secret' });
 export type Secret = z.infer<typeof Secret>;
-export const SecretList = listOf(Secret).meta({ id: 'SecretList' });
+export const SecretList = listOf(Secret)
+  .extend({
+    /** False: this process has no `PAYLOAD_KEYS`, so no secret can be stored. */
+    can_be_set: z.boolean(),
+  })
+  .meta({ id: 'SecretList' });

@@ -389,3 +389,18 @@ steps:
     );
   });
 });
+
+it.each([
+  [
+    'pipeline: p\nversion: "1"\nsteps: - id: a\n    capability: x',
+    'the list of steps begins on the line after its key',
+  ],
+  ['pipeline: p\nversion: "1"\nsteps: - id: a', 'the list of steps begins on the line after its key'],
+  [
+    'steps:\n  - id: a\n    depends_on: - b\n    wait: 1s',
+    'the list of depends_on begins on the line after its key',
+  ],
+])('a list behind its key is named in %j', (text, words) => {
+  const { findings } = read(text);
+  expect(findings[0]).toMatchObject({ code: 'yaml_syntax', message: expect.stringContaining(words) });
+});

@@ -111,19 +111,27 @@ function Fleet({
     );
   }
   return (
-    <div className="grid grid-cols-[repeat(auto-fill,minmax(17rem,1fr))] gap-3">
-      {instances.map((one) => (
-        <div key={one.endpoint} className={one.endpoint === instance ? 'rounded-lg ring-2 ring-accent' : ''}>
-          <InstanceTile
-            instance={one}
-            health={known.find(({ name, endpoint }) => name === one.name && endpoint === one.endpoint)}
-          />
-          <div className="flex flex-wrap gap-2 pt-1.5">
-            {isForeign(one) ? null : <OwnControls instance={one} />}
+    <>
+      <div className="grid grid-cols-[repeat(auto-fill,minmax(17rem,1fr))] gap-3">
+        {instances.map((one) => (
+          <div
+            key={one.endpoint}
+            className={`rounded-lg border border-line bg-surface ${one.endpoint === instance ? 'ring-2 ring-accent' : ''}`}
+          >
+            <InstanceTile
+              instance={one}
+              health={known.find(({ name, endpoint }) => name === one.name && endpoint === one.endpoint)}
+            />
+            <div className="flex flex-wrap gap-2 px-2 py-2 empty:hidden">
+              {isForeign(one) ? null : <OwnControls instance={one} />}
+            </div>
           </div>
-        </div>
-      ))}
-    </div>
+        ))}
+      </div>
+      <p className="mt-2 text-xs text-muted">
+        The line at the foot of an instance is the time until its heartbeat is late.
+      </p>
+    </>
   );
 }
 

@@ -31,7 +31,9 @@ function FindingLine({
       <span className="figure w-8 shrink-0 text-muted">{line ?? ''}</span>
       <div className="min-w-0 break-words">
         {suggestion === undefined ? null : (
-          <strong className="inline-block font-medium first-letter:uppercase">{suggestion} </strong>
+          <>
+            <strong className="inline-block font-medium first-letter:uppercase">{suggestion}</strong>{' '}
+          </>
         )}
         {wrong}
         {allowed === null ? null : (

@@ -81,6 +81,16 @@ function RunFacts({ run }: { readonly run: Run }): ReactElement {
       <span className="flex items-center gap-1 font-mono text-xs text-muted">
         {run.run_id}
         <CopyButton text={run.run_id} name="the run's id" />
+        {run.links.temporal === undefined ? null : (
+          <a
+            href={run.links.temporal}
+            target="_blank"
+            rel="noreferrer"
+            className={`${linkClass} ml-1 inline-flex items-center gap-1 font-sans`}
+          >
+            Temporal <Icon name="external-link" size={12} />
+          </a>
+        )}
       </span>
       {run.rerun_of === undefined ? null : (
         <Link
@@ -105,16 +115,6 @@ function RunFacts({ run }: { readonly run: Run }): ReactElement {
         >
           started by {run.parent.step_id}
         </Link>
-      )}
-      {run.links.temporal === undefined ? null : (
-        <a
-          href={run.links.temporal}
-          target="_blank"
-          rel="noreferrer"
-          className={`${linkClass} inline-flex items-center gap-1`}
-        >
-          Temporal <Icon name="external-link" size={12} />
-        </a>
       )}
     </div>
   );

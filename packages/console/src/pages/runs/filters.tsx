@@ -15,7 +15,7 @@ export interface RunFiltersProps {
 export function RunFilters({ search, onChange }: RunFiltersProps): ReactElement {
   const isAny = Object.values(search).some((value) => value !== undefined);
   return (
-    <search className="mb-3 flex flex-wrap items-center gap-2">
+    <search className="scrolls mb-3 flex min-w-0 items-center gap-2 p-0.5 [scrollbar-width:none] *:shrink-0">
       <SearchBox
         label="Search runs by pipeline, id, label or error"
         placeholder="Id, label=value, error …"

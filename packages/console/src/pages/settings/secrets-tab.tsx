@@ -13,7 +13,7 @@ export function SecretsTab(): ReactElement {
   const query = useQuery(secretsQuery());
   return (
     <div className="flex flex-col gap-4">
-      <SetSecret />
+      {query.data?.can_be_set === false ? <NoKey /> : <SetSecret />}
       <Panel isTight>
         <QueryView query={query}>
           {({ items }) =>
@@ -53,6 +53,18 @@ export function SecretsTab(): ReactElement {
         </QueryView>
       </Panel>
     </div>
+  );
+}
+
+/** The API refuses every secret of such a stack. */
+function NoKey(): ReactElement {
+  return (
+    <Panel title="Set a secret">
+      <p className="text-sm">
+        Secrets are stored encrypted, and this stack has no key to encrypt them. Set <code>PAYLOAD_KEYS</code>{' '}
+        for every server and worker, then set secrets here.
+      </p>
+    </Panel>
   );
 }
 

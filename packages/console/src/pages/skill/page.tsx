@@ -13,6 +13,7 @@ import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { ConfidenceBar } from '../skills/confidence-bar.tsx';
+import { describeInstructions } from '../skills/skill-words.ts';
 
 export function SkillPage(): ReactElement {
   const { skillId } = useParams({ from: '/skills/$skillId' });
@@ -63,7 +64,9 @@ function SkillOpen({ skill }: { readonly skill: Skill }): ReactElement {
           {isEditing ? (
             <EditSkill skill={skill} onDone={() => setEditing(false)} />
           ) : (
-            <p className="whitespace-pre-wrap break-words text-sm">{skill.instructions}</p>
+            <p className="whitespace-pre-wrap break-words text-sm">
+              {describeInstructions(skill.instructions)}
+            </p>
           )}
           {skill.template === undefined ? null : (
             <>

@@ -9,6 +9,7 @@ import { EmptyState, PageHead, Panel, tableClass } from '../../shared/parts.tsx'
 import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { ConfidenceBar } from './confidence-bar.tsx';
+import { describeInstructions } from './skill-words.ts';
 
 /** Skills that wait for a review first, then by how often they helped. */
 function sortSkills(skills: readonly Skill[]): Skill[] {
@@ -81,7 +82,7 @@ function SkillTable({ skills }: { readonly skills: readonly Skill[] }): ReactEle
                 <span className="ml-2 rounded bg-waiting-soft px-1.5 text-xs text-waiting">needs review</span>
               ) : null}
               <div className="line-clamp-1 max-w-36 break-all text-xs sm:max-w-xl text-muted">
-                {skill.instructions}
+                {describeInstructions(skill.instructions)}
               </div>
             </td>
             <td>
@@ -92,7 +93,7 @@ function SkillTable({ skills }: { readonly skills: readonly Skill[] }): ReactEle
               <StateMark state={skill.state} />
             </td>
             <td className="text-right! text-muted max-md:hidden">
-              <Ago at={new Date(skill.last_used * 1_000).toISOString()} />
+              {skill.uses === 0 ? 'never' : <Ago at={new Date(skill.last_used * 1_000).toISOString()} />}
             </td>
           </tr>
         ))}

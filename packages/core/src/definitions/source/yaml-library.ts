@@ -112,7 +112,8 @@ function translate(
       return { code: 'too_deep', pointer: '', at, message: 'the text nests too deep' };
     default:
       return (
-        findUnquoted(text, at) ?? {
+        findUnquoted(text, at) ??
+        findInlineList(text, at) ?? {
           code: 'yaml_syntax',
           pointer: '',
           at,
@@ -122,11 +123,24 @@ function translate(
   }
 }
 
+function lineAt(text: string, at: number): { readonly start: number; readonly line: string } {
+  const start = text.lastIndexOf('\n', at - 1) + 1;
+  const end = text.indexOf('\n', at);
+  return { start, line: text.slice(start, end < 0 ? undefined : end).trimEnd() };
+}
+
+/** A list that begins behind its key, on the same line. */
+function findInlineList(text: string, at: number): SourceProblem | undefined {
+  const { start, line } = lineAt(text, at);
+  const found = /^\s*(?:- )?([\w-]+):\s+(?=- )/.exec(line);
+  if (found === null) return undefined;
+  const message = `the list of ${found[1]} begins on the line after its key: put the dash there`;
+  return { code: 'yaml_syntax', pointer: '', at: start + found[0].length, message };
+}
+
 /** The cause of most syntax errors on a line with an unquoted `{{`. */
 function findUnquoted(text: string, at: number): SourceProblem | undefined {
-  const lineStart = text.lastIndexOf('\n', at - 1) + 1;
-  const lineEnd = text.indexOf('\n', at);
-  const line = text.slice(lineStart, lineEnd < 0 ? undefined : lineEnd).trimEnd();
+  const { start: lineStart, line } = lineAt(text, at);
   const open = /(?:^|[:\-,[{])\s*(?=\{\{)/.exec(line);
   if (open === null) return undefined;
   const expressionAt = open.index + open[0].length;

@@ -14,6 +14,7 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
   const input = last?.input ?? step.input;
   const marked =
     last === undefined || step.input === undefined ? undefined : changedPointers(step.input, last.input);
+  const isWhole = step.items !== undefined && step.item === undefined;
   const took =
     step.started_at === null || step.finished_at === null
       ? null
@@ -24,7 +25,8 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
         facts={[
           ['started', step.started_at === null ? null : <Moment key="started" at={step.started_at} />],
           ['took', took],
-          ['instance', step.endpoint ?? null],
+          // Each item shows its own.
+          ['instance', isWhole ? null : (step.endpoint ?? null)],
           ['cached', describeCached(step)],
           ['dispatch', step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`],
           ['after', step.depends_on.length === 0 ? null : step.depends_on.join(', ')],
@@ -54,7 +56,7 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
                 These are the outputs of the first {step.output.length} items. Choose an item to see its own.
               </p>
             ) : null}
-            <JsonTree value={step.output} name="output" />
+            <JsonTree value={step.output} name="output" isOfItems={isWhole && Array.isArray(step.output)} />
           </>
         )}
       </section>
