@@ -17,7 +17,7 @@ import { standingErrors } from '../src/form/standing-errors.ts';
 import { layoutGraph, nodeAt, nodeWidth } from '../src/graph/layout.ts';
 import { effortOfNode, lookOfNode } from '../src/graph/node-model.ts';
 import { isMedia, mediaAddress, mediaKindOf } from '../src/json/json-model.ts';
-import { findEntries, placeOfMark } from '../src/layout/palette-model.ts';
+import { findEntries, placeOfMark, shortenId } from '../src/layout/palette-model.ts';
 import { toFleetRows } from '../src/pages/capabilities/model.ts';
 import { compareSteps, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { withFault } from '../src/pages/edit/try-model.ts';
@@ -690,4 +690,14 @@ test('a plan names the steps whose time nobody has measured', () => {
   expect(describeAssumed(assumed)).toBe('No call of b is known: its time is assumed.');
   expect(describeAssumed(['b', 'f'])).toBe('No call of b, f is known: their times are assumed.');
   expect(describeAssumed([])).toBeNull();
+});
+
+test.each([
+  ['run_01a223e8-f5a5-7577-906a-c91a45b12833', 'run_…45b12833'],
+  ['rev_01a223e8-f5a5-7577-906a-c91a45b12833', 'rev_…45b12833'],
+  ['run_1', 'run_1'],
+  ['Cancel …45b12833', 'Cancel …45b12833'],
+  ['a-pipeline-with-a-very-long-name-indeed', 'a-pipeline-with-a-very-long-name-indeed'],
+])('%s is shown in search as %s', (label, short) => {
+  expect(shortenId(label)).toBe(short);
 });

@@ -17,6 +17,12 @@ export interface PaletteEntry {
   readonly action?: PaletteAction;
 }
 
+/** `run_…45b12833`: the end of an id differs from run to run, its beginning is a time. */
+export function shortenId(label: string): string {
+  const [, prefix, end] = /^([a-z]+_)[\w-]{16,}?([\w-]{8})$/.exec(label) ?? [];
+  return prefix === undefined ? label : `${prefix}…${end}`;
+}
+
 const mostShown = 12;
 
 const idForms: readonly {

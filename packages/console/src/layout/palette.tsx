@@ -14,6 +14,7 @@ import {
   type PaletteAction,
   type PaletteEntry,
   placeOfMark,
+  shortenId,
 } from './palette-model.ts';
 import { places } from './places.ts';
 
@@ -120,13 +121,18 @@ export function Palette({ onClose, onAct }: PaletteProps): ReactElement {
             id={`${listId}-${index}`}
             role="option"
             tabIndex={-1}
+            aria-label={`${entry.label} ${entry.hint}`}
             aria-selected={index === chosen}
             onClick={() => go(entry)}
             className="flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-1.5 text-sm aria-selected:bg-accent-soft"
           >
             <Icon name={entry.icon} className="text-muted" />
-            <span className="min-w-0 flex-1 truncate">{entry.label}</span>
-            <span className="shrink-0 text-xs text-muted">{entry.hint}</span>
+            <span className="shrink-0 whitespace-nowrap" title={entry.label}>
+              {shortenId(entry.label)}
+            </span>
+            <span className="ml-auto min-w-0 truncate text-xs text-muted" title={entry.hint}>
+              {entry.hint}
+            </span>
           </div>
         ))}
       </div>

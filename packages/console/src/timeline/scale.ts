@@ -93,7 +93,7 @@ export function ticksOf({ at, origin, first, last, folds }: TimeScale, most = us
   return ticks;
 }
 
-export interface AxisLabel {
+export interface TimeLabel {
   readonly moment: number;
   readonly text: string;
   /** 0 to 1 */
@@ -111,9 +111,9 @@ export function labelsOf(
   scale: TimeScale,
   widthPx: number,
   textOf: (moment: number) => string,
-): readonly AxisLabel[] {
+): readonly TimeLabel[] {
   const most = Math.max(1, Math.min(usualTicks, Math.floor(widthPx / betweenLabelsPx)));
-  const labels: AxisLabel[] = [];
+  const labels: TimeLabel[] = [];
   let freeFrom = 0;
   for (const moment of ticksOf(scale, most)) {
     const place = scale.at(moment);

@@ -29,18 +29,36 @@ test('a person corrects an input with the keyboard, and the run continues', asyn
   await opened.close();
 });
 
-test.runIf(isLong)('a question is answered on a phone', async () => {
-  const { capstan } = visitors.studio;
-  const { run, review } = await askQuestion(capstan);
-  const opened = await visitors.visit({ width: 390 });
-  const { page } = opened;
-  await opened.go(`/reviews/${review}`);
-  await page.getByLabel('Output as JSON').fill('{ "published": true }');
-  await page.getByRole('button', { name: 'Submit' }).click();
-  expect((await capstan.ended(run)).output).toEqual({ publish: { published: true } });
-  opened.expectQuiet();
-  await opened.close();
-});
+test.runIf(isLong)(
+  'a question is answered on a phone, and its bar leads to costs and all other pages',
+  async () => {
+    const { capstan } = visitors.studio;
+    const { run, review } = await askQuestion(capstan);
+    const opened = await visitors.visit({ width: 390 });
+    const { page } = opened;
+    await opened.go('/');
+    const topOf = async (name: string): Promise<number> => {
+      const heading = page.getByRole('heading', { name, level: 2, exact: true });
+      return (await heading.boundingBox())?.y ?? Number.NaN;
+    };
+    await page.getByRole('heading', { name: 'Spent today' }).waitFor();
+    await page.getByRole('heading', { name: 'Runs', level: 2, exact: true }).waitFor();
+    expect(await topOf('Spent today')).toBeLessThan(await topOf('Runs'));
+    await opened.go(`/reviews/${review}`);
+    await page.getByLabel('Output as JSON').fill('{ "published": true }');
+    await page.getByRole('button', { name: 'Submit' }).click();
+    expect((await capstan.ended(run)).output).toEqual({ publish: { published: true } });
+    const bar = page.getByRole('navigation', { name: 'Places' }).last();
+    await bar.getByRole('link', { name: 'Costs' }).click();
+    await page.getByRole('heading', { name: 'Costs', level: 1 }).waitFor();
+    await bar.getByText('More').click();
+    await bar.getByRole('link', { name: 'Skills' }).click();
+    await page.getByRole('heading', { name: 'Skills', level: 1 }).waitFor();
+    expect(await bar.getByRole('link', { name: 'Schedules' }).isVisible()).toBe(false);
+    opened.expectQuiet();
+    await opened.close();
+  },
+);
 
 /** As if each had been asked before the claim: every look at the review is answered with what the first one saw. */
 async function answerFromBefore({ page }: OpenPage, review: string): Promise<{ readonly count: number }> {

@@ -18,7 +18,7 @@ export function FleetTable({ rows }: { readonly rows: readonly FleetRow[] }): Re
             <th>Capability</th>
             <th className="text-right!">Up</th>
             <th className="text-right! @max-3xl:hidden">In use</th>
-            <th className="max-sm:hidden">Last calls</th>
+            <th className="whitespace-nowrap max-sm:hidden">Last calls</th>
             <th>Calls in 24 h</th>
             <th className="text-right! @max-3xl:hidden">p50</th>
             <th className="text-right! @max-3xl:hidden">p95</th>
