@@ -80,7 +80,17 @@ const roots = formatTable(
         cost_usd: 'the cost of its attempts so far',
       }[field],
     ]),
-    [runFields.map((field) => code(`run.${field}`)).join(', '), 'facts of the run'],
+    [
+      runFields
+        .filter((field) => field !== 'scheduled_at')
+        .map((field) => code(`run.${field}`))
+        .join(', '),
+      'facts of the run',
+    ],
+    [
+      code('run.scheduled_at'),
+      'the moment for which a schedule planned the run, also in its reruns; missing in others',
+    ],
     ['`item`, `item.…`', 'inside `for_each`: the item'],
     ['`index`', 'inside `for_each`: the index of the item, from 0'],
     [

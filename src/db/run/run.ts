@@ -106,6 +106,8 @@ export interface RunContextRow
   readonly trace_parent: string | null;
   /** The run that it repeats. */
   readonly rerun_of: string | null;
+  /** When a schedule planned the first run of its job. */
+  readonly scheduled_at: Date | null;
   /** Its pipeline, and key and labels of the run at the top, as its calls carry them. */
   readonly scopes: readonly string[];
   readonly definition: PipelineDefinition;
@@ -129,6 +131,7 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
        least(r.budget_ceiling_usd, (select min(p.budget_ceiling_usd) from unnest(r.ancestors) above (run_id)
          cross join lateral (select * from run p where p.run_id = above.run_id offset 0) p)) as budget_ceiling_usd,
        r.budget_version, r.depth, r.specs, r.trace_parent, r.rerun_of,
+       (select min(s.scheduled_at) from run s where s.job_id = r.job_id) as scheduled_at,
        run_scopes(r.run_id) as scopes, d.body as definition, j.body as job
      from run r join definition d using (digest) join job j using (job_id) where r.run_id = $1`,
     values: [runId],

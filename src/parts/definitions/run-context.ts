@@ -98,6 +98,11 @@ function createRunCompiler(): (row: RunContextRow) => CompiledEntry {
   };
 }
 
+/** A run of the same job, such as a rerun, is for the same time. */
+function periodOf(scheduled_at: Date | null): Pick<ExpressionScope['run'], 'scheduled_at'> {
+  return scheduled_at === null ? {} : { scheduled_at: scheduled_at.toISOString() };
+}
+
 /** @returns reads a run, with its definition compiled */
 function createContextReader(db: Db): (runId: string) => Promise<RunContext> {
   const compile = createRunCompiler();
@@ -105,12 +110,15 @@ function createContextReader(db: Db): (runId: string) => Promise<RunContext> {
   return async (runId) => {
     const row = await openRun(db, runId);
     if (row === undefined) throw new AppError('not_found', `there is no run ${runId}`);
-    const { run_id, job_id, pipeline, version } = row;
+    const { run_id, job_id, pipeline, version, scheduled_at } = row;
     const { countsReruns: isCounted, ...compiled } = compile(row);
     const attempt = isCounted ? 1 + (await countReruns(db, runId)) : 1;
     return {
       ceilingUsd: row.budget_ceiling_usd === null ? null : Number(row.budget_ceiling_usd),
-      scope: { job: row.job, run: { id: run_id, job_id, attempt, pipeline, version } },
+      scope: {
+        job: row.job,
+        run: { id: run_id, job_id, attempt, pipeline, version, ...periodOf(scheduled_at) },
+      },
       lists: { of: (stepId, make) => lists.of(`${run_id}/${stepId}`, make) },
       ...row,
       ...compiled,

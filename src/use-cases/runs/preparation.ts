@@ -133,12 +133,14 @@ function noSuchJob(jobId: string): AppError {
 
 /** @throws AppError `job_invalid` when the job does not give the key, or a label */
 function readFromJob(
-  { known, job, meter, labels }: Pick<RunOrder, 'known' | 'job' | 'meter' | 'labels'>,
+  { known, job, meter, labels, origin }: Pick<RunOrder, 'known' | 'job' | 'meter' | 'labels' | 'origin'>,
   runId: string,
 ): Pick<NewRun, 'concurrency_key' | 'concurrency_limit' | 'labels'> {
   const { concurrency, pipeline, version } = known.definition;
   const { job_id, body } = job;
-  const scope = { job: body, run: { id: runId, job_id, attempt: 1, pipeline, version } };
+  const at = origin?.scheduled_at;
+  const scheduled = at === undefined ? {} : { scheduled_at: new Date(at).toISOString() };
+  const scope = { job: body, run: { id: runId, job_id, attempt: 1, pipeline, version, ...scheduled } };
   const key = readConcurrencyKey(known, scope, meter);
   return {
     labels: { ...readLabels(known, scope, meter), ...labels },

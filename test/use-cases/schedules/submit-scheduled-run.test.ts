@@ -10,11 +10,12 @@ import {
   type ScheduleKey,
   updateSchedule,
 } from '../../../src/db/schedule.ts';
+import { createRunContexts } from '../../../src/parts/definitions/run-context.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { storeDefinition } from '../../../src/use-cases/pipelines/pipelines.ts';
 import { submitScheduledRun } from '../../../src/use-cases/schedules/scheduled-runs.ts';
 import { useDatabase } from '../../support/database.ts';
-import { anInstance, aProject } from '../../support/factories.ts';
+import { anInstance, aProject, aRun } from '../../support/factories.ts';
 import { anIntakeCtx } from '../../support/intake.ts';
 
 const { db } = useDatabase();
@@ -89,6 +90,23 @@ it('starts one run for each time, however often it is asked, with the values of 
     ...Array(3).fill(runs[0].run_id),
     runs[1].run_id,
   ]);
+});
+
+it('gives its expressions the planned moment, also those of a rerun, and other runs none', async () => {
+  const night = '{{ run.scheduled_at ?? "none" }}';
+  const key = await aSchedule({}, { labels: { night } });
+  await submit(aStart(key));
+  const [run] = await runsOf(key);
+  expect(run.labels).toEqual({ night: '2026-03-01T04:30:00.000Z' });
+  const contexts = createRunContexts(db);
+  const momentOf = async (id: string) => (await contexts.open(id)).scope.run.scheduled_at;
+  expect(await momentOf(run.run_id)).toBe('2026-03-01T04:30:00.000Z');
+  const { run_id, project_id, job_id } = run;
+  const again = await aRun(db, { project_id, rerun_of: run_id });
+  await db('run').where({ run_id: again.run_id }).update({ job_id });
+  expect(await momentOf(again.run_id)).toBe('2026-03-01T04:30:00.000Z');
+  const byHand = await aRun(db, { project_id });
+  expect(await momentOf(byHand.run_id)).toBeUndefined();
 });
 
 it('takes the version of the moment: of an alias, else the latest', async () => {

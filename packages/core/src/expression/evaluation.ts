@@ -26,6 +26,8 @@ export interface ExpressionScope {
     readonly attempt: number;
     readonly pipeline: string;
     readonly version: string;
+    /** RFC 3339; absent: no schedule started a run of its job. */
+    readonly scheduled_at?: string;
   };
   /** Inside `for_each` only. */
   readonly item?: Json;

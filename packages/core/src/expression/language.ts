@@ -44,7 +44,7 @@ export type RootName = (typeof rootNames)[number];
 export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
 
 /** `run.<field>` */
-export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version'] as const;
+export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version', 'scheduled_at'] as const;
 
 export function isRootName(name: string): name is RootName {
   return (rootNames as readonly string[]).includes(name);

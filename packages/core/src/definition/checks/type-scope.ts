@@ -40,7 +40,7 @@ export function startOf(path: Path, scope: TypeScope): PathStart | null {
     case 'job':
       return { type: scope.job, missing: 'no', length: 0 };
     case 'run':
-      return isKnownField(path.segments[0]) ? { type: runType, missing: 'no', length: 0 } : null;
+      return startOfRun(path);
     case 'item':
       return scope.item === null ? null : { type: scope.item, missing: 'no', length: 0 };
     case 'index':
@@ -54,8 +54,15 @@ export function startOf(path: Path, scope: TypeScope): PathStart | null {
   }
 }
 
-function isKnownField(name: unknown): boolean {
-  return runFields.some((field) => field === name);
+function startOfRun({ segments: [name] }: Path): PathStart | null {
+  if (!runFields.some((field) => field === name)) return null;
+  if (name !== 'scheduled_at') return { type: runType, missing: 'no', length: 0 };
+  return {
+    type: stringType,
+    missing: 'maybe',
+    length: 1,
+    reason: 'only a run that a schedule starts has one',
+  };
 }
 
 function startOfStep({ segments: [id, field] }: Path, scope: TypeScope): PathStart | null {

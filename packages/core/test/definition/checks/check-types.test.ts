@@ -47,6 +47,8 @@ const paths: [expression: string, told: Told[]][] = [
   ['{{ steps.a.output.pair[1] }}', []],
   ['{{ steps.a.output.pair[2] }}', [['error', 'path_unknown', /at most 2 items/]]],
   ['{{ steps.a.error.code }}', [['warning', 'path_optional', /only a step that failed/]]],
+  ['{{ run.scheduled_at }}', [['warning', 'path_optional', /only a run that a schedule starts/]]],
+  ['{{ run.scheduled_at ?? "by hand" }}', []],
   ['{{ steps.a.error.cod ?? 1 }}', [['warning', 'path_unknown', /cod/, /"code"/]]],
   ['{{ run.id }} {{ run.attempt }} {{ steps.a.status }} {{ steps.a.cost_usd }}', []],
   ['{{ run.id.x }}', [['error', 'path_invalid', /a string/]]],
