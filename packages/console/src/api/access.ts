@@ -37,6 +37,10 @@ export function createKey(body: object): Promise<KeyCreated> {
   return askPlainly('/v1/keys', { method: 'POST', body });
 }
 
+export function rotateKey(keyId: string): Promise<KeyCreated> {
+  return askPlainly(`/v1/keys/${encodeURIComponent(keyId)}/rotate`, { method: 'POST', body: {} });
+}
+
 export function revokeKey(keyId: string): Promise<unknown> {
   return askPlainly(`/v1/keys/${encodeURIComponent(keyId)}`, { method: 'DELETE' });
 }
