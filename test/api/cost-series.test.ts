@@ -1,10 +1,10 @@
 /** Costs, calls and tokens of any days, by one or two groups: as an answer, and as CSV. */
+import type { CallRecord } from '@capstan/core/contracts/call';
 import type { CostSeries, CostSummary } from '@capstan/core/contracts/money';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leastId } from '../../src/db/partitions.ts';
 import { newId } from '../../src/parts/ids.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
-import { aRun } from '../support/factories.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -17,7 +17,8 @@ const usd = 1_000_000_000;
 interface StoredCall {
   readonly capability?: string;
   readonly endpoint?: string;
-  readonly run_id?: string;
+  readonly model?: string;
+  readonly tokens?: Readonly<Record<string, number>>;
   readonly scopes?: readonly string[];
   readonly cost?: number;
   readonly state?: string;
@@ -67,9 +68,15 @@ async function aProject(timezone = 'UTC') {
         [usd, calls],
       ]),
     );
+  const list = async (filter: Readonly<Record<string, string>>) => {
+    const query = new URLSearchParams({ ...filter, limit: '200' });
+    return (
+      await readJson<{ readonly items: readonly CallRecord[] }>(api.call(`/v1/calls?${query}`, { headers }))
+    )[1].items;
+  };
   const csv = async (query: string) =>
     (await api.call(`/v1/costs/series?${query}&format=csv`, { headers })).text();
-  return { projectId, addCall, ask, series, sums, csv };
+  return { projectId, addCall, ask, series, sums, list, csv };
 }
 
 const may = 'from=2026-05-01&to=2026-05-31';
@@ -163,13 +170,23 @@ describe('a range of days', () => {
 
 describe('groups', () => {
   test('are those of the key, user, labels and pipeline; a run has those of the run at the top', async () => {
-    const { projectId, addCall, sums } = await aProject();
-    const top = { project_id: projectId, key_id: 'k', labels: { team: 'ads', 'odd=': 'x' } };
-    const { run_id } = await aRun(api.db, { ...top, definition: { pipeline: 'reel' } });
-    const below = { parent_run_id: run_id, parent_step_id: 'c', parent_item: 0 };
-    const child = await aRun(api.db, { project_id: projectId, ...below, definition: { pipeline: 'cut' } });
-    await addCall('2026-05-02T10:00Z', { run_id, cost: 1 });
-    await addCall('2026-05-02T10:00Z', { run_id: child.run_id, cost: 2, endpoint: 'http://b' });
+    const { addCall, sums, series } = await aProject();
+    const labels = ['label:team=ads', 'label:mood=calm'];
+    const top = ['key:k', 'pipeline:reel', ...labels];
+    await addCall('2026-05-02T10:00Z', {
+      scopes: top,
+      cost: 1,
+      model: 'm-1',
+      tokens: { input: 5, output: 2, reasoning: 1 },
+    });
+    const below = ['key:k', 'pipeline:cut', ...labels];
+    await addCall('2026-05-02T10:00Z', {
+      scopes: below,
+      cost: 2,
+      endpoint: 'http://b',
+      model: 'm-1',
+      tokens: { output: 3 },
+    });
     const scopes = ['key:k2', 'user:u', 'label:team=web'];
     await addCall('2026-05-03T10:00Z', { scopes, cost: 4, capability: 'draw' });
     await addCall('2026-05-03T11:00Z', { cost: 8 });
@@ -183,11 +200,16 @@ describe('groups', () => {
       'web × draw': [4, 1],
       'ads × paint': [3, 2],
     });
-    expect(await sums(`${may}&by=label:team&and=label:odd`)).toEqual({
+    expect(await sums(`${may}&by=label:team&and=label:mood`)).toEqual({
       ' × ': [8, 1],
       'web × ': [4, 1],
-      'ads × ': [3, 2],
+      'ads × calm': [3, 2],
     });
+    expect((await series(`${may}&by=model`)).series).toMatchObject([
+      { name: '', usd: 12, calls: 2, tokens: 0 },
+      { name: 'm-1', usd: 3, calls: 2, tokens: 10 },
+    ]);
+    expect(await sums(`${may}&by=user&label=mood%3Dcalm&model=m-1`)).toEqual({ '': [3, 2] });
     expect(await sums(`${may}&by=capability&label=team%3Dads`)).toEqual({ paint: [3, 2] });
     expect(await sums(`${may}&key=k2&capability=draw&user=u`)).toEqual({ draw: [4, 1] });
     expect(await sums(`${may}&key=k&pipeline=cut&endpoint=${encodeURIComponent('http://b')}`)).toEqual({
@@ -236,12 +258,43 @@ describe('groups', () => {
   });
 });
 
-test('the index of a time span gives its calls, not all calls of the project', async () => {
+test('the days of a range add up to it, and a group has as many calls as the list of its calls', async () => {
+  const zones = ['Asia/Kolkata', 'America/Los_Angeles'];
+  for (const zone of zones) {
+    const { addCall, series, list } = await aProject(zone);
+    for (let hour = 0; hour < 72; hour += 5) {
+      const at = new Date(Date.UTC(2026, 2, 7, hour)).toISOString(); // clocks change on the 8th, in the second zone
+      const scopes = [`key:k${hour % 2}`, `label:team=t ${hour % 3}`, 'pipeline:p'];
+      await addCall(at, { scopes, cost: 1 + hour, model: 'm', state: hour % 4 === 0 ? 'cached' : 'settled' });
+    }
+    const days = ['2026-03-06', '2026-03-07', '2026-03-08', '2026-03-09', '2026-03-10'];
+    const alone = await Promise.all(days.map((day) => series(`from=${day}&to=${day}`)));
+    const whole = await series('from=2026-03-06&to=2026-03-10&by=key&and=label:team&pipeline=p');
+    const sum = (part: 'usd' | 'calls') => alone.reduce((all, one) => all + one[part], 0);
+    expect([whole.usd, whole.calls]).toEqual([sum('usd'), sum('calls')]);
+    for (const { name, and, calls } of whole.series) {
+      const { starts, until } = whole;
+      const filter = {
+        since: starts[0] ?? '',
+        until,
+        key: name,
+        label: `team=${and}`,
+        pipeline: 'p',
+        model: 'm',
+      };
+      expect(await list(filter)).toHaveLength(calls);
+    }
+  }
+});
+
+test('an index gives the calls of a time span, not all calls of the project', async () => {
   const { projectId } = await aProject();
   const { rows } = await api.db.raw(
-    `explain select count(*) from attempt a where a.project_id = ? and a.attempt_id collate "C" >= 'att_1'
+    `explain select a.scopes from attempt a where a.project_id = ? and a.attempt_id collate "C" >= 'att_1'
        and a.attempt_id collate "C" < 'att_2'`,
     [projectId],
   );
-  expect(JSON.stringify(rows)).toContain('attempt_by_project');
+  expect(JSON.stringify(rows)).toMatch(
+    /Index Cond: [^"]*project_id = [^"]*attempt_id[^"]* >= [^"]*attempt_id[^"]* < /,
+  );
 });

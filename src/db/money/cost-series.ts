@@ -1,7 +1,7 @@
 /**
  * The calls of a time span by bucket and by one or two groups. Ids of attempts begin with their time, so an index gives
- * those of the span alone: the time depends on its calls, not on those that the project has made. Calls are first added
- * up by run and caller, of which there are few, and only then named.
+ * those of the span alone: the time depends on its calls, not on those that the project has made. Each
+ * call holds its payer, also where a run made it, so no run is read.
  */
 import type { CostGrouping, CostSeriesQuery } from '@capstan/core/contracts/money';
 import type { Db } from '../connect.ts';
@@ -38,23 +38,20 @@ export interface CostRowsQuery {
 /** Names of parameters by their values. */
 type Bindings = Record<string, string>;
 
-/**
- * The rest of the call's scope with a prefix. A call of a run belongs to the key and the labels of the run at the top.
- * @param ofRun of that run, `t`
- */
-function nameBy(prefix: string, ofRun: string): string {
+/** The rest of the call's scope with a prefix; a call of a run has those of the run at the top, and its own pipeline. */
+function nameBy(prefix: string): string {
   return `coalesce(
-    (select substr(s, length(${prefix}) + 1) from unnest(a.scopes) s where starts_with(s, ${prefix}) limit 1),
-    (select ${ofRun} from run r join run t on t.run_id = coalesce(r.ancestors[1], r.run_id) where r.run_id = a.run_id), '')`;
+    (select substr(s, length(${prefix}) + 1) from unnest(a.scopes) s where starts_with(s, ${prefix}) limit 1), '')`;
 }
 
 const names = {
   capability: 'a.capability',
-  model: 'a.model',
+  model: `coalesce(a.model, '')`,
   endpoint: 'a.endpoint',
-  pipeline: `coalesce((select r.pipeline from run r where r.run_id = a.run_id), '')`,
-  key: nameBy(`'key:'`, 't.key_id'),
-  user: nameBy(`'user:'`, 'null'),
+  pipeline: nameBy(`'pipeline:'`),
+  // It is first, so that the commonest group is found without a search.
+  key: `case when starts_with(a.scopes[1], 'key:') then substr(a.scopes[1], 5) else ${nameBy(`'key:'`)} end`,
+  user: nameBy(`'user:'`),
 } as const;
 
 function nameOf(by: CostGrouping, bindings: Bindings): string {
@@ -62,21 +59,20 @@ function nameOf(by: CostGrouping, bindings: Bindings): string {
   if (label === undefined) return names[by as keyof typeof names];
   const parameter = `label${Object.keys(bindings).length}`;
   bindings[parameter] = label;
-  return nameBy(`'label:' || :${parameter} || '='`, `t.labels ->> :${parameter}`);
+  return nameBy(`'label:' || :${parameter} || '='`);
 }
 
-function conditionsOf({ label, ...others }: CostFilter, bindings: Bindings): string {
-  const conditions = Object.entries(others).flatMap(([by, value]) => {
-    if (value === undefined) return [];
-    bindings[`only_${by}`] = value;
-    return [`${names[by as keyof typeof names]} = :only_${by}`];
-  });
-  if (label !== undefined) {
-    const at = label.indexOf('=');
-    bindings.only_label = label.slice(at + 1);
-    conditions.push(`${nameOf(`label:${label.slice(0, at)}`, bindings)} = :only_label`);
-  }
-  return conditions.length === 0 ? 'true' : conditions.join(' and ');
+/** A call has at most one scope of each kind, and one for each label. */
+const scoped: ReadonlySet<string> = new Set(['pipeline', 'key', 'user', 'label']);
+
+function conditionsOf(filter: CostFilter, bindings: Bindings): string {
+  return Object.entries(filter)
+    .flatMap(([by, value]) => {
+      if (value === undefined) return [];
+      bindings[`only_${by}`] = scoped.has(by) ? `${by}:${value}` : value;
+      return scoped.has(by) ? ` and a.scopes @> array[:only_${by}]` : ` and a.${by} = :only_${by}`;
+    })
+    .join('');
 }
 
 /** Calls that took a result from the cache count, without a cost. */
@@ -87,18 +83,15 @@ export function listCostRows(
 ): Promise<readonly CostRow[]> {
   const bindings: Bindings = {};
   return query<CostRow>(db).all(
-    `select ${nameOf(by, bindings)} as name, ${and === undefined ? `''` : nameOf(and, bindings)} as other, a.bucket,
-       sum(a.nano)::bigint as nano, sum(a.calls)::int as calls, sum(a.tokens)::bigint as tokens
+    `select a.name, a.other, a.bucket, coalesce(sum(a.settled_nano), 0)::bigint as nano, count(*)::int as calls,
+       coalesce(sum(a.tokens), 0)::bigint as tokens
      from (
-       select a.run_id, a.scopes, a.capability, coalesce(a.model, a.capability) as model, a.endpoint,
-         width_bucket(a.started_at, :starts::timestamptz[]) as bucket,
-         coalesce(sum(a.settled_nano), 0) as nano, count(*) as calls,
-         coalesce(sum((a.tokens ->> 'input')::bigint), 0) + coalesce(sum((a.tokens ->> 'output')::bigint), 0) as tokens
+       select ${nameOf(by, bindings)} as name, ${and === undefined ? `''` : nameOf(and, bindings)} as other,
+         width_bucket(a.started_at, :starts::timestamptz[]) as bucket, a.settled_nano,
+         coalesce((a.tokens ->> 'input')::bigint, 0) + coalesce((a.tokens ->> 'output')::bigint, 0) as tokens
        from attempt a
        where a.project_id = :projectId and a.attempt_id collate "C" >= :firstId and a.attempt_id collate "C" < :lastId
-         and a.started_at >= :since and a.started_at < :until
-       group by 1, 2, 3, 4, 5, 6) a
-     where ${conditionsOf(filter, bindings)}
+         and a.started_at >= :since and a.started_at < :until${conditionsOf(filter, bindings)}) a
      group by 1, 2, 3 order by 3`,
     { projectId, starts: [...starts], since: starts[0] ?? until, until, firstId, lastId, ...bindings },
   );

@@ -30,10 +30,14 @@ export interface SpendingProps {
   readonly groups: AskedGroups;
 }
 
+/** Many days have many calls, and change little. */
+const manyDaysMs = 60_000;
+
 export function Spending({ search, groups }: SpendingProps): ReactElement {
   const polling = usePolling() || 10_000;
+  const refetchInterval = search.period === 'day' ? polling : Math.max(polling, manyDaysMs);
   const asked = { ...spanOf(search), by: groups.by, ...(groups.and === null ? {} : { and: groups.and }) };
-  const series = useQuery({ ...costSeriesQuery(asked), refetchInterval: polling, retry: false });
+  const series = useQuery({ ...costSeriesQuery(asked), refetchInterval, retry: false });
   return (
     <Panel
       title={<>Spent {describeSpan(search)}</>}
