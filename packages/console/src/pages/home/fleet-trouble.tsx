@@ -3,7 +3,10 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
+import { callsHealthQuery } from '../../api/health.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
+import { type InstanceHealth, marksOfCalls } from '../../health/health-model.ts';
+import { ResultMarks } from '../../health/result-marks.tsx';
 import { usePolling } from '../../live/live.tsx';
 import { linkClass, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
@@ -16,6 +19,9 @@ const noCalls: StateLook = { icon: 'triangle-alert', word: 'no calls', tone: 'fa
 /** Instances that cannot be called, each with the reason. */
 export function FleetTrouble(): ReactElement {
   const query = useQuery({ ...capabilitiesQuery(), refetchInterval: usePolling() });
+  const health = useQuery(callsHealthQuery()).data?.items ?? [];
+  const lastOf = (name: string, endpoint: string): InstanceHealth['last'] =>
+    health.find((one) => one.name === name && one.endpoint === endpoint)?.last ?? [];
   return (
     <Panel
       title="Instances"
@@ -62,9 +68,15 @@ export function FleetTrouble(): ReactElement {
                           <LookMark look={noCalls} />
                         )}
                       </Link>
-                      <p className="text-xs text-muted">
-                        {(drain === undefined ? reason : describeDrain(drain)) ??
-                          (breaker.state === 'closed' ? '' : 'failed too often; its breaker is open')}
+                      <p className="flex justify-between gap-2 text-xs text-muted">
+                        <span>
+                          {(drain === undefined ? reason : describeDrain(drain)) ??
+                            (breaker.state === 'closed' ? '' : 'failed too often; its breaker is open')}
+                        </span>
+                        <ResultMarks
+                          label={`Last calls of ${name}`}
+                          marks={marksOfCalls(lastOf(name, endpoint))}
+                        />
                       </p>
                     </li>
                   ))}

@@ -16,7 +16,12 @@ export function AttemptsTab({ step }: StepTabProps): ReactElement {
   return (
     <ol className="flex flex-col gap-2">
       {step.attempts.map((attempt, index) => (
-        <AttemptLine key={attempt.attempt_id} attempt={attempt} number={index + 1} />
+        <AttemptLine
+          key={attempt.attempt_id}
+          attempt={attempt}
+          number={index + 1}
+          shown={step.error?.message}
+        />
       ))}
     </ol>
   );
@@ -25,9 +30,12 @@ export function AttemptsTab({ step }: StepTabProps): ReactElement {
 function AttemptLine({
   attempt,
   number,
+  shown,
 }: {
   readonly attempt: Attempt;
   readonly number: number;
+  /** The error that stands above all attempts. */
+  readonly shown: string | undefined;
 }): ReactElement {
   return (
     <li className="rounded-md border border-line p-3 text-sm">
@@ -60,7 +68,8 @@ function AttemptLine({
       <p className="mt-1 text-xs text-muted">{attempt.decision?.reason}</p>
       {attempt.error === undefined ? null : (
         <p className="mt-1 break-words text-failed">
-          <code className="font-mono text-xs">{attempt.error.code}</code> {attempt.error.message}
+          <code className="font-mono text-xs">{attempt.error.code}</code>{' '}
+          {attempt.error.message === shown ? 'as above' : attempt.error.message}
         </p>
       )}
     </li>
