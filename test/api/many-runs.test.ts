@@ -1,3 +1,4 @@
+import type { AuditEntry } from '@capstan/core/contracts/access';
 import type { Run } from '@capstan/core/contracts/run';
 import type { BulkAnswer, RunActs, RunCount } from '@capstan/core/contracts/run-control';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -275,6 +276,35 @@ describe('many runs by the filters of the list', () => {
     expect(await count('label=batch=many')).toEqual([200, expect.objectContaining({ count: 10 })]);
     const [, again] = await readJson<Run>(api.call(`/v1/runs/${once[0]?.new_run_id}`));
     expect(again).toMatchObject({ budget_ceiling_usd: 3, labels: label, rerun_of: once[0]?.run_id });
+  });
+
+  test('are chosen by id, repeated with other terms more than once, and kept in the audit log', async () => {
+    const [first = '', second = '', third = ''] = await started(3);
+    for (const id of [first, second]) await end(id);
+    const to = `rerun?run_id=${first},${second},run_of_another`;
+    const again = await change(to, { priority: 'batch', budget_ceiling_usd: 0.5 });
+    expect(again.map(({ run_id }) => run_id)).toEqual([second, first]);
+    const [, run] = await readJson<Run>(api.call(`/v1/runs/${again[0]?.new_run_id}`));
+    expect(run).toMatchObject({ priority: 'batch', budget_ceiling_usd: 0.5, rerun_of: second });
+    expect(await change(to)).toHaveLength(2);
+    const refused = await change(`rerun?run_id=${third}`);
+    expect(refused).toMatchObject([{ run_id: third, status: 409 }]);
+    const [, { items }] = await readJson<{ items: AuditEntry[] }>(api.call('/v1/audit?subject=runs&limit=3'));
+    const entry = { actor: expect.stringMatching(/^key_/), action: 'runs.repeated', subject: 'runs' };
+    expect(items).toMatchObject([
+      { ...entry, data: { runs: [], refused: [third] } },
+      { ...entry, data: { runs: [second, first], new_runs: [expect.any(String), expect.any(String)] } },
+      {
+        ...entry,
+        data: {
+          filter: {},
+          request: { priority: 'batch', budget_ceiling_usd: 0.5 },
+          runs: [second, first],
+          refused: [],
+        },
+      },
+    ]);
+    expect((await api.call('/v1/runs/bulk/rerun?run_id=', { method: 'POST', body: {} })).status).toBe(422);
   });
 
   test('are changed each on its own: those in the wrong state are refused with its reason', async () => {

@@ -11,7 +11,17 @@ import { toClimb } from '../src/ladder/climb-model.ts';
 import { compareSteps, describeChange, whyNotTheSame } from '../src/pages/compare/model.ts';
 import { moveInGrid, toCells } from '../src/pages/run/drawer/item-grid-model.ts';
 import { causeOf, describeItemFailures, describeRetry } from '../src/pages/run/model.ts';
-import { needOfRun, priceOfRerun, toRerunRequest } from '../src/pages/run/rerun-model.ts';
+import {
+  describeCheaper,
+  faultOfTerms,
+  needOfRun,
+  priceOfRerun,
+  type RunTerms,
+  sameTerms,
+  toRerunRequest,
+  toTerms,
+} from '../src/pages/run/rerun-model.ts';
+import { toBulkAction } from '../src/pages/runs/history-model.ts';
 import { formatDuration } from '../src/shared/format.ts';
 import { toTimeBars } from '../src/timeline/bars.ts';
 import { toPicture } from '../src/timeline/picture.ts';
@@ -328,7 +338,7 @@ function aPlan(id: string, expected: number, rest: Partial<PlannedStepView> = {}
 describe('a rerun', () => {
   test('names only what is not as before', () => {
     const run = { version: '1.0' };
-    const as = { from: 'cut', version: '1.0', job: null };
+    const as = { from: 'cut', version: '1.0', job: null, terms: sameTerms };
     expect(toRerunRequest(run, { ...as, choice: 'all' })).toEqual({});
     expect(toRerunRequest(run, { ...as, choice: 'failed' })).toEqual({ only_failed: true });
     const other = { choice: 'from' as const, version: '1.1', job: { n: 1 } };
@@ -337,6 +347,28 @@ describe('a rerun', () => {
       version: '1.1',
       job: { n: 1 },
     });
+  });
+
+  test.each<[Partial<RunTerms>, object, string | null]>([
+    [{}, {}, null],
+    [{ budget: 'none' }, { budget_ceiling_usd: null }, null],
+    [
+      { budget: 'other', usd: '0.5', priority: 'batch' },
+      { budget_ceiling_usd: 0.5, priority: 'batch' },
+      null,
+    ],
+    [{ budget: 'other', usd: '0' }, { budget_ceiling_usd: 0 }, null],
+    [{ budget: 'other', usd: ' ' }, { budget_ceiling_usd: 0 }, 'Give the budget in USD.'],
+    [{ budget: 'other', usd: '-1' }, { budget_ceiling_usd: -1 }, 'Give the budget in USD.'],
+    [{ usd: 'x', priority: 'interactive' }, { priority: 'interactive' }, null],
+  ])('has the terms %j', (changed, request, fault) => {
+    const terms = { ...sameTerms, ...changed };
+    expect([toTerms(terms), faultOfTerms(terms)]).toEqual([request, fault]);
+  });
+
+  test('names cheaper instances where they are cheaper', () => {
+    expect(describeCheaper(0.03, 0.004)).toBe(' With priority batch about $0.004.');
+    expect([describeCheaper(0.03, 0.03), describeCheaper(0.03, null)]).toEqual(['', '']);
   });
 
   test('costs what the steps that run again are expected to cost', () => {
@@ -396,6 +428,46 @@ test.each([
   [0, 0, ''],
 ])('a cost of %d and one of %d differ by %j', (left, right, words) => {
   expect(describeChange(left, right)).toBe(words);
+});
+
+describe('an action on several runs', () => {
+  test.each([
+    [
+      {
+        action: 'runs.repeated',
+        data: {
+          filter: { label: 'batch=7' },
+          request: { priority: 'batch' },
+          runs: ['run_1'],
+          new_runs: ['run_2'],
+          refused: ['run_3'],
+        },
+      },
+      {
+        title: 'Repeated 1 run, 1 refused',
+        filter: 'label=batch=7',
+        request: 'priority batch',
+        runs: ['run_2'],
+      },
+    ],
+    [
+      {
+        action: 'runs.cancelled',
+        data: {
+          filter: {},
+          request: { mode: 'graceful' },
+          runs: ['run_1', 'run_2'],
+          new_runs: [],
+          refused: [],
+        },
+      },
+      { title: 'Cancelled 2 runs', filter: '', request: 'mode graceful', runs: ['run_1', 'run_2'] },
+    ],
+    [
+      { action: 'runs.other', data: {} },
+      { title: 'runs.other 0 runs', filter: '', request: '', runs: [] },
+    ],
+  ])('%j', (entry, shown) => expect(toBulkAction(entry)).toEqual(shown));
 });
 
 describe('a ladder', () => {

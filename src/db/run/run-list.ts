@@ -79,6 +79,8 @@ export interface StepCountColumns {
 }
 
 interface RunFilter extends Omit<RunQuery, 'cursor' | 'order'> {
+  /** Only these. */
+  readonly run_ids?: readonly string[] | undefined;
   readonly order?: RunQuery['order'];
   /** The last run of the previous page. */
   readonly after?: string | undefined;
@@ -146,6 +148,7 @@ const newerRuns = 'select from run n where n.rerun_of = r.run_id';
 
 /** Restricts a query over a run `r`. */
 export function addFilter(query: Knex.QueryBuilder, filter: RunMatch): void {
+  if (filter.run_ids !== undefined) query.whereRaw('r.run_id = any (?)', [[...filter.run_ids]]);
   if (filter.pipeline !== undefined) query.where('r.pipeline', filter.pipeline);
   if (filter.state !== undefined) query.where('r.state', filter.state);
   // Lets the index run_open serve the query: most rows have ended.

@@ -3,6 +3,7 @@
  * change is delivered afterwards.
  */
 
+import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Problem } from '@capstan/core/contracts/problem';
 import { type Run, type RunState, type RunSummary, terminalRunStates } from '@capstan/core/contracts/run';
 import type {
@@ -17,6 +18,7 @@ import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { isPlainObject } from '@capstan/core/json/values';
 import pLimit from 'p-limit';
 import type { ServerCtx } from '../../context.ts';
+import { insertAudit } from '../../db/access/audit.ts';
 import {
   type RunKey,
   requestCancel,
@@ -109,7 +111,17 @@ export interface ManyOrder<Request> {
 
 type RunAct = RunActs['items'][number];
 
-const filters = ['pipeline', 'state', 'awaiting', 'q', 'label', 'schedule_id', 'since', 'until'] as const;
+const filters = [
+  'run_id',
+  'pipeline',
+  'state',
+  'awaiting',
+  'q',
+  'label',
+  'schedule_id',
+  'since',
+  'until',
+] as const;
 
 /** Without a filter, a request would mean every run. @throws AppError `request_invalid` */
 function requireFilter(selection: RunSelection): void {
@@ -121,14 +133,55 @@ function requireFilter(selection: RunSelection): void {
   );
 }
 
-/** @param change returns null for a run that is left out */
+interface BulkChange {
+  readonly act: 'cancelled' | 'repeated' | 'raised';
+  /** Returns null for a run that is left out. */
+  readonly change: (run: RunSummary) => Promise<Partial<RunAct> | null>;
+}
+
+/** All bulk actions on runs have this subject in the audit log. */
+const bulkSubject = 'runs';
+
+interface AuditedPage {
+  readonly projectId: string;
+  readonly by: string;
+  readonly act: BulkChange['act'];
+  readonly filter: RunSelection;
+  readonly request: object;
+  readonly done: readonly RunAct[];
+}
+
+/** One entry for a page of runs: the filters, and what became of each run. */
+function auditPage(
+  { db }: Pick<ServerCtx, 'db'>,
+  { projectId, by, act, filter, request, done }: AuditedPage,
+): Promise<void> {
+  const { limit: _limit, cursor: _cursor, order: _order, label, run_id: _ids, ...named } = filter;
+  const refused = done.filter(({ error }) => error !== undefined).map(({ run_id }) => run_id);
+  return insertAudit(db, {
+    project_id: projectId,
+    actor: by,
+    action: `runs.${act}`,
+    subject: bulkSubject,
+    data: {
+      filter: { ...named, ...(label === undefined ? {} : { label: label.join('=') }) },
+      request: request as JsonObject,
+      runs: done.filter(({ error }) => error === undefined).map(({ run_id }) => run_id),
+      new_runs: done.flatMap(({ new_run_id }) => new_run_id ?? []),
+      refused,
+    },
+  });
+}
+
 async function changePage(
   ctx: ServerCtx,
-  { projectId, selection, toProblem }: ManyOrder<unknown>,
-  change: (run: RunSummary) => Promise<Partial<RunAct> | null>,
+  { projectId, selection, toProblem, by, request }: ManyOrder<object>,
+  { act, change }: BulkChange,
 ): Promise<RunActs> {
   requireFilter(selection);
-  const { items, next_cursor } = await listRunsPage(ctx, projectId, { ...selection, parent: 'none' });
+  const { run_id, ...filter } = selection;
+  const run_ids = run_id?.split(',');
+  const { items, next_cursor } = await listRunsPage(ctx, projectId, { ...filter, run_ids, parent: 'none' });
   const limit = pLimit(changedAtOnce);
   const acts = items.map((run) =>
     limit(async (): Promise<RunAct | null> => {
@@ -142,17 +195,19 @@ async function changePage(
       }
     }),
   );
-  const done = await Promise.all(acts);
-  return { items: done.filter((act) => act !== null), next_cursor };
+  const done = (await Promise.all(acts)).filter((one) => one !== null);
+  if (done.length > 0) await auditPage(ctx, { projectId, by, act, filter: selection, request, done });
+  return { items: done, next_cursor };
 }
 
 /** A run that has ended is refused with `state_conflict`. */
 export function cancelRuns(ctx: ServerCtx, order: ManyOrder<CancelRequest>): Promise<RunActs> {
   const { projectId: project_id, request, by } = order;
-  return changePage(ctx, order, async ({ run_id }) => {
+  const change: BulkChange['change'] = async ({ run_id }) => {
     await cancelRun(ctx, { project_id, run_id }, { ...request, by });
     return {};
-  });
+  };
+  return changePage(ctx, order, { act: 'cancelled', change });
 }
 
 type RepeatOrder<Request> = ManyOrder<Request> & { readonly idempotency: Idempotency | null };
@@ -163,6 +218,7 @@ type RepeatOrder<Request> = ManyOrder<Request> & { readonly idempotency: Idempot
  */
 function selectUnrepeated<Order extends RepeatOrder<unknown>>(order: Order): Order {
   const { selection, idempotency } = order;
+  if (selection.run_id !== undefined) return order;
   const superseded = selection.superseded ?? (idempotency === null ? 'none' : undefined);
   return superseded === undefined ? order : { ...order, selection: { ...selection, superseded } };
 }
@@ -173,7 +229,8 @@ async function repeat(
   { projectId: project_id, selection, idempotency, by }: RepeatOrder<unknown>,
   { run: { run_id, superseded_by }, request }: { readonly run: RunSummary; readonly request: RerunRequest },
 ): Promise<Partial<RunAct> | null> {
-  const onlyOnce = selection.superseded === undefined || selection.superseded === 'none';
+  const isNamed = selection.run_id !== undefined;
+  const onlyOnce = !isNamed && (selection.superseded === undefined || selection.superseded === 'none');
   try {
     const { run } = await rerunRun(ctx, { project_id, run_id, request, idempotency, by, onlyOnce });
     return { new_run_id: run.run_id };
@@ -190,7 +247,8 @@ async function repeat(
  */
 export function rerunRuns(ctx: ServerCtx, order: RepeatOrder<BulkRerunRequest>): Promise<RunActs> {
   const { request } = order;
-  return changePage(ctx, selectUnrepeated(order), (run) => repeat(ctx, order, { run, request }));
+  const change: BulkChange['change'] = (run) => repeat(ctx, order, { run, request });
+  return changePage(ctx, selectUnrepeated(order), { act: 'repeated', change });
 }
 
 function hasFailedForBudget({ state, error }: RunSummary): boolean {
@@ -211,7 +269,7 @@ function requireRaise({ run_id, budget_ceiling_usd: was }: RunSummary, ceilingUs
 export function raiseRuns(ctx: ServerCtx, order: RepeatOrder<RunBudgetRequest>): Promise<RunActs> {
   const { projectId: project_id, by } = order;
   const { budget_ceiling_usd } = order.request;
-  return changePage(ctx, selectUnrepeated(order), async (run) => {
+  const change: BulkChange['change'] = async (run) => {
     const key = { project_id, run_id: run.run_id };
     requireRaise(run, budget_ceiling_usd);
     if (hasFailedForBudget(run)) {
@@ -222,5 +280,6 @@ export function raiseRuns(ctx: ServerCtx, order: RepeatOrder<RunBudgetRequest>):
     }
     await setRunBudget(ctx, key, { ceilingUsd: budget_ceiling_usd, by, isRaise: true });
     return {};
-  });
+  };
+  return changePage(ctx, selectUnrepeated(order), { act: 'raised', change });
 }

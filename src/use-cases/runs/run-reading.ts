@@ -81,7 +81,7 @@ async function readPauseOf(db: Db, { run_id, steps }: Run, since: Date): Promise
 export async function listRunsPage(
   { historyDb, stepSizes }: Pick<ServerCtx, 'historyDb' | 'stepSizes'>,
   projectId: string,
-  { cursor, limit, ...filter }: RunQuery,
+  { cursor, limit, ...filter }: RunQuery & { readonly run_ids?: readonly string[] | undefined },
 ): Promise<{ items: RunSummary[]; next_cursor: string | null }> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
   const wanted = { ...filter, after, limit: limit + 1 };

@@ -25,6 +25,14 @@ export function auditQuery() {
   });
 }
 
+/** Actions on several runs, the newest first. */
+export function bulkActionsQuery() {
+  return queryOptions({
+    queryKey: ['audit', 'runs'],
+    queryFn: () => askPlainly<ListOf<AuditEntry>>('/v1/audit?subject=runs&limit=50'),
+  });
+}
+
 export function limitsQuery() {
   return queryOptions({
     queryKey: ['limits'],

@@ -175,22 +175,46 @@ export interface ManyEnd {
   readonly refused: readonly string[];
 }
 
+export interface ManyChange {
+  readonly act: 'cancel' | 'rerun' | 'raise';
+  readonly body: object;
+  /** Runs that were changed or refused so far. */
+  readonly onPage: (count: number) => void;
+}
+
+const runsAtOnce = 20;
+
+/** Changes runs by their ids, a part at a time. */
+export async function changeChosen(ids: readonly string[], change: ManyChange): Promise<ManyEnd> {
+  const ends: ManyEnd[] = [];
+  for (let from = 0; from < ids.length; from += runsAtOnce) {
+    const part = { run_id: ids.slice(from, from + runsAtOnce).join(',') };
+    ends.push(await changeMany(part, { ...change, onPage: (count) => change.onPage(from + count) }));
+  }
+  return {
+    done: ends.reduce((sum, { done }) => sum + done, 0),
+    refused: [...new Set(ends.flatMap(({ refused }) => refused))],
+  };
+}
+
 /** Changes all runs that match a filter, page by page. */
 export async function changeMany(
-  act: 'cancel' | 'rerun' | 'raise',
-  filter: RunsFilter,
-  body: object,
+  filter: RunsFilter & { readonly run_id?: string },
+  { act, body, onPage }: ManyChange,
 ): Promise<ManyEnd> {
+  let seen = 0;
   let done = 0;
   const refused = new Set<string>();
   let cursor: string | null = null;
   do {
-    const query = toQuery({ ...filter, limit: 100, cursor: cursor ?? undefined });
+    const query = toQuery({ ...filter, limit: runsAtOnce, cursor: cursor ?? undefined });
     const page: RunActs = await askPlainly(`/v1/runs/bulk/${act}?${query}`, { method: 'POST', body });
     for (const { error } of page.items) {
       if (error === undefined) done++;
       else refused.add(error.detail ?? error.title);
     }
+    seen += page.items.length;
+    onPage(seen);
     cursor = page.next_cursor;
   } while (cursor !== null);
   return { done, refused: [...refused] };

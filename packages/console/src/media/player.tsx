@@ -33,7 +33,7 @@ export function Player({
   return kind === 'image' ? <img {...shared} alt={reference} loading="lazy" /> : null;
 }
 
-/** Asks the server why, since a browser's player does not tell. */
+/** Asks the server why, since a browser's player gives no reason. */
 function Missing({ address }: { readonly address: string }): ReactElement {
   const { data } = useQuery({
     queryKey: ['media', address],

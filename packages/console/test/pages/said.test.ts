@@ -47,7 +47,7 @@ test('a sign-in link works in the tab that asks for it', async () => {
   await opened.close();
 });
 
-test('two runs of equal jobs differ in no job, and others do', async () => {
+test('two runs are compared, and repeated together', async () => {
   const { capstan } = visitors.studio;
   const job = { clips: ['a'], title: 'One', rate: 44_100 };
   const start = async (given: object) => {
@@ -78,6 +78,18 @@ test('two runs of equal jobs differ in no job, and others do', async () => {
   await page.getByRole('region', { name: 'Input of join' }).getByText('"Two"').waitFor();
   await page.getByRole('row', { name: /^All / }).getByText('$0.01').first().waitFor();
   await keepPicture(page, 'compare-light');
+  await opened.go('/runs');
+  for (const id of [one, same]) await page.getByLabel(`Choose ${id}`).check();
+  await page.getByRole('button', { name: 'Run again …' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('All steps').check();
+  await dialog.getByLabel('Priority').selectOption('batch');
+  await dialog.getByRole('button', { name: 'Run 2 runs again' }).click();
+  await page.getByText('2 done').waitFor();
+  await page.getByRole('button', { name: 'History' }).click();
+  await dialog.getByText('Repeated 2 runs').waitFor();
+  await dialog.getByText(/; priority batch$/).waitFor();
+  expect(await opened.axe()).toEqual([]);
   opened.expectQuiet();
   await opened.close();
 });

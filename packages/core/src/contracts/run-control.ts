@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { mostSteps } from './limits.ts';
-import { JsonObject, listOf, PipelineName, StepId, Usd, VersionText } from './primitives.ts';
+import { JsonObject, listOf, PipelineName, Priority, StepId, Usd, VersionText } from './primitives.ts';
 import { Problem } from './problem.ts';
 import { RunQuery, RunRequest, RunState } from './run.ts';
 
@@ -30,6 +30,8 @@ export const RerunRequest = z
     look_up_aliases: z.boolean().optional(),
     /** Maximum cost of the new run; null = no ceiling, absent = the ceiling of the repeated run. */
     budget_ceiling_usd: Usd.nullable().optional(),
+    /** Priority of the new run, such as batch for free instances; absent = that of the repeated run. */
+    priority: Priority.optional(),
     /** Only list the steps that would be repeated. */
     preview: z.boolean().optional(),
   })
@@ -115,7 +117,13 @@ export type BulkAnswer = z.infer<typeof BulkAnswer>;
  * Query of `POST /v1/runs/bulk/cancel`, `…/rerun` and `…/raise`: one page of the runs that match, without child runs. At least one
  * filter is needed.
  */
-export const RunSelection = RunQuery.omit({ parent: true });
+export const RunSelection = RunQuery.omit({ parent: true }).extend({
+  run_id: z
+    .string()
+    .regex(/^[\w.-]{1,64}(,[\w.-]{1,64}){0,199}$/, { error: 'one to 200 ids of runs, separated by commas' })
+    .optional()
+    .meta({ description: 'These runs alone, separated by commas, at most 200.' }),
+});
 export type RunSelection = z.infer<typeof RunSelection>;
 
 /** Answer for one page of runs. Each run is changed or refused on its own. */

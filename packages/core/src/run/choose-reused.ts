@@ -115,8 +115,7 @@ function chooseStep(repetition: Repetition, step: CompiledStep, { changed, choic
   const { compiled, from, onlyFailed, states, left } = repetition;
   const { id, run_if } = step.definition;
   if (from?.includes(id) === true) return again('it was named in from');
-  if (from === null && !onlyFailed)
-    return again('every step happens again, unless from or only_failed is given');
+  if (from === null && !onlyFailed) return again('all steps run again');
   const ends = step.dependencies.map((dependency) => choices.get(dependency));
   const executed = ends.findIndex((end) => typeof end === 'object');
   if (executed === -1 && states.get(id) === 'skipped') {

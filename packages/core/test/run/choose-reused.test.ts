@@ -66,7 +66,7 @@ function reasonsOf(...args: Parameters<typeof choose>) {
 describe('a run that is repeated', () => {
   it('keeps nothing unless that is asked for', () => {
     const { reused, executed } = choose({ onlyFailed: false });
-    const reason = 'every step happens again, unless from or only_failed is given';
+    const reason = 'all steps run again';
     expect([reused, executed]).toEqual([[], all.map((id) => ({ id, reason, keeps: 'none' }))]);
   });
 

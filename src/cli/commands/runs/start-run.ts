@@ -335,6 +335,7 @@ Examples:
     '-v, --version <version>': 'another version of the stored pipeline',
     '--look-up-aliases':
       'look up aliases of child pipelines again (default: the versions of the repeated run)',
+    '--priority <priority>': oneOf('who may wait (default: as the run that it repeats)', Priority.options),
     '--preview': 'only list the steps that would happen again, and why',
     '-w, --watch': 'watch it to its end; exits like run --watch',
     '--timeout <duration>': parsed('watch it, but at most this long; the run continues', readDurationMs),
@@ -343,9 +344,10 @@ Examples:
       'the most that the new run may cost (default: as the run that it repeats)',
     ),
   },
-  run: async (session, { run, job, from, onlyFailed, version, lookUpAliases, budget, ...how }) => {
+  run: async (session, { run, job, from, onlyFailed, version, lookUpAliases, budget, priority, ...how }) => {
     const { client, print, json } = session;
     const body = {
+      priority,
       from: splitIds(from),
       only_failed: onlyFailed,
       look_up_aliases: lookUpAliases,

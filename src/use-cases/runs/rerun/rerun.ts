@@ -152,7 +152,8 @@ async function refuseSuperseded(trx: Db, runId: string): Promise<void> {
 
 async function start(ctx: RerunCtx, order: RerunOrder, keep: KeepAnswer): Promise<Run> {
   const planned = await plan(ctx, order);
-  const { run_id: from, state, priority, budget_ceiling_usd: former } = planned.before;
+  const { run_id: from, state, budget_ceiling_usd: former } = planned.before;
+  const { priority = planned.before.priority } = order.request;
   const { budget_ceiling_usd = former === null ? null : Number(former) } = order.request;
   if (!terminalRunStates.has(state)) {
     throw new AppError('state_conflict', `run ${from} is ${state}; only a run that has ended can run again`);

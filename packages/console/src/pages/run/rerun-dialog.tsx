@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -15,12 +15,16 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { useSettled } from '../../shared/use-settled.ts';
 import {
+  describeCheaper,
+  faultOfTerms,
   listRepeated,
   priceOfRerun,
   type RerunChoice,
   type RerunWish,
+  sameTerms,
   toRerunRequest,
 } from './rerun-model.ts';
+import { RunTermsFields } from './run-terms.tsx';
 import type { RunDialogProps } from './use-run-change.ts';
 
 const typingMs = 400;
@@ -34,9 +38,12 @@ export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElemen
     from: from ?? run.steps[0]?.id ?? '',
     version: run.version,
     job: null,
+    terms: sameTerms,
   }));
   const change = (part: Partial<RerunWish>): void => setWish((known) => ({ ...known, ...part }));
-  const request = toRerunRequest(run, wish);
+  const fault = faultOfTerms(wish.terms);
+  const request = toRerunRequest(run, fault === null ? wish : { ...wish, terms: sameTerms });
+  const { budget_ceiling_usd: limit, priority } = run;
   const navigate = useNavigate();
   const start = useMutation({
     mutationFn: () => rerun(run.run_id, request),
@@ -50,7 +57,12 @@ export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElemen
       title="Run again"
       onClose={onClose}
       footer={
-        <Button look="primary" icon="rotate-cw" disabled={start.isPending} onClick={() => start.mutate()}>
+        <Button
+          look="primary"
+          icon="rotate-cw"
+          disabled={start.isPending || fault !== null}
+          onClick={() => start.mutate()}
+        >
           Start a new run
         </Button>
       }
@@ -58,6 +70,12 @@ export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElemen
       <StepChoice run={run} wish={wish} onChange={change} />
       <VersionChoice run={run} version={wish.version} onChange={(version) => change({ version })} />
       <JobChoice run={run} wish={wish} onChange={(job) => change({ job })} />
+      <RunTermsFields
+        terms={wish.terms}
+        before={{ budget: limit === null ? 'none' : formatUsd(limit), priority }}
+        onChange={(terms) => change({ terms })}
+      />
+      {fault === null ? null : <p className="mt-1 text-sm text-muted">{fault}</p>}
       <h3 className="mb-1 mt-4 text-muted">Preview</h3>
       <Preview run={run} request={request} />
       {start.error === null ? null : <ProblemView error={start.error} />}
@@ -194,24 +212,33 @@ interface PriceProps {
 }
 
 /** The expected cost of the repeated steps, by today's prices. */
-function Price({ run, request: { job, version = run.version }, preview }: PriceProps): ReactElement {
+function Price({ run, request, preview }: PriceProps): ReactElement {
+  const { job, version = run.version, priority = run.priority } = request;
   const definition = useDefinition(run, version);
-  const plan = useQuery({
-    queryKey: ['run', run.run_id, 'rerun', 'plan', version, JSON.stringify(job)],
-    queryFn: () => planDefinition(definition ?? {}, job === undefined ? { job_id: run.job_id } : { job }),
+  const planOf = (priority: Priority) => ({
+    queryKey: ['run', run.run_id, 'rerun', 'plan', version, JSON.stringify(job), priority],
+    queryFn: () =>
+      planDefinition(definition ?? {}, {
+        priority,
+        ...(job === undefined ? { job_id: run.job_id } : { job }),
+      }),
     enabled: definition !== undefined,
     retry: false,
   });
+  const plan = useQuery(planOf(priority));
+  const batch = useQuery(planOf('batch')).data;
   const { executed, reused, skipped } = preview;
   const counts = `${executed.length} of ${executed.length + reused.length + skipped.length} steps run again`;
   const price = plan.data === undefined ? null : priceOfRerun(plan.data.steps, executed);
+  const cheap = batch === undefined ? null : priceOfRerun(batch.steps, executed).expected;
   return (
     <p className="mb-2 text-sm" role="status">
       {counts}
       {price === null
         ? ''
         : `, for about ${formatUsd(price.expected)}${price.isOpen ? ' and what items cost whose number is not known yet' : ''}`}
-      .{plan.error === null ? '' : ` There is no price: ${plan.error.message}`}
+      .{price === null ? '' : describeCheaper(price.expected, cheap)}
+      {plan.error === null ? '' : ` There is no price: ${plan.error.message}`}
     </p>
   );
 }

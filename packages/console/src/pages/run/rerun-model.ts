@@ -1,6 +1,6 @@
 /** The request of a rerun, its price, and the budget that a run needs to end. */
 import type { PlannedStepView } from '@capstan/core/contracts/plan';
-import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
 import type { RunStep } from '@capstan/core/contracts/run-step';
@@ -10,18 +10,54 @@ import type { CeilingAdvice } from '../../review/ceiling.ts';
 
 export type RerunChoice = 'failed' | 'all' | 'from';
 
+/** Budget and priority of a new run. */
+export interface RunTerms {
+  readonly budget: 'before' | 'none' | 'other';
+  /** The typed budget, for `other`. */
+  readonly usd: string;
+  readonly priority: 'before' | Priority;
+}
+
+export const sameTerms: RunTerms = { budget: 'before', usd: '', priority: 'before' };
+
+/** Unchanged fields are omitted. */
+export function toTerms({
+  budget,
+  usd,
+  priority,
+}: RunTerms): Pick<RerunRequest, 'budget_ceiling_usd' | 'priority'> {
+  return {
+    ...(budget === 'none' ? { budget_ceiling_usd: null } : {}),
+    ...(budget === 'other' ? { budget_ceiling_usd: Number(usd) } : {}),
+    ...(priority === 'before' ? {} : { priority }),
+  };
+}
+
+/** The fault of typed terms; null for none. */
+export function faultOfTerms({ budget, usd }: RunTerms): string | null {
+  const isBudget = budget !== 'other' || (usd.trim() !== '' && Number(usd) >= 0);
+  return isBudget ? null : 'Give the budget in USD.';
+}
+
+/** `With priority batch about $0.004.`; empty unless that is less. */
+export function describeCheaper(expected: number, batch: number | null): string {
+  if (batch === null || batch >= expected) return '';
+  return ` With priority batch about ${formatUsd(batch)}.`;
+}
+
 export interface RerunWish {
   readonly choice: RerunChoice;
   readonly from: string;
   readonly version: string;
   /** Null: the job of the original run. */
   readonly job: Json | null;
+  readonly terms: RunTerms;
 }
 
 /** Unchanged fields are omitted. */
 export function toRerunRequest(run: Pick<Run, 'version'>, wish: RerunWish): RerunRequest {
-  const { choice, from, version, job } = wish;
-  const request: { -readonly [Key in keyof RerunRequest]: RerunRequest[Key] } = {};
+  const { choice, from, version, job, terms } = wish;
+  const request: { -readonly [Key in keyof RerunRequest]: RerunRequest[Key] } = { ...toTerms(terms) };
   if (choice === 'failed') request.only_failed = true;
   if (choice === 'from' && from !== '') request.from = [from];
   if (version !== run.version) request.version = version;

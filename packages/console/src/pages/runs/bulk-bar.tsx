@@ -1,22 +1,20 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactElement } from 'react';
-import { cancelRun, changeMany, exportRuns, type ManyEnd, rerun, runCountQuery } from '../../api/runs.ts';
+import { type ReactElement, useState } from 'react';
+import { changeChosen, changeMany, exportRuns, type ManyEnd, runCountQuery } from '../../api/runs.ts';
 import type { RunsSearch } from '../../searches.ts';
 import { ConfirmButton, type ConfirmQuestion } from '../../shared/confirm-button.tsx';
 import { Button, buttonClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { saveText } from '../../shared/save-text.ts';
+import { RepeatDialog } from './repeat-dialog.tsx';
 
 /** Ids of runs, or all runs that match the filters of the list. */
 export type ChosenRuns = ReadonlySet<string> | 'matching';
 
-type Act = 'cancel' | 'rerun';
-
-async function changeEach(ids: ReadonlySet<string>, act: Act): Promise<ManyEnd> {
-  const ends = await Promise.allSettled([...ids].map((id) => (act === 'cancel' ? cancelRun : rerun)(id, {})));
-  const refused = ends.flatMap((end) => (end.status === 'rejected' ? [(end.reason as Error).message] : []));
-  return { done: ends.length - refused.length, refused: [...new Set(refused)] };
+interface ChosenChange {
+  readonly act: 'cancel' | 'rerun';
+  readonly body: object;
 }
 
 interface BulkBarProps {
@@ -28,9 +26,15 @@ interface BulkBarProps {
 /** Actions on the chosen runs; each run is changed or refused separately. */
 export function BulkBar({ chosen, filter, onDone }: BulkBarProps): ReactElement | null {
   const queries = useQueryClient();
+  const [seen, setSeen] = useState(0);
+  const [isAsking, setAsking] = useState(false);
   const isMatching = chosen === 'matching';
   const bulk = useMutation({
-    mutationFn: (act: Act) => (isMatching ? changeMany(act, filter, {}) : changeEach(chosen, act)),
+    mutationFn: (order: ChosenChange) => {
+      const change = { ...order, onPage: setSeen };
+      setSeen(0);
+      return isMatching ? changeMany(filter, change) : changeChosen([...chosen], change);
+    },
     onSuccess: () => {
       onDone();
       return queries.invalidateQueries({ queryKey: ['runs'] });
@@ -42,14 +46,30 @@ export function BulkBar({ chosen, filter, onDone }: BulkBarProps): ReactElement 
   // A search is answered page by page, so its runs are not counted.
   const counted = useQuery({ ...runCountQuery(filter), enabled: isMatching && filter.q === undefined });
   const size = isMatching ? counted.data?.count : chosen.size;
-  if (size === 0 && !isMatching && bulk.data === undefined && bulk.error === null) return null;
+  if (size === 0 && !isMatching && bulk.data === undefined && bulk.error === null) {
+    // It keeps the place of the bar, so that the rows below do not move.
+    return (
+      <p className="mb-3 flex min-h-12 items-center rounded-lg border border-line px-3 text-sm text-muted max-sm:hidden">
+        Choose runs to compare, repeat or cancel them.
+      </p>
+    );
+  }
   const error = bulk.error ?? save.error;
+  const runs = size === undefined ? 'all runs that match' : countRuns(size);
   return (
     <div
       role="status"
-      className="mb-3 flex flex-wrap items-center gap-2 rounded-lg border border-line bg-raised px-3 py-2 text-sm"
+      className="mb-3 flex min-h-12 flex-wrap items-center gap-2 rounded-lg border border-line bg-raised px-3 py-1.5 text-sm"
     >
       {error === null ? null : <ProblemView error={error} />}
+      {isAsking ? (
+        <RepeatDialog
+          runs={runs}
+          onRepeat={(body) => bulk.mutate({ act: 'rerun', body })}
+          onClose={() => setAsking(false)}
+        />
+      ) : null}
+      {bulk.isPending ? <Progress seen={seen} all={size} /> : null}
       {size === 0 && !isMatching ? (
         <Outcome end={bulk.data} onClose={bulk.reset} />
       ) : (
@@ -60,30 +80,58 @@ export function BulkBar({ chosen, filter, onDone }: BulkBarProps): ReactElement 
               : `${size} chosen`}
           </span>
           <CompareLink chosen={chosen} />
-          <Button icon="rotate-cw" disabled={bulk.isPending} onClick={() => bulk.mutate('rerun')}>
-            Run again
+          <Button icon="rotate-cw" disabled={bulk.isPending} onClick={() => setAsking(true)}>
+            Run again …
           </Button>
           <ConfirmButton
             icon="square"
             disabled={bulk.isPending}
-            question={askToCancel(size === undefined ? 'all runs that match' : countRuns(size))}
-            onConfirm={() => bulk.mutate('cancel')}
+            question={askToCancel(runs)}
+            onConfirm={() => bulk.mutate({ act: 'cancel', body: {} })}
           >
             Cancel …
           </ConfirmButton>
           {isMatching ? (
-            <>
-              <Button icon="download" disabled={save.isPending} onClick={() => save.mutate()}>
-                Export
-              </Button>
-              <Button look="bare" icon="x" onClick={onDone}>
-                Choose none
-              </Button>
-            </>
+            <Matching isSaving={save.isPending} onSave={() => save.mutate()} onNone={onDone} />
           ) : null}
         </>
       )}
     </div>
+  );
+}
+
+interface MatchingProps {
+  readonly isSaving: boolean;
+  readonly onSave: () => void;
+  readonly onNone: () => void;
+}
+
+/** The further actions on all runs that match. */
+function Matching({ isSaving, onSave, onNone }: MatchingProps): ReactElement {
+  return (
+    <>
+      <Button icon="download" disabled={isSaving} onClick={onSave}>
+        Export
+      </Button>
+      <Button look="bare" icon="x" onClick={onNone}>
+        Choose none
+      </Button>
+    </>
+  );
+}
+
+interface ProgressProps {
+  readonly seen: number;
+  /** Undefined while the runs are not counted. */
+  readonly all: number | undefined;
+}
+
+function Progress({ seen, all }: ProgressProps): ReactElement {
+  return (
+    <span className="flex items-center gap-2">
+      <progress aria-label="Runs changed" {...(all === undefined ? {} : { max: all, value: seen })} />
+      <span className="figure">{all === undefined ? seen : `${seen} of ${all}`}</span>
+    </span>
   );
 }
 

@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type ReactElement, useState } from 'react';
+import { type ReactElement, Suspense, useState } from 'react';
 import { runCountQuery, runsQuery } from '../../api/runs.ts';
 import { usePolling } from '../../live/live.tsx';
 import { type RunsSearch, readPages, writePages } from '../../searches.ts';
 import { CursorPager } from '../../shared/cursor-pager.tsx';
+import { latePart } from '../../shared/late-part.tsx';
 import { Button, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { BulkBar, type ChosenRuns } from './bulk-bar.tsx';
@@ -14,6 +15,8 @@ import { describePlace } from './model.ts';
 import { RunTable } from './run-table.tsx';
 import { RunsChart } from './runs-chart.tsx';
 import { keepColumns, readColumns } from './views.ts';
+
+const BulkHistory = latePart(() => import('./bulk-history.tsx'), 'BulkHistory');
 
 const nothing: ReadonlySet<string> = new Set();
 
@@ -117,6 +120,7 @@ interface ListToolsProps {
 }
 
 function ListTools({ search, columns, onColumns, onAll }: ListToolsProps): ReactElement {
+  const [isHistory, setHistory] = useState(false);
   return (
     <div className="mb-3 flex">
       {onAll === undefined ? null : (
@@ -124,6 +128,10 @@ function ListTools({ search, columns, onColumns, onAll }: ListToolsProps): React
           All that match …
         </Button>
       )}
+      <Button look="bare" onClick={() => setHistory(true)}>
+        History
+      </Button>
+      <Suspense>{isHistory ? <BulkHistory onClose={() => setHistory(false)} /> : null}</Suspense>
       <ViewMenu search={search} />
       <ColumnMenu
         columns={columns}

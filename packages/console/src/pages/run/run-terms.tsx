@@ -1,0 +1,68 @@
+import type { Priority } from '@capstan/core/contracts/primitives';
+import type { ReactElement } from 'react';
+import { fieldClass } from '../../shared/parts.tsx';
+import type { RunTerms } from './rerun-model.ts';
+
+const priorityWords: Readonly<Record<Priority, string>> = {
+  interactive: 'interactive: fast instances first, also dear ones',
+  standard: 'standard',
+  batch: 'batch: waits for free and cheap instances',
+};
+
+export interface RunTermsProps {
+  readonly terms: RunTerms;
+  /** The budget and priority of the repeated run, in words; absent for several runs. */
+  readonly before?: { readonly budget: string; readonly priority: Priority };
+  readonly onChange: (terms: RunTerms) => void;
+}
+
+/** Budget and priority of a new run. */
+export function RunTermsFields({ terms, before, onChange }: RunTermsProps): ReactElement {
+  const former = (text: string | undefined): string =>
+    text === undefined ? 'as before' : `as before (${text})`;
+  return (
+    <div className="mt-3 flex flex-col gap-2 text-sm">
+      <label className="flex flex-wrap items-center gap-2">
+        <span className="w-16">Budget</span>
+        <select
+          aria-label="Budget"
+          className={fieldClass}
+          value={terms.budget}
+          onChange={({ target }) => onChange({ ...terms, budget: target.value as RunTerms['budget'] })}
+        >
+          <option value="before">{former(before?.budget)}</option>
+          <option value="none">no budget</option>
+          <option value="other">another one</option>
+        </select>
+        {terms.budget === 'other' ? (
+          <input
+            type="number"
+            min="0"
+            step="any"
+            aria-label="Budget in USD"
+            placeholder="USD"
+            className={`${fieldClass} w-28`}
+            value={terms.usd}
+            onChange={({ target }) => onChange({ ...terms, usd: target.value })}
+          />
+        ) : null}
+      </label>
+      <label className="flex flex-wrap items-center gap-2">
+        <span className="w-16">Priority</span>
+        <select
+          aria-label="Priority"
+          className={`${fieldClass} min-w-0 max-w-full`}
+          value={terms.priority}
+          onChange={({ target }) => onChange({ ...terms, priority: target.value as RunTerms['priority'] })}
+        >
+          <option value="before">{former(before?.priority)}</option>
+          {(Object.keys(priorityWords) as Priority[]).map((one) => (
+            <option key={one} value={one}>
+              {priorityWords[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+    </div>
+  );
+}
