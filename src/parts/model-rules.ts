@@ -1,4 +1,5 @@
 /** The rules of projects for requests of models, as this process knows them. */
+import type { OnBudget } from '@capstan/core/contracts/decision';
 import { LRUCache } from 'lru-cache';
 import type { Db } from '../db/connect.ts';
 import { readModelRules } from '../db/instance/model-alias.ts';
@@ -8,6 +9,8 @@ export interface ModelRules {
   readonly aliases: ReadonlyMap<string, string>;
   /** Refuses a request of which a model would not get every field. */
   readonly isStrict: boolean;
+  /** The end of calls whose budgets have no more room; null: the defaults. */
+  readonly onBudget: OnBudget | null;
 }
 
 /** The rules of projects that make calls. They are read at most every 5 s, so a call rarely waits for them. */
@@ -23,13 +26,13 @@ export function createModelRuleBook(db: Db): ModelRuleBook {
     allowStaleOnFetchRejection: true,
     noDeleteOnFetchRejection: true,
     fetchMethod: async (projectId) => {
-      const { is_strict, aliases } = await readModelRules(db, projectId);
-      return { aliases: new Map(Object.entries(aliases)), isStrict: is_strict };
+      const { is_strict, on_budget: onBudget, aliases } = await readModelRules(db, projectId);
+      return { aliases: new Map(Object.entries(aliases)), isStrict: is_strict, onBudget };
     },
   });
 }
 
-const noRules: ModelRules = { aliases: new Map(), isStrict: false };
+const noRules: ModelRules = { aliases: new Map(), isStrict: false, onBudget: null };
 
 export async function rulesOf(
   { modelRules }: { readonly modelRules: ModelRuleBook },

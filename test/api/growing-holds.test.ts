@@ -178,6 +178,44 @@ async function showPieces({ body }: Executed, headers: Record<string, string>): 
 
 const worstUsd = 0.001 + 4_096 * perToken;
 
+describe('the end of the room', () => {
+  test('is chosen by the call, else the key, else the project', async () => {
+    const model = await aModel('model.chosen', usual);
+    const { headers: admin, projectId } = await aLimitedProject(api, 100);
+    const scopes = ['capability:call', 'capability:read'];
+    const keyOf = async (on_budget?: string) => {
+      const body = { name: 'k', projects: [projectId], scopes, ...(on_budget ? { on_budget } : {}) };
+      const made = await api.call('/v1/keys', { body, headers: admin });
+      const { key } = (await made.json()) as { key: string };
+      return { authorization: `Bearer ${key}` };
+    };
+    const [plain, stops, refuses] = [await keyOf(), await keyOf('stop'), await keyOf('refuse')];
+    const reasonOf = async (headers: Record<string, string>, on_budget?: string) => {
+      const body = { input: { tokens: 1 }, ...(on_budget ? { on_budget } : {}) };
+      const [ended] = await playOn(model, [execOn(api, 'model.chosen', { body, headers })]);
+      return ended?.body.routing?.reason.includes('its hold grows');
+    };
+    const setProject = async (on_budget: string | null) => {
+      const path = `/v1/projects/${projectId}/settings`;
+      return (await api.call(path, { method: 'PUT', body: { on_budget }, headers: admin })).json();
+    };
+    expect([await reasonOf(plain), await reasonOf(stops), await reasonOf(plain, 'stop')]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect(await setProject('stop')).toMatchObject({ on_budget: 'stop', strict: false });
+    expect([await reasonOf(plain), await reasonOf(refuses), await reasonOf(refuses, 'stop')]).toEqual([
+      true,
+      false,
+      true,
+    ]);
+    await setProject('pause'); // concerns steps alone
+    expect([await reasonOf(plain), await reasonOf(stops)]).toEqual([false, true]);
+    expect(await setProject(null)).toMatchObject({ on_budget: null });
+  });
+});
+
 describe('a call that can be stopped', () => {
   test('costs what is reported, however its hold has grown', async () => {
     const model = await aModel('model.plain', usual);
@@ -234,6 +272,7 @@ describe('a call that can be stopped', () => {
     const asked = api.call('/openai/v1/chat/completions', { body, headers });
     const [events] = await playOn(model, [asked.then((answer) => answer.text())]);
     expect(events).toContain('"finish_reason":"length"');
+    expect(events).toContain('\n\n: capstan budget_reserved: ');
     expect(events?.trimEnd().endsWith('data: [DONE]')).toBe(true);
   });
 

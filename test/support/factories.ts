@@ -28,6 +28,7 @@ export function aCallingKey(key: Partial<ProjectKey> = {}): ProjectKey {
     scopes: [`key:${key_id}`],
     names: null,
     token_rates: [],
+    onBudget: null,
     ...key,
   };
 }

@@ -3,6 +3,7 @@ import type { Config } from '../../src/config.ts';
 import { createAnswerKeeper } from '../../src/parts/calls/answer-keeper.ts';
 import { createKeyRenewer, createOpenCalls } from '../../src/parts/calls/open-calls.ts';
 import type { CallRequest } from '../../src/parts/calls/routed-call.ts';
+import { createModelRuleBook } from '../../src/parts/model-rules.ts';
 import { createSharedContext } from '../../src/processes/shared-context.ts';
 import { callCapability } from '../../src/use-cases/routing/call.ts';
 import { registryOf } from './registry.ts';
@@ -18,7 +19,7 @@ export async function createRouterRuntime(config: Config, logger: Logger) {
   return {
     ctx,
     /** The context of direct calls. */
-    calls: { ...ctx, logger, openCalls, keyRenewer, answerKeeper },
+    calls: { ...ctx, logger, openCalls, keyRenewer, answerKeeper, modelRules: createModelRuleBook(db) },
     callCapability: (request: CallRequest) => callCapability(ctx, request),
     fleet,
     registry: registryOf(ctx),

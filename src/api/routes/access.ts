@@ -50,9 +50,9 @@ export const accessRoutes: readonly Route[] = [
     operation: 'set_project_settings',
     tag: 'access',
     summary:
-      'Choose whether a project refuses requests that a model would not get whole, and keeps contents of calls',
+      'Choose whether a project refuses requests that a model would not get whole, keeps contents of calls, and ends calls without room',
     description:
-      'A field that is absent stays as it is. `strict` concerns the routes below `/openai` and `/anthropic`. Every process uses a change within 5 seconds.',
+      'A field that is absent stays as it is. `strict` concerns the routes below `/openai` and `/anthropic`. Every process uses a change within 5 seconds; a run that has begun keeps its `on_budget`.',
     scope: 'admin',
     params: IdPath,
     body: json(ProjectSettings, 'small'),

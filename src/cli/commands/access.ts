@@ -10,6 +10,7 @@ import {
   ProjectList,
   Scope,
 } from '@capstan/core/contracts/access';
+import { CallOnBudget, StepOnBudget } from '@capstan/core/contracts/decision';
 import { erasureCounted } from '@capstan/core/contracts/limits';
 import { SessionList, SessionsRevoked } from '@capstan/core/contracts/sign-in';
 import { type ApiAnswer, type ApiClient, download, getAll, jsonBody, path } from '../client/api-client.ts';
@@ -84,12 +85,14 @@ export const registerKeysCommand = group('keys', 'list, make, rotate and revoke 
       '--expires <duration>': parsed('stops working after this long, such as 30d', readDurationMs),
       '--requests-per-minute <n>': parsed('at most so many requests', readItem),
       '--tokens-per-minute <n>': parsed('at most so many tokens of direct calls', readItem),
+      '--on-budget <way>': oneOf('the end of its direct calls without room', CallOnBudget.options),
     },
     call: async ({ client, shell }, { name, scope: scopes, for: chosen, expires, ...rates }) => {
       const projects = chosen ?? [client.connection.project ?? (await findOnlyProject(client))];
       const expires_at = expires === undefined ? undefined : new Date(shell.now() + expires).toISOString();
       const { requestsPerMinute: requests_per_minute, tokensPerMinute: tokens_per_minute } = rates;
-      const limits = { requests_per_minute, tokens_per_minute };
+      const { onBudget: on_budget } = rates;
+      const limits = { requests_per_minute, tokens_per_minute, on_budget };
       return client.post('/v1/keys', KeyCreated, jsonBody({ name, projects, scopes, expires_at, ...limits }));
     },
     show: ({ key, key_id }, { print }) => {
@@ -271,6 +274,7 @@ const projectTable: Columns<Project> = [
   ['TIMEZONE', 'timezone'],
   ['DAILY LIMIT', ({ daily_limit_usd }) => formatDailyLimit(daily_limit_usd), 'right'],
   ['STRICT', ({ strict }) => (strict ? 'yes' : 'no')],
+  ['ON BUDGET', ({ on_budget }) => on_budget ?? ''],
   ['CREATED', ({ created_at }, { now }) => formatAge(created_at, now), 'right'],
 ];
 
@@ -283,17 +287,29 @@ export const registerProjectsCommand = group('projects', 'list, change and erase
     show: listed(projectTable),
   }),
   command('set', {
-    about: 'let a project refuse requests that a model would not get whole, or no longer',
+    about: 'change how a project treats requests that a model would not get whole, and calls without room',
     example: 'capstan projects set PROJECT_ID --strict yes',
     args: { '<project-id>': 'as `projects ls` shows it' },
-    options: { '--strict <yes|no>': oneOf('every request is as with X-Capstan-Strict: true', ['yes', 'no']) },
-    call: ({ client }, { projectId, strict }) => {
-      if (strict === undefined) throw new UsageError('name a setting: --strict yes, or --strict no');
-      const body = jsonBody({ strict: strict === 'yes' });
-      return client.put(path`/v1/projects/${projectId}/settings`, Project, body);
+    options: {
+      '--strict <yes|no>': oneOf('every request is as with X-Capstan-Strict: true', ['yes', 'no']),
+      '--on-budget <way>': oneOf('the end of calls whose budgets have no more room; default: the defaults', [
+        ...StepOnBudget.options,
+        'default',
+      ]),
     },
-    show: ({ project_id, strict }, { print }) =>
-      print.line(`${project_id} is ${strict ? 'strict' : 'not strict'}`),
+    call: ({ client }, { projectId, strict, onBudget }) => {
+      if (strict === undefined && onBudget === undefined)
+        throw new UsageError('name a setting: --strict yes, or --on-budget stop');
+      const settings = {
+        strict: strict === undefined ? undefined : strict === 'yes',
+        on_budget: onBudget === 'default' ? null : onBudget,
+      };
+      return client.put(path`/v1/projects/${projectId}/settings`, Project, jsonBody(settings));
+    },
+    show: ({ project_id, strict, on_budget }, { print }) =>
+      print.line(
+        `${project_id} is ${strict ? 'strict' : 'not strict'}; on budget: ${on_budget ?? 'the defaults'}`,
+      ),
   }),
   procedure('erase', {
     about:

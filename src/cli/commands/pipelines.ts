@@ -133,9 +133,6 @@ function describeChosen({ capability, cached, chosen }: PlannedStepView): string
   return chosen ?? (capability === undefined ? '' : cached === undefined ? 'nobody' : 'cached');
 }
 
-/** The calls that the money admits in parallel. */
-const atOnce = 'AT ONCE';
-
 const stepTable: Columns<PlannedStepView> = [
   ['STEP', 'id'],
   ['WHAT', describeWork, 'shrinks'],
@@ -143,7 +140,7 @@ const stepTable: Columns<PlannedStepView> = [
   ['ITEMS', ({ items }) => describeItems(items), 'right'],
   ['CHOSEN', unlessSkipped(describeChosen), 'shrinks'],
   ['HOW', unlessSkipped(({ dispatch }) => dispatch?.how ?? '')],
-  [atOnce, unlessSkipped(({ at_once }) => String(at_once ?? '')), 'right'],
+  ['AT ONCE', unlessSkipped(({ at_once }) => String(at_once ?? '')), 'right'],
   [
     'TIME',
     unlessSkipped(
@@ -187,8 +184,7 @@ function perItem({ steps }: Plan): string {
 function showPlan(plan: Plan, print: Printer): void {
   const { pipeline, version, cost_usd, critical_path, missing, findings } = plan;
   print.line(`${pipeline}@${version}`);
-  const isLimited = plan.steps.some(({ at_once }) => at_once !== undefined);
-  print.table(isLimited ? stepTable : stepTable.filter(([header]) => header !== atOnce), plan.steps);
+  print.table(stepTable, plan.steps);
   const { min, expected, worst } = cost_usd;
   const range = `at least ${formatUsd(min)}, about ${formatUsd(expected)}, at worst ${formatUsd(worst)}`;
   print.line(`cost: ${range}${describeCeiling(plan)}`);

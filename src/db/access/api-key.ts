@@ -1,5 +1,6 @@
 /** Keys. Some changes follow the chain of creators: upwards for a new project, downwards for a revocation. */
 import type { KeyScope } from '@capstan/core/contracts/access';
+import type { CallOnBudget } from '@capstan/core/contracts/decision';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -20,17 +21,19 @@ export interface KeyRow {
   readonly requests_per_minute: number | null;
   /** Of direct calls to models; null: no limit. */
   readonly tokens_per_minute: number | null;
+  /** Of its direct calls; null: that of the project. */
+  readonly on_budget: CallOnBudget | null;
 }
 
 export type KeyRates = Pick<KeyRow, 'requests_per_minute' | 'tokens_per_minute'>;
 
 type NewKey = Pick<KeyRow, 'key_id' | 'name' | 'secret_sha256' | 'scopes' | 'projects' | 'created_by'> &
-  Partial<KeyRates> & {
+  Partial<KeyRates & Pick<KeyRow, 'on_budget'>> & {
     readonly expires_at: string | null;
   };
 
 const columns = `key_id, name, secret_sha256, scopes, projects, created_by, expires_at, revoked_at, created_at,
-  requests_per_minute, tokens_per_minute, case when former_until > now() then former_sha256 end as former_sha256`;
+  requests_per_minute, tokens_per_minute, on_budget, case when former_until > now() then former_sha256 end as former_sha256`;
 
 /** Rates of a key that another key inherits, or its own. */
 export interface RatesInForce extends KeyRates {
@@ -66,10 +69,11 @@ export function isLiveKey(table: string): string {
 export async function insertKey(db: Db, key: NewKey): Promise<void> {
   await db.raw(
     `insert into api_key (key_id, name, secret_sha256, scopes, projects, created_by, expires_at,
-       requests_per_minute, tokens_per_minute) values (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       requests_per_minute, tokens_per_minute, on_budget) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       ...[key.key_id, key.name, key.secret_sha256, [...key.scopes], [...key.projects]],
       ...[key.created_by, key.expires_at, key.requests_per_minute ?? null, key.tokens_per_minute ?? null],
+      key.on_budget ?? null,
     ],
   );
 }

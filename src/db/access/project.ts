@@ -1,3 +1,4 @@
+import type { OnBudget } from '@capstan/core/contracts/decision';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -11,11 +12,13 @@ export interface ProjectRow {
   readonly is_strict: boolean;
   /** For how long contents of calls are kept; null: they are not. */
   readonly content_days: number | null;
+  /** The end of calls whose budgets have no more room; null: the defaults. */
+  readonly on_budget: OnBudget | null;
   readonly created_at: Date;
 }
 
 /** The public columns of a project. */
-const columns = 'project_id, name, timezone, daily_limit_nano, is_strict, content_days, created_at';
+const columns = 'project_id, name, timezone, daily_limit_nano, is_strict, content_days, on_budget, created_at';
 
 export function insertProject(
   db: Db,
@@ -31,16 +34,18 @@ type ProjectChange = Pick<ProjectRow, 'project_id'> & {
   /** Undefined, as the next: it stays. */
   readonly is_strict?: boolean | undefined;
   readonly content_days?: number | null | undefined;
+  readonly on_budget?: OnBudget | null | undefined;
 };
 
 /** @returns undefined when there is no such project */
 export function changeProjectRow(
   trx: Db,
-  { project_id, is_strict, content_days }: ProjectChange,
+  { project_id, is_strict, content_days, on_budget }: ProjectChange,
 ): Promise<ProjectRow | undefined> {
   return query<ProjectRow>(trx).first(
     `update project set is_strict = coalesce(:is_strict, is_strict),
        content_days = case when :keeps then content_days else cast(:content_days as int) end,
+       on_budget = case when :keeps_end then on_budget else :on_budget end,
        content_since = case when content_days is null then clock_timestamp() else content_since end
      where project_id = :project_id returning ${columns}`,
     {
@@ -48,6 +53,8 @@ export function changeProjectRow(
       is_strict: is_strict ?? null,
       keeps: content_days === undefined,
       content_days: content_days ?? null,
+      keeps_end: on_budget === undefined,
+      on_budget: on_budget ?? null,
     },
   );
 }

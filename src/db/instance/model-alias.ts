@@ -1,5 +1,6 @@
 /** Other names of a project for capabilities. */
 import { mostAliases } from '@capstan/core/contracts/model-alias';
+import type { ProjectRow } from '../access/project.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -19,17 +20,25 @@ export function listModelAliases(db: Db, projectId: string): Promise<readonly Mo
   );
 }
 
-/** The aliases of a project, and whether it is strict. */
+interface ModelRulesRow extends Pick<ProjectRow, 'is_strict' | 'on_budget'> {
+  readonly aliases: Readonly<Record<string, string>> | null;
+}
+
+/** The aliases of a project, whether it is strict, and the end of its calls without room. */
 export async function readModelRules(
   db: Db,
   projectId: string,
-): Promise<{ readonly is_strict: boolean; readonly aliases: Readonly<Record<string, string>> }> {
-  const row = await query<{ is_strict: boolean; aliases: Record<string, string> | null }>(db).first(
-    `select p.is_strict, jsonb_object_agg(a.name, a.capability) filter (where a.name is not null) as aliases
+): Promise<ModelRulesRow & { readonly aliases: Readonly<Record<string, string>> }> {
+  const row = await query<ModelRulesRow>(db).first(
+    `select p.is_strict, p.on_budget, jsonb_object_agg(a.name, a.capability) filter (where a.name is not null) as aliases
      from project p left join model_alias a using (project_id) where project_id = ? group by p.project_id`,
     [projectId],
   );
-  return { is_strict: row?.is_strict ?? false, aliases: row?.aliases ?? {} };
+  return {
+    is_strict: row?.is_strict ?? false,
+    on_budget: row?.on_budget ?? null,
+    aliases: row?.aliases ?? {},
+  };
 }
 
 interface NewAlias extends Omit<ModelAliasRow, 'updated_at'> {

@@ -16,7 +16,8 @@ create table project (
   has_budgets boolean not null default false, -- rows in scoped_budget
   is_strict boolean not null default false, -- requests that a model would not get whole are refused
   content_days int check (content_days between 1 and 365), -- for how long contents of calls are kept; null: they are not
-  content_since timestamptz -- when that was switched on last: earlier contents are deleted
+  content_since timestamptz, -- when that was switched on last: earlier contents are deleted
+  on_budget text check (on_budget in ('pause', 'stop', 'refuse')) -- null: the defaults
 );
 
 -- A limit that a project draws for a part of its calls: `key:<id>`, `label:<name>=<value>`, `capability:<name>` or
@@ -46,6 +47,7 @@ create table api_key (
   created_at timestamptz not null default now(),
   requests_per_minute int check (requests_per_minute > 0), -- null: no limit of its own
   tokens_per_minute int check (tokens_per_minute > 0),
+  on_budget text check (on_budget in ('stop', 'refuse')), -- of its direct calls; null: that of the project
   check ((former_sha256 is null) = (former_until is null))
 );
 create index api_key_created_by on api_key (created_by); -- the keys below a key

@@ -3,6 +3,7 @@
  * every process. It first changes the source of new days, waiting for a day that is being added, and then every
  * existing day from today on. Reservations change the rows by database functions: sql/money.sql.
  */
+import type { OnBudget } from '@capstan/core/contracts/decision';
 import type { BudgetPeriod } from '@capstan/core/contracts/money';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
@@ -160,6 +161,8 @@ export function takeNewMarks(db: Db): Promise<readonly NewMarks[]> {
 interface HeadroomRow {
   readonly project_nano: string | null;
   readonly global_nano: string | null;
+  /** Of the project: the end of calls without room. */
+  readonly on_budget: OnBudget | null;
 }
 
 export function readHeadroom(db: Db, projectId: string): Promise<HeadroomRow> {
@@ -174,8 +177,9 @@ export function readHeadroom(db: Db, projectId: string): Promise<HeadroomRow> {
            else day.limit_nano - day.spent_nano - day.reserved_nano end
          from project p left join budget day
            on day.scope = 'project:' || p.project_id and day.window_start = (now() at time zone p.timezone)::date
-         where p.project_id = ?)::text as project_nano`,
-    [projectId],
+         where p.project_id = :projectId)::text as project_nano,
+       (select p.on_budget from project p where p.project_id = :projectId) as on_budget`,
+    { projectId },
   );
 }
 

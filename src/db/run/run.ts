@@ -1,6 +1,7 @@
 /**
  * Queries that change the state of a run, and that find a run by its origin. Requests of people are in run-control.ts.
  */
+import type { OnBudget } from '@capstan/core/contracts/decision';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { RunState } from '@capstan/core/contracts/run';
@@ -112,6 +113,8 @@ export interface RunContextRow
   readonly scopes: readonly string[];
   readonly definition: PipelineDefinition;
   readonly job: JsonObject;
+  /** Of the project. */
+  readonly on_budget: OnBudget | null;
 }
 
 /**
@@ -132,8 +135,9 @@ export async function openRun(db: Db, runId: string): Promise<RunContextRow | un
          cross join lateral (select * from run p where p.run_id = above.run_id offset 0) p)) as budget_ceiling_usd,
        r.budget_version, r.depth, r.specs, r.trace_parent, r.rerun_of,
        (select min(s.scheduled_at) from run s where s.job_id = r.job_id) as scheduled_at,
-       run_scopes(r.run_id) as scopes, d.body as definition, j.body as job
-     from run r join definition d using (digest) join job j using (job_id) where r.run_id = $1`,
+       run_scopes(r.run_id) as scopes, d.body as definition, j.body as job, o.on_budget
+     from run r join definition d using (digest) join job j using (job_id)
+     join project o on o.project_id = r.project_id where r.run_id = $1`,
     values: [runId],
   });
   return rows[0];

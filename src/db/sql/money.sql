@@ -107,7 +107,7 @@ end $$;
 -- Moves money in many budgets at once: `moved` between free and reserved, `spent`, and `wanted`, which is reserved in
 -- all of them or in none. `rest` and `variance` move the amount that open calls are expected to hold beyond their reservations, and
 -- `wanted_rest` and `wanted_variance` are the part of `wanted`; with p_admits it needs room for that, too (G4, with the
--- `certainty` of core/money/holds.ts). A variance without a rest is what rounding left behind. `p_risk`
+-- `certainty` of core/money/holds.ts). A variance without a rest comes from rounding. `p_risk`
 -- is of a lone claim, null for several: the part of `wanted` that needs no room (B1).
 -- A mark is set when spending passes it, and logged for a run's budget. A lone claim that has no room even when nothing
 -- is reserved marks the budget as reached. One statement locks, checks and moves: starting a statement costs more than

@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import type { KeyScope } from '@capstan/core/contracts/access';
+import type { CallOnBudget } from '@capstan/core/contracts/decision';
 import { LRUCache } from 'lru-cache';
 import type { HolderRates } from './key-rates.ts';
 
@@ -17,6 +18,8 @@ export interface KeyHolder {
   readonly byProject?: ReadonlyMap<string, ReadonlySet<KeyScope>>;
   /** Absent: none. */
   readonly rates?: HolderRates;
+  /** The end of its direct calls without room. Absent or null: that of the project. */
+  readonly onBudget?: CallOnBudget | null;
   /** The proof in the request; absent: the key's present secret. */
   readonly shown?: 'former secret' | 'session';
 }

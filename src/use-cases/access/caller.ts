@@ -139,13 +139,14 @@ export function requireName(
 export type CallMarks = Omit<CallSource, 'keyId'>;
 
 export function toCallingKey(caller: Caller, marks: CallMarks): ProjectKey {
-  const { key_id, project_id, rates } = caller;
+  const { key_id, project_id, rates, onBudget = null } = caller;
   return {
     key_id,
     project_id,
     scopes: scopesOfCall({ keyId: key_id, user: marks.user, labels: marks.labels }),
     names: callableNames(caller),
     token_rates: rates?.tokens ?? [],
+    onBudget,
   };
 }
 

@@ -91,7 +91,13 @@ export async function verifyKey(db: Db, text: string): Promise<KeyHolder | null>
   const row = await findLiveKey(db, parts.key_id);
   if (row === null) return null;
   const { key_id, projects } = row;
-  const holder = { key_id, scopes: new Set(row.scopes), projects, rates: toRates(row.rates) };
+  const holder = {
+    key_id,
+    scopes: new Set(row.scopes),
+    projects,
+    rates: toRates(row.rates),
+    onBudget: row.on_budget,
+  };
   if (isPresent(row, parts.secret_sha256)) return holder;
   return isFormer(row, parts.secret_sha256) ? { ...holder, shown: 'former secret' } : null;
 }

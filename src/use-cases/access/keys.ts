@@ -116,7 +116,7 @@ export async function createKey(
   request: KeyRequest,
 ): Promise<KeyCreated> {
   const { key, ...parts } = generateKey(environmentOf(ctx));
-  const { name } = request;
+  const { name, on_budget } = request;
   const projects = [...new Set(request.projects)];
   const scopes = [...new Set(request.scopes)];
   await ctx.db.transaction(async (trx) => {
@@ -131,7 +131,7 @@ export async function createKey(
       requests_per_minute: rateOf('requests_per_minute', request, parent),
       tokens_per_minute: rateOf('tokens_per_minute', request, parent),
     };
-    const own = { name, scopes, projects, created_by: parent.key_id, expires_at };
+    const own = { name, scopes, projects, created_by: parent.key_id, expires_at, on_budget };
     await insertKey(trx, { ...parts, ...own, ...rates });
     const entry = { actor: caller.key_id, action: 'key.created', subject: parts.key_id };
     const data = { name, scopes };

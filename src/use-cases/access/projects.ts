@@ -69,15 +69,15 @@ function toAudited(change: ProjectSettings): JsonObject {
 export async function changeProject(
   { db, modelRules, keptContents }: Pick<ServerCtx, 'db' | 'modelRules' | 'keptContents'>,
   { key_id, projects }: Caller,
-  { project_id, strict, content_days }: ProjectSettings & { readonly project_id: string },
+  { project_id, strict, content_days, on_budget }: ProjectSettings & { readonly project_id: string },
 ): Promise<Project> {
   const row = await db.transaction(async (trx) => {
     const changed = projects.includes(project_id)
-      ? await changeProjectRow(trx, { project_id, is_strict: strict, content_days })
+      ? await changeProjectRow(trx, { project_id, is_strict: strict, content_days, on_budget })
       : undefined;
     if (changed === undefined) throw new AppError('not_found', `there is no project ${project_id}`);
     const entry = { actor: key_id, action: 'project.changed', subject: project_id };
-    await insertAudit(trx, { ...entry, project_id, data: toAudited({ strict, content_days }) });
+    await insertAudit(trx, { ...entry, project_id, data: toAudited({ strict, content_days, on_budget }) });
     return changed;
   });
   modelRules.delete(project_id);

@@ -8,7 +8,7 @@ import { describeMismatch } from '@capstan/core/call/no-claim';
 import { longestWaitMs, type RetrySettings } from '@capstan/core/call/retry';
 import type { CallEnd, CallForms } from '@capstan/core/call/types';
 import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
-import type { ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
+import type { CallOnBudget, ExecAnswer, ExecRequest } from '@capstan/core/contracts/decision';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { BudgetRefusal } from '@capstan/core/contracts/money';
 import type { Json } from '@capstan/core/contracts/primitives';
@@ -21,6 +21,7 @@ import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import { newId } from '../../parts/ids.ts';
+import { rulesOf } from '../../parts/model-rules.ts';
 import { requireCallable } from '../access/caller.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { callCapability } from '../routing/call.ts';
@@ -130,6 +131,15 @@ const retry: RetrySettings = {
   maxDelayMs: 60_000,
 };
 
+/** The end of direct calls without room, by choice of the key, else of the project; null: of neither. */
+export async function chosenOnBudget(
+  ctx: Pick<CallCtx, 'modelRules'>,
+  caller: ProjectKey,
+): Promise<CallOnBudget | null> {
+  const chosen = caller.onBudget ?? (await rulesOf(ctx, caller)).onBudget;
+  return chosen === 'pause' ? null : chosen; // a direct call has nothing that could wait
+}
+
 /**
  * Makes one routed call without a pipeline, by the same path as a step's: up to three instances within one ceiling and
  * one deadline. Where a step would be retried later, a call fails, with the time after which to retry.
@@ -138,6 +148,7 @@ const retry: RetrySettings = {
  */
 async function execCapability(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
   const { capability, request, key, keeps, signal, onDelta } = call;
+  const on_budget = request.on_budget ?? (await chosenOnBudget(ctx, call.caller)) ?? undefined;
   let hasPassedOn = false;
   const passOn: OnDelta = (delta, attemptId) => {
     hasPassedOn = true;
@@ -156,7 +167,7 @@ async function execCapability(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer>
     input: request.input,
     declaredFields: call.declaredFields ?? [],
     forms: call.forms,
-    route: toConstraints(capability, request, call.protocol),
+    route: toConstraints(capability, { ...request, on_budget }, call.protocol),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     hasPassedOn: () => hasPassedOn,
     onDelta: onDelta && passOn,
@@ -186,7 +197,9 @@ interface CallOrder {
   readonly protocol?: SpokenProtocol | undefined;
 }
 
-export type CallCtx = Ctx & AnswerCacheCtx & Pick<ServerCtx, 'openCalls' | 'keyRenewer' | 'answerKeeper'>;
+export type CallCtx = Ctx &
+  AnswerCacheCtx &
+  Pick<ServerCtx, 'openCalls' | 'keyRenewer' | 'answerKeeper' | 'modelRules'>;
 
 /** Aborts when one of the two does, with its reason. */
 function stopWith(one: CancelSignal, other: CancelSignal): CancelSignal {

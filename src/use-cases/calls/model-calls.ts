@@ -12,6 +12,7 @@ import { type ModelChoice, ModelResult } from '@capstan/core/contracts/openai';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { formatDuration } from '@capstan/core/duration';
 import { AppError, toAppError } from '@capstan/core/errors/app-error';
+import { stoppedComment } from '@capstan/core/model-protocols/cut-answer';
 import { type AnswerWriter, choicesOf, wholeDeltas } from '@capstan/core/model-protocols/model-answer';
 import { createToldAnswer } from '@capstan/core/model-protocols/told-answer';
 import { restoreDelta, restoreResult } from '@capstan/core/model-protocols/translation';
@@ -20,7 +21,7 @@ import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { decisionIdOf } from '../../parts/ids.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { type PreparedCall, readNativeOutput, readNativePart } from './client-protocol.ts';
-import { type CallCtx, makeDirectCall } from './direct-calls.ts';
+import { type CallCtx, chosenOnBudget, makeDirectCall } from './direct-calls.ts';
 import { type SilenceTerms, watchSilence } from './stream-silence.ts';
 
 export interface CallTerms extends SilenceTerms {
@@ -295,7 +296,7 @@ export async function streamModel(
     silence.note();
     answer.send(parts.part(delta), { decision_id: decisionIdOf(attemptId) });
   };
-  const { on_budget = 'stop' } = terms.constraints;
+  const on_budget = terms.constraints.on_budget ?? (await chosenOnBudget(ctx, terms.caller)) ?? 'stop';
   const constraints = { ...terms.constraints, on_budget };
   const asked = callModel(
     ctx,
@@ -332,6 +333,7 @@ async function endStream(
   const { rest, last } = parts.close(asked, hasPart());
   send(rest, routing);
   if (answer.kind === 'result') await onResult?.(answer.result, routing);
+  if (answer.kind === 'result' && routing.stopped !== undefined) send([stoppedComment], routing);
   send(last, routing);
   close([]);
   return routing;

@@ -91,6 +91,8 @@ export interface PlanContext {
   readonly ctx: PlanCtx;
   readonly projectId: string;
   readonly headroom: Headroom;
+  /** Of the project, for steps that name none. */
+  readonly onBudget: RouteConstraints['onBudget'] | null;
   readonly findKept: FindKept;
   /** Names of capabilities that are registered. */
   readonly registered: ReadonlySet<string>;

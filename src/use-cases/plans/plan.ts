@@ -156,8 +156,9 @@ async function makePlan(ctx: PlanCtx, projectId: string, order: PlanOrder): Prom
   const { known, beside } = order;
   await takeTurn();
   const task = await readTask(ctx, projectId, order);
-  const headroom = toHeadroom(await readHeadroom(ctx.db, projectId));
-  const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), beside };
+  const { on_budget: onBudget, ...left } = await readHeadroom(ctx.db, projectId);
+  const headroom = toHeadroom(left);
+  const context: PlanContext = { ...(await openPlan(ctx, projectId, headroom)), onBudget, beside };
   const forecast = await forecastRun(context, task);
   const checks = await readChecks(context, task);
   const dispatch = decideDispatch(ctx.fleet.seenBy(projectId), known.openRoutes);
@@ -171,7 +172,7 @@ async function openPlan(
   ctx: PlanCtx,
   projectId: string,
   headroom: Headroom,
-): Promise<Omit<PlanContext, 'beside'>> {
+): Promise<Omit<PlanContext, 'beside' | 'onBudget'>> {
   return {
     ctx,
     projectId,

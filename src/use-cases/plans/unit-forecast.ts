@@ -182,7 +182,7 @@ async function forecastRouted(
   { definition, priority, ceilingUsd }: RunTask,
   { step, pointer, input }: PlannedUnit,
 ): Promise<UnitForecast> {
-  const { registered, missing } = context;
+  const { registered, missing, onBudget = null } = context;
   const settings = resolveStepSettings(definition, step.definition);
   const capability = capabilityOf(step.definition);
   const { trouble, ...forecast } = await forecastCall(context, {
@@ -191,6 +191,7 @@ async function forecastRouted(
     route: routeOfStep(step.definition, settings, {
       priority,
       ceilingUsd,
+      onBudget,
       remainingMs: settings.totalTimeoutMs,
     }),
   });

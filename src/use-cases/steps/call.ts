@@ -334,6 +334,7 @@ function toCall(
       ...routeOfStep(definition, settings, {
         priority: context.priority,
         ceilingUsd: context.ceilingUsd,
+        onBudget: context.on_budget,
         remainingMs,
       }),
     },

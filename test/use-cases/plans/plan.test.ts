@@ -70,6 +70,15 @@ describe('the calls that the money admits at once', () => {
     expect(codesOf(seen).find((text) => text.includes('money_waits'))).toBe(finding);
   });
 
+  it('are those of a project that refuses, unless the step names another end', async () => {
+    const { projectId: project_id } = planner.get();
+    await db('project').where({ project_id }).update({ on_budget: 'refuse' });
+    const steps = [many('a', 'grown'), many('b', 'grown', { on_budget: 'stop' })];
+    const seen = await plan(steps, { job, ceiling: 1 });
+    await db('project').where({ project_id }).update({ on_budget: null });
+    expect(seen.steps.map((step) => step.at_once)).toEqual([1, 34]);
+  });
+
   it('are bounded by the rest of the day, without a ceiling', async () => {
     expect(stepOf(await plan([call('a', 'paid')]), 'a').at_once).toBe(100); // of 20 USD
   });

@@ -8,6 +8,7 @@
  * whatever the way it came and whatever its end (core/call/used-tokens.ts). O4 Work that outlives its request stores
  * the key with it, and so keeps the rights under which it was accepted.
  */
+import type { CallOnBudget } from '../contracts/decision.ts';
 
 /** A run, or a step of one. */
 export interface CallingRun {
@@ -31,6 +32,8 @@ export interface CallingKey {
   readonly names: readonly string[] | null;
   /** Of the key, and of the keys above it. */
   readonly token_rates: readonly KeyRate[];
+  /** The end of its calls whose budgets have no more room; null: that of the project. */
+  readonly onBudget: CallOnBudget | null;
 }
 
 export type CallCaller = CallingRun | CallingKey;

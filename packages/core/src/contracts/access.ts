@@ -1,5 +1,6 @@
 /** Projects, API keys and their scopes, and the audit log. */
 import { z } from 'zod';
+import { CallOnBudget, StepOnBudget } from './decision.ts';
 import { erasureCounted, showCount } from './limits.ts';
 import { Instant, JsonObject, ListQuery, listOf, Timezone, Usd } from './primitives.ts';
 
@@ -62,6 +63,9 @@ export const Project = z
     content_days: z.number().int().nullable().meta({
       description: 'For how many days the contents of calls are kept; null: they are not.',
     }),
+    on_budget: StepOnBudget.nullable().meta({
+      description: 'The end of calls whose budgets have no more room; null: the defaults.',
+    }),
     created_at: Instant,
   })
   .meta({ id: 'Project' });
@@ -77,8 +81,13 @@ export const ProjectSettings = z
       description:
         'Keeps the contents of calls for so many days, for keys with the scope `content:read`. null: keeps none, and deletes those that there are.',
     }),
+    on_budget: StepOnBudget.nullable().optional().meta({
+      description:
+        'The end of calls whose budgets have no more room, where call, step and key name none. `pause` concerns steps alone. Null: the defaults.',
+    }),
   })
-  .meta({ id: 'ProjectSettings' });
+  .refine((settings) => Object.keys(settings).length > 0, { error: 'name at least one setting' })
+  .meta({ id: 'ProjectSettings', minProperties: 1 });
 export type ProjectSettings = z.infer<typeof ProjectSettings>;
 export const ProjectList = listOf(Project).meta({ id: 'ProjectList' });
 
@@ -114,6 +123,10 @@ export const KeyRequest = z
     }),
     tokens_per_minute: PerMinute.optional().meta({
       description: 'The most tokens of its direct calls in a minute, by the usage that models report.',
+    }),
+    on_budget: CallOnBudget.optional().meta({
+      description:
+        'The end of its direct calls whose budgets have no more room, where the call names none. Default: that of the project.',
     }),
   })
   .meta({ id: 'KeyRequest' });
@@ -162,6 +175,7 @@ export const Key = z
     scopes: z.array(KeyScope),
     requests_per_minute: z.number().int().nullable(),
     tokens_per_minute: z.number().int().nullable(),
+    on_budget: CallOnBudget.nullable(),
     /** The creating key; null: a first start. */
     created_by: z.string().nullable(),
     expires_at: Instant.nullable(),

@@ -107,6 +107,7 @@ export type Decision = z.infer<typeof Decision>;
 /** What becomes of a call whose budgets have no more room for it. */
 export const StepOnBudget = z.enum(['pause', 'stop', 'refuse']).meta({ id: 'StepOnBudget' });
 export const CallOnBudget = z.enum(['stop', 'refuse']).meta({ id: 'CallOnBudget' });
+export type CallOnBudget = z.infer<typeof CallOnBudget>;
 export type OnBudget = z.infer<typeof StepOnBudget>;
 
 const routeFields = {

@@ -23,7 +23,8 @@ export interface StepSettings {
   /** Null = the run's priority, which is `defaults.priority` unless its caller sets one. */
   readonly priority: Priority | null;
   readonly ceilingUsd: number | null;
-  readonly onBudget: OnBudget;
+  /** Null: that of the project. */
+  readonly onBudget: OnBudget | null;
 }
 
 const defaultTimeoutMs = 300_000;
@@ -64,7 +65,7 @@ export function resolveStepSettings(definition: PipelineDefinition, step: StepDe
     queueTimeoutMs: queueTimeout === undefined ? null : parseDuration(queueTimeout),
     priority: step.priority ?? null,
     ceilingUsd: step.budget_ceiling_usd ?? defaults.budget_ceiling_usd ?? null,
-    onBudget: step.on_budget ?? defaults.on_budget ?? 'pause',
+    onBudget: step.on_budget ?? defaults.on_budget ?? null,
   };
 }
 
@@ -206,6 +207,8 @@ interface RouteOfRun {
   readonly priority: Priority;
   /** The budget of the run, USD; null = no ceiling. */
   readonly ceilingUsd: number | null;
+  /** Of its project, for steps that name none; null or absent: pause. */
+  readonly onBudget?: OnBudget | null;
   /** Time left for the step. */
   readonly remainingMs: number;
 }
@@ -223,7 +226,7 @@ export function routeOfStep(
     priority: settings.priority ?? run.priority,
     ceilingUsd: settings.ceilingUsd,
     runCeilingUsd: run.ceilingUsd,
-    onBudget: settings.onBudget,
+    onBudget: settings.onBudget ?? run.onBudget ?? 'pause',
     ...timeOf(settings.timeoutMs, run.remainingMs),
   };
 }

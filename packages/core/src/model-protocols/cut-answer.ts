@@ -16,6 +16,10 @@ export interface CutAnswer {
   end(): EndedAnswer | null;
 }
 
+/** Beside the end of the protocol, which no program reads as more than an answer that is too long. */
+export const stoppedComment =
+  ': capstan budget_reserved: the answer ends here, because its budgets have no more room\n\n';
+
 interface EndedAnswer {
   /** The last parts of the result, which end it. */
   readonly parts: readonly Json[];
@@ -88,7 +92,7 @@ function createNativeCut(protocol: ClientProtocol): CutAnswer {
     end: () => {
       if (text === '') return null;
       const events = closings[protocol](readEvents(text));
-      return { parts: [{ events: events.join('') }], output: { protocol } };
+      return { parts: [{ events: stoppedComment + events.join('') }], output: { protocol } };
     },
   };
 }
