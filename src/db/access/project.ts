@@ -18,7 +18,8 @@ export interface ProjectRow {
 }
 
 /** The public columns of a project. */
-const columns = 'project_id, name, timezone, daily_limit_nano, is_strict, content_days, on_budget, created_at';
+const columns =
+  'project_id, name, timezone, daily_limit_nano, is_strict, content_days, on_budget, created_at';
 
 export function insertProject(
   db: Db,
