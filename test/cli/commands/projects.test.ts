@@ -27,6 +27,7 @@ const project = {
   timezone: 'UTC',
   daily_limit_usd: 0,
   strict: false,
+  content_days: null,
   on_budget: null,
   created_at: '2026-01-09T00:00:00.000Z',
 };
