@@ -1,6 +1,6 @@
 /** Costs, calls and tokens of any days, by one or two groups: as an answer, and as CSV. */
 import type { CallRecord } from '@capstan/core/contracts/call';
-import type { CostSeries, CostSummary } from '@capstan/core/contracts/money';
+import type { CostSeries, CostSummary, ScopedBudget } from '@capstan/core/contracts/money';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leastId } from '../../src/db/partitions.ts';
 import { newId } from '../../src/parts/ids.ts';
@@ -22,6 +22,10 @@ interface StoredCall {
   readonly scopes?: readonly string[];
   readonly cost?: number;
   readonly state?: string;
+}
+
+interface ScopedBudgetItems {
+  readonly items: readonly ScopedBudget[];
 }
 
 let stored = 0;
@@ -74,9 +78,13 @@ async function aProject(timezone = 'UTC') {
       await readJson<{ readonly items: readonly CallRecord[] }>(api.call(`/v1/calls?${query}`, { headers }))
     )[1].items;
   };
+  const addBudget = (scope: string, body: object) =>
+    api.call(`/v1/budgets/scoped/${scope}`, { method: 'PUT', body, headers });
+  const budgets = async () =>
+    (await readJson<ScopedBudgetItems>(api.call('/v1/budgets/scoped', { headers })))[1].items;
   const csv = async (query: string) =>
     (await api.call(`/v1/costs/series?${query}&format=csv`, { headers })).text();
-  return { projectId, addCall, ask, series, sums, list, csv };
+  return { projectId, addCall, ask, series, sums, list, csv, addBudget, budgets };
 }
 
 const may = 'from=2026-05-01&to=2026-05-31';
@@ -285,6 +293,31 @@ test('the days of a range add up to it, and a group has as many calls as the lis
       expect(await list(filter)).toHaveLength(calls);
     }
   }
+});
+
+test('a budget foretells the end of its window by the average rate since it was added', async () => {
+  const { projectId, addBudget, budgets } = await aProject();
+  await addBudget('label:team=ads', { limit_usd: 1_000_000, period: 'month' });
+  const scope = `budget:${projectId}:month:label:team=ads`;
+  const month = new Date(`${new Date().toISOString().slice(0, 8)}01`);
+  const window_start = month.toISOString().slice(0, 10);
+  await api
+    .db('budget')
+    .insert({ scope, window_start, spent_nano: 3 * usd })
+    .onConflict()
+    .ignore();
+  await api
+    .db('budget')
+    .where({ scope, window_start })
+    .update({ spent_nano: 3 * usd });
+  expect((await budgets())[0]).toMatchObject({ spent_usd: 3, forecast: null }); // added just now
+  await api.db('scoped_budget').where({ project_id: projectId }).update({ created_at: '2020-01-01' });
+  const now = Date.now();
+  const [budget] = await budgets();
+  const [passed, left] = [now - month.getTime(), Date.parse(budget?.resets_at ?? '') - now];
+  const isEarly = passed < (passed + left) / 24;
+  const spend_usd = expect.closeTo(3 + (3 / passed) * left, 1);
+  expect(budget?.forecast).toEqual(isEarly ? null : { spend_usd, limit_at: null });
 });
 
 test('an index gives the calls of a time span, not all calls of the project', async () => {

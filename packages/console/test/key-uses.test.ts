@@ -27,7 +27,7 @@ test('a key that is not among the groups made no call, unless others are one gro
   ).toBeNull();
 });
 
-test('what is left empty is not sent', () => {
+test('a form sends no expiry and no rate that is empty', () => {
   expect([readExpiry(''), readRate('')]).toEqual([undefined, undefined]);
   expect(readExpiry('2027-01-31')).toBe(new Date(2027, 0, 31).toISOString());
   expect(readRate('60')).toBe(60);

@@ -7,7 +7,7 @@ import type { CostGrouping, CostSeriesQuery } from '@capstan/core/contracts/mone
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
-export interface CostRow {
+export interface CostSumRow {
   readonly name: string;
   /** '' without a second group. */
   readonly other: string;
@@ -80,9 +80,9 @@ export function listCostRows(
   db: Db,
   projectId: string,
   { starts, until, ids: [firstId, lastId], by, and, filter }: CostRowsQuery,
-): Promise<readonly CostRow[]> {
+): Promise<readonly CostSumRow[]> {
   const bindings: Bindings = {};
-  return query<CostRow>(db).all(
+  return query<CostSumRow>(db).all(
     `select a.name, a.other, a.bucket, coalesce(sum(a.settled_nano), 0)::bigint as nano, count(*)::int as calls,
        coalesce(sum(a.tokens), 0)::bigint as tokens
      from (

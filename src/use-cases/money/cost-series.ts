@@ -7,7 +7,7 @@ import { formatNanoUsd, fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-
 import type { ServerCtx } from '../../context.ts';
 import { namesOfKeys } from '../../db/access/api-key.ts';
 import type { Db } from '../../db/connect.ts';
-import { type CostFilter, type CostRow, listCostRows } from '../../db/money/cost-series.ts';
+import { type CostFilter, type CostSumRow, listCostRows } from '../../db/money/cost-series.ts';
 import { type ProjectDays, readProjectDays } from '../../db/money/spending.ts';
 import { boundsOfIds } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
@@ -74,7 +74,7 @@ function byCost(a: Group, b: Group): number {
   return other.calls - one.calls;
 }
 
-function groupRows(rows: readonly CostRow[]): readonly Group[] {
+function groupRows(rows: readonly CostSumRow[]): readonly Group[] {
   const groups = new Map<string, Group>();
   for (const { name, other, bucket, nano, calls, tokens } of rows) {
     const key = JSON.stringify([name, other]);

@@ -9,12 +9,12 @@ import { fieldClass } from '../../shared/parts.tsx';
 import { useSettled } from '../../shared/use-settled.ts';
 import { periodWords } from './model.ts';
 
-interface ControlProps {
+interface CostControlProps {
   readonly search: CostsSearch;
   readonly change: (part: CostsSearch) => void;
 }
 
-export function CostControls({ search }: Pick<ControlProps, 'search'>): ReactElement {
+export function CostControls({ search }: Pick<CostControlProps, 'search'>): ReactElement {
   const navigate = useNavigate({ from: '/costs' });
   const change = (part: CostsSearch): void => {
     void navigate({ search: (known) => ({ ...known, ...part }), replace: true });
@@ -70,7 +70,7 @@ export function CostControls({ search }: Pick<ControlProps, 'search'>): ReactEle
 
 const anyDays = 'days';
 
-function Days({ search: { period = 'week', from, to }, change }: ControlProps): ReactElement {
+function Days({ search: { period = 'week', from, to }, change }: CostControlProps): ReactElement {
   const today = new Date().toISOString().slice(0, 10);
   return (
     <>
