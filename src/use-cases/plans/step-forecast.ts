@@ -3,12 +3,12 @@
  */
 import { mostItems } from '@capstan/core/contracts/limits';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
-import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { CompiledStep } from '@capstan/core/definition/compile';
 import { resolveCache } from '@capstan/core/definition/step-settings';
 import { references } from '@capstan/core/expression/template';
 import { foreseeTime, type UnitGroup } from '@capstan/core/graph/foreseen-time';
-import { toItems } from '@capstan/core/run/step-rules';
+import { toInput, toItems } from '@capstan/core/run/step-rules';
 import {
   addCosts,
   multiplyCost,
@@ -70,9 +70,13 @@ async function forecastOne(
   { item, ...task }: StepTask & { readonly item?: Item },
 ): Promise<UnitForecast> {
   const read = await foreseeValue(task.facts, task.step.input, item);
-  const input = read.kind === 'known' ? (read.value as JsonObject) : null;
+  const known = read.kind === 'known' ? toInput(read.value) : null;
+  const input = known !== null && 'value' in known ? known.value : null;
   const unit = await forecastUnit(context, run, { ...task, input });
-  return read.kind === 'wrong' ? { ...unit, findings: [findingOf(read), ...unit.findings] } : unit;
+  const findings = read.kind === 'wrong' ? [findingOf(read), ...unit.findings] : unit.findings;
+  if (known === null || 'value' in known) return { ...unit, findings };
+  const fault: Finding = { severity: 'error', pointer: `${task.pointer}/input`, ...known.error };
+  return { ...unit, findings: [fault, ...findings] };
 }
 
 function dependsOnItem({ input }: CompiledStep): boolean {

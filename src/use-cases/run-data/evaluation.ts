@@ -11,7 +11,14 @@ import type { ExpressionScope } from '@capstan/core/expression/evaluation';
 import { findListedStep, mentionItem, mentionsOf } from '@capstan/core/expression/large-outputs';
 import { Meter, workLimits } from '@capstan/core/expression/meter';
 import type { CompiledTemplate } from '@capstan/core/expression/template';
-import { type Evaluated, evaluateSafely, readList, toItems, toTitle } from '@capstan/core/run/step-rules';
+import {
+  type Evaluated,
+  evaluateSafely,
+  readList,
+  toInput,
+  toItems,
+  toTitle,
+} from '@capstan/core/run/step-rules';
 import { findSecretPlaces, type SecretPlace } from '@capstan/core/secrets/secret-places';
 import type { StepKey } from '../../db/attempt/attempt.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
@@ -115,7 +122,9 @@ export async function resolveInput(
   const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
   if ('error' in own) return own;
   const evaluated = await evaluateInRun(values, step.input, evaluateInput, own.value);
-  return 'error' in evaluated ? evaluated : evaluated.value;
+  if ('error' in evaluated) return evaluated;
+  const input = toInput(evaluated.value.input);
+  return 'error' in input ? input : { input: input.value, places: evaluated.value.places };
 }
 
 /** The title of a review step for a person. @param item 0 = the step as a whole */
@@ -132,7 +141,7 @@ export async function resolveTitle(
 }
 
 function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter: Meter) {
-  const input = evaluateTemplate(template, scope, meter) as JsonObject;
+  const input = evaluateTemplate(template, scope, meter);
   return { input, places: findSecretPlaces(template, scope, meter) };
 }
 

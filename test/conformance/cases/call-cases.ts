@@ -89,6 +89,24 @@ export const callCases: readonly ConformanceCase[] = [
       },
     },
   ),
+  happy(
+    'step.input',
+    'one expression gives all of it, also for each item',
+    step({ input: '{{ item }}', for_each: { items: [{ n: 1 }, { n: 2 }] } }),
+    { script, expected: { ...succeeded, steps: { a: { output: [{ n: 1 }, { n: 2 }] } } } },
+  ),
+  unhappy(
+    'step.input',
+    'if the one expression gives no object, the step fails before the call',
+    step({ input: '{{ job.n }}' }),
+    { script, job: { n: 4 }, expected: failed('expression_unresolved', 0) },
+  ),
+  unhappy(
+    'step.input',
+    'a text that is no expression is refused',
+    step({ input: 'n' as never }),
+    refused('type_invalid', '/steps/0/input'),
+  ),
   unhappy(
     'step.input',
     'if a value of the input is missing, the step fails before the call',

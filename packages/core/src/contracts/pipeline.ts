@@ -172,6 +172,22 @@ const stepKinds = {
   }),
 };
 
+/** An object with expressions, or one expression that gives an object. */
+const StepInput = z
+  .unknown()
+  .check(({ value, issues }) => {
+    if (typeof value === 'string' && /^\s*\{\{[\s\S]*\}\}\s*$/.test(value)) return;
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+    issues.push({ code: 'invalid_type', expected: 'object', input: value });
+  })
+  .meta({
+    id: 'StepInput',
+    anyOf: [
+      { type: 'object', additionalProperties: true },
+      { type: 'string', pattern: '^\\s*\\{\\{' },
+    ],
+  }) as z.ZodType<JsonObject | string>;
+
 export const StepDefinition = z
   .strictObject({
     id: StepId.meta({
@@ -200,8 +216,9 @@ export const StepDefinition = z
       description:
         'The step runs once per item of a list. Its output is the list of the outputs, in item order.',
     }),
-    input: JsonObject.optional().meta({
-      description: 'The input of the call; strings may hold {{ expressions }}. Default {}.',
+    input: StepInput.optional().meta({
+      description:
+        'The input of the call; strings may hold {{ expressions }}. Or one expression that gives all of it. Default {}.',
     }),
     ...stepSettings,
     total_timeout: Duration.optional().meta({

@@ -15,6 +15,7 @@ import {
   findDepthFault,
   reviewTimeoutOf,
   termsOfSubRun,
+  toInput,
   toStartFailure,
   toSubRunFailure,
   toTitle,
@@ -86,9 +87,10 @@ async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
   const unit = openUnit(run, nameOf(planned));
   const { kind, input: template } = stepOf(run, unit.id);
   if (kind === 'wait') return settleUnit(run, unit, pause(run, unit));
-  const resolved = evaluate(run, template, unit);
+  const evaluated = evaluate(run, template, unit);
+  const resolved = 'error' in evaluated ? evaluated : toInput(evaluated.value);
   if ('error' in resolved) return endUnit(run, unit, { state: 'failed', error: resolved.error });
-  const input = resolved.value as JsonObject;
+  const input = resolved.value;
   if (kind === 'set') return settleUnit(run, unit, { state: 'succeeded', output: input });
   if (kind === 'call') {
     return executeCallUnit(run, unit, { input, escalates: planned.step.escalates === true });

@@ -7,12 +7,13 @@
 import type { ErrorCode } from '../contracts/errors.ts';
 import { deepestSubRun, mostItems } from '../contracts/limits.ts';
 import type { PipelineDefinition, StepDefinition } from '../contracts/pipeline.ts';
-import type { Failure, Json, Priority } from '../contracts/primitives.ts';
+import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
 import type { CompiledDefinition } from '../definition/compile.ts';
 import { capabilityOf } from '../definition/step-settings.ts';
 import { formatDuration, parseDuration } from '../duration.ts';
 import { describeValue } from '../expression/evaluation.ts';
 import { ExpressionError } from '../expression/language.ts';
+import { isPlainObject } from '../json/values.ts';
 import { lowestCeiling } from '../routing/estimate.ts';
 import type { StepVerdict } from './machine.ts';
 
@@ -44,6 +45,13 @@ export function toItems(value: Json): Evaluated<readonly Json[]> {
   if (value.length <= mostItems) return { value };
   const message = `${value.length} items; at most ${mostItems} are allowed`;
   return { error: { code: 'too_many_items', message } };
+}
+
+/** The input of a step. @param value of its template */
+export function toInput(value: Json): Evaluated<JsonObject> {
+  if (isPlainObject(value)) return { value };
+  const message = `input: an object is needed, not ${describeValue(value)}`;
+  return { error: { code: 'expression_unresolved', message } };
 }
 
 /** @param value of its `items` */

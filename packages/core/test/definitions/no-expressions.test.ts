@@ -49,9 +49,7 @@ describe('a key that accepts no expression reports that first', () => {
   });
 
   test('but not where an expression is only the wrong form', () => {
-    expect(ofStep({ ...call, input: '{{ job.all }}' })[0]?.message).toBe(
-      'expected an object, found a string',
-    );
+    expect(ofStep({ set: '{{ job.all }}' })[0]?.message).toBe('expected an object, found a string');
   });
 });
 

@@ -135,6 +135,8 @@ function checkStep(index: number, checking: Checking): void {
     checkScalar(type, { key: 'review.title', pointer: `${pointer}/review/title` }, checking);
   }
   const types = read(readings.input, inputScope, checking);
+  if (typeof step.input === 'string')
+    checkWhole(typeOfNode(readings.input.template.root, types), pointer, checking);
   const consumer = consumerOf(step, facts);
   if (consumer !== null) {
     const { effort, work, report } = checking;
@@ -196,6 +198,13 @@ function checkWhen(type: ValueType, pointer: string, { report }: Checking): void
   const message = `a boolean is needed, not ${describeType(type)}`;
   const suggestion = 'compare instead: a == b';
   report({ severity: 'error', code: 'operand_invalid', pointer: `${pointer}/when`, message, suggestion });
+}
+
+/** Of an input that one expression gives. */
+function checkWhole(type: ValueType, pointer: string, { report }: Checking): void {
+  if (type.kinds === 0 || isKind(type, kinds.object)) return;
+  const message = `the input is an object, not ${describeType(type)}`;
+  report({ severity: 'error', code: 'type_mismatch', pointer: `${pointer}/input`, message });
 }
 
 /** @returns the type of the list that `for_each` iterates over, as far as it is known */

@@ -301,6 +301,22 @@ test('a condition is a boolean, a concurrency key is text', () => {
   );
 });
 
+test('an input that one expression gives is an object', () => {
+  const findings = (input: string) =>
+    findingsOf(
+      aDefinition({
+        steps: [
+          aStep({ id: 'a', capability: 'join' }),
+          aStep({ id: 'b', capability: 'unknown', input, for_each: { items: [{ n: 1 }] } }),
+        ],
+      }),
+    ).filter(({ severity }) => severity === 'error');
+  expect(findings('{{ item }}')).toEqual([]);
+  expect(findings('{{ job.any }}')).toEqual([]);
+  for (const input of ['{{ index }}', '{{ steps.a.output.path }}', '{{ index }} {{ index }}'])
+    expect(findings(input)).toMatchObject([{ pointer: '/steps/1/input' }]);
+});
+
 test('waits yield null, reviews the type of their schema', () => {
   const definition = aDefinition({
     steps: [
