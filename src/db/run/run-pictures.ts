@@ -129,6 +129,26 @@ const inSpan = `r.project_id = :projectId and r.run_id >= :first and r.run_id < 
 /** The runs of a span that a search examines, the newest first. */
 const examined = `(select * from run r where ${inSpan} order by r.run_id collate "C" desc limit :mostSearched) as r`;
 
+const bucketOf = `least(:buckets - 1, floor(:buckets * extract(epoch from r.created_at - :since::timestamptz)
+  / extract(epoch from :until::timestamptz - :since::timestamptz)))::int as bucket`;
+
+type SpanValues = Readonly<Record<string, string | number>>;
+
+/** The runs of the span that match, each with its bucket. */
+function chooseRuns(db: Db, match: RunMatch, values: SpanValues) {
+  const chosen = db
+    .from(match.q === undefined ? 'run as r' : db.raw(examined, values))
+    .whereRaw(inSpan, values)
+    .select('r.run_id', 'r.state', db.raw(bucketOf, values));
+  addFilter(chosen, match);
+  return chosen;
+}
+
+const paidByChosen = `select a.run_id, sum(a.settled_nano) as nano from attempt a
+  where a.reserved_nano > 0 and a.project_id = :projectId and a.run_id in (select run_id from chosen)
+    and a.budget_window >= (:since::timestamptz - interval '2 days')::date
+  group by a.run_id`;
+
 export async function summariseRuns(
   db: Db,
   projectId: string,
@@ -144,31 +164,9 @@ export async function summariseRuns(
     mostSearched,
   };
   const isSearch = match.q !== undefined;
-  const chosen = db
-    .from(isSearch ? db.raw(examined, values) : 'run as r')
-    .whereRaw(inSpan, values)
-    .select(
-      'r.run_id',
-      'r.state',
-      db.raw(
-        `least(:buckets - 1, floor(:buckets * extract(epoch from r.created_at - :since::timestamptz)
-          / extract(epoch from :until::timestamptz - :since::timestamptz)))::int as bucket`,
-        values,
-      ),
-    );
-  addFilter(chosen, match);
-  const paid = db
-    .from('attempt as a')
-    .whereRaw(
-      `a.reserved_nano > 0 and a.project_id = :projectId and a.run_id in (select run_id from chosen)
-        and a.budget_window >= (:since::timestamptz - interval '2 days')::date`,
-      values,
-    )
-    .groupBy('a.run_id')
-    .select('a.run_id', db.raw('sum(a.settled_nano) as nano'));
   const rows = await db
-    .withMaterialized('chosen', chosen)
-    .with('paid', paid)
+    .withMaterialized('chosen', chooseRuns(db, match, values))
+    .with('paid', db.raw(paidByChosen, values))
     .from('chosen')
     .joinRaw('left join paid using (run_id)')
     .groupBy('bucket', 'state')
@@ -214,10 +212,7 @@ export function listLastRuns(db: Db, projectId: string, last: number): Promise<r
   );
 }
 
-async function findEndOfSpan(
-  db: Db,
-  values: Readonly<Record<string, string | number>>,
-): Promise<Date | null> {
+async function findEndOfSpan(db: Db, values: SpanValues): Promise<Date | null> {
   const row = await query<{ readonly created_at: Date }>(db).first(
     `select r.created_at from run r where ${inSpan} order by r.run_id collate "C" desc
      offset :mostSearched - 1 limit 1`,

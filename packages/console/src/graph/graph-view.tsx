@@ -14,6 +14,7 @@ import { type MouseEvent, type ReactElement, useCallback, useEffect, useMemo, us
 import { useWidth } from '../shared/use-width.ts';
 import { FarCanvas } from './far-canvas.tsx';
 import {
+  type FitOptions,
   fitGraph,
   fitWhole,
   type GraphBox,
@@ -57,6 +58,29 @@ export function GraphView(props: GraphViewProps): ReactElement {
   );
 }
 
+/** Fits the graph into its box at first, and again when its width or the selected step changes. */
+function useFit(layout: GraphLayout, { isOverview = false, selected = null }: FitOptions) {
+  // A flow starts at zoom 1 and would draw thousands of elements that the fitted view discards.
+  const [isFitted, setFitted] = useState(false);
+  const flow = useRef<ReactFlowInstance | null>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
+  const isMoved = useRef(false);
+  const fit = useCallback((): void => {
+    const view = fitGraph(layout, sizeOf(box.current), { isOverview, selected });
+    void flow.current?.setViewport(view).then(() => setFitted(true));
+  }, [layout, isOverview, selected]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another width is the reason
+  useEffect(() => {
+    if (!isMoved.current) fit();
+  }, [fit, width]);
+  /** A person has moved the graph. */
+  const keepPlace = useCallback((): void => {
+    isMoved.current = true;
+  }, []);
+  return { flow, box, width, isFitted, fit, keepPlace };
+}
+
 function brightAll(): boolean {
   return false;
 }
@@ -72,24 +96,10 @@ function Flow({
 }: GraphViewProps): ReactElement {
   const ids = facts.map(({ id }) => id).join(' ');
   const layout = useMemo(() => layoutGraph(ids === '' ? [] : ids.split(' '), edges), [ids, edges]);
-  // A flow starts at zoom 1 and would draw thousands of elements that the fitted view discards.
-  const [isFitted, setFitted] = useState(false);
+  const isOverview = facts.length > manyNodes;
+  const { flow, box, width, isFitted, fit, keepPlace } = useFit(layout, { isOverview, selected });
   const isZoomedOut = useStore(({ transform }) => transform[2] < farZoom);
   const isFar = facts.length > manyNodes && (isZoomedOut || !isFitted);
-  const flow = useRef<ReactFlowInstance | null>(null);
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
-  // A person who has moved the graph keeps the place.
-  const isMoved = useRef(false);
-  const isOverview = facts.length > manyNodes;
-  const fit = useCallback((): void => {
-    const view = fitGraph(layout, sizeOf(box.current), { isOverview, selected });
-    void flow.current?.setViewport(view).then(() => setFitted(true));
-  }, [layout, isOverview, selected]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another width is the reason
-  useEffect(() => {
-    if (!isMoved.current) fit();
-  }, [fit, width]);
   const onCritical = useMemo(() => new Set(critical), [critical]);
   const nodes = isFar ? [] : toNodes(facts, layout, { selected, onCritical, isDim });
   const lines = useMemo(() => toEdges(layout, critical), [layout, critical]);
@@ -107,10 +117,8 @@ function Flow({
         flow.current = instance;
         fit();
       }}
-      onMoveStart={(event) => {
-        // Without an event the page itself moves it.
-        if (event !== null) isMoved.current = true;
-      }}
+      // Without an event the page itself moves it.
+      onMoveStart={(event) => event !== null && keepPlace()}
       onNodeClick={(_, node) => onSelect?.(node.id)}
       onPaneClick={onPaneClick}
       nodesDraggable={false}
@@ -133,12 +141,8 @@ function Flow({
         className="graph-controls"
         // Nodes that are not drawn are not measured, so the control itself knows nothing to fit.
         onFitView={() => void flow.current?.setViewport(fitWhole(layout, sizeOf(box.current)))}
-        onZoomIn={() => {
-          isMoved.current = true;
-        }}
-        onZoomOut={() => {
-          isMoved.current = true;
-        }}
+        onZoomIn={keepPlace}
+        onZoomOut={keepPlace}
       />
       {facts.length > overviewNodes && !isOverview ? (
         <MiniMap

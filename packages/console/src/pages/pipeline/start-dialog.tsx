@@ -41,6 +41,53 @@ function Estimate({ stored, job }: { readonly stored: PipelineVersion; readonly 
   );
 }
 
+function LastJob({
+  pipeline,
+  onJob,
+}: {
+  readonly pipeline: string;
+  readonly onJob: (job: Json) => void;
+}): ReactElement {
+  const last = useMutation({
+    mutationFn: () => readLastJob(pipeline),
+    onSuccess: (known) => known !== null && onJob(known),
+  });
+  return (
+    <div className="flex flex-wrap items-center gap-3 text-sm">
+      <Button icon="copy" disabled={last.isPending} onClick={() => last.mutate()}>
+        Same job as the last run
+      </Button>
+      {last.data === null ? <span className="text-muted">It has no run yet.</span> : null}
+      {last.error === null ? null : <ProblemView error={last.error} />}
+    </div>
+  );
+}
+
+function LabelsField({
+  value,
+  fault,
+  onChange,
+}: {
+  readonly value: string;
+  readonly fault: string | null;
+  readonly onChange: (text: string) => void;
+}): ReactElement {
+  return (
+    <>
+      <label className="flex items-center gap-1.5">
+        Labels
+        <input
+          className={`${fieldClass} w-52`}
+          value={value}
+          placeholder="ticket=OPS-1 team=ads"
+          onChange={({ target }) => onChange(target.value)}
+        />
+      </label>
+      {fault === null ? null : <span className="w-full text-failed">{fault}</span>}
+    </>
+  );
+}
+
 /** Starts a run of this version, with the job by the fields of its schema. */
 export function StartDialog({
   stored,
@@ -56,10 +103,6 @@ export function StartDialog({
   const [ceiling, setCeiling] = useState('');
   const [labels, setLabels] = useState('');
   const read = readLabels(labels);
-  const last = useMutation({
-    mutationFn: () => readLastJob(pipeline),
-    onSuccess: (known) => known !== null && setJob(known),
-  });
   const navigate = useNavigate();
   const start = useMutation({
     mutationFn: (given: Json) =>
@@ -92,13 +135,7 @@ export function StartDialog({
     >
       <div className="flex flex-col gap-4">
         {start.error === null ? null : <ProblemView error={start.error} />}
-        <div className="flex flex-wrap items-center gap-3 text-sm">
-          <Button icon="copy" disabled={last.isPending} onClick={() => last.mutate()}>
-            Same job as the last run
-          </Button>
-          {last.data === null ? <span className="text-muted">It has no run yet.</span> : null}
-          {last.error === null ? null : <ProblemView error={last.error} />}
-        </div>
+        <LastJob pipeline={pipeline} onJob={setJob} />
         <SchemaForm label="Job" schema={schema} value={job} verdict={verdict} onChange={setJob} />
         <div className="flex flex-wrap gap-3 border-t border-line pt-3 text-sm">
           <PriorityField value={priority} onChange={setPriority} />
@@ -116,16 +153,7 @@ export function StartDialog({
               onChange={({ target }) => setCeiling(target.value)}
             />
           </label>
-          <label className="flex items-center gap-1.5">
-            Labels
-            <input
-              className={`${fieldClass} w-52`}
-              value={labels}
-              placeholder="ticket=OPS-1 team=ads"
-              onChange={({ target }) => setLabels(target.value)}
-            />
-          </label>
-          {read.fault === null ? null : <span className="w-full text-failed">{read.fault}</span>}
+          <LabelsField value={labels} fault={read.fault} onChange={setLabels} />
         </div>
         <Estimate stored={stored} job={job} />
       </div>

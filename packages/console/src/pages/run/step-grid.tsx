@@ -19,6 +19,27 @@ const rowHeight = 44;
 const columns =
   'grid grid-cols-[minmax(0,1fr)_minmax(0,1.7fr)_4.5rem] md:grid-cols-[minmax(10rem,1.4fr)_minmax(8rem,1fr)_minmax(8rem,1.2fr)_5.5rem_5rem] items-center gap-3 px-4';
 
+function HeadRow(): ReactElement {
+  return (
+    <div
+      role="row"
+      className={`${columns} overflow-hidden [scrollbar-gutter:stable] border-b border-line py-2 text-xs font-medium text-muted`}
+    >
+      <span role="columnheader">Step</span>
+      <span role="columnheader">State</span>
+      <span role="columnheader" className="max-md:hidden">
+        After
+      </span>
+      <span role="columnheader" className="text-right">
+        Took
+      </span>
+      <span role="columnheader" className="text-right max-md:hidden">
+        Cost
+      </span>
+    </div>
+  );
+}
+
 /** Every step as a row, with its dependencies: the graph in words. */
 export function StepGrid({ steps, edges, run, search, onSearch }: StepGridProps): ReactElement {
   const place = useRef<HTMLDivElement>(null);
@@ -38,22 +59,7 @@ export function StepGrid({ steps, edges, run, search, onSearch }: StepGridProps)
       aria-label="Steps"
       aria-rowcount={steps.length + 1}
     >
-      <div
-        role="row"
-        className={`${columns} overflow-hidden [scrollbar-gutter:stable] border-b border-line py-2 text-xs font-medium text-muted`}
-      >
-        <span role="columnheader">Step</span>
-        <span role="columnheader">State</span>
-        <span role="columnheader" className="max-md:hidden">
-          After
-        </span>
-        <span role="columnheader" className="text-right">
-          Took
-        </span>
-        <span role="columnheader" className="text-right max-md:hidden">
-          Cost
-        </span>
-      </div>
+      <HeadRow />
       <div
         ref={place}
         role="rowgroup"

@@ -10,7 +10,7 @@ import { describeRemainder } from '../../timeline/ghost-words.ts';
 import { MoneyInTime } from '../../timeline/money-in-time.tsx';
 import { spentBelow } from '../../timeline/money-model.ts';
 import { toPicture } from '../../timeline/picture.ts';
-import { type TimeSpan, zoomBy, zoomTo } from '../../timeline/scale.ts';
+import { type TimeScale, type TimeSpan, zoomBy, zoomTo } from '../../timeline/scale.ts';
 import { Timeline } from '../../timeline/timeline.tsx';
 import { TimelineLegend } from '../../timeline/timeline-legend.tsx';
 import {
@@ -62,10 +62,7 @@ function Lanes({
     [calls, steps, outlook, open, all, now, isLive, awaiting],
   );
   const { rows, remainder } = picture;
-  const [part, setPart] = useState<TimeSpan | null>(null);
-  const scale = useMemo(() => zoomTo(picture.scale, part), [picture.scale, part]);
-  const zoom = (factor: number, around?: number): void =>
-    setPart(zoomBy(picture.scale, part, around === undefined ? { factor } : { factor, around }));
+  const { scale, part, setPart, zoom } = useZoom(picture.scale);
   if (rows.length === 0) {
     return (
       <EmptyState title="No calls yet">
@@ -125,6 +122,15 @@ function Lanes({
       />
     </>
   );
+}
+
+/** The part of the time that is shown; null: all of it. */
+function useZoom(whole: TimeScale) {
+  const [part, setPart] = useState<TimeSpan | null>(null);
+  const scale = useMemo(() => zoomTo(whole, part), [whole, part]);
+  const zoom = (factor: number, around?: number): void =>
+    setPart(zoomBy(whole, part, around === undefined ? { factor } : { factor, around }));
+  return { scale, part, setPart, zoom };
 }
 
 interface ZoomButtonsProps {

@@ -34,22 +34,27 @@ function applyToKnown(
   queries.setQueryData<RunEvent[]>(['run', runId, 'events'], (log) => appendEvents(log, events));
 }
 
+/** The events since the start of each request that is under way. */
+type HeardEvents = Set<RunEvent[]>;
+
+async function readWithMissed(runId: string, heard: HeardEvents): Promise<Run> {
+  const missed: RunEvent[] = [];
+  heard.add(missed);
+  try {
+    return applyMissed(await readRun(runId), missed);
+  } finally {
+    heard.delete(missed);
+  }
+}
+
 export function useRun(runId: string): UseQueryResult<Run> {
   const queries = useQueryClient();
   const { followRun } = useLive();
   const polling = usePolling();
-  const heard = useRef<RunEvent[][]>([]);
+  const heard = useRef<HeardEvents>(new Set());
   const query = useQuery({
     ...runQuery(runId),
-    queryFn: async (): Promise<Run> => {
-      const missed: RunEvent[] = [];
-      heard.current.push(missed);
-      try {
-        return applyMissed(await readRun(runId), missed);
-      } finally {
-        heard.current = heard.current.filter((events) => events !== missed);
-      }
-    },
+    queryFn: () => readWithMissed(runId, heard.current),
     refetchInterval: ({ state }) =>
       state.data !== undefined && endedStates.has(state.data.state) ? false : polling,
   });
