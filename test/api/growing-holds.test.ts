@@ -168,7 +168,8 @@ async function showPieces({ body }: Executed, headers: Record<string, string>): 
   ).json() as Promise<DecisionDetail>;
   const { held_usd, pieces = [], stopped, attempt_id } = await decision;
   const sum = pieces.reduce((usd, piece) => usd + piece.usd, reserved_usd);
-  expect([stopped, held_usd, sum]).toEqual(['budget', settled_usd, expect.closeTo(held_usd as number, 9)]);
+  expect([stopped, sum]).toEqual(['budget', expect.closeTo(held_usd as number, 9)]);
+  expect(settled_usd).toBeLessThanOrEqual(held_usd as number); // a piece may come after the end
   expect(pieces.length).toBeGreaterThan(1);
   const listed = await api.call('/v1/ledger?kind=reserve', { headers });
   const { items } = (await listed.json()) as { items: LedgerEntry[] };
