@@ -188,7 +188,11 @@ const titles = ['Rain in May', 'The long way home', 'Draft 3'];
 
 /** A run for each title, which a person confirms or changes. @returns their ids */
 async function askForTitles(ask: SharedCapstan['request']): Promise<readonly string[]> {
-  const schema = { type: 'object', required: ['title'], properties: { title: { type: 'string' } } };
+  const schema = {
+    type: 'object',
+    required: ['title'],
+    properties: { title: { type: 'string' }, score: { type: 'number', maximum: 5 } },
+  };
   const approve = {
     id: 'approve',
     review: { title: 'Title of {{ job.id }}', schema },
@@ -215,6 +219,7 @@ test('reviews show the inputs that differ, are changed in their row, and are dec
   const heads = await page.getByRole('columnheader').allTextContents();
   expect(heads.map((text) => text.trim())).toEqual(['', 'Review', 'title', 'minutes', 'Answer', 'Decide']);
   await page.getByLabel('title: Title of ep-3').fill('The third');
+  await page.getByLabel('score: Title of ep-3').pressSequentially('2.50');
   await keepPicture(page, 'reviews-light');
   expect(await opened.axe()).toEqual([]);
   await page.getByLabel('Choose all of Question: episode › approve').check();
@@ -228,9 +233,11 @@ test('reviews show the inputs that differ, are changed in their row, and are dec
       }),
     ),
   );
-  expect(outputs).toEqual(
-    ['Rain in May', 'The long way home', 'The third'].map((title) => ({ approve: { title } })),
-  );
+  expect(outputs).toEqual([
+    { approve: { title: 'Rain in May' } },
+    { approve: { title: 'The long way home' } },
+    { approve: { title: 'The third', score: 2.5 } },
+  ]);
   opened.expectQuiet();
   await opened.close();
 });

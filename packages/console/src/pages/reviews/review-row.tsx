@@ -1,7 +1,7 @@
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { ReviewSummary } from '@capstan/core/contracts/review';
 import { Link } from '@tanstack/react-router';
-import type { ReactElement } from 'react';
+import { type ReactElement, useState } from 'react';
 import { readNumber } from '../../form/schema-model.ts';
 import { isMedia, summarize } from '../../json/json-model.ts';
 import { MediaView } from '../../media/media-view.tsx';
@@ -204,7 +204,10 @@ interface FieldProps {
 function Field({ field, title, isBusy, onChange }: FieldProps): ReactElement {
   const { name, kind, choices, value } = field;
   const label = `${name === 'usd' ? 'New budget (USD)' : name}: ${title}`;
-  const shown = value === undefined ? '' : String(value);
+  const isNumber = kind === 'number' && name !== 'usd';
+  const [typed, setTyped] = useState('');
+  // `2.50` stays as it is typed, and is the number 2.5.
+  const shown = isNumber && typed !== '' && readNumber(typed) === value ? typed : String(value ?? '');
   const look = `${fieldClass} w-full min-w-0`;
   if (kind === 'boolean' || kind === 'choice') {
     const all = kind === 'boolean' ? [true, false] : choices;
@@ -238,14 +241,12 @@ function Field({ field, title, isBusy, onChange }: FieldProps): ReactElement {
         inputMode={kind === 'number' ? 'decimal' : undefined}
         className={look}
         value={shown}
-        onChange={({ target }) => onChange(readTyped(kind, target.value, name))}
+        onChange={({ target }) => {
+          setTyped(target.value);
+          const read = isNumber ? readNumber(target.value) : target.value;
+          onChange(target.value === '' ? undefined : read);
+        }}
       />
     </label>
   );
-}
-
-/** A number that is not finished stays a text, so that it can be typed on. */
-function readTyped(kind: RowField['kind'], text: string, name: string): Json | undefined {
-  if (text === '') return undefined;
-  return kind === 'number' && name !== 'usd' && /^-?\d+(\.\d*[1-9])?$/.test(text) ? readNumber(text) : text;
 }
