@@ -665,7 +665,7 @@ test.each(['ticket', 'a=b c', '=x'])('the labels "%s" are refused with the word 
   expect(readLabels(text)).toMatchObject({ labels: null, fault: expect.stringContaining('name=value') });
 });
 
-test('a plan names the steps whose time nobody has measured', () => {
+test('a plan names the steps whose time no call has shown', () => {
   const step = (id: string, capability: string | undefined, duration_ms = 30_000) => ({
     id,
     capability,

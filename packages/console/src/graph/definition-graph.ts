@@ -23,7 +23,7 @@ export function toGraph(definition: PipelineDefinition): DrawnGraph {
   return { nodes, edges: showGraph(definition, analyseDefinition(definition)).edges };
 }
 
-/** Shows the forecast cost and time on each node. @param assumed steps whose time nobody has measured */
+/** Shows the forecast cost and time on each node. @param assumed steps whose time no call has shown */
 export function withPlan(
   { nodes, edges }: DrawnGraph,
   plan: Plan,

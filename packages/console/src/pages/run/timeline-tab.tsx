@@ -63,13 +63,7 @@ function Lanes({
   );
   const { rows, remainder } = picture;
   const { scale, part, setPart, zoom } = useZoom(picture.scale);
-  if (rows.length === 0) {
-    return (
-      <EmptyState title="No calls yet">
-        When instances are called, each call appears here over time.
-      </EmptyState>
-    );
-  }
+  if (rows.length === 0) return <NoCalls />;
   const expected = remainder === null ? null : describeRemainder(remainder, now);
   return (
     <>
@@ -121,6 +115,12 @@ function Lanes({
         onWheel={zoom}
       />
     </>
+  );
+}
+
+function NoCalls(): ReactElement {
+  return (
+    <EmptyState title="No calls yet">When instances are called, each call appears here over time.</EmptyState>
   );
 }
 

@@ -34,7 +34,7 @@ function applyToKnown(
   queries.setQueryData<RunEvent[]>(['run', runId, 'events'], (log) => appendEvents(log, events));
 }
 
-/** The events since the start of each request that is under way. */
+/** The events since the start of each request that is in flight. */
 type HeardEvents = Set<RunEvent[]>;
 
 async function readWithMissed(runId: string, heard: HeardEvents): Promise<Run> {

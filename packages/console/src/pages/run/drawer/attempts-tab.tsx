@@ -34,7 +34,7 @@ function AttemptLine({
 }: {
   readonly attempt: Attempt;
   readonly number: number;
-  /** The error that stands above all attempts. */
+  /** The error that the step shows above all attempts. */
   readonly shown: string | undefined;
 }): ReactElement {
   return (
