@@ -40,6 +40,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   mcp: async () => (await import('./commands/mcp.ts')).registerMcpCommand,
   capability: async () => (await import('./commands/capability.ts')).registerCapabilityCommand,
   check: async () => (await import('./commands/capability.ts')).registerCheckCommand,
+  calls: async () => (await import('./commands/capabilities.ts')).registerCallsCommand,
   costs: async () => (await import('./commands/money.ts')).registerCostsCommand,
   cache: async () => (await import('./commands/runs/run-data.ts')).registerCacheCommand,
   ledger: async () => (await import('./commands/money.ts')).registerLedgerCommand,

@@ -82,6 +82,15 @@ const routes = [
     component: latePart(() => import('./pages/capability/page.tsx'), 'CapabilityPage'),
   }),
   createRoute({
+    ...at('/calls'),
+    validateSearch: searches.callsSearch,
+    component: latePart(() => import('./pages/calls/page.tsx'), 'CallsPage'),
+  }),
+  createRoute({
+    ...at('/decisions/$decisionId'),
+    component: latePart(() => import('./pages/decision/page.tsx'), 'DecisionPage'),
+  }),
+  createRoute({
     ...at('/skills'),
     component: latePart(() => import('./pages/skills/page.tsx'), 'SkillsPage'),
   }),

@@ -1,4 +1,5 @@
 /** The search parameters of every page. */
+import type { CallOutcome } from '@capstan/core/contracts/call';
 import type { CostPeriod } from '@capstan/core/contracts/money';
 import type { ReviewKind } from '@capstan/core/contracts/review';
 import type { RunState } from '@capstan/core/contracts/run';
@@ -102,8 +103,34 @@ export function editSearch(raw: RawSearch) {
 }
 
 export function capabilitySearch(raw: RawSearch) {
-  return loose({ instance: textIn(raw, 'instance'), tab: oneIn(raw, 'tab', capabilityTabs) });
+  return loose({
+    instance: textIn(raw, 'instance'),
+    tab: oneIn(raw, 'tab', capabilityTabs),
+    from: textIn(raw, 'from'),
+  });
 }
+
+export const callOutcomes: readonly CallOutcome[] = ['running', 'succeeded', 'failed', 'cancelled', 'cached'];
+
+export function callsSearch(raw: RawSearch) {
+  return loose({
+    since: textIn(raw, 'since'),
+    until: textIn(raw, 'until'),
+    capability: textIn(raw, 'capability'),
+    endpoint: textIn(raw, 'endpoint'),
+    key: textIn(raw, 'key'),
+    user: textIn(raw, 'user'),
+    label: textIn(raw, 'label'),
+    pipeline: textIn(raw, 'pipeline'),
+    model: textIn(raw, 'model'),
+    outcome: oneIn(raw, 'outcome', callOutcomes),
+    run_id: textIn(raw, 'run_id'),
+    direct: oneIn(raw, 'direct', ['true', 'false']),
+    after: textIn(raw, 'after'),
+  });
+}
+/** The filters of the list, without its page. */
+export type CallsSearch = Omit<ReturnType<typeof callsSearch>, 'after'>;
 
 export function costsSearch(raw: RawSearch) {
   return loose({

@@ -3,6 +3,7 @@
  * explains the choice of an instance.
  */
 
+import { CallList, CallOutcome, type CallRecord } from '@capstan/core/contracts/call';
 import {
   CapabilityDetail,
   CapabilityList,
@@ -16,10 +17,10 @@ import {
 import { Decision, DecisionDetail, ExecAnswer } from '@capstan/core/contracts/decision';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { writeJson } from '@capstan/core/json/text';
-import { getAll, jsonBody, path } from '../client/api-client.ts';
+import { download, getAll, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
-import { asRow, command, group, listed, oneOf, procedure } from '../command.ts';
-import { readInput, routeOptions, toRouteFields } from '../input/arguments.ts';
+import { asRow, command, group, listed, oneOf, parsed, procedure } from '../command.ts';
+import { readInput, readLimit, routeOptions, toRouteFields } from '../input/arguments.ts';
 import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
 import { renderDecision, renderMoney } from '../render/routing.ts';
@@ -180,4 +181,58 @@ export const registerRouteCommand = command('route', {
   },
   show: (decision, { print }) =>
     print.lines([decision.chosen ?? 'nobody', ...renderDecision(decision, print)]),
+});
+
+const callTable: Columns<CallRecord> = [
+  ['AT', 'at'],
+  ['OUTCOME', ({ outcome, error }) => (error === null ? outcome : `${outcome}: ${error.code}`)],
+  ['CAPABILITY', 'capability', 'shrinks'],
+  ['MODEL', ({ model }) => model ?? '', 'shrinks'],
+  ['IN', ({ tokens }) => String(tokens?.input ?? ''), 'right'],
+  ['OUT', ({ tokens }) => String(tokens?.output ?? ''), 'right'],
+  ['TOOK', ({ duration_ms: ms }) => (ms === null ? '' : formatDuration(ms)), 'right'],
+  ['COST', ({ cost_usd: usd }) => (usd === null ? '' : formatUsd(usd)), 'right'],
+  ['KEY', ({ key_id }) => key_id ?? '', 'shrinks'],
+  ['USER', ({ user }) => user ?? '', 'shrinks'],
+  ['RUN', ({ run_id }) => run_id ?? ''],
+  ['DECISION', 'decision_id'],
+];
+
+export const registerCallsCommand = procedure('calls', {
+  about: 'list calls, newest first: who pays, the model and its tokens, the cost and the end',
+  example: 'capstan calls --outcome failed --limit 50',
+  options: {
+    '--since <time>': 'from this time on, such as 2026-01-31T22:00:00Z',
+    '--until <time>': 'before this time',
+    '--capability <name>': 'only calls of this capability',
+    '--instance <endpoint>': 'only calls of this instance',
+    '--payer <id>': 'only calls that this key or person pays',
+    '--user <id>': 'only calls for this user',
+    '--label <name=value>': 'only calls with this label',
+    '--pipeline <name>': 'only calls of runs of this pipeline',
+    '--model <name>': 'only calls that this model answered, as its provider names it',
+    '--outcome <outcome>': oneOf('only calls that ended so', CallOutcome.options),
+    '--run <id>': 'only calls of this run',
+    '--direct': 'only calls without a run',
+    '-n, --limit <n>': parsed('at most so many', readLimit, 20),
+    '--csv': 'print everything that matches as CSV',
+  },
+  run: async ({ client, print, json, shell }, { instance, payer, run, direct, limit, csv, ...filter }) => {
+    const which = {
+      ...filter,
+      key: payer,
+      endpoint: instance,
+      run_id: run,
+      direct: direct === true ? 'true' : undefined,
+    };
+    if (csv === true) {
+      const query = { ...which, format: 'csv' };
+      return download(client, '/v1/calls', { query, headers: { accept: 'text/csv' }, to: shell.stdout });
+    }
+    const { value, text } = await client.get('/v1/calls', CallList, { ...which, limit });
+    if (json) return print.json(text);
+    if (value.items.length === 0) return print.remark('no calls');
+    print.table(callTable, value.items);
+    if (value.next_cursor !== null) print.remark(`the newest ${limit}; --csv prints all`);
+  },
 });

@@ -18,6 +18,11 @@ export function projectsQuery() {
   });
 }
 
+/** @param content_days null: none are kept, and those that there are are deleted */
+export function keepContents(projectId: string, content_days: number | null): Promise<Project> {
+  return askPlainly(`/v1/projects/${projectId}/settings`, { method: 'PUT', body: { content_days } });
+}
+
 export function auditQuery() {
   return queryOptions({
     queryKey: ['audit'],

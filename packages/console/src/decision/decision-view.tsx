@@ -4,6 +4,7 @@ import { type ReactElement, useState } from 'react';
 import { decisionQuery } from '../api/capabilities.ts';
 import { formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
+import { IdLink } from '../shared/id-link.tsx';
 import { Button, Facts } from '../shared/parts.tsx';
 import { QueryView } from '../shared/query-view.tsx';
 import { DecisionLanes } from './decision-lanes.tsx';
@@ -11,7 +12,14 @@ import { Held } from './held.tsx';
 import { WhatIf } from './what-if.tsx';
 
 /** The reason of the decision, the proof that it repeats, and the effect of other inputs. */
-export function DecisionView({ decision }: { readonly decision: Decision }): ReactElement {
+export function DecisionView({
+  decision,
+  isOwnPage = false,
+}: {
+  readonly decision: Decision;
+  /** The page of the call is open. */
+  readonly isOwnPage?: boolean;
+}): ReactElement {
   const [isTrying, setTrying] = useState(false);
   const query = useQuery({ ...decisionQuery(decision.decision_id), enabled: isTrying });
   return (
@@ -21,6 +29,7 @@ export function DecisionView({ decision }: { readonly decision: Decision }): Rea
       <Facts
         facts={[
           ['reserved', <Held key="held" usd={decision.reserved_usd} held={decision} />],
+          ['call', isOwnPage ? null : <IdLink key="call" id={decision.decision_id} />],
           ['settled', decision.settled_usd === null ? 'not yet' : formatUsd(decision.settled_usd)],
           ['stopped', decision.stopped === undefined ? null : 'its budgets had no more room'],
         ]}

@@ -33,6 +33,7 @@ const idForms: readonly {
 }[] = [
   { form: /^run_[\w-]{6,}$/, hint: 'run', path: '/runs/', icon: 'activity' },
   { form: /^(rev|review)_[\w-]{6,}$/, hint: 'review', path: '/reviews/', icon: 'inbox' },
+  { form: /^dec_[\w-]{6,}$/, hint: 'call', path: '/decisions/', icon: 'route' },
   { form: /^(skl|skill)_[\w-]{6,}$/, hint: 'skill', path: '/skills/', icon: 'graduation-cap' },
 ];
 

@@ -7,6 +7,7 @@ export const places = [
   { to: '/reviews', name: 'Reviews', icon: 'inbox', key: 'v' },
   { to: '/pipelines', name: 'Pipelines', icon: 'workflow', key: 'p' },
   { to: '/capabilities', name: 'Capabilities', icon: 'boxes', key: 'c' },
+  { to: '/calls', name: 'Calls', icon: 'arrow-right', key: 'a' },
   { to: '/skills', name: 'Skills', icon: 'graduation-cap', key: 'k' },
   { to: '/costs', name: 'Costs', icon: 'wallet', key: 'm' },
   { to: '/schedules', name: 'Schedules', icon: 'calendar-clock', key: 's' },

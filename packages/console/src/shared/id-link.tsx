@@ -5,6 +5,7 @@ import { linkClass } from './parts.tsx';
 const pages = [
   [/^run_/, '/runs/$runId', 'runId'],
   [/^rev_/, '/reviews/$reviewId', 'reviewId'],
+  [/^dec_/, '/decisions/$decisionId', 'decisionId'],
   [/^skl_/, '/skills/$skillId', 'skillId'],
 ] as const;
 

@@ -9,7 +9,7 @@ import { useSharedStudio } from '../support/studio.ts';
 const visitors = useSharedStudio();
 
 /** Some show by themselves when they are complete. */
-function listPages(): readonly (readonly [name: string, path: string, complete?: string])[] {
+function listPages(decision: string): readonly (readonly [name: string, path: string, complete?: string])[] {
   const { done, failed, waiting, question } = visitors.studio;
   return [
     ['home', '/'],
@@ -29,6 +29,8 @@ function listPages(): readonly (readonly [name: string, path: string, complete?:
     ['editor', '/pipelines/new/edit?example=true', 'Checked against the current fleet'],
     ['fleet', '/capabilities'],
     ['capability-why', '/capabilities/trim?tab=why'],
+    ['calls', '/calls'],
+    ['call', `/decisions/${decision}`, 'What if …'],
     ['skills', '/skills'],
     ['costs', '/costs?period=day&by=capability&and=pipeline'],
     ['ledger', '/costs/ledger'],
@@ -38,6 +40,15 @@ function listPages(): readonly (readonly [name: string, path: string, complete?:
     ['secrets', '/settings?tab=secrets'],
     ['nowhere', '/nothing/at/all'],
   ];
+}
+
+/** Of a call of a run. */
+async function findDecision(): Promise<string> {
+  const { body } = await visitors.studio.capstan.request<{ items: { decision_id: string }[] }>(
+    'GET',
+    '/v1/calls?direct=false&outcome=succeeded&limit=1',
+  );
+  return String(body.items[0]?.decision_id);
 }
 
 /** Tables of which a part can only be seen by moving them. */
@@ -118,7 +129,7 @@ function rulesFor(width: Width, known: ReadonlySet<Width>): Rules {
 test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and can be used by everyone', {}, async () => {
   const opened = await visitors.visit();
   const findings: string[] = [];
-  for (const [index, [name, path, complete]] of listPages().entries()) {
+  for (const [index, [name, path, complete]] of listPages(await findDecision()).entries()) {
     await (isLong || index === 0 ? opened.go : opened.walk)(path);
     if (complete !== undefined) await opened.page.getByText(complete).waitFor();
     const known = new Set<Width>();

@@ -14,6 +14,7 @@ const shown: ReadonlySet<string> = new Set([
   'run-timeline-light',
   'review-light-phone',
   'fleet-light',
+  'calls-light',
   'editor-light',
   'reviews-light',
   'costs-crossed-light',

@@ -3,12 +3,14 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { decisionsQuery } from '../../api/capabilities.ts';
+import { lookOfCall } from '../../calls/call-model.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { without } from '../../decision/without-model.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { EmptyState, fieldClass, linkClass, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { LookMark } from '../../shared/state-mark.tsx';
 
 export function DecisionsTab({ name }: { readonly name: string }): ReactElement {
   const query = useQuery(decisionsQuery(name));
@@ -77,18 +79,25 @@ function DecisionTable({ decisions }: { readonly decisions: readonly DecisionLis
         <tr>
           <th>When</th>
           <th>Chosen</th>
+          <th>Outcome</th>
           <th className="max-sm:hidden">Step</th>
           <th className="text-right!">Took</th>
           <th className="text-right!">Cost</th>
         </tr>
       </thead>
       <tbody>
-        {decisions.map(({ decision_id, at, chosen, run_id, step_id, duration_ms, settled_usd }) => (
+        {decisions.map(({ decision_id, at, chosen, run_id, step_id, duration_ms, settled_usd, ...end }) => (
           <tr key={decision_id}>
-            <td className="text-muted">
-              <Ago at={at} />
+            <td>
+              <Link to="/decisions/$decisionId" params={{ decisionId: decision_id }} className={linkClass}>
+                <Ago at={at} />
+              </Link>
             </td>
             <td className="font-mono text-xs">{chosen === null ? 'none' : shortEndpoint(chosen)}</td>
+            <td>
+              <LookMark look={lookOfCall(end)} />
+              {end.error === null ? null : <span className="block text-xs text-muted">{end.error}</span>}
+            </td>
             <td className="max-sm:hidden">
               {run_id === null ? (
                 <span className="text-muted">direct call</span>

@@ -65,7 +65,7 @@ function NeverRegistered({ name }: { readonly name: string }): ReactElement {
 
 function CapabilityOpen({ capability }: { readonly capability: CapabilityDetail }): ReactElement {
   const { name, specs } = capability;
-  const { tab = 'fleet', instance } = useSearch({ from: '/capabilities/$name' });
+  const { tab = 'fleet', instance, from } = useSearch({ from: '/capabilities/$name' });
   const navigate = useNavigate({ from: '/capabilities/$name' });
   const spec = specs.at(-1)?.spec;
   return (
@@ -87,7 +87,7 @@ function CapabilityOpen({ capability }: { readonly capability: CapabilityDetail 
       <Suspense fallback={<Skeleton />}>
         {tab === 'fleet' ? <Fleet capability={capability} instance={instance} /> : null}
         {tab === 'why' ? <WhyTab name={name} spec={spec} /> : null}
-        {tab === 'try' ? <TryTab name={name} spec={spec} /> : null}
+        {tab === 'try' ? <TryTab name={name} spec={spec} from={from} /> : null}
         {tab === 'decisions' ? <DecisionsTab name={name} /> : null}
         {tab === 'spec' ? <Specs capability={capability} /> : null}
       </Suspense>

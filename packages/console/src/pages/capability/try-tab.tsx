@@ -1,26 +1,43 @@
 import type { CapabilitySpec } from '@capstan/core/contracts/capability';
 import type { Json } from '@capstan/core/contracts/primitives';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactElement, useState } from 'react';
+import { callContentQuery } from '../../api/calls.ts';
 import { callCapability, checkInput } from '../../api/capabilities.ts';
 import { DecisionLanes } from '../../decision/decision-lanes.tsx';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
 import { JsonTree } from '../../json/json-tree.tsx';
 import { Icon } from '../../shared/icon.tsx';
-import { Button, EmptyState, Panel } from '../../shared/parts.tsx';
+import { Button, EmptyState, Panel, Skeleton } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 
-/** A routed call without a pipeline. It is real, so it may cost money. */
-export function TryTab({
-  name,
-  spec,
-}: {
+interface TryCallProps {
   readonly name: string;
   readonly spec: CapabilitySpec | undefined;
-}): ReactElement {
+  /** The decision of a call whose input the form begins with, where its contents are kept. */
+  readonly from: string | undefined;
+}
+
+export function TryTab({ name, spec, from }: TryCallProps): ReactElement {
+  const query = useQuery({ ...callContentQuery(from ?? ''), enabled: from !== undefined });
+  if (from !== undefined && query.isPending) return <Skeleton />;
+  return (
+    <>
+      {query.error === null ? null : <ProblemView error={query.error} />}
+      <TryForm name={name} spec={spec} given={query.data?.input} />
+    </>
+  );
+}
+
+/** A routed call without a pipeline. It is real, so it may cost money. */
+function TryForm({
+  name,
+  spec,
+  given,
+}: Omit<TryCallProps, 'from'> & { readonly given: Json | undefined }): ReactElement {
   const schema = spec?.input ?? {};
-  const [input, setInput] = useState<Json>(() => createValue(schema, schema));
+  const [input, setInput] = useState<Json>(() => given ?? createValue(schema, schema));
   const call = useMutation({ mutationFn: () => callCapability(name, { input }) });
   const check = useMutation({ mutationFn: (given: Json) => checkInput(name, given) });
   const verdict =
