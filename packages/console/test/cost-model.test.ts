@@ -44,6 +44,19 @@ function anItem(
   return { name: 'a', usd, calls, tokens, ...facts, points: [[at, usd, calls, tokens]] };
 }
 
+/** As the router reads it. */
+function readAddress(path: string): Readonly<Record<string, unknown>> {
+  const read = (text: string): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  };
+  const query = new URLSearchParams(path.slice('/calls?'.length));
+  return Object.fromEntries([...query].map(([name, text]) => [name, read(text)]));
+}
+
 describe('the address of the page', () => {
   test.each([
     [{}, { period: 'week' }, 'this week'],
@@ -105,10 +118,16 @@ describe('a row', () => {
       [['none', 'x'], null],
       [['all others'], null],
     ]);
-    expect(
-      new URLSearchParams(toCallsPath(rows[0]?.address ?? {}).slice('/calls?'.length)).get('label'),
-    ).toBe('team=a=b&c');
+    expect(readAddress(toCallsPath(rows[0]?.address ?? {}))).toMatchObject({ label: 'team=a=b&c' });
   });
+
+  test.each(['1e3', '007', 'true', '1.50', '{"a":1}', 'ü & +'])(
+    'of the user %s leads to those of this text',
+    (name) => {
+      const [row] = toRows(aSeries([anItem({ name })]), { by: 'user', and: null });
+      expect(readAddress(toCallsPath(row?.address ?? {}))).toEqual({ since: starts[0], until, user: name });
+    },
+  );
 
   test('of two labels leads nowhere: a list of calls has one label', () => {
     const groups = { by: 'label:a', and: 'label:b' } as const;

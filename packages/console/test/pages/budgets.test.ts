@@ -107,14 +107,11 @@ test('any days by two groups are the numbers of the API, and lead to their calls
   expect(await row.getByRole('cell').allTextContents()).toEqual(
     expect.arrayContaining(['night, shift × join', '3', '$0.03']),
   );
-  expect(await row.getByRole('link').getAttribute('href')).toBe(
-    `/ui/calls?${new URLSearchParams({
-      since: body.starts[0] ?? '',
-      until: body.until,
-      label: 'team=night, shift',
-      capability: 'join',
-    })}`,
-  );
+  const href = new URL((await row.getByRole('link').getAttribute('href')) ?? '', 'http://a');
+  expect([href.pathname, Object.fromEntries(href.searchParams)]).toEqual([
+    '/ui/calls',
+    { since: body.starts[0], until: body.until, label: 'team=night, shift', capability: 'join' },
+  ]);
   const last = body.starts.indexOf(told?.points.at(-1)?.[0] ?? '');
   const chart = page.getByRole('img', { name: /Costs by label team × capability/ });
   const { width = 0 } = (await chart.boundingBox()) ?? {};

@@ -90,9 +90,20 @@ export function describeSpan(search: CostsSearch): string {
 /** The filters of the page of calls. */
 export type CallsAddress = Readonly<Record<string, string>>;
 
-/** Below `/ui`. */
+/** The router reads JSON where it finds it. */
+function asText(text: string): string {
+  try {
+    JSON.parse(text);
+    return JSON.stringify(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Below `/ui`. A user `1e3` stays a text, as the router writes it. */
 export function toCallsPath(address: CallsAddress): string {
-  return `/calls?${new URLSearchParams(address)}`;
+  const query = Object.fromEntries(Object.entries(address).map(([name, text]) => [name, asText(text)]));
+  return `/calls?${new URLSearchParams(query)}`;
 }
 
 type SeriesItem = CostSeries['series'][number];
