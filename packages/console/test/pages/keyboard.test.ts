@@ -8,7 +8,10 @@ const visitors = useSharedStudio();
 
 /** Escape, then Tab, as the editor explains; it waits for the Tab for two seconds, which a busy machine may miss. */
 async function leaveEditor(page: Page, editor: Locator): Promise<void> {
-  const isInside = (): Promise<boolean> => editor.evaluate(`(element) => element.matches(':focus')`);
+  const isInside = (): Promise<boolean> =>
+    editor.evaluate((element: unknown) =>
+      (element as { matches(selector: string): boolean }).matches(':focus'),
+    );
   for (let attempt = 0; attempt < 5 && (await isInside()); attempt++) {
     await page.keyboard.press('Escape');
     await page.keyboard.press('Tab');

@@ -169,7 +169,13 @@ test('Home shows failed runs and those that are open the longest, and its runs f
     await page.setViewportSize({ width, height: 900 });
     const table = page.getByRole('region', { name: 'Runs' });
     await table.getByRole('columnheader', { name: 'Started' }).waitFor();
-    expect(await table.evaluate('(box) => box.scrollWidth - box.clientWidth')).toBe(0);
+    expect(
+      await table.evaluate(
+        (box: unknown) =>
+          (box as Record<'scrollWidth', number>).scrollWidth -
+          (box as Record<'clientWidth', number>).clientWidth,
+      ),
+    ).toBe(0);
   }
   // New failures appear by themselves while a person looks.
   const later = (await capstan.submit(steps)).run_id;
