@@ -91,6 +91,10 @@ export const benches: Readonly<Record<string, Bench>> = {
     says: 'that readers of millions of attempts leave the calls of another project alone',
     load: () => import('../../bench/readers/main.ts'),
   },
+  calls: {
+    says: 'that the list of calls stays quick with each filter in a project of a million calls',
+    load: () => import('../../bench/calls/main.ts'),
+  },
   learning: {
     says: 'what skills save when failures repeat',
     load: () => import('../../bench/learning/main.ts'),
