@@ -97,19 +97,19 @@ function bodyOf(body: JsonObject): Utterance[] {
   return contentOf('assistant', content);
 }
 
-interface AnswerBlock {
+interface StreamedBlock {
   kind: Utterance['kind'];
   name?: string;
   text: string;
 }
 
-type BlockPart = Readonly<Record<'text' | 'name', unknown>> & Pick<AnswerBlock, 'kind'>;
+type BlockPart = Readonly<Record<'text' | 'name', unknown>> & Pick<StreamedBlock, 'kind'>;
 
 /** The blocks of an answer, by their place, from its events. */
 class AnswerBlocks {
-  readonly #blocks = new Map<string, AnswerBlock>();
+  readonly #blocks = new Map<string, StreamedBlock>();
 
-  all(): readonly AnswerBlock[] {
+  all(): readonly StreamedBlock[] {
     return [...this.#blocks.values()];
   }
 
