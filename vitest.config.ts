@@ -6,7 +6,7 @@ import { LongestFirst } from './test/support/longest-first.ts';
 
 /** Files of which `npm test` has nothing; the others mark their long tests with `isLong`. */
 const longFiles = [
-  'packages/console/test/pages/{learning,outage,reading,states}.test.ts',
+  'packages/console/test/pages/{learning,outage,reading,states,tasks}.test.ts',
   'test/e2e/{demo-learning,inline-control,media-in-s3,metrics,paid-streams,payload-keys}.test.ts',
   'test/e2e/{restored,shipped,temporal-away,wrap}.test.ts',
   'test/e2e/killed-{capability,engine,erasure,escalation,in-line,inline,instances,keyed-calls,while-waiting}.test.ts',

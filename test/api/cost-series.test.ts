@@ -310,7 +310,7 @@ test('a budget foretells the end of its window by the average rate since it was 
     .db('budget')
     .where({ scope, window_start })
     .update({ spent_nano: 3 * usd });
-  expect((await budgets())[0]).toMatchObject({ spent_usd: 3, forecast: null }); // added just now
+  expect((await budgets())[0]).toMatchObject({ spent_usd: 3, forecast: null }); // added recently
   await api.db('scoped_budget').where({ project_id: projectId }).update({ created_at: '2020-01-01' });
   const now = Date.now();
   const [budget] = await budgets();
