@@ -452,6 +452,8 @@ test('decisions are listed with what they were made from, those of the project a
       run_id: run.run_id,
       step_id: 'a',
       chosen: instance.endpoint,
+      outcome: 'succeeded',
+      error: null,
       settled_usd: 0.4,
       duration_ms: 12.5,
       inputs: { request: { ...request, headroom_usd: null }, seed: 7, columns },

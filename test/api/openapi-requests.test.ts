@@ -29,6 +29,7 @@ const judge = createJudge(validatorOf);
 /** Rules that no schema can state: other objects, and rules of another language. The document has them in words. */
 const saidInWords: readonly RegExp[] = [
   /^\S+ \/query\/cursor invalid_cursor$/,
+  /^\/v1\/costs\S* \/query\/(period|from|to) custom$/,
   /^\S+ \/(endpoint|spec_url|health_url|url) invalid_address$/,
   /^\S+ \/cost_model\/(worst_case|expected) invalid_cost$/,
   /^\S+ \/name other_name$/,

@@ -58,6 +58,7 @@ describe('a scoped budget', () => {
         spent_usd: 0,
         reserved_usd: 0,
         resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/),
+        forecast: null,
         reached: [],
       },
     ]);

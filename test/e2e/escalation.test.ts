@@ -113,7 +113,8 @@ test('a person corrects a step and the run continues; the next run corrects itse
   const { body: detail } = await capstan.request<StepDetail>('GET', place);
   const { escalation_history, escalation_advice } = ladder.payload;
   const { escalation_level } = ladder;
-  expect(detail.escalation).toEqual({ escalation_level, escalation_history, escalation_advice });
+  const moves = [expect.objectContaining({ kind: 'executed', level: 0, outcome: 'succeeded', cost_usd: 0 })];
+  expect(detail.escalation).toEqual({ escalation_level, escalation_history, escalation_advice, moves });
 });
 
 test.runIf(isLong)(

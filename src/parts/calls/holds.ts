@@ -5,6 +5,7 @@
  */
 
 import {
+  aheadAt,
   type CostOutlook,
   expectCost,
   type GrowingCall,
@@ -106,7 +107,8 @@ class Hold implements OpenHold {
   private get terms(): HoldTerms {
     const { terms } = this.#call;
     const pace = (this.#units * 1_000) / Math.max(leastSpanMs, performance.now() - this.#beganAt);
-    return pace > terms.ahead ? { ...terms, ahead: Math.ceil(pace) } : terms;
+    const ahead = aheadAt(terms.ahead, pace);
+    return ahead > terms.ahead ? { ...terms, ahead } : terms;
   }
 
   /** The units ahead are for a piece that is on its way, or for the end of the call where there is none. */

@@ -7,7 +7,16 @@ import { aShell } from '../support/shell.ts';
 const at = '2026-01-09T00:00:00.000Z';
 
 function projectOf(id: string, name: string) {
-  return { project_id: id, name, timezone: 'UTC', daily_limit_usd: 0, strict: false, created_at: at };
+  return {
+    project_id: id,
+    name,
+    timezone: 'UTC',
+    daily_limit_usd: 0,
+    strict: false,
+    on_budget: null,
+    content_days: null,
+    created_at: at,
+  };
 }
 
 /** @returns what `keys create` printed, and the projects that it asked for; null when it asked for no key */

@@ -21,8 +21,7 @@ const anyBudget: fc.Arbitrary<BudgetOutlook> = fc
   .chain((sums) =>
     fc.option(anyOutlook).map((grown) => ({
       ...sums,
-      expected:
-        grown === null || grown.mean === sums.heldNano ? { mean: sums.heldNano, variance: 0 } : grown,
+      expected: grown === null || grown.mean === sums.heldNano ? { mean: sums.heldNano, variance: 0 } : grown,
     })),
   );
 

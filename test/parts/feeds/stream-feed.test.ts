@@ -20,7 +20,7 @@ async function look() {
   db.on('query', ({ sql }: { sql: string }) => {
     if (sql.includes('as horizon')) read.horizons += 1;
     if (sql.includes('with changed as')) read.runs += 1;
-    if (sql.includes('from review')) read.reviews += 1;
+    if (sql.includes('from review r')) read.reviews += 1;
   });
   const feed = createStreamFeed(
     {

@@ -17,7 +17,7 @@ export function CallTable({ calls }: { readonly calls: readonly CallRecord[] }):
       <thead>
         <tr>
           <th>At</th>
-          <th>Outcome</th>
+          <th className="max-sm:hidden">Outcome</th>
           <th>Capability</th>
           <th className="max-lg:hidden">Payer</th>
           <th className="max-lg:hidden">Of</th>
@@ -37,14 +37,14 @@ export function CallTable({ calls }: { readonly calls: readonly CallRecord[] }):
               >
                 <Moment at={call.at} />
               </Link>
+              <span className="sm:hidden">
+                <Ending call={call} />
+              </span>
             </td>
-            <td title={call.error?.message}>
-              <LookMark look={lookOfCall(call)} />
-              {call.error === null ? null : (
-                <span className="block text-xs text-muted">{call.error.code}</span>
-              )}
+            <td className="max-sm:hidden">
+              <Ending call={call} />
             </td>
-            <td>
+            <td className="max-sm:break-all">
               {call.capability}
               <span className="block text-xs text-muted">
                 {call.model === null ? shortEndpoint(call.endpoint) : call.model}
@@ -66,6 +66,17 @@ export function CallTable({ calls }: { readonly calls: readonly CallRecord[] }):
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Ending({ call }: { readonly call: CallRecord }): ReactElement {
+  return (
+    <span title={call.error?.message}>
+      <LookMark look={lookOfCall(call)} />
+      {call.error === null ? null : (
+        <span className="block text-xs break-all text-muted">{call.error.code}</span>
+      )}
+    </span>
   );
 }
 

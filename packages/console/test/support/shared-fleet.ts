@@ -29,10 +29,12 @@ const picky: Handler = (exec, response) =>
 /** Writes what it answers with, as a capability does. */
 function writing(mediaUrl: string): Handler {
   return async (exec, response) => {
-    const [, path = ''] = String(exec.input.output_path).split('media://');
-    const target = join(fileURLToPath(mediaUrl), path);
-    await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, 'film');
+    const [, path] = String(exec.input.output_path).split('media://');
+    if (path !== undefined) {
+      const target = join(fileURLToPath(mediaUrl), path);
+      await mkdir(dirname(target), { recursive: true });
+      await writeFile(target, 'film');
+    }
     await echo(exec, response);
   };
 }

@@ -96,9 +96,13 @@ export const CallContent = z
 export type CallContent = z.infer<typeof CallContent>;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: Postgres stores no NUL
-const label = z.string().regex(/^[^=\u0000]{1,64}=[^\u0000]{0,256}$/, { error: 'NAME=VALUE' });
-// biome-ignore lint/suspicious/noControlCharactersInRegex: Postgres stores no NUL
-const text = z.string().regex(/^[^\u0000]{1,256}$/, { error: '1 to 256 characters without NUL' });
+const label = z.string().regex(/^[^=\u0000]{1,64}=[^\u0000]{0,256}$/u, { error: 'NAME=VALUE' });
+/** Postgres stores no NUL. */
+const text = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine((value) => !value.includes('\0'), { error: 'a text without NUL' });
 
 export const CallQuery = ListQuery.extend({
   since: Instant.optional(),
@@ -113,9 +117,13 @@ export const CallQuery = ListQuery.extend({
   model: text.optional().meta({ description: 'The model, as its provider names it.' }),
   outcome: CallOutcome.optional(),
   run_id: z.string().max(128).optional(),
-  direct: z.stringbool().optional().meta({
-    description: 'true: only calls without a run. false: only calls of runs.',
-  }),
+  direct: z
+    .stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive' })
+    .optional()
+    .meta({
+      enum: ['true', 'false'],
+      description: 'true: only calls without a run. false: only calls of runs.',
+    }),
   /** csv returns all matching calls, newest first, without pages. */
   format: z.enum(['json', 'csv']).default('json'),
 }).strict();

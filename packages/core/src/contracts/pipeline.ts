@@ -184,7 +184,7 @@ const StepInput = z
     id: 'StepInput',
     anyOf: [
       { type: 'object', additionalProperties: true },
-      { type: 'string', pattern: '^\\s*\\{\\{' },
+      { type: 'string', pattern: '^\\{\\{.*\\}\\}$' },
     ],
   }) as z.ZodType<JsonObject | string>;
 

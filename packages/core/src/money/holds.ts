@@ -130,6 +130,14 @@ export function unitsPerSecond(lengths: Lengths, meanMs: number | null): number 
   return meanMs === null || meanMs <= 0 || mean === Number.POSITIVE_INFINITY ? 0 : (mean * 1_000) / meanMs;
 }
 
+/** Of a call that is quicker than this, all of its answer may come at once. */
+const mostAhead = 256;
+
+/** The units ahead of a call that uses so many in a second: `least`, or a second of a quicker one. */
+export function aheadAt(least: number, unitsASecond: number): number {
+  return Math.max(least, Math.min(mostAhead, Math.ceil(unitsASecond)));
+}
+
 /** G4: what a call is expected to hold at its end, nano-USD, and the variance of it. */
 export function expectCost(terms: HoldTerms, lengths: Lengths, units: number): CostOutlook {
   const { startNano, unitNano, mostNano, ahead } = terms;

@@ -1,6 +1,7 @@
 /** The estimated duration and cost of a call on an instance. */
 import {
   type AdmittedCall,
+  aheadAt,
   certainty,
   countAdmitted,
   type GrowingCall,
@@ -143,7 +144,7 @@ export function holdTerms(
     startNano: Math.ceil(startUsd * 1e9 - 1e-6),
     unitNano: unitUsd * 1e9,
     mostNano: Number(mostNano),
-    ahead: Math.max(unitsAhead[unit], Math.ceil(pace)),
+    ahead: aheadAt(unitsAhead[unit], pace),
   };
 }
 

@@ -407,7 +407,8 @@ describe('the reservation', () => {
       )?.terms.ahead;
     };
     expect([aheadOf(null), aheadOf(10_000)]).toEqual([64, 64]);
-    expect(aheadOf(500)).toBeGreaterThan(500);
+    expect(aheadOf(2_000)).toBeGreaterThan(120);
+    expect(aheadOf(1)).toBe(256);
   });
 
   it('is that of the rate where an instance declares nothing', () => {
