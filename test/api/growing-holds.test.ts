@@ -96,12 +96,12 @@ function lengthsOf(units: readonly number[]): readonly number[] {
   return units.reduce<readonly number[]>(addLength, []);
 }
 
-/** The router has seen these answers before. */
+/** The router has seen these answers before, of a model that takes its time. */
 async function learn(name: string, lengths: readonly number[]): Promise<void> {
   await api
     .db('instance')
     .where({ name })
-    .update({ lengths: lengthsOf(lengths) });
+    .update({ lengths: lengthsOf(lengths), duration_ms: 10_000, deviation_ms: 100 });
   await waitFor('the router to know', async () => {
     const { body } = await execOn(api, name, ask(0));
     return body.routing?.reason.includes('its hold grows');
