@@ -1,5 +1,6 @@
 /** Several tabs of one browser window: they share a stream, and none of them claims an outage that there is not. */
 import { expect, test } from 'vitest';
+import { isLong } from '../../../../test/support/long.ts';
 import { type OpenPage, openBeside, openPage, signIn } from '../support/browser.ts';
 import { shareBrowser, useSharedStudio } from '../support/studio.ts';
 
@@ -93,7 +94,7 @@ test('tabs that slept show what happened meanwhile', async () => {
   await closeAll(tabs);
 });
 
-test('every tab reports a lost network, and is live again with it', async () => {
+test.runIf(isLong)('every tab reports a lost network, and is live again with it', async () => {
   const id = await startNight();
   const tabs = await openTabs(['/', `/runs/${id}`, '/runs'], /ERR_|Failed to load/);
   const [{ context }, ofRun] = tabs as [OpenPage, OpenPage];
