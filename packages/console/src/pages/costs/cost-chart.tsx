@@ -11,7 +11,6 @@ import {
   type CostRow,
   formatCount,
   nameTick,
-  toCallsPath,
   toColumns,
 } from './model.ts';
 
@@ -57,7 +56,7 @@ export function CostChart({ costs, rows, by }: CostChartProps): ReactElement {
             label={`Costs by ${by}: ${rows.map(({ names, usd }) => `${names.join(' × ')} ${formatUsd(usd)}`).join(', ')}`}
             onPoint={setPointed}
             onChoose={(first, last) => {
-              void navigate({ href: toCallsPath(addressOfBuckets(costs, first, last)) });
+              void navigate({ to: '/calls', search: addressOfBuckets(costs, first, last) });
             }}
             {...(limit === 0 ? {} : { mark: limit })}
           />

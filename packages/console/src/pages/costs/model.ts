@@ -6,7 +6,7 @@ import {
   type CostSummary,
 } from '@capstan/core/contracts/money';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
-import type { CostsSearch } from '../../searches.ts';
+import type { CallsSearch, CostsSearch } from '../../searches.ts';
 import type { BarColumn } from '../../shared/bar-column.ts';
 import { formatHour, formatMoment, formatUsd } from '../../shared/format.ts';
 
@@ -88,23 +88,7 @@ export function describeSpan(search: CostsSearch): string {
 }
 
 /** The filters of the page of calls. */
-export type CallsAddress = Readonly<Record<string, string>>;
-
-/** The router reads JSON where it finds it. */
-function asText(text: string): string {
-  try {
-    JSON.parse(text);
-    return JSON.stringify(text);
-  } catch {
-    return text;
-  }
-}
-
-/** Below `/ui`. A user `1e3` stays a text, as the router writes it. */
-export function toCallsPath(address: CallsAddress): string {
-  const query = Object.fromEntries(Object.entries(address).map(([name, text]) => [name, asText(text)]));
-  return `/calls?${new URLSearchParams(query)}`;
-}
+export type CallsAddress = Omit<CallsSearch, 'outcome' | 'direct'>;
 
 type SeriesItem = CostSeries['series'][number];
 

@@ -2,6 +2,7 @@
 
 import type { CostSeries } from '@capstan/core/contracts/money';
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { costSeriesQuery, costsQuery, toCostSeriesPath } from '../../api/money.ts';
 import { readProject } from '../../api/project.ts';
@@ -21,7 +22,6 @@ import {
   formatCount,
   nameGrouping,
   spanOf,
-  toCallsPath,
   toRows,
 } from './model.ts';
 
@@ -141,9 +141,9 @@ function GroupRow({ row, hasTokens }: { readonly row: CostRow; readonly hasToken
         {address === null ? (
           <span title={ids}>{name}</span>
         ) : (
-          <a href={`/ui${toCallsPath(address)}`} title={`Calls of ${ids}`} className={linkClass}>
+          <Link to="/calls" search={address} title={`Calls of ${ids}`} className={linkClass}>
             {name}
-          </a>
+          </Link>
         )}
       </td>
       <td className="figure text-right!">{formatCount(calls)}</td>
