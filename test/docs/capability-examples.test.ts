@@ -49,7 +49,7 @@ test('npm run check compiles the TypeScript example', () => {
   const { include } = JSON.parse(readDocument('tsconfig.json'));
   expect(include).toContain('docs/examples');
   expect(JSON.parse(readDocument('package.json')).scripts.check).toContain(
-    '&& node scripts/check-types.mjs &&',
+    '&& npm run --silent check:types &&',
   );
 });
 

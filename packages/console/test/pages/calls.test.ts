@@ -22,9 +22,9 @@ test('the list has the rows and the costs of the API, and its filters are addres
   await opened.go('/calls');
   const rows = page.getByRole('region', { name: 'Calls' }).locator('tbody tr');
   await rows.first().waitFor();
-  const links = await rows
-    .locator('td:first-child a')
-    .evaluateAll((all) => all.map((a) => a.getAttribute('href')));
+  const links = await Promise.all(
+    (await rows.locator('td:first-child a').all()).map((link) => link.getAttribute('href')),
+  );
   const costs = await rows.locator('td:last-child').allTextContents();
   const shown = links.map((link, index) => [link, costs[index]]);
   expect(shown).toEqual(

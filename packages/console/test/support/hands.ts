@@ -28,8 +28,9 @@ const mostTabs = 150;
 function isFocused(control: Locator): Promise<boolean> {
   // An editor is in a shadow root, which has a focus of its own.
   return control.evaluate(
-    (element) =>
-      element === (element.getRootNode() as unknown as { readonly activeElement: unknown }).activeElement,
+    (element: unknown) =>
+      element ===
+      (element as { getRootNode(): { readonly activeElement: unknown } }).getRootNode().activeElement,
   );
 }
 
