@@ -416,6 +416,14 @@ test('candidates are in lanes by tier, the best price first; those ruled out are
   expect(lanes.ruledOut.map(({ endpoint }) => endpoint)).toEqual(['d']);
 });
 
+test.each([0, 1, 1_000, 59_999])('a run that begins %d ms after a minute is within the bars of now', (ms) => {
+  const now = Date.parse('2026-01-02T00:01:00Z') + ms;
+  const { since, until } = toSpan({}, now);
+  expect(Date.parse(until)).toBeGreaterThan(now);
+  expect(Date.parse(since)).toBeLessThan(now);
+  expect(toSpan({}, now - ms)).toEqual({ since, until });
+});
+
 test('a span has whole minutes and an order', () => {
   const now = Date.parse('2026-01-02T00:00:30Z');
   expect(toSpan({}, now)).toEqual({ since: '2026-01-01T00:01:00.000Z', until: '2026-01-02T00:01:00.000Z' });

@@ -6,6 +6,7 @@ import type { Budget } from '@capstan/core/contracts/money';
 import type { Run, RunSummary } from '@capstan/core/contracts/run';
 import type { QueryClient } from '@tanstack/react-query';
 import { applyRunFrame, standingOf } from '../api/apply-event.ts';
+import { refresh } from './refresh.ts';
 
 interface Page<Item> {
   readonly items: readonly Item[];
@@ -23,27 +24,33 @@ function putInstance(instances: readonly Instance[], changed: Instance): Instanc
     : [...instances, changed];
 }
 
-const once = { cancelRefetch: false };
+/** Whether a list or a count is of the runs in a state, or of those that wait for something. */
+function asksForStanding({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
+  const filter = queryKey[2] as { readonly state?: string; readonly awaiting?: string } | undefined;
+  return filter?.state !== undefined || filter?.awaiting !== undefined;
+}
 
-function asksForState({ queryKey }: { readonly queryKey: readonly unknown[] }): boolean {
-  return (queryKey[2] as { readonly state?: string } | undefined)?.state !== undefined;
+function isTurned(run: RunSummary, frame: RunFrame): boolean {
+  const waits = [run, frame].map(({ awaiting = [] }) => [...awaiting].sort().join());
+  return run.state !== frame.state || waits[0] !== waits[1];
 }
 
 function applyRun(queries: QueryClient, frame: RunFrame): void {
   let isListed = false;
   let hasTurned = false;
   queries.setQueriesData<Page<RunSummary>>({ queryKey: ['runs', 'list'] }, (page) => {
-    if (page === undefined || !page.items.some(({ run_id }) => run_id === frame.run_id)) return page;
+    const known = page?.items.find(({ run_id }) => run_id === frame.run_id);
+    if (page === undefined || known === undefined) return page;
     isListed = true;
-    hasTurned ||= page.items.some(({ run_id, state }) => run_id === frame.run_id && state !== frame.state);
+    hasTurned ||= isTurned(known, frame);
     return { ...page, items: page.items.map((run) => applyRunFrame(run, frame)) };
   });
   queries.setQueryData<Run>(['run', frame.run_id], (run) => run && { ...run, ...standingOf(frame) });
+  if (isListed && !hasTurned) return;
   // The run leaves the lists for its old state, and enters those for its new one.
-  if (hasTurned)
-    void queries.invalidateQueries({ queryKey: ['runs', 'list'], predicate: asksForState }, once);
-  // One request at a time, however many other runs change.
-  if (!isListed) void queries.invalidateQueries({ queryKey: ['runs', 'list'] }, once);
+  const lists = { queryKey: ['runs', 'list'] };
+  refresh(queries, isListed ? { ...lists, predicate: asksForStanding } : lists);
+  for (const counts of ['summary', 'count']) refresh(queries, { queryKey: ['runs', counts] });
 }
 
 function applyInstance(queries: QueryClient, instance: Instance): void {

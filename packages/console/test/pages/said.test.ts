@@ -99,15 +99,22 @@ test('the counts above a search are those of the runs that it finds', async () =
   const opened = await visitors.visit();
   const { page } = opened;
   const state = (name: RegExp) => page.getByRole('button', { name });
+  const countRunning = async () => {
+    const path = '/v1/runs/summary?awaiting=review&parent=none';
+    const { buckets } = (await capstan.request<RunsSummary>('GET', path)).body;
+    return buckets.reduce((sum, { by_state }) => sum + (by_state.running ?? 0), 0);
+  };
   await opened.go('/runs');
   await state(/^succeeded \d/).waitFor();
   await opened.walk(`/runs?q=${failed}`);
   await state(/^failed 1$/).waitFor();
   await state(/^succeeded \d/).waitFor({ state: 'detached' });
-  const { body } = await capstan.request<RunsSummary>('GET', '/v1/runs/summary?awaiting=review&parent=none');
-  const waiting = body.buckets.reduce((sum, { by_state }) => sum + (by_state.running ?? 0), 0);
   await opened.walk('/runs?awaiting=review');
-  await state(new RegExp(`^running ${waiting}$`)).waitFor();
+  await state(/^running \d/).waitFor();
+  await askQuestion(capstan);
+  const shown = async () => (await state(/^running \d/).innerText()).replace(/\s+/g, ' ');
+  const isCounted = async () => (await shown()) === `running ${await countRunning()}`;
+  await expect.poll(isCounted, { timeout: 30_000 }).toBe(true);
   opened.expectQuiet();
   await opened.close();
 });

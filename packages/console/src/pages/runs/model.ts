@@ -67,7 +67,8 @@ export const spans = [
 ] as const;
 
 /**
- * The time range of the bars. Its ends are whole minutes, so that the query stays the same for a while.
+ * The time range of the bars. Its ends are whole minutes, so that the query stays the same for a while; the
+ * present minute is within it, with the runs that have just begun.
  * @param since RFC 3339; absent: the last day
  */
 export function toSpan(
@@ -75,7 +76,7 @@ export function toSpan(
   now: number,
 ): Span {
   const minute = 60_000;
-  const until = Date.parse(search.until ?? '') || Math.ceil(now / minute) * minute;
+  const until = Date.parse(search.until ?? '') || (Math.floor(now / minute) + 1) * minute;
   const since = Date.parse(search.since ?? '') || until - 24 * hourMs;
   return {
     since: new Date(Math.min(since, until - minute)).toISOString(),

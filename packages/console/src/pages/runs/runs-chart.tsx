@@ -14,8 +14,7 @@ const buckets = 60;
 
 /** Runs by time and state; dragging selects a time range, a click on a state selects it. */
 export function RunsChart({ search, onChange }: RunsChartProps): ReactElement | null {
-  const minute = Math.floor(useNow() / 60_000) * 60_000;
-  const span = toSpan(search, minute);
+  const span = toSpan(search, useNow());
   const polling = usePolling() || 15_000;
   const { state: _state, ...filter } = search;
   const { data } = useQuery({
