@@ -78,7 +78,7 @@ export function listLastCalls(
          a.duration_ms, coalesce(a.settled_nano, 0)::text as cost_nano
        from attempt a
        where a.project_id = :projectId and a.endpoint = n.endpoint and a.capability = n.name
-         and a.attempt_id collate "C" >= :from and a.state in ('settled', 'lost')
+         and a.attempt_id collate "C" >= :from and a.finished_at is not null and a.state in ('settled', 'lost')
        order by a.attempt_id collate "C" desc limit :last
      ) l
      order by n.name collate "C", n.endpoint collate "C", l.at desc`,

@@ -99,13 +99,23 @@ function conditionsOf(projectId: string, filter: CallFilter) {
   return { where: conditions.join(' and '), bindings };
 }
 
-/** Newest first. Ids begin with the time, so a range of ids selects a time span. */
+/**
+ * Newest first. Ids begin with the time, so a range of ids selects a time span. Ended calls and open ones, which are
+ * few, are read by indexes of their own.
+ */
 export function listCalls(db: Db, projectId: string, filter: CallFilter): Promise<readonly CallRow[]> {
   const { where, bindings } = conditionsOf(projectId, filter);
-  return query<CallRow>(db).all(
-    `select ${columns} from attempt a where ${where} order by ${id} desc limit :limit`,
-    { ...bindings, limit: filter.limit },
-  );
+  const { outcome } = filter;
+  const page = `order by ${id} desc limit :limit`;
+  const parts = [
+    outcome !== 'running' && 'a.finished_at is not null',
+    (outcome ?? 'running') === 'running' && `a.finished_at is null and ${ended.running}`,
+  ].filter((part) => part !== false);
+  const lists = parts.map((part) => `(select ${columns} from attempt a where ${part} and ${where} ${page})`);
+  return query<CallRow>(db).all(`select * from (${lists.join(' union all ')}) a ${page}`, {
+    ...bindings,
+    limit: filter.limit,
+  });
 }
 
 export function findCall(db: Db, project_id: string, attempt_id: string): Promise<CallDetailRow | undefined> {

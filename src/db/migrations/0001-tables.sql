@@ -814,13 +814,17 @@ create index attempt_cached on attempt (project_id, started_at) include (saved_n
 -- Decisions and costs of a time: ids begin with it. In a collation that the primary key has not, or the planner would
 -- take that for the order, and read what all others have done since a large project was last busy.
 create index attempt_by_project on attempt (project_id, attempt_id collate "C");
--- Lists of calls by one of their facts, newest first.
-create index attempt_by_capability on attempt (project_id, capability, attempt_id collate "C");
-create index attempt_by_endpoint on attempt (project_id, endpoint, attempt_id collate "C");
+-- Lists of ended calls by one of their facts, newest first: each call is added once, at its end. The few open calls are
+-- found by attempt_open_by_instance.
+create index attempt_by_capability on attempt (project_id, capability, attempt_id collate "C")
+  where finished_at is not null;
+create index attempt_by_endpoint on attempt (project_id, endpoint, attempt_id collate "C")
+  where finished_at is not null;
 create index attempt_by_model on attempt (project_id, model, attempt_id collate "C") where model is not null;
 create index attempt_failed on attempt (project_id, attempt_id collate "C") where error is not null;
 -- Each entry is added at once: a list of waiting ones would make one call in ten thousand wait for all of them.
-create index attempt_by_scope on attempt using gin (scopes) with (fastupdate = off) where scopes is not null;
+create index attempt_by_scope on attempt using gin (scopes) with (fastupdate = off)
+  where scopes is not null and finished_at is not null;
 create index attempt_paid on attempt (finished_at) where budget_window is not null; -- maintenance: sums of what has ended since
 
 -- The reasons why an attempt's instance was chosen, and the inputs of the choice. The row is written once, apart from

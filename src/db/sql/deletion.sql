@@ -68,7 +68,10 @@ declare
   v_days text[] := array['day:' || p_user, 'month:' || p_user];
 begin
   select array_agg(attempt_id) into v_ids from (
-    select attempt_id from attempt where project_id = p_project and scopes @> array[p_user]
+    select attempt_id from attempt where attempt_id in (
+      select attempt_id from attempt where project_id = p_project and scopes @> array[p_user] and finished_at is not null
+      union all select attempt_id from attempt where project_id = p_project and scopes @> array[p_user]
+        and finished_at is null and state in ('reserved', 'dispatched'))
     order by attempt_id for update) a;
   update attempt set scopes = array_replace(scopes, p_user, p_pseudonym),
       budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
