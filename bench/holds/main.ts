@@ -14,8 +14,9 @@ import { request } from '../router/register.ts';
 import { startCapstan } from '../router/stack.ts';
 import type { CapstanServer } from '../router/systems.ts';
 import { type Place, runBench, say } from '../shared/run-bench.ts';
-import { startDatabase } from '../shared/start-database.ts';
+import { createDatabases } from '../shared/start-database.ts';
 import { findMissedBars } from './bars.ts';
+import { countingStatements, createMeter } from './meter.ts';
 import { type Replayed, replay, type Scenario } from './play.ts';
 import { model, type Provider, startProvider } from './provider.ts';
 import { type ChatRequest, createTrace } from './trace.ts';
@@ -53,7 +54,7 @@ interface Servers {
 }
 
 async function startServers(place: Place): Promise<Servers> {
-  const database = await startDatabase(place);
+  const database = await createDatabases(place)('capstan', countingStatements);
   const { environment, program, ...first } = await startCapstan(place, database);
   const others = await Promise.all(
     [2, 3, 4].map(async (number) => {
@@ -111,6 +112,9 @@ function show({ servers, ceiling, most, grows, ...facts }: Replayed): string {
     facts.kills === 0 ? '' : `${facts.kills}, ${facts.held}`,
     facts.seconds.toFixed(1),
     facts.pieces.toFixed(1),
+    facts.effort.statements.toFixed(1),
+    facts.effort.serversMs.toFixed(0),
+    facts.effort.postgresMs.toFixed(0),
   ].join(' | ');
 }
 
@@ -123,7 +127,7 @@ function killOf({ supervisor }: Place, names: readonly string[]) {
 }
 
 const columns =
-  'servers | ceiling | most tokens | hold | finished | cut | money in finished | spent | over, nano-USD | kills, then held | s | pieces per 1,000 tokens';
+  'servers | ceiling | most tokens | hold | finished | cut | money in finished | spent | over, nano-USD | kills, then held | s | per 1,000 tokens: pieces | statements | ms of servers | ms of Postgres';
 
 async function bench(place: Place): Promise<boolean> {
   const provider = await startProvider();
@@ -135,7 +139,10 @@ async function bench(place: Place): Promise<boolean> {
   const manyRequests = Array.from({ length: longCount }, draw);
   const [operator] = servers.all as [CapstanServer];
   const { databaseUrl, all } = servers;
-  const world = { servers: all, operator, databaseUrl, provider, kill: killOf(place, names) };
+  const ofPlace = (): ReadonlyMap<string, number> =>
+    new Map(place.supervisor.processes().map(({ name, pid }) => [name, pid]));
+  const meter = await createMeter(databaseUrl, ofPlace);
+  const world = { meter, servers: all, operator, databaseUrl, provider, kill: killOf(place, names) };
   say(columns);
   const rows: Replayed[] = [];
   const play = async (scenario: Scenario, list: readonly ChatRequest[]): Promise<void> => {
@@ -148,6 +155,7 @@ async function bench(place: Place): Promise<boolean> {
   for (const name of names) place.mayDie.add(name);
   await play({ ...slow, servers: 4, ceiling: 1.1, callers, killEveryS }, manyRequests);
   provider.close();
+  await meter.close();
   const missed = findMissedBars(rows);
   for (const bar of missed) say(`missed: ${bar}`);
   return missed.length === 0;

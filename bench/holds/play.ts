@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { request } from '../router/register.ts';
 import type { CapstanServer } from '../router/systems.ts';
+import type { Effort, Meter } from './meter.ts';
 import { costOf, model, type Provider } from './provider.ts';
 import type { ChatRequest } from './trace.ts';
 
@@ -39,6 +40,8 @@ export interface Replayed extends Scenario {
   readonly seconds: number;
   /** Pieces per 1,000 tokens. */
   readonly pieces: number;
+  /** Per 1,000 tokens. */
+  readonly effort: Effort;
 }
 
 interface World {
@@ -46,6 +49,7 @@ interface World {
   readonly operator: CapstanServer;
   readonly databaseUrl: string;
   readonly provider: Provider;
+  readonly meter: Meter;
   /** Kills a server; it starts again by itself. */
   readonly kill: (server: number) => void;
 }
@@ -184,8 +188,10 @@ export async function replay(
   const beganAt = performance.now();
   const used = world.servers.slice(0, scenario.servers).map((server) => ({ ...server, apiKey }));
   const endKills = startKills(world, scenario);
+  const stopMeter = await world.meter.start();
   const ended = await sendAll(used, requests, scenario);
   const seconds = ((performance.now() - beganAt) / 1_000) * speed;
+  const { statements, serversMs, postgresMs } = await stopMeter();
   const kills = endKills();
   if (kills > 0) await pause(freeMs);
   const { held } = await readHeld(world, projectId);
@@ -194,7 +200,7 @@ export async function replay(
   const limit = limitUsd === null ? Number.POSITIVE_INFINITY : limitUsd * 1e9;
   const finished = requests.filter((_, at) => ended[at] === 'finished');
   const goodUsd = finished.reduce((sum, one) => sum + costOf(one), 0);
-  const tokens = requests.reduce((sum, { outputTokens }) => sum + outputTokens, 0);
+  const thousands = requests.reduce((sum, { outputTokens }) => sum + outputTokens, 0) / 1_000;
   return {
     ...scenario,
     finished: finished.length / requests.length,
@@ -205,6 +211,11 @@ export async function replay(
     kills,
     held,
     seconds,
-    pieces: (books.pieces * 1_000) / tokens,
+    pieces: books.pieces / thousands,
+    effort: {
+      statements: statements / thousands,
+      serversMs: serversMs / thousands,
+      postgresMs: postgresMs / thousands,
+    },
   };
 }
