@@ -48,7 +48,7 @@ backend servers
   retries 3
   retry-on conn-failure empty-response response-timeout 503
   # Routes that honour Idempotency-Key.
-  acl keyed path_reg ^/(v1/(runs|runs/bulk|runs/bulk/raise|runs/[^/]+/rerun|schedules/[^/]+/trigger|capabilities/[^/]+/exec|reviews/[^/]+/decision)|openai/v1/(chat/completions|embeddings|responses)|anthropic/v1/messages)$
+  acl keyed path_reg ^/(v1/(runs|runs/bulk|runs/bulk/raise|runs/[^/]+/rerun|schedules/[^/]+/trigger|hooks/[^/]+/deliveries/[^/]+/replay|capabilities/[^/]+/exec|reviews/[^/]+/decision)|openai/v1/(chat/completions|embeddings|responses)|anthropic/v1/messages)$
   http-request disable-l7-retry unless METH_GET or keyed { req.hdr(idempotency-key) -m found }
   default-server check inter 500ms fastinter 200ms fall 2 rise 1
 ${listServers(parts)}

@@ -10,6 +10,8 @@ function bodyOf({ body }: Route): string {
       return body.optional ? 'JSON, optional' : 'JSON';
     case 'definition':
       return 'definition, JSON or YAML';
+    case 'raw':
+      return 'JSON or a form';
     case 'stream':
       return 'any file';
     case 'none':

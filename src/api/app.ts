@@ -131,7 +131,7 @@ function toRawCall(
     setHeader: (name, value) => ctx.set(name, value),
     sawWrongKey: () => limits.sawWrongKey(addressOf(req)),
     opensSession: (opener) => limits.ask('session', opener),
-    asksToStart: () => limits.ask('start', caller?.key_id ?? addressOf(req)),
+    asksToStart: (holder) => limits.ask('start', holder ?? caller?.key_id ?? addressOf(req)),
   };
 }
 

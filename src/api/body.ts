@@ -11,12 +11,13 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
+import type { Json } from '@capstan/core/contracts/primitives';
 import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
 import { findLostNumbers } from '@capstan/core/json/numbers';
 import { findJsonFault } from '@capstan/core/json/scan';
 import { createTurns, largeTextBytes, type Turns } from '@capstan/core/pacing';
 import { createTally } from '@capstan/core/tally';
-import type { BodyKind, BodySize, ReceivedStream, ReceivedText } from './input.ts';
+import type { BodyKind, BodySize, ReceivedRaw, ReceivedStream, ReceivedText } from './input.ts';
 import { type ApiConfig, type BodyLimits, bodyLimits, httpLimits } from './limits.ts';
 
 /** Memory of a chunk besides its bytes: a body that arrives byte by byte takes a hundred times its length. */
@@ -95,14 +96,16 @@ function mediaTypeOf(contentType: string | undefined): string {
   return contentType?.split(';')[0]?.trim().toLowerCase() ?? '';
 }
 
-function requireType({ headers }: IncomingMessage, allowed: readonly string[]): string {
-  const seen = mediaTypeOf(headers['content-type']);
+function requireUncompressed({ headers }: IncomingMessage): void {
   const encoding = headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity')
-    throw new AppError(
-      'unsupported_media_type',
-      `Content-Encoding ${encoding} is not supported; send the body uncompressed`,
-    );
+  if (encoding === 'identity') return;
+  const message = `Content-Encoding ${encoding} is not supported; send the body uncompressed`;
+  throw new AppError('unsupported_media_type', message);
+}
+
+function requireType(request: IncomingMessage, allowed: readonly string[]): string {
+  const seen = mediaTypeOf(request.headers['content-type']);
+  requireUncompressed(request);
   if (allowed.includes(seen)) return seen;
   const found = seen === '' ? 'no Content-Type' : `Content-Type ${seen}`;
   throw new AppError('unsupported_media_type', `${found}; this route accepts ${allowed.join(', ')}`);
@@ -236,6 +239,21 @@ async function readDefinitionBody(reading: BodyReading): Promise<ReceivedBody> {
   return { bytes, body };
 }
 
+/** Receives a body whose form its handler checks. */
+async function readRawBody(reading: BodyReading): Promise<ReceivedBody> {
+  const { request, limits } = reading;
+  requireUncompressed(request);
+  const body: ReceivedRaw = {
+    mediaType: mediaTypeOf(request.headers['content-type']),
+    readJson: (bytes) => readJson(bytes, { limits, size: 'data' }).body as Json,
+    readText: (bytes) => {
+      requireText(bytes);
+      return bytes.toString('utf8');
+    },
+  };
+  return { bytes: await receive(reading), body };
+}
+
 function takeStream(request: IncomingMessage): ReceivedBody {
   request.setTimeout(httpLimits.mediaIdleMs, () => request.destroy());
   const body: ReceivedStream = {
@@ -293,6 +311,8 @@ export function createReadBody(config: ApiConfig): ReadBody {
         const limits = limitsOf.definition;
         return reading(sender, (held) => readDefinitionBody({ request, limits, takeTurn, held }));
       }
+      case 'raw':
+        return reading(sender, (held) => readRawBody({ request, limits: limitsOf.data, takeTurn, held }));
       case 'stream':
         return takeStream(request);
       case 'none':

@@ -4,6 +4,7 @@
  */
 
 import type { Readable } from 'node:stream';
+import type { Json } from '@capstan/core/contracts/primitives';
 import type { ProblemItem } from '@capstan/core/contracts/problem';
 import { messageOfIssue } from '@capstan/core/definitions/findings';
 import { AppError } from '@capstan/core/errors/app-error';
@@ -94,11 +95,16 @@ interface StreamBody {
   readonly kind: 'stream';
 }
 
+/** A body in one of several forms, which its handler reads once it knows the sender. */
+interface RawBody {
+  readonly kind: 'raw';
+}
+
 export interface NoBody {
   readonly kind: 'none';
 }
 
-export type BodyKind = JsonBody | DefinitionBody | StreamBody | NoBody;
+export type BodyKind = JsonBody | DefinitionBody | StreamBody | RawBody | NoBody;
 
 export interface ReceivedText {
   readonly text: string;
@@ -110,6 +116,15 @@ export interface ReceivedStream {
   readonly contentType: string;
 }
 
+export interface ReceivedRaw {
+  /** In lower case, without parameters; '' = none. */
+  readonly mediaType: string;
+  /** Reads a text as JSON, within the limits of a job. @throws AppError as for a JSON body */
+  readonly readJson: (bytes: Buffer) => Json;
+  /** Its text. @throws AppError `malformed_json` for what is not UTF-8 */
+  readonly readText: (bytes: Buffer) => string;
+}
+
 export type BodyOf<B extends BodyKind> =
   B extends JsonBody<infer S>
     ? z.output<S>
@@ -117,7 +132,9 @@ export type BodyOf<B extends BodyKind> =
       ? ReceivedText
       : B extends StreamBody
         ? ReceivedStream
-        : undefined;
+        : B extends RawBody
+          ? ReceivedRaw
+          : undefined;
 
 export function json<S extends z.ZodType>(schema: S, size: BodySize = 'request'): JsonBody<S> {
   return { kind: 'json', schema, size, optional: false };
@@ -130,3 +147,5 @@ export function optionalJson<S extends z.ZodType>(schema: S, size: BodySize = 'r
 export const definitionText: DefinitionBody = { kind: 'definition' };
 
 export const byteStream: StreamBody = { kind: 'stream' };
+
+export const rawBody: RawBody = { kind: 'raw' };

@@ -82,8 +82,12 @@ export interface RawCall extends RawInput {
   readonly sawWrongKey: () => void;
   /** Counts a new session against the key that opens it. @throws AppError `rate_limited` */
   readonly opensSession: (keyId: string) => void;
-  /** Counts a start of a run against the key, on a route of another rate. @throws AppError `rate_limited` */
-  readonly asksToStart: () => void;
+  /**
+   * Counts a start of a run against the key, on a route of another rate.
+   * @param holder the key, where the request carries none
+   * @throws AppError `rate_limited`
+   */
+  readonly asksToStart: (holder?: string) => void;
 }
 
 type Call<P, Q, H, B, S> = Omit<RawCall, 'params' | 'query' | 'headers' | 'body' | 'caller'> & {

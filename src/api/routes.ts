@@ -8,6 +8,7 @@ import { cacheRoutes, callRoutes } from './routes/calls.ts';
 import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
 import { runEventRoutes, streamRoutes } from './routes/events.ts';
+import { hookRoutes } from './routes/hooks.ts';
 import { jobRoutes, uploadRoutes } from './routes/jobs.ts';
 import { mcpRoutes } from './routes/mcp.ts';
 import { mediaRoutes } from './routes/media.ts';
@@ -60,6 +61,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...accessRoutes,
     ...auditRoutes,
     ...webhookRoutes,
+    ...hookRoutes,
     ...secretRoutes,
     ...serviceRoutes,
   ];

@@ -31,6 +31,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   raise: async () => (await import('./commands/runs/many-runs.ts')).registerRaiseCommand,
   cancel: async () => (await import('./commands/runs/runs.ts')).registerCancelCommand,
   schedules: async () => (await import('./commands/schedules.ts')).registerSchedulesCommand,
+  hooks: async () => (await import('./commands/runs/hooks.ts')).registerHooksCommand,
   review: async () => (await import('./commands/review.ts')).registerReviewCommand,
   media: async () => (await import('./commands/runs/run-data.ts')).registerMediaCommand,
   capabilities: async () => (await import('./commands/capabilities.ts')).registerCapabilitiesCommand,

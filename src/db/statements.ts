@@ -109,7 +109,13 @@ export function instantText(time: string): string {
 // Old rows are deleted in small statements: one that takes a whole backlog would run into its timeout every time.
 
 interface Purge {
-  readonly table: 'idempotency' | 'advice_answer' | 'session' | 'login_code' | 'webhook_delivery';
+  readonly table:
+    | 'idempotency'
+    | 'advice_answer'
+    | 'session'
+    | 'login_code'
+    | 'webhook_delivery'
+    | 'hook_delivery';
   /** The age from which rows are deleted. */
   readonly hours: number;
   /** Rows per statement. */

@@ -15,8 +15,10 @@ const prefixes = {
   review: 'rev',
   schedule: 'sch',
   webhook: 'whk',
+  hook: 'hok',
   session: 'ssn',
   delivery: 'dlv',
+  received: 'rcv',
   call: 'call',
 } as const;
 

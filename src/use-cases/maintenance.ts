@@ -10,7 +10,8 @@ import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
 import { purgeInstances } from '../db/instance/instance.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
-import { purgeDeliveries } from '../db/webhook.ts';
+import { purgeReceived } from '../db/webhook/hook.ts';
+import { purgeDeliveries } from '../db/webhook/webhook.ts';
 import type { BudgetKeeper } from '../parts/budget-keeper.ts';
 import {
   type DeliveryCtx,
@@ -148,6 +149,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   orphaned_reviews: repair(minuteMs, ({ db }) => cancelOrphanedReviews(db)),
   old_sessions: routine(purgeMs, ({ db }) => purgeSessions(db)),
   old_webhook_deliveries: routine(purgeMs, ({ db }) => purgeDeliveries(db)),
+  old_hook_deliveries: routine(purgeMs, ({ db }) => purgeReceived(db)),
   old_keyed_answers: routine(purgeMs, ({ db }) => purgeAnswers(db)),
   old_cached_answers: routine(purgeMs, ({ db }) => purgeCachedAnswers(db)),
   old_contents: routine(purgeMs, ({ db }) => purgeContents(db)),

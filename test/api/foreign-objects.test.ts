@@ -23,7 +23,16 @@ interface Tenant {
 
 type Ids = Readonly<
   Record<
-    'decision' | 'job' | 'run' | 'review' | 'schedule' | 'skill' | 'webhook' | 'escalation' | 'key',
+    | 'decision'
+    | 'job'
+    | 'run'
+    | 'review'
+    | 'schedule'
+    | 'skill'
+    | 'webhook'
+    | 'delivery'
+    | 'escalation'
+    | 'key',
     string
   >
 >;
@@ -44,7 +53,18 @@ async function aTenant(called: string): Promise<Tenant> {
 const definition = { pipeline: mark, version: '1', steps: [{ id: mark, wait: '1d' }] };
 const schedule = { name: mark, pipeline: mark, cron: '0 7 * * *', timezone: 'UTC', job: {} };
 const skill = { pattern: { job_type: mark, error_patterns: [mark] }, instructions: mark, source: mark };
+const hookSettings = { pipeline: mark, signature: 'bearer', filter: 'body.of != body.of' };
+const hookSecret = `${mark}-bearer-secret`;
 const webhook = { url: 'https://hooks.example/quokka', events: ['run.ended'] };
+
+type Made = (path: string, body: object, field: string, headers?: object) => Promise<string>;
+
+/** A hook, and a delivery to it. */
+async function deliverOne(made: Made): Promise<string> {
+  await made('/v1/hooks', { name: mark, secret: hookSecret, ...hookSettings }, 'hook_id');
+  const path = `/v1/hooks/${mark}?project_id=${first.projectId}`;
+  return made(path, { of: mark }, 'delivery_id', { authorization: `Bearer ${hookSecret}` });
+}
 
 /** One of everything, in the first tenant's project. */
 async function furnish(): Promise<Ids> {
@@ -79,6 +99,7 @@ async function furnish(): Promise<Ids> {
     schedule: await made('/v1/schedules', schedule, 'schedule_id'),
     skill: await made('/skills', skill, 'id'),
     webhook: await made('/v1/webhooks', webhook, 'webhook_id'),
+    delivery: await deliverOne(made),
     escalation: await made('/v1/escalations', { job_type: mark, prompt: mark }, 'escalation_id'),
     key: await made('/v1/keys', { name: mark, projects: [first.projectId], scopes: ['run:read'] }, 'key_id'),
   };
@@ -211,6 +232,14 @@ const tries: Readonly<Record<string, () => Try>> = {
   test_webhook: () => lacks(`/v1/webhooks/${ids.webhook}/test`, post()),
   list_webhook_deliveries: () => lacks(`/v1/webhooks/${ids.webhook}/deliveries`),
   delete_webhook: () => lacks(`/v1/webhooks/${ids.webhook}`, { method: 'DELETE' }),
+  list_hooks: () => own('/v1/hooks'),
+  get_hook: () => lacks(`/v1/hooks/${mark}`),
+  replace_hook: () => lacks(`/v1/hooks/${mark}`, { method: 'PUT', body: hookSettings }),
+  delete_hook: () => lacks(`/v1/hooks/${mark}`, { method: 'DELETE' }),
+  rotate_hook: () => lacks(`/v1/hooks/${mark}/rotate`, post()),
+  list_hook_deliveries: () => lacks(`/v1/hooks/${mark}/deliveries`),
+  get_hook_delivery: () => lacks(`/v1/hooks/${mark}/deliveries/${ids.delivery}`),
+  replay_hook_delivery: () => lacks(`/v1/hooks/${mark}/deliveries/${ids.delivery}/replay`, post()),
   get_escalation: () => lacks(`/v1/escalations/${ids.escalation}`),
   list_keys: () => own('/v1/keys'),
   rotate_key: () => lacks(`/v1/keys/${ids.key}/rotate`, post()),
@@ -247,9 +276,17 @@ async function readAll(): Promise<readonly string[]> {
       (kind) => `/v1/${kind}/${ids[kind.slice(0, -1) as keyof Ids]}`,
     ),
     ...[`/v1/pipelines/${mark}/versions/1`, `/v1/pipelines/${mark}/aliases`, `/skills/${ids.skill}`],
-    ...['secrets', 'aliases', 'webhooks', 'keys', 'budgets', 'budgets/scoped', 'cache'].map(
-      (kind) => `/v1/${kind}`,
-    ),
+    ...[
+      'secrets',
+      'aliases',
+      'webhooks',
+      'hooks',
+      `hooks/${mark}/deliveries`,
+      'keys',
+      'budgets',
+      'budgets/scoped',
+      'cache',
+    ].map((kind) => `/v1/${kind}`),
     `/v1/media/${ids.job}/${mark}.txt`,
   ];
   return Promise.all(

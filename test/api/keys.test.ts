@@ -76,10 +76,15 @@ test('a revocation lists the objects and the open runs of the key and of keys th
   const [, mine] = await readJson<{ schedule_id: string }>(
     api.call('/v1/schedules', { body: named('goes-on'), headers: as(below.key) }),
   );
+  const delivery = { name: 'from-outside', pipeline: 'kept', signature: 'github' };
+  const [, inward] = await readJson<{ hook_id: string }>(
+    api.call('/v1/hooks', { body: delivery, headers: as(below.key) }),
+  );
   await api.call('/v1/schedules', { body: named('of-another'), headers: as(other.key) });
   const revocation = () => readJson(api.call(`/v1/keys/${maker.key_id}`, { method: 'DELETE' }));
   const going_on = {
     webhooks: [{ webhook_id: hook.webhook_id, project_id: api.projectId, url: webhook.url }],
+    hooks: [{ hook_id: inward.hook_id, project_id: api.projectId, name: 'from-outside' }],
     schedules: [
       {
         schedule_id: mine.schedule_id,

@@ -156,3 +156,20 @@ describe('a key with rates of its own', () => {
     expect((await api.call('/v1/pipelines', { headers })).status).toBe(200);
   });
 });
+
+test('deliveries to a hook count as starts of its key, and wrong signatures as wrong keys', async () => {
+  const maker = { authorization: `Bearer ${await api.createKey({ scopes: ['admin'] })}` };
+  const definition = { pipeline: 'received', version: '1', steps: [{ id: 'a', wait: '1d' }] };
+  expect((await api.call('/v1/pipelines', { body: definition })).status).toBe(201);
+  const hook = { name: 'inward', pipeline: 'received', signature: 'bearer', secret: 'a-secret-of-a-program' };
+  expect((await api.call('/v1/hooks', { body: hook, headers: maker })).status).toBe(201);
+  const deliver = (secret: string) =>
+    api.call(`/v1/hooks/inward?project_id=${api.projectId}`, {
+      body: {},
+      headers: { authorization: `Bearer ${secret}` },
+    });
+  const starts = await askAtOnce(15, () => deliver(hook.secret));
+  expect([starts.get(202), starts.get(429)]).toEqual([expect.any(Number), expect.any(Number)]);
+  expect(starts.get(202)).toBeGreaterThanOrEqual(10);
+  expect(await askAtOnce(15, () => deliver('another-secret'))).toEqual(new Map([[429, 15]])); // as above
+});

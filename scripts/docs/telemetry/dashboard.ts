@@ -199,6 +199,11 @@ export const dashboardRows: readonly Row[] = [
         lines: [['sum by (outcome) (increase(capstan_schedule_starts_total[1h]))', '{{outcome}}']],
       },
       {
+        title: 'Deliveries to hooks',
+        unit: 'short',
+        lines: [['sum by (outcome) (increase(capstan_hook_deliveries_total[1h]))', '{{outcome}}']],
+      },
+      {
         title: 'Repairs',
         unit: 'short',
         lines: [

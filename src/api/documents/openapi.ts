@@ -2,7 +2,7 @@
 
 import { type ErrorCode, errorTable } from '@capstan/core/contracts/errors';
 import { PipelineDefinition } from '@capstan/core/contracts/pipeline';
-import { JsonObject } from '@capstan/core/contracts/primitives';
+import { JsonObject, Json as JsonValue } from '@capstan/core/contracts/primitives';
 import { Problem } from '@capstan/core/contracts/problem';
 import { z } from 'zod';
 import {
@@ -29,7 +29,7 @@ function hasInput({ params, query, headers, body }: Route): boolean {
 
 /** All errors of a route besides its responses. */
 function errorsOf(route: Route): ErrorCode[] {
-  const isText = route.body.kind === 'json' || route.body.kind === 'definition';
+  const isText = ['json', 'definition', 'raw'].includes(route.body.kind);
   const codes: ErrorCode[] = [
     ...(isText ? [...bodyErrors, ...textErrors] : []),
     ...(hasInput(route) ? (['request_invalid'] as const) : []),
@@ -93,6 +93,14 @@ function requestBody(body: BodyKind): ZodOpenApiOperationObject['requestBody'] {
         content: {
           'application/json': { schema: PipelineDefinition },
           'application/yaml': { schema: z.string() },
+        },
+      };
+    case 'raw':
+      return {
+        required: true,
+        content: {
+          'application/json': { schema: JsonValue },
+          'application/x-www-form-urlencoded': { schema: JsonObject },
         },
       };
     case 'stream':

@@ -106,7 +106,7 @@ export const accessRoutes: readonly Route[] = [
     tag: 'access',
     summary: 'Revoke a key and all keys that it created, everywhere within 5 seconds',
     description:
-      'You can revoke any key that shares a project with the calling key. Only an operator revokes a key with the scope `operator`. Webhooks and schedules of these keys continue; the answer names them.',
+      'You can revoke any key that shares a project with the calling key. Only an operator revokes a key with the scope `operator`. Webhooks, hooks and schedules of these keys continue; the answer names them.',
     scope: 'admin',
     params: IdPath,
     responses: { 200: KeyRevoked },

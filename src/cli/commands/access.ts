@@ -40,12 +40,13 @@ function showRevoked(keyId: string, { key_ids, going_on }: KeyRevoked, print: Pr
   print.line(`revoked ${[keyId, ...key_ids.filter((id) => id !== keyId)].join(', ')}`);
   const left = [
     ...going_on.webhooks.map(({ webhook_id, project_id, url }) => `  ${webhook_id}  ${project_id}  ${url}`),
+    ...going_on.hooks.map(({ hook_id, project_id, name }) => `  ${hook_id}  ${project_id}  ${name}`),
     ...going_on.schedules.map(
       ({ schedule_id, project_id, name }) => `  ${schedule_id}  ${project_id}  ${name}`,
     ),
   ];
   if (left.length === 0) return;
-  print.remark('their webhooks and schedules continue until you delete them:');
+  print.remark('their webhooks, hooks and schedules continue until you delete them:');
   for (const line of left) print.remark(line);
 }
 

@@ -187,13 +187,18 @@ export function replaceSecret(
   );
 }
 
-// Webhooks and schedules that a key has set up belong to the project, and do not end with the key.
+// Webhooks, hooks and schedules that a key has set up belong to the project, and do not end with the key.
 
 interface GoingOn {
   readonly webhooks: readonly {
     readonly webhook_id: string;
     readonly project_id: string;
     readonly url: string;
+  }[];
+  readonly hooks: readonly {
+    readonly hook_id: string;
+    readonly project_id: string;
+    readonly name: string;
   }[];
   readonly schedules: readonly {
     readonly schedule_id: string;
@@ -221,6 +226,7 @@ export async function listGoingOn(
     );
   return {
     webhooks: await select('webhook_id, project_id, url', 'webhook where true'),
+    hooks: await select('hook_id, project_id, name', 'hook where true'),
     schedules: await select('schedule_id, project_id, name', 'schedule where deleted_at is null'),
   };
 }

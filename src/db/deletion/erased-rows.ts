@@ -56,7 +56,8 @@ export async function stopWork(db: Db, projectId: string): Promise<void> {
     names,
   );
   await endSchedules(db, projectId);
-  await db.raw('delete from webhook where project_id = :projectId', names);
+  for (const table of ['webhook', 'hook'])
+    await db.raw(`delete from ${table} where project_id = :projectId`, names);
   await db.raw(
     `update escalation set state = 'cancelled', finished_at = clock_timestamp()
      where project_id = :projectId and run_id is null and state in ('running', 'in_review')`,

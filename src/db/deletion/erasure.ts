@@ -134,7 +134,7 @@ export async function deleteKeys(trx: Db, keyIds: readonly string[]): Promise<nu
   await trx('api_key').whereIn('created_by', ids).update({ created_by: null });
   await trx('publisher').whereIn('set_by', ids).update({ set_by: 'erased' });
   await trx('repair_decision').whereIn('decided_by', ids).update({ decided_by: 'erased' });
-  for (const table of ['webhook', 'schedule'])
+  for (const table of ['webhook', 'schedule', 'hook'])
     await trx(table).whereIn('created_by', ids).update({ created_by: 'erased' });
   return trx('api_key').whereIn('key_id', ids).delete();
 }
@@ -147,6 +147,7 @@ const counted: Readonly<Record<string, string>> = {
   media_object: `project_id = :projectId and state = 'stored'`,
   schedule: 'project_id = :projectId and deleted_at is null',
   webhook: 'project_id = :projectId',
+  hook: 'project_id = :projectId',
   review: `project_id = :projectId and state in ('open', 'claimed')`,
   escalation: 'project_id = :projectId',
   skill: 'project_id = :projectId',

@@ -1022,6 +1022,43 @@ create index webhook_delivery_due on webhook_delivery (webhook_id, next_try_at)
 create index webhook_delivery_listed on webhook_delivery (webhook_id, created_at desc, delivery_id desc); -- its log
 create index webhook_delivery_created_at on webhook_delivery (created_at); -- purge
 
+-- Hooks of a project, which receive requests that start runs. Their secrets have to be stored in plain text too.
+create table hook (
+  hook_id text primary key,
+  project_id text not null references project,
+  name text not null,
+  body json not null, -- its settings
+  secret text not null,
+  former_secret text, -- works until former_until
+  former_until timestamptz,
+  refusals int not null default 0, -- requests that proved no sender
+  refused_at timestamptz, -- when the latest of them came
+  refuse_reason text,
+  created_by text not null, -- the key or person, whose budgets its runs are charged to
+  created_at timestamptz not null default clock_timestamp(),
+  updated_at timestamptz not null default clock_timestamp(),
+  unique (project_id, name) -- a delivery finds it; listing
+);
+create trigger hook_refuse_erased before insert on hook for each row execute function refuse_erased();
+
+-- A delivery that proved its sender, and what became of it.
+create table hook_delivery (
+  delivery_id text primary key,
+  hook_id text not null references hook on delete cascade,
+  outcome text not null
+    check (outcome in ('started', 'repeated', 'filtered', 'answered', 'failed', 'refused')),
+  reason text,
+  key text, -- by which equal ones are known
+  run_id text, -- which may have been deleted since
+  replay_of text,
+  headers json not null, -- without secrets
+  body json, -- null: too large, or that of another delivery
+  bytes int not null,
+  created_at timestamptz not null default clock_timestamp()
+);
+create index hook_delivery_listed on hook_delivery (hook_id, created_at desc, delivery_id desc); -- its log
+create index hook_delivery_created_at on hook_delivery (created_at); -- purge
+
 
 -- Facts about the database itself.
 

@@ -183,13 +183,13 @@ export async function revokeKey(
       return projects.map((project_id) => ({ ...entry, project_id }));
     });
     if (entries.length > 0) await insertAudits(trx, entries);
-    const { webhooks, schedules } = await listGoingOn(trx, keyId, {
+    const { webhooks, hooks, schedules } = await listGoingOn(trx, keyId, {
       projects: caller.projects,
       most: shownGoingOn,
     });
     return {
       key_ids: revoked.map(({ key_id }) => key_id),
-      going_on: { webhooks: [...webhooks], schedules: [...schedules] },
+      going_on: { webhooks: [...webhooks], hooks: [...hooks], schedules: [...schedules] },
     };
   });
   forgetKeys(verifiedKeys, ended.key_ids);

@@ -59,11 +59,14 @@ function checkCatchUp({ catch_up }: ScheduleRequest): ProblemItem[] {
   return [{ pointer: '/catch_up', code: 'catch_up_invalid', message }];
 }
 
+/** The version of a stored pipeline that a schedule or a hook names. */
+type NamedTarget = Pick<ScheduleRequest, 'pipeline' | 'version' | 'alias'>;
+
 /** Finds the unknown one of the names. */
 async function explainTarget(
   db: Db,
   projectId: string,
-  { pipeline, version, alias }: ScheduleRequest,
+  { pipeline, version, alias }: NamedTarget,
 ): Promise<ProblemItem> {
   const versions = await listVersionNames(db, projectId, pipeline);
   if (versions.length === 0) {
@@ -80,10 +83,11 @@ async function explainTarget(
   return { pointer: '/alias', code: 'alias_unknown', message, ...suggest(alias ?? '', aliases) };
 }
 
-async function findTarget(
-  { db, definitions }: ScheduleCtx,
+/** @returns the definition, or which name is unknown */
+export async function findTarget(
+  { db, definitions }: Pick<ScheduleCtx, 'db' | 'definitions'>,
   projectId: string,
-  request: ScheduleRequest,
+  request: NamedTarget,
 ): Promise<KnownDefinition | ProblemItem> {
   try {
     return await definitions.find(projectId, request.pipeline, choiceOf(request));

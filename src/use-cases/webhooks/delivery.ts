@@ -15,7 +15,7 @@ import {
   endDelivery,
   findHappenings,
   takeDueDeliveries,
-} from '../../db/webhook.ts';
+} from '../../db/webhook/webhook.ts';
 
 // The headers that prove to a receiver the sender, the content and the age of a delivery: those of Standard Webhooks,
 // so that its libraries check them.

@@ -25,7 +25,7 @@ import {
   readDelivery,
   type WebhookDeliveryRow,
   type WebhookRow,
-} from '../../db/webhook.ts';
+} from '../../db/webhook/webhook.ts';
 import { newId } from '../../parts/ids.ts';
 import type { Caller } from '../access/caller.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';

@@ -30,6 +30,12 @@ async function createIds(api: TestApi): Promise<Readonly<Record<string, readonly
   for (const text of ['a', 'b', 'c']) runs.push(await ask('/v1/runs', { pipeline: 'greet', job: { text } }));
   const schedule = await ask('/v1/schedules', { name: 'daily', pipeline: 'greet', cron: '@daily', job: {} });
   const pattern = { job_type: 'probe', repo_signals: ['local'] };
+  const secret = 'a-secret-of-a-program';
+  await ask('/v1/hooks', { name: 'greet', pipeline: 'greet', signature: 'bearer', secret });
+  const delivery = await api.call(`/v1/hooks/greet?project_id=${api.projectId}`, {
+    body: { text: 'hello' },
+    headers: { authorization: `Bearer ${secret}` },
+  });
   const skill = await ask('/skills', { pattern, instructions: 'say hello', source: 'a person' });
   const key = await ask('/v1/keys', { name: 'child', projects: [api.projectId], scopes: ['run:read'] });
   const review = await ask('/execute', { level: 5, job_type: 'probe', prompt: 'say hello' });
@@ -40,6 +46,7 @@ async function createIds(api: TestApi): Promise<Readonly<Record<string, readonly
     runs: runs.map(({ run_id = '' }) => run_id),
     jobs: [job.job_id ?? ''],
     media: [job.job_id ?? ''],
+    deliveries: [String(((await delivery.json()) as Record<string, string>).delivery_id)],
     schedules: [schedule.schedule_id ?? ''],
     skills: [skill.id ?? ''],
     keys: [key.key_id ?? ''],
@@ -74,6 +81,7 @@ export async function createThings(api: TestApi): Promise<Things> {
     name: ['greet', 'probe'],
     version: ['1'],
     step: ['hello'],
+    delivery: ids.deliveries ?? [],
     file: ['a.txt'],
     scope: ['label:team=ads'],
     user: ['anna'],

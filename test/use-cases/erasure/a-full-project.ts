@@ -218,6 +218,17 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     payload: { mark },
   };
   await db('webhook_delivery').insert(delivery);
+  const hook_id = newId('hook');
+  const hook = { hook_id, project_id, name: mark, body: { mark }, secret: mark, created_by: mark };
+  await db('hook').insert(hook);
+  const received = {
+    delivery_id: newId('received'),
+    hook_id,
+    outcome: 'failed',
+    headers: { mark },
+    bytes: 2,
+  };
+  await db('hook_delivery').insert({ ...received, body: { mark } });
   const schedule_id = newId('schedule');
   const body = { name: mark, pipeline: mark };
   await db('leaving_job').insert({ job_id: newId('job'), project_id });

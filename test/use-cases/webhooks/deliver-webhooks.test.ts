@@ -5,7 +5,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { WebhookAnswer } from '../../../src/clients/webhook-sender.ts';
 import { finishRun } from '../../../src/db/run/run.ts';
-import { insertWebhook } from '../../../src/db/webhook.ts';
+import { insertWebhook } from '../../../src/db/webhook/webhook.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { createWebhookDelivery } from '../../../src/use-cases/webhooks/delivery.ts';
 import { useDatabase } from '../../support/database.ts';

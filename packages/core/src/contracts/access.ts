@@ -154,6 +154,7 @@ export const KeyRevoked = z
         webhooks: z.array(
           z.strictObject({ webhook_id: z.string(), project_id: z.string(), url: z.string() }),
         ),
+        hooks: z.array(z.strictObject({ hook_id: z.string(), project_id: z.string(), name: z.string() })),
         schedules: z.array(
           z.strictObject({ schedule_id: z.string(), project_id: z.string(), name: z.string() }),
         ),

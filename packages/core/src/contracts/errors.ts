@@ -30,7 +30,7 @@ export const errorTable = {
   unauthenticated: row(
     401,
     false,
-    'The request has no key, two different keys, or a key that is unknown, expired or revoked.',
+    'The request has no key, two different keys, or a key that is unknown, expired or revoked. A delivery to a hook has no valid signature.',
   ),
   forbidden: row(403, false, 'The key lacks the scope or the project that the request needs.'),
   csrf_refused: row(
@@ -69,7 +69,7 @@ export const errorTable = {
   limit_reached: row(
     409,
     false,
-    'The project has reached its limit of instances, webhooks or secrets. Delete some first.',
+    'The project has reached its limit of instances, webhooks, hooks or secrets. Delete some first.',
   ),
   already_there: row(412, false, 'The request has If-None-Match: *, and the file exists already.'),
   digest_mismatch: row(

@@ -4,7 +4,13 @@
  */
 import type { Json } from '../contracts/primitives.ts';
 import { evaluateTemplate } from './evaluate.ts';
-import { describeValue, type ExpressionScope, type SkillScope, type WrapScope } from './evaluation.ts';
+import {
+  describeValue,
+  type ExpressionScope,
+  type HookScope,
+  type SkillScope,
+  type WrapScope,
+} from './evaluation.ts';
 import { type Dialect, pipelineDialect } from './filters.ts';
 import {
   delimiters,
@@ -49,7 +55,7 @@ export function compileCondition(value: Json, pointer = '', dialect = pipelineDi
 /** @throws ExpressionError when a path is missing, an operand has the wrong type, or the value is not a boolean */
 export function evaluateCondition(
   condition: CompiledTemplate,
-  scope: ExpressionScope | SkillScope | WrapScope,
+  scope: ExpressionScope | SkillScope | WrapScope | HookScope,
   meter?: Meter,
 ): boolean {
   const value = evaluateTemplate(condition, scope, meter);

@@ -17,6 +17,7 @@ import {
   type ExpressionScope,
   evaluationError,
   found,
+  type HookScope,
   missing,
   type Outcome,
   type SkillScope,
@@ -39,7 +40,7 @@ import type { CompiledTemplate, TemplateNode } from './template.ts';
  */
 export function evaluateTemplate(
   template: CompiledTemplate,
-  scope: ExpressionScope | SkillScope | WrapScope,
+  scope: ExpressionScope | SkillScope | WrapScope | HookScope,
   meter: Meter = new Meter(workLimits.run),
 ): Json {
   return evaluateNode(template.root, scope, meter);

@@ -53,6 +53,13 @@ export interface WrapScope {
   readonly submitted?: Json;
 }
 
+/** The scope of the templates of a hook. */
+export interface HookScope {
+  readonly body: Json;
+  /** By name in lower case. */
+  readonly headers: JsonObject;
+}
+
 export interface Evaluation {
   readonly scope: Readonly<Partial<Record<AnyRootName, unknown>>>;
   readonly pointer: string;

@@ -25,6 +25,7 @@ import {
 import {
   type AnyRootName,
   countBytes,
+  hookRootNames,
   mediaPartTokens,
   rootNames,
   skillRootNames,
@@ -278,4 +279,11 @@ export const wrapDialect: Dialect = {
   roots: wrapRootNames,
   filterNames: Object.keys(knownFilters) as AnyFilterName[],
   rootHint: 'a field of the input is written input.<field>',
+};
+
+/** Of the delivery that a hook received. */
+export const hookDialect: Dialect = {
+  roots: hookRootNames,
+  filterNames,
+  rootHint: 'a field of the body is written body.<field>',
 };

@@ -60,7 +60,14 @@ export const mediaPartTokens = 4_096;
 /** Roots of paths in the file of a wrapped capability: the call, and the answers of the other side. */
 export const wrapRootNames = ['input', 'files', 'answer', 'submitted', 'call'] as const;
 
-export type AnyRootName = RootName | SkillRootName | (typeof wrapRootNames)[number];
+/** Roots of paths in the templates of a hook: the delivery that it received. */
+export const hookRootNames = ['body', 'headers'] as const;
+
+export type AnyRootName =
+  | RootName
+  | SkillRootName
+  | (typeof wrapRootNames)[number]
+  | (typeof hookRootNames)[number];
 
 /** The text that a secret evaluates to, in place of its value. */
 export function secretReference(name: string): string {

@@ -62,6 +62,11 @@ const runs = {
     help: 'Starts of schedules: started, refused (its run failed at once), missed (not in time), skipped (by its own settings).',
     labels: ['outcome'],
   },
+  hook_deliveries_total: {
+    type: 'counter',
+    help: 'Deliveries to hooks: started, repeated, filtered, answered (a check by the sender), failed (no job), refused (no run), unsigned.',
+    labels: ['outcome'],
+  },
   waiting_steps: {
     type: 'gauge',
     help: 'Steps and items that wait, by what for; capability names the one that is missing.',

@@ -8,8 +8,8 @@
 
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { DeliveryState, WebhookDelivery, WebhookEvent } from '@capstan/core/contracts/webhook';
-import type { Db } from './connect.ts';
-import { instantText, purgeOld, query, toJson } from './statements.ts';
+import type { Db } from '../connect.ts';
+import { instantText, purgeOld, query, toJson } from '../statements.ts';
 
 export interface WebhookRow {
   readonly webhook_id: string;
