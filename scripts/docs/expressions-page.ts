@@ -93,6 +93,9 @@ const roots = formatTable(
     ],
     ['`item`, `item.…`', 'inside `for_each`: the item'],
     ['`index`', 'inside `for_each`: the index of the item, from 0'],
+    ['`round.index`', 'inside `repeat`: the index of the round, from 0'],
+    ['`round.previous`', 'inside `repeat`: the output of the round before; missing in the first round'],
+    ['`round.output`', 'in `repeat.until`: the output of the round'],
     [
       '`secrets.<name>`',
       'in the input of a step with `capability`, alone in its `{{ }}`: a [secret](../operate/secrets.md) of the project',

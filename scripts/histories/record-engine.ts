@@ -62,6 +62,26 @@ async function recordWaited({ submit, keep }: Recording): Promise<void> {
   await keep('waited', run.run_id);
 }
 
+async function recordRounds({ submit, keep, instance }: Recording): Promise<void> {
+  instance.handle = (exec, response) =>
+    answer(response, 200, { ok: true, output: { status: exec.input.n === 2 ? 'done' : 'running' } });
+  const run = await submit([
+    step('poll', {
+      input: { n: '{{ round.index }}', before: '{{ round.previous.status ?? "none" }}' },
+      repeat: { until: 'round.output.status == "done"', max: 5, pause: '200ms' },
+    }),
+    {
+      id: 'count',
+      depends_on: ['poll'],
+      set: { n: '{{ (round.previous.n ?? 0) + 1 }}' },
+      repeat: { until: 'round.output.n == 2', max: 2 },
+    },
+    step('last', { input: { n: '{{ steps.count.output.n }}' } }),
+  ]);
+  await keep('rounds', run.run_id);
+  instance.handle = echo;
+}
+
 async function recordAsked(recording: Recording): Promise<void> {
   const { submit, keep, questionOf } = recording;
   const run = await submit([
@@ -239,6 +259,7 @@ export const engineRecorders: FeatureRecorders = {
   items: recordItems,
   'item-escalated': recordItemEscalated,
   waited: recordWaited,
+  rounds: recordRounds,
   asked: recordAsked,
   nested: recordNested,
   paused: recordPaused,

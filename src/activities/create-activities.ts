@@ -19,6 +19,7 @@ import type { StepRequest } from '../use-cases/steps/call.ts';
 import { type DecideRequest, decideSteps } from '../use-cases/steps/conditions.ts';
 import { executeStep } from '../use-cases/steps/execution.ts';
 import { executeInline, type InlineRequest } from '../use-cases/steps/inline.ts';
+import { type JudgeRequest, judgeStoredRound } from '../use-cases/steps/rounds.ts';
 import { type ProgressReport, recordProgress } from '../use-cases/steps/step-end.ts';
 import { isHopeless, toApplicationFailure, whileBeating } from './failures.ts';
 import { asInlineActivity, asStepActivity } from './step-activities.ts';
@@ -86,6 +87,18 @@ function bounded<Result>(work: Promise<Result>): Promise<Result> {
   });
 }
 
+/** The work that the whole run waits for. */
+function createDecisions(ctx: WorkerCtx) {
+  return {
+    /** Decides whether steps happen, and how often. */
+    decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),
+    /** Judges a round of a step with `repeat`, and stores what follows. */
+    judgeRound: (request: JudgeRequest) => bounded(judgeStoredRound(ctx, request)),
+    /** Writes ends of steps that the workflow decided. */
+    recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
+  };
+}
+
 export function createActivities(
   ctx: WorkerCtx,
   { heartbeatIntervalMs }: { readonly heartbeatIntervalMs: number },
@@ -113,10 +126,7 @@ export function createActivities(
       asLadderActivity(heartbeatIntervalMs, () => stopLadder(ctx, request)),
     /** Stops a ladder whose result is no longer wanted. */
     stopEscalation: (request: StopRequest) => translated(stopLadder(ctx, request)),
-    /** Decides whether steps happen, and how often. */
-    decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),
-    /** Writes ends of steps that the workflow decided. */
-    recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
+    ...createDecisions(ctx),
     /** Closes the run's row. */
     finishRun: (closing: RunClosing) => asFinishActivity(closing, (end) => closeReported(ctx, end)),
     /** Submits the run of a start of a schedule, or gives the reason why there is none. */

@@ -5,10 +5,11 @@
  */
 
 import { findRunFault } from '@capstan/core/received/workflow-messages';
-import { type DrivenRun, driveRun, type MachineEnd, type RunPorts } from '@capstan/core/run/drive';
+import { type DrivenRun, driveRun, type MachineEnd, type RunPorts, type Unit } from '@capstan/core/run/drive';
 import type { StepVerdict } from '@capstan/core/run/machine';
 import type { HistoryPressure } from '@capstan/core/run/machine-state';
 import type { PlannedStep } from '@capstan/core/run/plan';
+import type { RoundVerdict } from '@capstan/core/run/repeat/rounds';
 import { takeSnapshot } from '@capstan/core/run/snapshot';
 import {
   limitTime,
@@ -18,7 +19,7 @@ import {
   type TimePorts,
   timeOf,
 } from '@capstan/core/time-limit';
-import { listUnits, toSummary } from '@capstan/core/workflow-names';
+import { listUnits, summarizeJudgement, toSummary } from '@capstan/core/workflow-names';
 import type { RunPipelineInput, RunPipelineResult } from '@capstan/core/workflow-payloads';
 import {
   ActivityCancellationType,
@@ -43,12 +44,16 @@ import {
 import { createUnitWork, type UnitWork } from './unit-work.ts';
 import { announcePhase, createRunProgress, type RunProgress } from './web-ui.ts';
 
+const deciding = {
+  startToCloseTimeout: '60 seconds',
+  retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
+} as const;
+
 /** Evaluates whether steps run, and how often, in the activity, which has the values. */
 function decideActivity(stepIds: readonly string[]): Activities['decideSteps'] {
   return proxyLocalActivities<Activities>({
+    ...deciding,
     summary: toSummary(`whether or how often: ${listUnits(stepIds.map((step_id) => ({ step_id })))}`),
-    startToCloseTimeout: '60 seconds',
-    retry: { initialInterval: '200 ms', maximumInterval: '10 seconds' },
   }).decideSteps;
 }
 
@@ -74,6 +79,21 @@ function undecided(stepIds: readonly string[]) {
     const failure = { code: 'internal', message: `not decided: ${error.cause?.message ?? error.message}` };
     return stepIds.map(() => ({ type: 'fail', error: failure }));
   };
+}
+
+/** Judges a round in the activity, which has its output. Also runs during cancellation. */
+function judgeRound(run_id: string, unit: Unit): Promise<RoundVerdict> {
+  const { judgeRound: judge } = proxyLocalActivities<Activities>({
+    ...deciding,
+    summary: summarizeJudgement(unit),
+  });
+  return CancellationScope.nonCancellable(() =>
+    judge({ run_id, step_id: unit.step.id, item: unit.item }).catch((error: unknown): RoundVerdict => {
+      if (!(error instanceof TemporalFailure)) throw error;
+      const message = `round ${unit.item} was not judged: ${error.cause?.message ?? error.message}`;
+      return { type: 'fail', error: { code: 'internal', message } };
+    }),
+  );
 }
 
 /** Retried without limit; the activity leaves out an output or error that cannot be stored. */
@@ -155,6 +175,7 @@ function createPorts(
   return {
     ...work,
     decide: (steps) => recorder.afterRecords(() => inTurn(() => decideAll(input.run_id, steps))),
+    judgeRound: (unit) => recorder.afterRecords(() => inTurn(() => judgeRound(input.run_id, unit))),
     record: (changes) => {
       void recorder.record(
         changes.map(({ step, ...change }) => ({ step_id: input.plan.steps[step]?.id ?? '', ...change })),

@@ -45,7 +45,7 @@ test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type 
   const names =
     'concat audio-mix thumbnail word-count picture sound loudness transcript audio-clip model.editor';
   const standIns =
-    'film-start film-result model.small model.medium model.large remove-background enlarge backdrop';
+    'film-start film-result segments.start segments.get convert agent.plan agent.act model.small model.medium model.large remove-background enlarge backdrop';
   const samples = new Set(`${names} ${standIns}`.split(' '));
   const options = { knownCapabilities: samples, strict: true };
   expect(readDefinition({ text, contentType: type }, options).findings).toEqual([]);

@@ -132,6 +132,21 @@ const cases: readonly Waiting[] = [
     come: async () => undefined, // it passes
     output: wentOn,
   },
+  {
+    awaiting: 'time',
+    steps: () => [
+      {
+        id: 'poll',
+        capability: 'paid',
+        input: { n: '{{ round.index }}' },
+        repeat: { until: 'round.output.n == 1', max: 5, pause: '15s' },
+      },
+      fixed('poll'),
+    ],
+    come: async () => undefined, // the pause between two rounds passes
+    output: wentOn,
+    costUsd: 1,
+  },
 ];
 
 beforeAll(async () => {

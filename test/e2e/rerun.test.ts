@@ -123,6 +123,60 @@ describe('a fan-out of 200 paid items of which 7 failed', () => {
   });
 });
 
+describe('a loop of paid rounds', () => {
+  const loop = (max: number, until = 'round.output.made == "go 4"'): StepDefinition =>
+    call(
+      'ask',
+      { name: 'go {{ round.index }}', last: '{{ round.previous.made ?? "none" }}' },
+      { repeat: { until, max } },
+    );
+
+  test('that failed in its third round continues with that one', async () => {
+    await store('loop-failed', '1', [loop(9)]);
+    broken.add('go 2');
+    const first = await runToEnd('loop-failed', {});
+    expect(first.steps[0]).toMatchObject({ state: 'failed', items: { succeeded: 2, failed: 1 } });
+    broken.clear();
+    const path = `/v1/runs/${first.run_id}/rerun`;
+    const { body: preview } = await capstan.request<RerunPreview>('POST', path, {
+      only_failed: true,
+      preview: true,
+    });
+    expect(preview.calls).toEqual({ min: 0, max: 7 });
+    instance.execs.length = 0;
+    const { body } = await capstan.request<Run>('POST', path, { only_failed: true });
+    const run = await capstan.ended(body.run_id);
+    expect(callsMade()).toEqual(['go 2', 'go 3', 'go 4']);
+    expect(run).toMatchObject({ state: 'succeeded', output: { ask: { made: 'go 4' } }, cost_usd: 3 * rate });
+    expect((await itemsOf(run, 'ask')).map(({ state }) => state)).toEqual([
+      ...['reused', 'reused', 'succeeded', 'succeeded', 'succeeded'],
+    ]);
+  });
+
+  test('that was exhausted continues in a version with more rounds, and begins again in the same one', async () => {
+    await store('loop-longer', '1', [loop(3)]);
+    await store('loop-longer', '2', [loop(5)]);
+    const first = await runToEndAt('loop-longer', '1');
+    expect(first.steps[0]?.error?.code).toBe('rounds_exhausted');
+    instance.execs.length = 0;
+    const path = `/v1/runs/${first.run_id}/rerun`;
+    const longer = await capstan.request<Run>('POST', path, { only_failed: true, version: '2' });
+    expect(await capstan.ended(longer.body.run_id)).toMatchObject({ state: 'succeeded', cost_usd: 2 * rate });
+    expect(callsMade()).toEqual(['go 3', 'go 4']);
+    const same = await capstan.request<Run>('POST', path, {
+      only_failed: true,
+      version: '1',
+    });
+    expect(await capstan.ended(same.body.run_id)).toMatchObject({ state: 'failed', cost_usd: 3 * rate });
+    expect(callsMade()).toEqual(['go 0', 'go 1', 'go 2']);
+  });
+});
+
+async function runToEndAt(pipeline: string, version: string): Promise<Run> {
+  const { body } = await capstan.request<Run>('POST', '/v1/runs', { pipeline, version, job: {} });
+  return capstan.ended(body.run_id);
+}
+
 describe('a fan-out of child runs', () => {
   test('of 10 children of which 2 failed at their second step continues with these steps alone', async () => {
     await store('cut-child', '1', [

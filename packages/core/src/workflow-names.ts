@@ -95,6 +95,11 @@ export function summarizeUnit({ step, item }: Unit, why = ''): string {
   return toSummary(why === '' ? unit : `${unit}, ${why}`);
 }
 
+/** The summary of a judgement: `whether poll [3] is the last round`. */
+export function summarizeJudgement({ step, item }: Unit): string {
+  return toSummary(`whether ${nameUnit(step.id, item)} is the last round`);
+}
+
 const awaited: Readonly<Record<Awaiting, string>> = {
   review: 'a person',
   budget: 'money',

@@ -25,7 +25,7 @@ export interface StepResultRow {
   readonly error: Failure | null;
   /** Includes all its items, and all runs that it has started. */
   readonly cost_nano: string;
-  /** Number of items of a step with `for_each`, whose own output is null. */
+  /** Number of items of a step whose output is the list of theirs; null also with an output of its own. */
   readonly items: number | null;
 }
 
@@ -36,7 +36,7 @@ export function listStepResults(
   stepIds: readonly string[],
 ): Promise<readonly StepResultRow[]> {
   return query<StepResultRow>(db).all(
-    `select s.step_id, s.state, s.output, s.error, s.items,
+    `select s.step_id, s.state, s.output, s.error, case when s.output is null then s.items end as items,
        (select coalesce(sum(a.settled_nano), 0) from attempt a
          where a.run_id = s.run_id and a.step_id = s.step_id)
          + case when s.sub_run_id is not null or s.items is not null
@@ -66,14 +66,18 @@ export function listItemResults(
   );
 }
 
-/** Size of stored outputs as JSON text, in bytes, without reading them; at most so much for a list of items. */
+/**
+ * Size of stored outputs as JSON text, in bytes, without reading them; at most so much for a list of items. Rounds do
+ * not count beside the output of their step.
+ */
 export async function listOutputBytes(
   db: Db,
   runId: string,
   stepIds: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const rows = await query<{ step_id: string; bytes: string }>(db).all(
-    `select step_id, coalesce(sum(octet_length(output::text)), 0) + 5 * coalesce(max(items), 0) as bytes from step
+    `select step_id, coalesce(max(octet_length(output::text)) filter (where item = 0),
+       coalesce(sum(octet_length(output::text)), 0) + 5 * coalesce(max(items), 0)) as bytes from step
      where run_id = ? and step_id = any (?) group by step_id`,
     [runId, [...stepIds]],
   );
@@ -266,6 +270,15 @@ export async function readStepOutput(
 ): Promise<Json | undefined> {
   const row = await db('step').where({ run_id, step_id, item }).first('output');
   return row?.output ?? undefined;
+}
+
+/** The same, in a list: that may hold null. @returns an empty list if there is none */
+export async function findOutput(db: Db, { run_id, step_id, item }: StepItemKey): Promise<readonly Json[]> {
+  const rows = await query<{ output: Json }>(db).all(
+    'select output from step where run_id = ? and step_id = ? and item = ? and output is not null',
+    [run_id, step_id, item],
+  );
+  return rows.map(({ output }) => output);
 }
 
 /** Reads the outputs of a step's items, by item, without those above the size limit. */

@@ -20,6 +20,7 @@ import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { LRUCache } from 'lru-cache';
 import type { Db } from '../../db/connect.ts';
 import {
+  findOutput,
   listItemOutputs,
   listItemResults,
   listOutputBytes,
@@ -43,6 +44,8 @@ interface StepAnswer {
 
 export interface StepResults {
   scopeOf(runId: string, mentions: readonly StepMention[]): Promise<MentionedSteps>;
+  /** The output of an item; undefined if it has none. */
+  outputOf(runId: string, stepId: string, item: number): Promise<Json | undefined>;
   remember(runId: string, stepId: string, answer: StepAnswer): void;
   /** Sizes of the outputs of some steps, including those of their items, as JSON text in bytes. */
   sizesOf(runId: string, stepIds: readonly string[]): Promise<ReadonlyMap<string, number>>;
@@ -226,6 +229,7 @@ export function createStepResults(db: Db): StepResults {
       }
       return { steps, failure };
     },
+    outputOf: async (run_id, step_id, item) => (await findOutput(db, { run_id, step_id, item }))[0],
     sizesOf: async (runId, stepIds) => {
       const known = stepIds.flatMap((stepId) => {
         const size = kept.get(runId, stepId)?.size;

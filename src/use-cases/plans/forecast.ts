@@ -72,6 +72,8 @@ export interface UnitForecast extends Forecast {
 export interface StepForecast extends Omit<UnitForecast, 'places' | 'within'> {
   /** Absent without `for_each`; null = known only during the run. */
   readonly items?: number | null;
+  /** The most rounds of a step with `repeat`. */
+  readonly rounds?: number;
   /** Its executions. */
   readonly groups: readonly UnitGroup[];
 }

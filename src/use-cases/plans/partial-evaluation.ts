@@ -29,11 +29,10 @@ export function findingOf({ pointer, message }: WrongValue): Finding {
   return { severity: 'error', code: 'expression_unresolved', pointer, message };
 }
 
-export interface Item {
-  readonly item: Json;
-  /** From 0. */
-  readonly index: number;
-}
+/** An item of a step, or its first round: inputs of later rounds are unknown. */
+export type Item =
+  | { readonly item: Json; readonly index: number }
+  | { readonly round: { readonly index: 0 } };
 
 /** The work of a plan's evaluations. */
 export class PlanWork {
@@ -97,10 +96,13 @@ function scopeOf({ job, run, steps }: KnownFacts, item?: Item): ExpressionScope 
       return require(job);
     },
     get item() {
-      return require(item).item;
+      return require(item !== undefined && 'item' in item ? item : null).item;
     },
     get index() {
-      return require(item).index;
+      return require(item !== undefined && 'item' in item ? item : null).index;
+    },
+    get round() {
+      return require(item !== undefined && 'round' in item ? item.round : null);
     },
   };
 }
@@ -115,7 +117,7 @@ export async function foreseeCondition(
   return evaluatePartially(facts, (meter) => evaluateCondition(template, scopeOf(facts), meter));
 }
 
-/** @param item of a `for_each`; absent = there is none, or it is unknown which */
+/** @param item of a `for_each`, or a round; absent = there is none, or it is unknown which */
 export async function foreseeValue(
   facts: KnownFacts,
   template: CompiledTemplate,

@@ -105,12 +105,14 @@ function showStep(
   dispatch: DispatchChoice | null,
 ): PlannedStepView {
   if (forecast === undefined) throw new RangeError('a step without a forecast');
-  const { id, happens, items, cached, chosen, reason, candidates, cost, durationMs, atOnce } = forecast;
+  const { id, happens, items, rounds, cached, chosen, reason, candidates, cost, durationMs, atOnce } =
+    forecast;
   return {
     id,
     ...kindFieldsOf(step),
     happens,
     items,
+    rounds,
     ...(cached === undefined ? {} : { cached }),
     chosen,
     reason,

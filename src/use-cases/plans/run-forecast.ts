@@ -209,6 +209,11 @@ function runOf({ pipeline, version }: RunTask['definition'], job_id: string): Kn
   return { id: newId('run'), job_id, attempt: 1, pipeline, version };
 }
 
+/** Whether the step sets values once, whatever else happens. */
+function isPlainSet({ kind, when, items, until }: CompiledStep): boolean {
+  return kind === 'set' && when === null && items === null && until === null;
+}
+
 /** Keeps the values of the certain steps, before and during the rehearsals. */
 function createStage(
   work: PlanWork,
@@ -230,10 +235,10 @@ function createStage(
   const known = new Map<number, StepScope>();
   let depth = 0;
   const foreseeSet = (index: number): StepScope | null => {
-    const { kind, input, when, items } = steps[index] as CompiledStep;
-    if (kind !== 'set' || when !== null || items !== null || depth === deepestSets) return null;
+    const step = steps[index] as CompiledStep;
+    if (!isPlainSet(step) || depth === deepestSets) return null;
     depth += 1;
-    const foreseen = known.has(index) ? null : foreseeAtOnce(facts, input);
+    const foreseen = known.has(index) ? null : foreseeAtOnce(facts, step.input);
     depth -= 1;
     if (foreseen?.kind === 'known')
       known.set(index, { status: 'succeeded', output: foreseen.value, cost_usd: 0 });

@@ -2,6 +2,7 @@
  * Forecasts a step with all its items. Known inputs are checked, so that the plan shows an input that would be refused.
  */
 import { mostItems } from '@capstan/core/contracts/limits';
+import type { Repeat } from '@capstan/core/contracts/pipeline';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { CompiledStep } from '@capstan/core/definition/compile';
@@ -42,6 +43,7 @@ export async function forecastStep(
   task: StepTask,
 ): Promise<StepForecast> {
   const { step, pointer, facts } = task;
+  if (step.definition.repeat !== undefined) return forecastRounds(context, run, task, step.definition.repeat);
   if (step.items === null) return toStepForecast(await forecastOne(context, run, task));
   const list = readList(await foreseeValue(facts, step.items), `${pointer}/for_each/items`);
   if ('value' in list) return forecastItems(context, run, { ...task, list: list.value });
@@ -51,6 +53,34 @@ export async function forecastStep(
     items: null,
     cost: { ...one.cost, least: 0n, limit: multiplyCost(one.cost, mostItems).limit },
     findings: [list, ...one.findings],
+  };
+}
+
+/** At least one round, at most `max`: the number is known only during the run. */
+// biome-ignore lint/complexity/useMaxParams: every forecast needs the first three
+async function forecastRounds(
+  context: PlanContext,
+  run: RunTask,
+  task: StepTask,
+  { max, pause }: Repeat,
+): Promise<StepForecast> {
+  const first = await forecastOne(context, run, { ...task, item: { round: { index: 0 } } });
+  const isVaried = references(task.step.input).some(({ root }) => root === 'round');
+  const other = isVaried && max > 1 ? await forecastOne(context, run, task) : first;
+  const rest = multiplyCost(other.cost, max - 1);
+  const pauses = pause === undefined || max === 1 ? '' : `, with pauses of ${pause} between them`;
+  const message = `the step has 1 to ${max} rounds${pauses}: the least and the expected cost are of one round, the worst is of ${max}; the time is of one round`;
+  const finding: Finding = {
+    severity: 'note',
+    code: 'rounds_unknown',
+    pointer: `${task.pointer}/repeat`,
+    message,
+  };
+  return {
+    ...toStepForecast(first),
+    rounds: max,
+    cost: { ...first.cost, worst: first.cost.worst + rest.worst, limit: first.cost.limit + rest.limit },
+    findings: [finding, ...first.findings],
   };
 }
 

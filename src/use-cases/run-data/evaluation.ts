@@ -6,8 +6,9 @@ import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { CompiledStep } from '@capstan/core/definition/compile';
 import { AppError } from '@capstan/core/errors/app-error';
+import { evaluateCondition } from '@capstan/core/expression/condition';
 import { evaluateTemplate } from '@capstan/core/expression/evaluate';
-import type { ExpressionScope } from '@capstan/core/expression/evaluation';
+import type { ExpressionScope, RoundScope } from '@capstan/core/expression/evaluation';
 import { findListedStep, mentionItem, mentionsOf } from '@capstan/core/expression/large-outputs';
 import { Meter, workLimits } from '@capstan/core/expression/meter';
 import type { CompiledTemplate } from '@capstan/core/expression/template';
@@ -31,7 +32,7 @@ export interface RunValues {
   readonly results: StepResults;
 }
 
-interface OwnFields extends Pick<ExpressionScope, 'item' | 'index'> {
+interface OwnFields extends Pick<ExpressionScope, 'item' | 'index' | 'round'> {
   readonly meter?: Meter;
 }
 
@@ -119,7 +120,7 @@ export async function resolveInput(
   step: CompiledStep,
   item: number,
 ): Promise<ResolvedInput> {
-  const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
+  const own = item === 0 ? { value: {} } : await readOwn(values, { step, item });
   if ('error' in own) return own;
   const evaluated = await evaluateInRun(values, step.input, evaluateInput, own.value);
   if ('error' in evaluated) return evaluated;
@@ -135,7 +136,7 @@ export async function resolveTitle(
 ): Promise<Evaluated<string>> {
   const { title, definition } = step;
   if (title === null) return { value: definition.review?.title ?? '' };
-  const own = item === 0 ? { value: {} } : await readItem(values, { step, item });
+  const own = item === 0 ? { value: {} } : await readOwn(values, { step, item });
   if ('error' in own) return own;
   return toTitle(await evaluateInRun(values, title, evaluateTemplate, own.value));
 }
@@ -145,14 +146,37 @@ function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter
   return { input, places: findSecretPlaces(template, scope, meter) };
 }
 
-async function readItem(
+/** The roots of an item or a round. */
+async function readOwn(
   values: RunValues,
   { step, item }: { readonly step: CompiledStep; readonly item: number },
-): Promise<Evaluated<Pick<ExpressionScope, 'item' | 'index'>>> {
+): Promise<Evaluated<Omit<OwnFields, 'meter'>>> {
+  if (step.until !== null) return { value: { round: await readRound(values, { step, item }) } };
   const items = await readItems(values, step, item);
   if ('error' in items) return items;
   const own = items.value?.[item - 1];
   if (own !== undefined) return { value: { item: own, index: item - 1 } };
   const message = `step ${step.definition.id} has no item ${item}`;
   return { error: { code: 'expression_unresolved', message } };
+}
+
+/** A round with the output of the one before it. */
+async function readRound(
+  { context: { run_id }, results }: RunValues,
+  { step, item }: { readonly step: CompiledStep; readonly item: number },
+): Promise<RoundScope> {
+  const index = item - 1;
+  const previous = index === 0 ? undefined : await results.outputOf(run_id, step.definition.id, index);
+  return previous === undefined ? { index } : { index, previous };
+}
+
+/** Whether a round with this output meets the condition of its step. */
+export async function meetsCondition(
+  values: RunValues,
+  step: CompiledStep,
+  { item, output }: { readonly item: number; readonly output: Json },
+): Promise<Evaluated<boolean>> {
+  if (step.until === null) return { value: true };
+  const round = { ...(await readRound(values, { step, item })), output };
+  return evaluateInRun(values, step.until, evaluateCondition, { round });
 }

@@ -68,7 +68,8 @@ async function inputOf(
 ): Promise<Json | undefined> {
   const context = await contexts.open(run_id);
   const step = context.compiled.steps[context.compiled.indexOf.get(step_id) ?? -1];
-  if (step === undefined || (step.items !== null && item === 0)) return undefined;
+  const isUnit = step?.items === null && step.until === null;
+  if (step === undefined || (!isUnit && item === 0)) return undefined;
   const resolved = await resolveInput({ context, results }, step, item);
   return 'input' in resolved ? resolved.input : undefined;
 }
@@ -79,14 +80,21 @@ async function readRow(db: Db, step: StepItemKey): Promise<RunStepRow | undefine
   return (await listRunSteps(db, run_id)).find((row) => row.step_id === step_id);
 }
 
+interface OutputReading {
+  readonly row: RunStepRow | undefined;
+  readonly page: PageRequest;
+  /** The output of the step as a whole is the list of its items' outputs. */
+  readonly isList: boolean;
+}
+
 /** Reads the output; for a step with items as a whole, a page of their outputs. */
 async function outputOf(
   db: Db,
   step: StepItemKey,
-  { row, page }: { readonly row: RunStepRow | undefined; readonly page: PageRequest },
+  { row, page, isList }: OutputReading,
 ): Promise<Pick<StepDetail, 'output' | 'next_cursor'>> {
   const states = row?.item_states;
-  if (states) {
+  if (states && isList) {
     const count = Object.values(states).reduce((sum, some) => sum + some, 0);
     return readItemList(db, { ...step, count }, page);
   }
@@ -139,7 +147,7 @@ export async function getStep(
     ...(input === undefined ? {} : { input }),
     ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),
     ...(ladder === undefined ? {} : { escalation: toStepEscalation(ladder) }),
-    ...(await outputOf(db, place, { row, page })),
+    ...(await outputOf(db, place, { row, page, isList: definition.repeat === undefined })),
     attempts: attempts.map(toAttempt),
   };
 }

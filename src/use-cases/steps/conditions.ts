@@ -37,8 +37,11 @@ export async function decideSteps(
   const verdicts: StepVerdict[] = [];
   let size = 0;
   for (const stepId of step_ids) {
-    const verdict = await decide({ context, results }, stepOf(context, stepId));
-    verdicts.push(await withKept(db, { run_id, rerun_of: context.rerun_of, step_id: stepId }, verdict));
+    const step = stepOf(context, stepId);
+    const decided = await decide({ context, results }, step);
+    const kept = { values: { context, results }, step, rerun_of: context.rerun_of };
+    const verdict = await withKept(db, kept, decided);
+    verdicts.push(verdict);
     size += verdict.type === 'fail' ? verdict.error.message.length : 0;
     if (size > largestAnswer || performance.now() - beganAt > longestMs) break;
   }
@@ -52,27 +55,31 @@ async function decide(values: RunValues, step: CompiledStep): Promise<StepVerdic
     const left = judgeCondition(await evaluateInRun(values, step.when, evaluateCondition));
     if (left !== null) return left;
   }
+  if (step.until !== null) return { type: 'go', items: 1 };
   return judgeItems(await readItems(values, step));
 }
 
 interface DecidedStep {
-  readonly run_id: string;
+  readonly values: RunValues;
+  readonly step: CompiledStep;
   readonly rerun_of: string | null;
-  readonly step_id: string;
 }
 
-/** Adds the items of which a rerun has results. */
+/** Adds the items, or the rounds, of which a rerun has results. */
 async function withKept(
   db: Ctx['db'],
-  { run_id, rerun_of, step_id }: DecidedStep,
+  { values, step, rerun_of }: DecidedStep,
   verdict: StepVerdict,
 ): Promise<StepVerdict> {
   if (rerun_of === null || verdict.type !== 'go' || verdict.items === undefined) return verdict;
+  const { run_id } = values.context;
+  const step_id = step.definition.id;
   const rows = await listKeptItems(db, run_id, step_id);
   if (rows.length === 0) return verdict;
-  const states: MachineStepState[] = Array.from({ length: verdict.items }, () => 'pending');
+  const items = step.until === null ? verdict.items : rows.length; // kept rounds are the first ones
+  const states: MachineStepState[] = Array.from({ length: items }, () => 'pending');
   for (const { item, state } of rows) if (item <= states.length) states[item - 1] = state;
-  return { ...verdict, kept: packStates(states) };
+  return { ...verdict, items, kept: packStates(states) };
 }
 
 function toDecision(step_id: string, verdict: StepVerdict): StepDecision[] {

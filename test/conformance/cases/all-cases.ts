@@ -7,12 +7,14 @@ import { fanOutCases } from './fan-out-cases.ts';
 import { kindCases } from './kind-cases.ts';
 import { orderCases } from './order-cases.ts';
 import { pipelineCases } from './pipeline-cases.ts';
+import { repeatCases } from './repeat-cases.ts';
 
 export const allCases: readonly ConformanceCase[] = [
   ...pipelineCases,
   ...kindCases,
   ...orderCases,
   ...fanOutCases,
+  ...repeatCases,
   ...callCases,
   ...cacheCases,
   ...escalationCases,

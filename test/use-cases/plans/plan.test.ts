@@ -51,6 +51,24 @@ function codesOf({ findings }: Plan) {
 }
 const once = { retry: { max: 0 } };
 
+describe('the cost of a step with rounds', () => {
+  it.each([
+    ['with equal inputs', { n: 1 }],
+    ['with the output of the round before', { n: '{{ round.previous.n ?? 0 }}' }],
+  ])('is one round at least, and all rounds at most, %s', async (_, input) => {
+    const repeat = { until: 'round.output.done', max: 20, pause: '1m' };
+    const step = call('a', 'paid', { repeat, input, retry: { max: 0 }, tags: [], budget_ceiling_usd: 0.25 });
+    const seen = await plan([step]);
+    expect(stepOf(seen, 'a')).toMatchObject({ rounds: 20, cost_usd: { min: 0.2, expected: 0.2, worst: 4 } });
+    expect(seen.limit_usd).toBe(4);
+    expect(seen.findings.find(({ code }) => code === 'rounds_unknown')).toMatchObject({
+      severity: 'note',
+      pointer: '/steps/0/repeat',
+      message: expect.stringMatching(/1 to 20 rounds, with pauses of 1m/),
+    });
+  });
+});
+
 describe('the calls that the money admits at once', () => {
   const many = (id: string, capability: string, over: Partial<StepDefinition> = {}) =>
     call(id, capability, { for_each: { items: '{{ job.clips }}' }, input: { n: '{{ index }}' }, ...over });

@@ -210,6 +210,11 @@ export const errorTable = {
   ),
   items_failed: row(422, false, 'More items of a step with for_each failed than its tolerate allows.'),
   too_many_items: row(422, false, 'A step with for_each has more items than allowed.'),
+  rounds_exhausted: row(
+    422,
+    false,
+    'The condition of a step with repeat did not hold within its rounds, or its time. The error shows the last output.',
+  ),
   sub_run_failed: row(422, false, 'The child run of the step did not succeed. Its error shows why.'),
   // Escalation
   no_template: row(422, false, 'Level 0 of the escalation has no template for this job.'),

@@ -23,6 +23,7 @@ export const EventType = z
     'step.routed',
     'step.progress',
     'step.log',
+    'step.round',
     'step.retrying',
     'step.waiting',
     'step.escalated',

@@ -10,6 +10,9 @@ export const mostSteps = 10_000;
 /** Items of a step with `for_each`. */
 export const mostItems = 10_000;
 
+/** Rounds of a step with `repeat`. */
+export const mostRounds = 1_000;
+
 /** Values of a received JSON text (elements of lists, and values of keys), and of a definition's text. */
 export const mostValues = 200_000;
 

@@ -5,7 +5,7 @@
 
 import { z } from 'zod';
 import { DispatchWish, StepOnBudget } from './decision.ts';
-import { mostItems, mostSteps, showCount } from './limits.ts';
+import { mostItems, mostRounds, mostSteps, showCount } from './limits.ts';
 import {
   CapabilityName,
   Duration,
@@ -135,6 +135,36 @@ export const ForEach = z
   })
   .meta({ id: 'ForEach' });
 
+/** Executes the step again until a condition holds; its output is that of the last round. */
+export const Repeat = z
+  .strictObject({
+    until: z.string().min(1).max(65_536).meta({
+      description:
+        'A condition, without {{ }}, on each round when it has succeeded: `round.output` is its output. When it is true, the step ends.',
+    }),
+    max: z
+      .number()
+      .int()
+      .min(1)
+      .max(mostRounds)
+      .meta({
+        description: `The most rounds, at most ${showCount(mostRounds)}.`,
+      }),
+    pause: Duration.optional().meta({
+      description: 'The time between two rounds, at most 7d. It occupies no slot. Default: none.',
+    }),
+    timeout: Duration.optional().meta({
+      description:
+        'No round begins later than this after the first one, at most 90d. Pauses of the run do not count. Default: no limit.',
+    }),
+    on_exhausted: z.enum(['fail', 'continue']).optional().meta({
+      description:
+        'The end when no further round is allowed. fail: the step fails; continue: it succeeds with the last output. Default fail.',
+    }),
+  })
+  .meta({ id: 'Repeat' });
+export type Repeat = z.infer<typeof Repeat>;
+
 /** A question to a reviewer; the answer becomes the step's output. */
 export const ReviewStep = z
   .strictObject({
@@ -215,6 +245,10 @@ export const StepDefinition = z
     for_each: ForEach.optional().meta({
       description:
         'The step runs once per item of a list. Its output is the list of the outputs, in item order.',
+    }),
+    repeat: Repeat.optional().meta({
+      description:
+        'The step is executed in rounds until a condition holds. Its output is the output of the last round.',
     }),
     input: StepInput.optional().meta({
       description:

@@ -62,6 +62,11 @@ export const PlannedStepView = z
      * then those of one item.
      */
     items: z.number().int().nullable().optional(),
+    /**
+     * The most rounds of a step with `repeat`: min and expected of its cost, and its time, are those of one round; the
+     * worst cost is that of all.
+     */
+    rounds: z.number().int().optional(),
     /** Number of its calls with a cached result, which cost nothing; absent for none. */
     cached: z.number().int().optional(),
     /** Endpoint for the first item; null when no instance could accept the call now, and for steps without calls. */

@@ -29,6 +29,8 @@ export interface CompiledStep {
   readonly when: CompiledTemplate | null;
   /** Yields the list of `for_each`; null = the step runs once. */
   readonly items: CompiledTemplate | null;
+  /** The condition of `repeat`; null = the step has no rounds. */
+  readonly until: CompiledTemplate | null;
   /** The title of its review; null = a text without expressions, or no review. */
   readonly title: CompiledTemplate | null;
   /** Indexes of the steps it waits for, unique and ascending. */
@@ -68,11 +70,17 @@ export function compileDefinition(definition: PipelineDefinition): CompiledDefin
 
 function compileTemplates(
   step: StepTemplates | undefined,
-): Pick<CompiledStep, 'input' | 'when' | 'items' | 'title'> {
+): Pick<CompiledStep, 'input' | 'when' | 'items' | 'until' | 'title'> {
   const input = soundTemplate(step?.input ?? null);
   if (step === undefined || input === null) throw new RangeError('a step without a template');
-  const { when, items, title } = step;
-  return { input, when: soundTemplate(when), items: soundTemplate(items), title: openTemplate(title) };
+  const { when, items, until, title } = step;
+  return {
+    input,
+    when: soundTemplate(when),
+    items: soundTemplate(items),
+    until: soundTemplate(until),
+    title: openTemplate(title),
+  };
 }
 
 /** Null for a template without expressions, too. */
@@ -98,6 +106,8 @@ export interface StepTemplates {
   readonly when: ReferencingTemplate | null;
   /** `for_each.items`; null for a step that runs once. */
   readonly items: ReferencingTemplate | null;
+  /** `repeat.until`; null for a step without rounds. */
+  readonly until: ReferencingTemplate | null;
   /** `review.title`; null for a step of another kind. */
   readonly title: ReferencingTemplate | null;
 }
@@ -136,11 +146,15 @@ function* readTemplates({
   };
 }
 
-function readStep({ input, set, when, for_each, review }: StepDefinition, pointer: string): StepTemplates {
+function readStep(
+  { input, set, when, for_each, repeat, review }: StepDefinition,
+  pointer: string,
+): StepTemplates {
   return {
     input: set === undefined ? read(input ?? {}, `${pointer}/input`) : read(set, `${pointer}/set`),
-    when: when === undefined ? null : readWhen(when, `${pointer}/when`),
+    when: when === undefined ? null : readConditionAt(when, `${pointer}/when`),
     items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
+    until: repeat === undefined ? null : readConditionAt(repeat.until, `${pointer}/repeat/until`),
     title: review === undefined ? null : read(review.title, `${pointer}/review/title`),
   };
 }
@@ -150,14 +164,15 @@ function read(value: Json, pointer: string): ReferencingTemplate {
   return { template, errors, references: references(template) };
 }
 
-function readWhen(when: string, pointer: string): ReferencingTemplate {
-  const { condition: template, errors } = readCondition(when, pointer);
+function readConditionAt(text: string, pointer: string): ReferencingTemplate {
+  const { condition: template, errors } = readCondition(text, pointer);
   return { template, errors, references: references(template) };
 }
 
 /** The readings of a step, in the order of its keys. */
-function listReadings({ input, when, items, title }: StepTemplates): readonly ReferencingTemplate[] {
-  return [when, items, title, input].filter((reading) => reading !== null);
+export function listReadings(step: StepTemplates): readonly ReferencingTemplate[] {
+  const { input, when, items, until, title } = step;
+  return [when, items, until, title, input].filter((reading) => reading !== null);
 }
 
 export interface AnalysedDefinition {

@@ -161,7 +161,8 @@ export function resolveCache(
   { defaults = {} }: Pick<PipelineDefinition, 'defaults'>,
   step: StepDefinition,
 ): ResolvedCache | null {
-  const { ttl, scope, insist = false } = step.cache ?? defaults.cache ?? { ttl: '0s' };
+  const shared = step.repeat === undefined ? defaults.cache : undefined; // a poll asks for news
+  const { ttl, scope, insist = false } = step.cache ?? shared ?? { ttl: '0s' };
   const ttlMs = parseDuration(ttl);
   return ttlMs === 0 || stepKindOf(step) !== 'call' ? null : { ttlMs, scope, insists: insist };
 }

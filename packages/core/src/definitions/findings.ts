@@ -9,6 +9,7 @@ import {
   EscalatePolicy,
   ForEach,
   PipelineDefinition,
+  Repeat,
   RetryPolicy,
   ReviewStep,
   StepDefinition,
@@ -197,6 +198,7 @@ const partShapes: ReadonlyMap<PropertyKey, object> = new Map<PropertyKey, object
   ['concurrency', Concurrency.shape],
   ['escalate', EscalatePolicy.shape],
   ['for_each', ForEach.shape],
+  ['repeat', Repeat.shape],
   ['retry', RetryPolicy.shape],
   ['review', ReviewStep.shape],
 ]);

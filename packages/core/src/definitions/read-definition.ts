@@ -78,6 +78,7 @@ function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): v
   if (key === 'id') return;
   if (key !== undefined) delete step[String(key)];
   if (key === 'for_each') step.for_each = { items: [] }; // its input may refer to an item
+  if (key === 'repeat') step.repeat = { until: 'true', max: 1 }; // its input may refer to a round
   if (key === 'depends_on') delete step.run_if;
   const isKindless = ![...kindKeys].some((kind) => Object.hasOwn(step, kind));
   if (key === undefined || (kindKeys.has(key) && isKindless)) {

@@ -32,6 +32,18 @@ export interface ExpressionScope {
   /** Inside `for_each` only. */
   readonly item?: Json;
   readonly index?: number;
+  /** Inside `repeat` only. */
+  readonly round?: RoundScope;
+}
+
+/** A round of a step with `repeat`. */
+export interface RoundScope {
+  /** From 0. */
+  readonly index: number;
+  /** The output of the round before; absent in the first one. */
+  readonly previous?: Json;
+  /** Its own output; absent before it has ended. */
+  readonly output?: Json;
 }
 
 /** The scope of a skill's template. */

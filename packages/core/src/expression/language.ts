@@ -37,7 +37,7 @@ export const signs: readonly string[] = [
 ].sort((a, b) => b.length - a.length);
 
 /** Roots of paths, and the fields below the roots whose shape Capstan owns. */
-export const rootNames = ['job', 'steps', 'run', 'item', 'index', 'secrets'] as const;
+export const rootNames = ['job', 'steps', 'run', 'item', 'index', 'round', 'secrets'] as const;
 export type RootName = (typeof rootNames)[number];
 
 /** `steps.<id>.<field>` */
@@ -45,6 +45,9 @@ export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
 
 /** `run.<field>` */
 export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version', 'scheduled_at'] as const;
+
+/** `round.<field>` */
+export const roundFields = ['index', 'previous', 'output'] as const;
 
 export function isRootName(name: string): name is RootName {
   return (rootNames as readonly string[]).includes(name);

@@ -31,7 +31,7 @@ import {
   type UnitName,
   type UnitRecord,
 } from './local-run.ts';
-import { decideStep, evaluate } from './local-values.ts';
+import { decideStep, evaluate, judgeLocalRound } from './local-values.ts';
 import { isOver, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
 import {
@@ -53,6 +53,11 @@ export function createLocalPorts(run: LocalRun, continueAsNew: RunPorts['continu
     continueAsNew,
     historyPressure: world.historyPressure,
     decide: async (steps) => steps.map(({ id }) => decideStep(run, id)),
+    judgeRound: (unit) =>
+      guard(
+        run,
+        Promise.resolve().then(() => judgeLocalRound(run, nameOf(unit))),
+      ),
     executeStep: (unit) => guard(run, executeUnit(run, unit)),
     escalateStep: (unit) => guard(run, climbUnit(run, unitOf(run, nameOf(unit)))),
     resumeStep: (unit, wait) => guard(run, resumeUnit(run, unit, wait)),

@@ -9,6 +9,8 @@ import { type CompiledTemplate, referencedSteps } from '../expression/template.t
 import { writeJson } from '../json/text.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import type { StepVerdict } from '../run/machine.ts';
+import { judgeRound } from '../run/repeat/judge-round.ts';
+import type { RoundVerdict } from '../run/repeat/rounds.ts';
 import {
   type Evaluated,
   evaluateSafely,
@@ -18,7 +20,7 @@ import {
   readList,
 } from '../run/step-rules.ts';
 import { type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
-import { costOf, findUnit, moveUnit, outputOf, unitOf } from './run-journal.ts';
+import { costOf, findUnit, logEvent, moveUnit, outputOf, unitOf } from './run-journal.ts';
 
 function scopeOfSteps(run: LocalRun, ids: readonly string[]): Readonly<Record<string, StepScope>> {
   const scope: Record<string, StepScope> = {};
@@ -47,8 +49,46 @@ function scopeOf(run: LocalRun, template: CompiledTemplate, unit?: UnitName): Ex
   };
 }
 
-function scopeOfItem(run: LocalRun, { id, item }: UnitName): Pick<ExpressionScope, 'item' | 'index'> {
-  return { item: findUnit(run, { id, item: 0 })?.items?.[item - 1] ?? null, index: item - 1 };
+/** The roots of an item, or of a round. */
+function scopeOfItem(
+  run: LocalRun,
+  { id, item }: UnitName,
+): Pick<ExpressionScope, 'item' | 'index' | 'round'> {
+  const index = item - 1;
+  if (stepOf(run, id).until === null) {
+    return { item: findUnit(run, { id, item: 0 })?.items?.[index] ?? null, index };
+  }
+  const previous = index === 0 ? undefined : (findUnit(run, { id, item: index })?.output ?? null);
+  return { round: previous === undefined ? { index } : { index, previous } };
+}
+
+/** Judges a round, and ends its step with the output of the last one. */
+export function judgeLocalRound(run: LocalRun, name: UnitName): RoundVerdict {
+  const { definition, until } = stepOf(run, name.id);
+  const { repeat } = definition;
+  if (repeat === undefined || until === null) throw new RangeError(`step ${name.id} has no rounds`);
+  const whole = unitOf(run, { id: name.id, item: 0 });
+  const { output = null } = unitOf(run, name);
+  const scope = scopeOf(run, until, name);
+  const holds = evaluateSafely(() =>
+    evaluateCondition(until, { ...scope, round: { index: name.item - 1, ...scope.round, output } }),
+  );
+  const nowMs = run.world.time.now();
+  const spentMs = nowMs - (whole.startedAt ?? nowMs);
+  const verdict = judgeRound({ repeat, round: name.item, output, holds, spentMs, nowMs });
+  if (verdict.type !== 'fail') {
+    logEvent(run, { type: 'step.round', unit: name, data: { last: verdict.type === 'done' } });
+  }
+  if (verdict.type === 'again' && verdict.until !== null) {
+    const wait = { awaiting: 'time', until: new Date(verdict.until).toISOString() };
+    const next = unitOf(run, { id: name.id, item: name.item + 1 }); // it begins after the wait
+    next.state = 'waiting';
+    logEvent(run, { type: 'step.waiting', unit: next, data: wait });
+  }
+  if (verdict.type === 'done') {
+    moveUnit(run, whole, { state: 'succeeded', output, data: { rounds: name.item } });
+  }
+  return verdict;
 }
 
 /** @param unit whose item the template may read; absent = the run's template */
@@ -63,13 +103,15 @@ export function decideStep(run: LocalRun, id: string): StepVerdict {
   const left =
     when === null ? null : judgeCondition(evaluateSafely(() => evaluateCondition(when, scopeOf(run, when))));
   const list = left !== null || items === null ? null : readList(evaluate(run, items));
-  const verdict = left ?? judgeItems(list ?? { value: null });
+  const repeats = left === null && stepOf(run, id).until !== null;
+  const verdict = left ?? (repeats ? { type: 'go', items: 1 } : judgeItems(list ?? { value: null }));
   if (verdict.type === 'skip') moveUnit(run, unit, { state: 'skipped', data: { reason: 'when' } });
   if (verdict.type === 'fail') moveUnit(run, unit, { state: 'failed', error: verdict.error });
   if (list !== null && 'value' in list) {
     moveUnit(run, unit, { state: 'running', data: { items: list.value.length } });
     unitOf(run, unit).items = list.value;
   }
+  if (repeats) moveUnit(run, unit, { state: 'running', data: { items: 1 } });
   return verdict;
 }
 

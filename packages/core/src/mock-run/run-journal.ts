@@ -160,9 +160,9 @@ export function outputOf(run: LocalRun, { id, items, output = null }: UnitRecord
   });
 }
 
-/** The cost of a step, including its items. */
-export function costOf(run: LocalRun, { id, items, costNano }: UnitRecord): bigint {
-  if (items === undefined) return costNano;
+/** The cost of a step, including its items or rounds. */
+export function costOf(run: LocalRun, { id, item, costNano }: UnitRecord): bigint {
+  if (item > 0) return costNano;
   return [...itemsOf(run, id).values()].reduce((sum, item) => sum + item.costNano, costNano);
 }
 
@@ -175,7 +175,7 @@ export function listSteps(run: LocalRun): LocalStep[] {
 }
 
 function toStep(run: LocalRun, record: UnitRecord): LocalStep {
-  const { id, item, state, error, attempts, costNano, startedAt, finishedAt } = record;
+  const { id, item, state, error, attempts, startedAt, finishedAt } = record;
   return {
     id,
     item,
@@ -183,7 +183,7 @@ function toStep(run: LocalRun, record: UnitRecord): LocalStep {
     ...(state === 'succeeded' ? { output: outputOf(run, record) } : {}),
     ...(error === undefined ? {} : { error }),
     attempts,
-    cost_usd: fromNanoUsd(costNano),
+    cost_usd: fromNanoUsd(costOf(run, record)),
     started_at_ms: startedAt === null ? null : startedAt - run.beganAt,
     finished_at_ms: finishedAt === null ? null : finishedAt - run.beganAt,
   };

@@ -99,6 +99,7 @@ function planShape(steps: number): Shape {
     run_if: optional(text),
     decides: optional(flag),
     each: optional(each),
+    repeats: optional(flag),
     continues: optional(flag),
     inline: optional(flag),
   });

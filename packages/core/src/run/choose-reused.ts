@@ -199,9 +199,17 @@ const waysOfTrying: ReadonlySet<string> = new Set([
 ] satisfies (keyof StepDefinition)[]);
 
 /** The parts of a step that shape its result, as text. */
-function shapeOf({ for_each, ...step }: StepDefinition): string {
+function shapeOf({ for_each, repeat, ...step }: StepDefinition): string {
   const parts = Object.entries(step).filter(([name]) => !waysOfTrying.has(name));
-  return canonicalJson({ ...Object.fromEntries(parts), items: for_each?.items ?? null } as Json);
+  const items = for_each?.items ?? null;
+  return canonicalJson({ ...Object.fromEntries(parts), items, rounds: roundsOf(repeat) } as Json);
+}
+
+/** The pause and the bounds of rounds are ways of trying, unless a bound gives the result. */
+function roundsOf(repeat: StepDefinition['repeat']): Json {
+  if (repeat?.on_exhausted !== 'continue') return repeat?.until ?? null;
+  const { until, max, timeout = null } = repeat;
+  return [until, max, timeout];
 }
 
 /** The first path that the step refers to and whose value differs. */
@@ -210,7 +218,9 @@ function findDifference(
   roots: MentionedRoots,
   before: MentionedRoots,
 ): string | undefined {
-  const templates = [step.when, step.items, step.title, step.input].filter((template) => template !== null);
+  const templates = [step.when, step.items, step.until, step.title, step.input].filter(
+    (template) => template !== null,
+  );
   for (const { root, segments } of templates.flatMap(references)) {
     if (root !== 'job' && root !== 'run') continue;
     const path = upToEach(segments);

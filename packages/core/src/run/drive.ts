@@ -15,6 +15,7 @@ import {
 } from './machine.ts';
 import type { HistoryPressure, Wait } from './machine-state.ts';
 import type { PlannedStep, RunPlan } from './plan.ts';
+import type { RoundVerdict } from './repeat/rounds.ts';
 import { type RunSnapshot, restoreRun } from './snapshot.ts';
 
 /** A step, or one item of it. */
@@ -42,6 +43,8 @@ export interface RunPorts {
   /** Evaluates whether steps run, and how often; results are in their order. */
   decide(steps: readonly PlannedStep[]): Promise<readonly StepVerdict[]>;
   executeStep(unit: Unit): Promise<UnitResult>;
+  /** Judges a round that has succeeded, and stores the output of its step if it was the last one. */
+  judgeRound(unit: Unit): Promise<RoundVerdict>;
   /** Climbs the ladder of a unit that escalated. */
   escalateStep(unit: Unit): Promise<UnitEnd | UnitWaiting>;
   /** Resumes a unit whose wait is over. */
@@ -130,6 +133,13 @@ function obeyCommand(command: Exclude<RunCommand, { type: 'finish' }>, driver: D
         send({ type: 'decided', steps: command.steps, verdicts });
       });
       break;
+    case 'judge': {
+      const { step, item } = command;
+      void ports.judgeRound(unitOf(plan, command)).then((verdict) => {
+        send({ type: 'judged', step, item, verdict });
+      });
+      break;
+    }
     case 'listen':
       ports.listen(unitOf(plan, command), command.wait);
       break;

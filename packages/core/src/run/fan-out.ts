@@ -28,6 +28,7 @@ export function openFanOut(
     failed: 0,
     firstFailure: null,
     isStopping: false,
+    judging: 0,
     blocked: [],
   };
   passKept(fan);
@@ -90,7 +91,7 @@ export function offerItems(state: MachineState, step: number): void {
 }
 
 export type WholeEnd =
-  | { readonly state: 'succeeded' }
+  | { readonly state: 'succeeded' | 'skipped' }
   | { readonly state: 'failed'; readonly error: Failure };
 
 /**

@@ -30,7 +30,7 @@ export interface UnitKey {
   readonly item: number;
 }
 
-/** The items of a step. */
+/** The items of a step, or its rounds, of which there is one more each time that it is repeated. */
 export interface FanOut {
   /** Item 1 is the first. */
   readonly states: UnitState[];
@@ -46,6 +46,8 @@ export interface FanOut {
   firstFailure: string | null;
   /** Too many failed: no further item begins. */
   isStopping: boolean;
+  /** The round whose judgement is in progress; 0 = none. */
+  judging: number;
   /** Keys of items whose wait is over and that wait for room among the items. */
   readonly blocked: string[];
 }

@@ -14,6 +14,7 @@
  * M8 An event of a unit that is not in progress, or a repeated one, changes nothing.
  * M9 While a run is paused nothing begins, including ladders: units in flight end, and the rest begins on resume.
  * M10 No item begins while `mostInLine` items of its step wait for a free slot.
+ * M11 A judgement of a round is pending work: the run neither ends nor continues as new before it (R1 to R5: repeat/rounds.ts).
  */
 import type { Failure } from '../contracts/primitives.ts';
 import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
@@ -30,13 +31,14 @@ import {
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
 import { type Doneness, openRun, propagateEnd } from './readiness.ts';
+import { addRound, endRound, type RoundVerdict } from './repeat/rounds.ts';
 import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
 
 export type { MachineState, MachineStepState } from './machine-state.ts';
 
 /** The result of an evaluation: whether a step runs, and how many items it has. */
 export type StepVerdict =
-  /** `kept`: the states of its items, packed, if an earlier run has results of some. */
+  /** `kept`: the states of its items or rounds, packed, if an earlier run has results of some. */
   | { readonly type: 'go'; readonly items?: number; readonly kept?: string }
   | { readonly type: 'skip' }
   | { readonly type: 'fail'; readonly error: Failure };
@@ -52,6 +54,8 @@ type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiti
 export type RunMachineEvent =
   | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly StepVerdict[] }
   | (UnitKey & { readonly type: 'step_ended'; readonly state: EndState; readonly error?: Failure })
+  /** A round was judged. */
+  | (UnitKey & { readonly type: 'judged'; readonly verdict: RoundVerdict })
   /** The unit failed in a way that a ladder may cure. */
   | (UnitKey & { readonly type: 'step_escalated' })
   | (UnitKey & { readonly type: 'step_waiting'; readonly wait: Wait })
@@ -68,6 +72,8 @@ export type RunOutcome = 'succeeded' | 'failed' | 'cancelled';
 export type RunCommand =
   | { readonly type: 'decide'; readonly steps: readonly number[] }
   | (UnitKey & { readonly type: 'execute' })
+  /** Judges a round that has succeeded. */
+  | (UnitKey & { readonly type: 'judge' })
   /** Begins the unit's ladder. */
   | (UnitKey & { readonly type: 'escalate' })
   | (UnitKey & { readonly type: 'resume'; readonly wait: Wait })
@@ -101,6 +107,8 @@ export function applyEvent(state: MachineState, event: RunMachineEvent): RunComm
       return [...takeVerdicts(state, event), ...advance(state)];
     case 'step_ended':
       return [...endUnit(state, event), ...advance(state)];
+    case 'judged':
+      return [...takeJudgement(state, event), ...advance(state)];
     case 'step_escalated':
       return escalateUnit(state, event);
     case 'step_waiting':
@@ -202,13 +210,17 @@ function takeVerdicts(
   return commands;
 }
 
-/** A step whose items are all kept, or that has none, has ended. */
+/** A step whose items are all kept, or that has none, has ended. The last of kept rounds is judged. */
 function beginDecided(
   state: MachineState,
   step: number,
   { items, kept }: Extract<StepVerdict, { type: 'go' }>,
 ): RunCommand[] {
   const begins = items === undefined || openFanOut(state, step, { items, kept });
+  if (!begins && state.plan.steps[step]?.repeats === true) {
+    setUnitState(state, { step, item: 0 }, 'running');
+    return judge(state, { step, item: items ?? 0 });
+  }
   if (!begins) return endWhole(state, step, { state: 'succeeded' });
   state.ready.push(step);
   return [];
@@ -225,9 +237,43 @@ function endUnit(state: MachineState, event: UnitKey & End): RunCommand[] {
   if (before !== 'running' && before !== 'escalating') return [];
   countInFlight(state, { step, item }, -1);
   if (item === 0) return endStep(state, step, event);
+  if (state.plan.steps[step]?.repeats === true) {
+    const end = endRound(state, event);
+    if (end === 'judge') return judge(state, { step, item });
+    return end === null ? [] : endWhole(state, step, end);
+  }
   const { stopped, whole } = endItem(state, event);
   const given = stopped ? giveUpWaits(state, (key) => key.step === step) : [];
   return whole === null ? given : [...given, ...endWhole(state, step, whole)];
+}
+
+function judge(state: MachineState, { step, item }: UnitKey): RunCommand[] {
+  const fan = state.fans.get(step);
+  if (fan === undefined) return [];
+  fan.judging = item;
+  state.deciding += 1;
+  return [{ type: 'judge', step, item }];
+}
+
+function takeJudgement(
+  state: MachineState,
+  { step, item, verdict }: Extract<RunMachineEvent, { type: 'judged' }>,
+): RunCommand[] {
+  const fan = state.fans.get(step);
+  if (fan === undefined || item === 0 || fan.judging !== item) return [];
+  fan.judging = 0;
+  state.deciding -= 1;
+  if (state.phase !== 'running') return [];
+  switch (verdict.type) {
+    case 'done':
+      return endStep(state, step, { state: 'succeeded' }); // stored by the judgement
+    case 'fail':
+      return endWhole(state, step, { state: 'failed', error: verdict.error });
+    case 'again': {
+      const wait = addRound(state, step, verdict.until);
+      return wait === null ? [] : [{ type: 'listen', ...wait }];
+    }
+  }
 }
 
 /** A step with items has no attempt of its own that would store its end. */

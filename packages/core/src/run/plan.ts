@@ -25,6 +25,8 @@ export interface PlannedStep {
   readonly decides?: true;
   /** It runs once per item. */
   readonly each?: { readonly max_parallel?: number; readonly tolerate?: number };
+  /** It runs in rounds, which are its items: each is judged before the next one begins. */
+  readonly repeats?: true;
   /** The run continues when it fails. */
   readonly continues?: true;
   /** It may be executed without a queue. */
@@ -80,7 +82,8 @@ function planStep(
   { definition: step, kind, dependencies }: CompiledStep,
   dispatchOf: (step: StepDefinition) => DispatchChoice | null,
 ): PlannedStep {
-  const { run_if, for_each: each } = step;
+  const { run_if, for_each: each, repeat } = step;
+  const isDecided = step.when !== undefined || each !== undefined || repeat !== undefined;
   return {
     id: step.id,
     capability: describeStep(step),
@@ -88,8 +91,9 @@ function planStep(
     total_timeout_ms: resolveStepSettings(definition, step).totalTimeoutMs,
     ...(resolveEscalation(definition, step).enabled ? { escalates: true } : {}),
     ...(run_if === undefined || run_if === 'all_succeeded' ? {} : { run_if }),
-    ...(step.when === undefined && each === undefined ? {} : { decides: true }),
+    ...(isDecided ? { decides: true } : {}),
     ...(each === undefined ? {} : { each: pickLimits(each) }),
+    ...(repeat === undefined ? {} : { repeats: true }),
     ...(step.on_error === 'continue' ? { continues: true } : {}),
     ...(kind === 'set' || dispatchOf(step)?.how === 'inline' ? { inline: true } : {}), // values need no queue
   };

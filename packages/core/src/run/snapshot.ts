@@ -131,7 +131,7 @@ export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
 function reopen(state: MachineState, { step, items, ...rest }: FanOutSnapshot): void {
   const list = unpackStates(items) as UnitState[];
   const open = list.filter((item) => item === 'waiting').length;
-  state.fans.set(step, { states: list, running: 0, inLine: 0, open, blocked: [], ...rest });
+  state.fans.set(step, { states: list, running: 0, inLine: 0, open, judging: 0, blocked: [], ...rest });
   state.steps[step] = 'running';
   if (!rest.isStopping && rest.next < list.length) state.openFans.add(step);
 }

@@ -170,7 +170,7 @@ export const brokenExamples: readonly BrokenExample[] = [
   {
     template: '{{ title }}',
     found: 'submission',
-    error: '"title" is no root; there are job, steps, run, item, index, secrets',
+    error: '"title" is no root; there are job, steps, run, item, index, round, secrets',
   },
   {
     template: '{{ job.tags | size }}',

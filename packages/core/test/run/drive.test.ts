@@ -24,6 +24,7 @@ const done: UnitEnd = { state: 'succeeded' };
 /** Of a run in which nothing escalates. */
 const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
   decide: () => expect.unreachable(),
+  judgeRound: () => expect.unreachable(),
   escalateStep: () => expect.unreachable(),
   resumeStep: () => expect.unreachable(),
   listen: () => expect.unreachable(),

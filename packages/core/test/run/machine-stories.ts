@@ -11,6 +11,7 @@ function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep
 }
 
 const diamond = aPlan(['a', 'b a', 'c a', 'd b c']);
+const rounds = given(aPlan(['a', 'b a']), { a: { decides: true, repeats: true } });
 export const stories: [string, RunPlan, script: string[], said: string[], states: string][] = [
   ['nothing to do is a success', aPlan([]), [], ['succeeded'], ''],
   [
@@ -493,5 +494,89 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
     ['b succeeded', 'a succeeded', 'a failed', 'c succeeded', 'b succeeded', 'b failed', 'cancel'],
     ['+a +c', '', '+b', '', '', 'succeeded', '', ''],
     'succeeded succeeded succeeded',
+  ],
+  [
+    'rounds follow one another until one is judged to be the last',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'a/1 again', 'a/2 succeeded', 'a/2 done', 'b succeeded'],
+    ['(a)', '+a/1', '=a/1', '+a/2', '=a/2', '+b', 'succeeded'],
+    'succeeded succeeded',
+  ],
+  [
+    'a round that begins later waits, and the run may continue as new meanwhile',
+    rounds,
+    ['a has 1', 'long', 'a/1 succeeded', 'a/1 later', 'a/2 decided'],
+    ['(a)', '+a/1', '', '=a/1', '?a/2 move on', 'move on'],
+    'running pending',
+  ],
+  [
+    'a run neither ends nor continues as new before a round is judged',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'very long', 'a/1 done'],
+    ['(a)', '+a/1', '=a/1', '', 'move on'],
+    'succeeded pending',
+  ],
+  [
+    'in a pause of the run no round begins; one whose wait is over begins after it',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'a/1 later', 'pause', 'a/2 decided', 'resume', 'a/2 succeeded', 'a/2 done'],
+    ['(a)', '+a/1', '=a/1', '?a/2', '', '', '^a/2', '=a/2', '+b'],
+    'succeeded running',
+  ],
+  [
+    'a failed round ends its step',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'a/1 again', 'a/2 failed'],
+    ['(a)', '+a/1', '=a/1', '+a/2', 'a=failed failed (step a: round 2: gone)'],
+    'failed skipped',
+  ],
+  [
+    'a round that a person skipped ends its step as skipped',
+    rounds,
+    ['a has 1', 'a/1 skipped'],
+    ['(a)', '+a/1', 'a=skipped b=skipped succeeded'],
+    'skipped skipped',
+  ],
+  [
+    'rounds that are exhausted fail the step, and the run where that is not tolerated',
+    given(rounds, { a: { continues: true } }),
+    ['a has 1', 'a/1 succeeded', 'a/1 exhausted'],
+    ['(a)', '+a/1', '=a/1', 'a=failed b=skipped succeeded'],
+    'failed skipped',
+  ],
+  [
+    'a cancel gives up the wait between two rounds',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'a/1 later', 'cancel', 'a/2 cancelled'],
+    ['(a)', '+a/1', '=a/1', '?a/2', 'stop !a/2', 'cancelled'],
+    'cancelled cancelled',
+  ],
+  [
+    'a cancel while a round is judged begins no other one',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'cancel', 'a/1 again'],
+    ['(a)', '+a/1', '=a/1', 'stop', 'cancelled'],
+    'cancelled cancelled',
+  ],
+  [
+    'a failure elsewhere lets the round end, and judges it no more',
+    given(aPlan(['a', 'b']), { a: { decides: true, repeats: true } }),
+    ['a has 1', 'b failed', 'a/1 succeeded'],
+    ['(a) +b', '+a/1', '', 'failed (step b: gone)'],
+    'cancelled failed',
+  ],
+  [
+    'a judgement counts once',
+    rounds,
+    ['a has 1', 'a/1 again', 'a/1 succeeded', 'a/1 again', 'a/1 again', 'a/1 done'],
+    ['(a)', '+a/1', '', '=a/1', '+a/2', '', ''],
+    'running pending',
+  ],
+  [
+    'of rounds that an earlier run has done the last one is judged',
+    rounds,
+    ['a has 3 o3', 'a/3 again', 'a/4 succeeded', 'a/4 done'],
+    ['(a)', '=a/3', '+a/4', '=a/4', '+b'],
+    'succeeded running',
   ],
 ];

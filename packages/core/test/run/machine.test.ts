@@ -12,6 +12,7 @@ import {
 } from '../../src/run/machine.ts';
 import type { UnitKey, Wait } from '../../src/run/machine-state.ts';
 import type { RunPlan } from '../../src/run/plan.ts';
+import type { RoundVerdict } from '../../src/run/repeat/rounds.ts';
 import { anyPlan, anyTrouble, anyTurns, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';
 import { stories } from './machine-stories.ts';
 
@@ -30,7 +31,7 @@ const told = {
   decided: { type: 'step_woken' },
 } as const;
 
-/** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b has 3 op2` (one is kept), `b left`, … */
+/** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b has 3 op2` (one is kept), `b left`, `b/1 again`, … */
 function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (text === 'cancel') return { type: 'cancel_requested' };
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
@@ -47,6 +48,11 @@ function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (what === 'goes') return decided({ type: 'go' });
   if (what === 'has')
     return decided({ type: 'go', items: Number(count), ...(kept === undefined ? {} : { kept }) });
+  const judged = (verdict: RoundVerdict) => ({ type: 'judged', ...key, verdict }) as const;
+  if (what === 'again') return judged({ type: 'again', until: null });
+  if (what === 'later') return judged({ type: 'again', until: 1 });
+  if (what === 'done') return judged({ type: 'done' });
+  if (what === 'exhausted') return judged({ type: 'fail', error: failure });
   if (what === 'left') return decided({ type: 'skip' });
   if (what === 'broken') return decided({ type: 'fail', error: failure });
   if (what in told) return { ...key, ...told[what as keyof typeof told] };
@@ -65,6 +71,8 @@ function textOf(plan: RunPlan, command: RunCommand): string {
       return `(${command.steps.map((step) => nameOf(plan, { step, item: 0 })).join(' ')})`;
     case 'execute':
       return `+${nameOf(plan, command)}`;
+    case 'judge':
+      return `=${nameOf(plan, command)}`;
     case 'escalate':
     case 'resume':
       return `^${nameOf(plan, command)}`;

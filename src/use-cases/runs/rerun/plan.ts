@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { parseMediaReference } from '@capstan/core/contracts/media';
+import type { Repeat } from '@capstan/core/contracts/pipeline';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import {
   type CompiledDefinition,
@@ -39,7 +40,13 @@ import {
 import { countReruns } from '../../../db/run/run.ts';
 import type { KnownDefinition } from '../../../parts/definitions/known-definitions.ts';
 import { bindJobMedia } from '../../../parts/media/own-media.ts';
-import { evaluateInRun, type RunValues, readItems, resolveInput } from '../../run-data/evaluation.ts';
+import {
+  evaluateInRun,
+  meetsCondition,
+  type RunValues,
+  readItems,
+  resolveInput,
+} from '../../run-data/evaluation.ts';
 import { type IntakeCtx, newJob, type RunJob } from '../preparation.ts';
 
 export type RerunPlanCtx = IntakeCtx & Pick<Ctx, 'results' | 'media'>;
@@ -283,6 +290,9 @@ async function planWork(runs: TwoRuns, executed: ExecutedStep, work: WorkBefore)
   const rows = (work.units.get(id) ?? []).map((row) =>
     gone?.has(row.item) === true ? { ...row, state: 'failed' as const } : row,
   );
+  if (step.definition.repeat !== undefined) {
+    return { ...nothing, ...(await keepRounds(runs, step, { keeps, rows, repeat: step.definition.repeat })) };
+  }
   if (step.items === null) return { ...nothing, continued: listContinued(step, rows, undefined) };
   const items = rows.filter(({ item }) => item > 0);
   if (keeps === 'listed') return { ...nothing, ...keepListed(step, items, work) };
@@ -378,6 +388,54 @@ async function keepEqual(
   return callsSame
     ? keepPlaced(step, rows, placeOf)
     : { kept: [], continued: listContinued(step, rows, placeOf) };
+}
+
+interface FormerRounds {
+  readonly keeps: ExecutedStep['keeps'];
+  readonly rows: readonly FormerUnitRow[];
+  readonly repeat: Repeat;
+}
+
+/**
+ * Keeps the first rounds, as long as each has a result and an equal input, up to the one that meets the condition. None
+ * is kept of rounds that are exhausted already: then the step would fail again at once.
+ */
+async function keepRounds(
+  { former, next }: TwoRuns,
+  step: CompiledStep,
+  { keeps, rows, repeat }: FormerRounds,
+): Promise<Pairs> {
+  const before = former.compiled.steps[former.compiled.indexOf.get(step.definition.id) ?? -1];
+  if (before === undefined || before.until === null || targetOf(before) !== targetOf(step)) return noPairs;
+  const byRound = new Map(rows.map((row) => [row.item, row]));
+  const kept: ItemPair[] = [];
+  for (let item = 1; item <= repeat.max; item++) {
+    const row = byRound.get(item);
+    const input = keeps === 'all' ? '' : await textOfInput(next.values, step, item);
+    const isSame = keeps === 'all' || input === (await textOfInput(former.values, before, item));
+    if (row === undefined || input === undefined || !isSame) return { kept, continued: [] };
+    const [output] = await listOutputs(next.values, step, row);
+    if (output === undefined) {
+      return { kept, continued: listContinued(step, [row], undefined) };
+    }
+    kept.push({ item, former: item });
+    const holds = await meetsCondition(next.values, step, { item, output });
+    if ('value' in holds && holds.value) return { kept, continued: [] };
+  }
+  return noPairs;
+}
+
+const noPairs: Pairs = { kept: [], continued: [] };
+
+/** The output of a round that has one to keep, in a list. */
+async function listOutputs(
+  { context, results }: RunValues,
+  { definition }: CompiledStep,
+  { item, state }: FormerUnitRow,
+): Promise<readonly Json[]> {
+  if (!isKeptItem({ state })) return [];
+  const output = await results.outputOf(context.run_id, definition.id, item);
+  return output === undefined ? [] : [output];
 }
 
 /** @returns equal texts for equal inputs; undefined: it cannot be evaluated */

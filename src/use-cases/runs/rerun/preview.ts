@@ -109,9 +109,11 @@ interface CountedStep extends Listing {
 async function countOfStep(ctx: RerunPlanCtx, plan: RerunPlan, counted: CountedStep): Promise<CallRange> {
   const { step, total, kept, continued } = counted.work;
   const units = step.items === null ? 1 : total === null ? null : total - kept.length;
+  const { repeat } = step.definition;
+  if (step.kind === 'call' && repeat !== undefined) return { min: 0, max: repeat.max - kept.length };
   if (step.kind === 'call') return { min: units ?? 0, max: units };
   if (step.kind !== 'run') return none;
-  let calls: CallRange = { min: 0, max: units === continued.length ? 0 : null };
+  let calls: CallRange = { min: 0, max: units === continued.length && repeat === undefined ? 0 : null };
   for (const unit of continued) calls = add(calls, await countOfRun(ctx, plan, { ...counted, unit }));
   return calls;
 }

@@ -1,7 +1,13 @@
 /** Checks every expression of a definition: its syntax, and that its roots, steps and fields exist. */
 import type { PipelineDefinition } from '../../contracts/pipeline.ts';
 import { formatPath } from '../../expression/ast.ts';
-import { delimiters, expressionLimits, runFields, stepFields } from '../../expression/language.ts';
+import {
+  delimiters,
+  expressionLimits,
+  roundFields,
+  runFields,
+  stepFields,
+} from '../../expression/language.ts';
 import type { Reference, TemplateReading } from '../../expression/template.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
 import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
@@ -44,20 +50,25 @@ interface ExpressionPlace {
   readonly ownStep?: string;
   /** `item` and `index` have values here. */
   readonly isPerItem?: boolean;
+  /** `round` has these fields here. */
+  readonly round?: readonly (typeof roundFields)[number][];
   /** No step has run yet. */
   readonly isBeforeRun?: boolean;
 }
 
 function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): ExpressionPlace[] {
   const { output, concurrencyKey, labels } = templates;
-  const ofSteps = templates.steps.flatMap(({ input, when, items, title }, index): ExpressionPlace[] => {
+  const ofSteps = templates.steps.flatMap((step, index): ExpressionPlace[] => {
+    const { input, when, items, until, title } = step;
     const ownStep = steps[index]?.id ?? '';
     const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
     const isPerItem = items !== null;
+    const perRound = until === null ? {} : { round: ['index', 'previous'] as const };
     const perItem = [title, input].flatMap((reading) =>
-      reading === null ? [] : [{ reading, ownStep, isPerItem }],
+      reading === null ? [] : [{ reading, ownStep, isPerItem, ...perRound }],
     );
-    return [...once, ...perItem];
+    const judged = until === null ? [] : [{ reading: until, ownStep, round: roundFields }];
+    return [...once, ...judged, ...perItem];
   });
   return [
     ...(concurrencyKey === null ? [] : [{ reading: concurrencyKey, isBeforeRun: true }]),
@@ -115,7 +126,23 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
           message: `${reference.root} has a value only in the input or review.title of a step with for_each`,
         }),
       ];
+    case 'round':
+      return checkRound(reference, context.place);
   }
+}
+
+function checkRound(reference: Reference, { round }: ExpressionPlace): DefinitionFinding[] {
+  if (round === undefined) {
+    const message = 'round has a value only in the input, set or repeat.until of a step with repeat';
+    return [problem(reference, { code: 'root_unavailable', message })];
+  }
+  if (reference.segments[0] === 'output' && !round.includes('output')) {
+    const message = 'round.output has a value only in repeat.until: here the round has not begun';
+    const suggestion =
+      'the output of the round before is round.previous, which the first round does not have';
+    return [problem(reference, { code: 'root_unavailable', message, suggestion })];
+  }
+  return checkField(reference, 0, round);
 }
 
 function checkStepReference(reference: Reference, context: ReferenceContext): DefinitionFinding[] {

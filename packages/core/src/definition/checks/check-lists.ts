@@ -63,9 +63,9 @@ interface ListRead {
 
 /** Reads of all items, or of fields of all. */
 function listReads({ steps, output }: DefinitionTemplates): readonly ListRead[] {
-  const inSteps = steps.flatMap(({ when, items, input, title }) => {
+  const inSteps = steps.flatMap(({ when, items, until, input, title }) => {
     const isListed = items !== null && findListedStep(items.template) !== null; // is read item by item
-    return [when, isListed ? null : items, title, input].flatMap((reading) => reading?.template ?? []);
+    return [when, isListed ? null : items, until, title, input].flatMap((reading) => reading?.template ?? []);
   });
   const readsOf = ({ root }: CompiledTemplate, isOutput: boolean): ListRead[] =>
     expressionsOf(root).flatMap((leaf) => {

@@ -28,8 +28,8 @@ interface DurationRule {
 }
 
 /**
- * The limits for one attempt, a step, the wait for a slot, a run, the pause before a retry, a wait or review, an instance, and a cached
- * result.
+ * The limits for one attempt, a step, the wait for a slot, a run, the pause before a retry, a wait or review, the pause
+ * between rounds, all rounds, an instance, and a cached result.
  */
 const durationRules = {
   timeout: { atLeast: '1ms', atMost: '24h' },
@@ -38,6 +38,8 @@ const durationRules = {
   run: { atLeast: '1ms', atMost: '7d' },
   pause: { atLeast: '0ms', atMost: '24h' },
   wait: { atLeast: '1ms', atMost: '90d' },
+  round: { atLeast: '0ms', atMost: '7d' },
+  repeat: { atLeast: '1ms', atMost: '90d' },
   capability: { atLeast: '0ms', atMost: '7d' },
   cache: { atLeast: '0ms', atMost: '90d' },
 } as const satisfies Record<string, DurationRule>;
@@ -53,12 +55,14 @@ export function checkSettings(definition: PipelineDefinition): DefinitionFinding
 }
 
 function checkStep(step: StepDefinition, pointer: string): DefinitionFinding[] {
-  const { total_timeout, wait, review, wait_for_capability, capability_version } = step;
+  const { total_timeout, wait, review, repeat, wait_for_capability, capability_version } = step;
   return [
     ...checkShared(step, pointer),
     ...checkDuration(total_timeout, durationRules.total_timeout, `${pointer}/total_timeout`),
     ...checkDuration(wait, durationRules.wait, `${pointer}/wait`),
     ...checkDuration(review?.timeout, durationRules.wait, `${pointer}/review/timeout`),
+    ...checkDuration(repeat?.pause, durationRules.round, `${pointer}/repeat/pause`),
+    ...checkDuration(repeat?.timeout, durationRules.repeat, `${pointer}/repeat/timeout`),
     ...checkDuration(wait_for_capability, durationRules.capability, `${pointer}/wait_for_capability`),
     ...checkRange(capability_version, `${pointer}/capability_version`),
   ];
@@ -131,6 +135,7 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   priority: ['call', 'run'],
   budget_ceiling_usd: ['call', 'run'],
   optional: ['call', 'review'],
+  repeat: ['call', 'run', 'set'],
   retry: ['call'],
   timeout: ['call'],
   queue_timeout: ['call'],

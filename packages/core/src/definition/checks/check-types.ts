@@ -28,7 +28,7 @@ import {
   scalarKinds,
   type ValueType,
 } from '../../schema-types/value-type.ts';
-import { type DefinitionTemplates, type StepTemplates, stepsOfPiece } from '../compile.ts';
+import { type DefinitionTemplates, listReadings, type StepTemplates, stepsOfPiece } from '../compile.ts';
 import { checkInput, consumerOf, producedBy, withGaps } from './check-input.ts';
 import { checkLists } from './check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
@@ -126,10 +126,13 @@ function checkStep(index: number, checking: Checking): void {
   const isWhole = needsAll(step, before.length);
   const scope = scopeFor(checking, isWhole);
   if (isWhole && before.some((other) => checking.lacks[other]?.isOwn)) noteSkipped(index, readings, checking);
-  if (readings.when !== null) checkWhen(typeOf(readings.when, scope, checking), pointer, checking);
+  if (readings.when !== null)
+    checkBoolean(typeOf(readings.when, scope, checking), `${pointer}/when`, checking);
   const list = readings.items === null ? null : typeOf(readings.items, scope, checking);
   const items = list === null ? null : checkItems(list, pointer, checking);
-  const inputScope = { ...scope, item: items === null ? null : itemTypeOf(items) };
+  const called = step.set === undefined ? producedBy(step, facts, isSound) : anyType;
+  const round = readings.until === null ? null : { output: called };
+  const inputScope = { ...scope, item: items === null ? null : itemTypeOf(items), round };
   if (readings.title !== null) {
     const type = typeOf(readings.title, inputScope, checking);
     checkScalar(type, { key: 'review.title', pointer: `${pointer}/review/title` }, checking);
@@ -144,9 +147,11 @@ function checkStep(index: number, checking: Checking): void {
     checkInput({ consumer, input, pointer: `${pointer}/input`, effort, work, report });
   }
   const produced =
-    step.set === undefined
-      ? producedBy(step, facts, isSound)
-      : withGaps(step, typeOfNode(readings.input.template.root, types));
+    step.set === undefined ? called : withGaps(step, typeOfNode(readings.input.template.root, types));
+  if (readings.until !== null) {
+    const judged = typeOf(readings.until, { ...scope, round: { output: produced } }, checking);
+    checkBoolean(judged, `${pointer}/repeat/until`, checking);
+  }
   outputs.set(step.id, items === null ? produced : listOf(produced, items.list));
 }
 
@@ -157,6 +162,7 @@ function scopeFor({ job, outputs, indexes, lacks }: Checking, isWhole: boolean):
     outputs,
     whyMissing: (id) => (isWhole ? undefined : lacks[indexes.get(id) ?? -1]?.reason),
     item: null,
+    round: null,
   };
 }
 
@@ -176,11 +182,11 @@ function typeOf(reading: TemplateReading, scope: TypeScope, checking: Checking):
  * Notes the steps that skip this one too if they end without output. `??` has no effect there, because the skip comes
  * first.
  */
-function noteSkipped(index: number, { input, when, items, title }: StepTemplates, checking: Checking): void {
+function noteSkipped(index: number, readings: StepTemplates, checking: Checking): void {
   const { definition, lacks, indexes, report } = checking;
   const told = new Set<string>();
-  for (const reading of [when, items, title, input]) {
-    for (const { root, segments, pointer, offset } of reading?.references ?? []) {
+  for (const reading of listReadings(readings)) {
+    for (const { root, segments, pointer, offset } of reading.references) {
       const [id, field] = segments;
       if (root !== 'steps' || typeof id !== 'string' || field !== 'output' || told.has(id)) continue;
       told.add(id);
@@ -193,11 +199,11 @@ function noteSkipped(index: number, { input, when, items, title }: StepTemplates
   }
 }
 
-function checkWhen(type: ValueType, pointer: string, { report }: Checking): void {
+function checkBoolean(type: ValueType, pointer: string, { report }: Checking): void {
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
   const message = `a boolean is needed, not ${describeType(type)}`;
   const suggestion = 'compare instead: a == b';
-  report({ severity: 'error', code: 'operand_invalid', pointer: `${pointer}/when`, message, suggestion });
+  report({ severity: 'error', code: 'operand_invalid', pointer, message, suggestion });
 }
 
 /** Of an input that one expression gives. */

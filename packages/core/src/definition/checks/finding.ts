@@ -44,6 +44,8 @@ export const findingCodes = [
   'pipeline_unknown',
   'property_missing',
   'property_unknown',
+  'repeat_conflict',
+  'repeat_useless',
   'retry_conflict',
   'retry_unreachable',
   'review_unused',

@@ -32,6 +32,8 @@ export interface TypeScope {
   readonly whyMissing: (stepId: string) => string | undefined;
   /** Null outside the input of a step with `for_each`. */
   readonly item: ValueType | null;
+  /** The type of a round's output; null outside the input and the condition of a step with `repeat`. */
+  readonly round: { readonly output: ValueType } | null;
 }
 
 /** Null for a path that has its own finding already. */
@@ -45,6 +47,8 @@ export function startOf(path: Path, scope: TypeScope): PathStart | null {
       return scope.item === null ? null : { type: scope.item, missing: 'no', length: 0 };
     case 'index':
       return scope.item === null ? null : { type: integerType, missing: 'no', length: 0 };
+    case 'round':
+      return scope.round === null ? null : startOfRound(path, scope.round.output);
     case 'secrets':
       return path.segments.length === 1 ? { type: stringType, missing: 'no', length: 1 } : null;
     case 'steps':
@@ -63,6 +67,19 @@ function startOfRun({ segments: [name] }: Path): PathStart | null {
     length: 1,
     reason: 'only a run that a schedule starts has one',
   };
+}
+
+function startOfRound({ segments: [field] }: Path, output: ValueType): PathStart | null {
+  switch (field) {
+    case 'index':
+      return { type: integerType, missing: 'no', length: 1 };
+    case 'previous':
+      return { type: output, missing: 'maybe', length: 1, reason: 'the first round has none' };
+    case 'output':
+      return { type: output, missing: 'no', length: 1 };
+    default:
+      return null;
+  }
 }
 
 function startOfStep({ segments: [id, field] }: Path, scope: TypeScope): PathStart | null {
