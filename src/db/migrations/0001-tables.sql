@@ -822,8 +822,8 @@ create index attempt_by_endpoint on attempt (project_id, endpoint, attempt_id co
   where finished_at is not null;
 create index attempt_by_model on attempt (project_id, model, attempt_id collate "C") where model is not null;
 create index attempt_failed on attempt (project_id, attempt_id collate "C") where error is not null;
--- Each entry is added at once: a list of waiting ones would make one call in ten thousand wait for all of them.
-create index attempt_by_scope on attempt using gin (scopes) with (fastupdate = off)
+-- Entries wait in a list and are added together, which is less work. The list is short, since one call waits for all of it.
+create index attempt_by_scope on attempt using gin (scopes) with (gin_pending_list_limit = 128)
   where scopes is not null and finished_at is not null;
 create index attempt_paid on attempt (finished_at) where budget_window is not null; -- maintenance: sums of what has ended since
 
