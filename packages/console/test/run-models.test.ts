@@ -12,7 +12,8 @@ import { compareSteps, describeChange, whyNotTheSame } from '../src/pages/compar
 import { moveInGrid, toCells } from '../src/pages/run/drawer/item-grid-model.ts';
 import { causeOf, describeItemFailures, describeRetry } from '../src/pages/run/model.ts';
 import {
-  describeCheaper,
+  describeInstances,
+  describePrice,
   faultOfTerms,
   needOfRun,
   priceOfRerun,
@@ -366,9 +367,31 @@ describe('a rerun', () => {
     expect([toTerms(terms), faultOfTerms(terms)]).toEqual([request, fault]);
   });
 
-  test('names cheaper instances where they are cheaper', () => {
-    expect(describeCheaper(0.03, 0.004)).toBe(' With priority batch about $0.004.');
-    expect([describeCheaper(0.03, 0.03), describeCheaper(0.03, null)]).toEqual(['', '']);
+  const costing = (expected: number, isOpen = false) => ({ expected, isOpen });
+
+  test('offers instances in words, with the price of each by its plan', () => {
+    const prices = { batch: costing(0.004), standard: costing(0.03) };
+    expect(describeInstances('batch', prices)).toBe(
+      'the cheapest, however long it takes: about $0.004 (batch)',
+    );
+    expect(describeInstances('interactive', prices)).toBe('the fastest, also dear ones (interactive)');
+  });
+
+  test.each([
+    ['standard', ', for about $0.03'],
+    ['batch', ', for about $0.004 instead of $0.03 with the instances of before'],
+    ['interactive', ''],
+  ] as const)('with the instances of %s has the price now and before', (now, text) => {
+    const prices = { batch: costing(0.004), standard: costing(0.03) };
+    expect(describePrice(prices, 'standard', now)).toBe(text);
+  });
+
+  test('has a price without a former one, an equal one, and one of open items', () => {
+    const open = { batch: costing(0.01, true), standard: costing(0.01) };
+    expect(describePrice({ batch: costing(0.01) }, 'standard', 'batch')).toBe(', for about $0.01');
+    expect(describePrice(open, 'standard', 'batch')).toBe(
+      ', for about $0.01 and what items cost whose number is not known yet',
+    );
   });
 
   test('costs what the steps that run again are expected to cost', () => {

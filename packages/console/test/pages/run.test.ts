@@ -106,6 +106,10 @@ test('a run is started again from a step, with another job, after its price was 
   await page.getByRole('button', { name: 'Run again from here …' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('1 of 3 steps run again, for about $0.01.').waitFor();
+  await dialog
+    .getByLabel('Instances')
+    .locator('option', { hasText: 'the cheapest, however long it takes: about $0.01 (batch)' })
+    .waitFor({ state: 'attached' });
   await dialog.getByLabel('With another job').check();
   await dialog.getByRole('button', { name: 'JSON' }).click();
   await dialog.getByRole('textbox').last().fill('{"clips": ["a"], "title": "Again", "rate": 44100}');

@@ -83,7 +83,7 @@ test('two runs are compared, and repeated together', async () => {
   await page.getByRole('button', { name: 'Run again …' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('All steps').check();
-  await dialog.getByLabel('Priority').selectOption('batch');
+  await dialog.getByLabel('Instances').selectOption('batch');
   await dialog.getByRole('button', { name: 'Run 2 runs again' }).click();
   await page.getByText('2 done').waitFor();
   await page.getByRole('button', { name: 'History' }).click();

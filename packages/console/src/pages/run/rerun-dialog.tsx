@@ -1,7 +1,7 @@
 import type { Json, JsonObject, Priority } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { type UseQueryResult, useMutation, useQueries, useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { pipelineQuery, planDefinition, versionsQuery } from '../../api/pipelines.ts';
@@ -15,11 +15,13 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
 import { useSettled } from '../../shared/use-settled.ts';
 import {
-  describeCheaper,
+  describePrice,
   faultOfTerms,
+  instanceWords,
   listRepeated,
   priceOfRerun,
   type RerunChoice,
+  type RerunPrices,
   type RerunWish,
   sameTerms,
   toRerunRequest,
@@ -44,6 +46,8 @@ export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElemen
   const fault = faultOfTerms(wish.terms);
   const request = toRerunRequest(run, fault === null ? wish : { ...wish, terms: sameTerms });
   const { budget_ceiling_usd: limit, priority } = run;
+  const settled = usePreview(run, request);
+  const { prices, error } = usePrices(run, settled);
   const navigate = useNavigate();
   const start = useMutation({
     mutationFn: () => rerun(run.run_id, request),
@@ -73,11 +77,12 @@ export function RerunDialog({ run, from, onClose }: RunDialogProps): ReactElemen
       <RunTermsFields
         terms={wish.terms}
         before={{ budget: limit === null ? 'none' : formatUsd(limit), priority }}
+        prices={prices}
         onChange={(terms) => change({ terms })}
       />
       {fault === null ? null : <p className="mt-1 text-sm text-muted">{fault}</p>}
       <h3 className="mb-1 mt-4 text-muted">Preview</h3>
-      <Preview run={run} request={request} />
+      <Preview run={run} settled={settled} prices={prices} error={error} />
       {start.error === null ? null : <ProblemView error={start.error} />}
     </Dialog>
   );
@@ -185,61 +190,80 @@ function JobChoice({
   );
 }
 
-function Preview({ run, request }: { readonly run: Run; readonly request: RerunRequest }): ReactElement {
+interface SettledRerun {
+  readonly request: RerunRequest;
+  readonly preview: UseQueryResult<RerunPreview>;
+}
+
+/** What would run again; not asked for at each typed letter. */
+function usePreview(run: Run, request: RerunRequest): SettledRerun {
   const asked = useSettled(JSON.stringify(request), typingMs);
   const settled = JSON.parse(asked) as RerunRequest;
   const preview = useQuery({
     queryKey: ['run', run.run_id, 'rerun', asked],
     queryFn: () => previewRerun(run.run_id, settled),
-    placeholderData: (former) => former,
+    placeholderData: (former: RerunPreview | undefined) => former,
   });
+  return { request: settled, preview };
+}
+
+const priorities = Object.keys(instanceWords) as Priority[];
+
+/** By plans at today's prices, with the instances of each priority. */
+function usePrices(run: Run, { request, preview }: SettledRerun) {
+  const { job, version = run.version } = request;
+  const definition = useDefinition(run, version);
+  const plans = useQueries({
+    queries: priorities.map((priority) => ({
+      queryKey: ['run', run.run_id, 'rerun', 'plan', version, JSON.stringify(job), priority],
+      queryFn: () =>
+        planDefinition(definition ?? {}, {
+          priority,
+          ...(job === undefined ? { job_id: run.job_id } : { job }),
+        }),
+      enabled: definition !== undefined,
+      retry: false,
+    })),
+  });
+  const executed = preview.data?.executed;
+  const prices = priorities.flatMap((priority, index) => {
+    const plan = plans[index]?.data;
+    return plan === undefined || executed === undefined
+      ? []
+      : [[priority, priceOfRerun(plan.steps, executed)] as const];
+  });
+  return {
+    prices: Object.fromEntries(prices) as RerunPrices,
+    error: plans.find(({ error }) => error)?.error,
+  };
+}
+
+interface PreviewProps {
+  readonly run: Run;
+  readonly settled: SettledRerun;
+  readonly prices: RerunPrices;
+  /** Why there is no price. */
+  readonly error: Error | null | undefined;
+}
+
+function Preview({ run, settled: { request, preview }, prices, error }: PreviewProps): ReactElement {
   return (
     <QueryView query={preview}>
-      {(shown) => (
-        <>
-          <Price run={run} request={settled} preview={shown} />
-          <PreviewList preview={shown} />
-        </>
-      )}
+      {(shown) => {
+        const { executed, reused, skipped } = shown;
+        const all = executed.length + reused.length + skipped.length;
+        return (
+          <>
+            <p className="mb-2 text-sm" role="status">
+              {executed.length} of {all} steps run again
+              {describePrice(prices, run.priority, request.priority ?? run.priority)}.
+              {error === null || error === undefined ? '' : ` There is no price: ${error.message}`}
+            </p>
+            <PreviewList preview={shown} />
+          </>
+        );
+      }}
     </QueryView>
-  );
-}
-
-interface PriceProps {
-  readonly run: Run;
-  readonly request: RerunRequest;
-  readonly preview: RerunPreview;
-}
-
-/** The expected cost of the repeated steps, by today's prices. */
-function Price({ run, request, preview }: PriceProps): ReactElement {
-  const { job, version = run.version, priority = run.priority } = request;
-  const definition = useDefinition(run, version);
-  const planOf = (priority: Priority) => ({
-    queryKey: ['run', run.run_id, 'rerun', 'plan', version, JSON.stringify(job), priority],
-    queryFn: () =>
-      planDefinition(definition ?? {}, {
-        priority,
-        ...(job === undefined ? { job_id: run.job_id } : { job }),
-      }),
-    enabled: definition !== undefined,
-    retry: false,
-  });
-  const plan = useQuery(planOf(priority));
-  const batch = useQuery(planOf('batch')).data;
-  const { executed, reused, skipped } = preview;
-  const counts = `${executed.length} of ${executed.length + reused.length + skipped.length} steps run again`;
-  const price = plan.data === undefined ? null : priceOfRerun(plan.data.steps, executed);
-  const cheap = batch === undefined ? null : priceOfRerun(batch.steps, executed).expected;
-  return (
-    <p className="mb-2 text-sm" role="status">
-      {counts}
-      {price === null
-        ? ''
-        : `, for about ${formatUsd(price.expected)}${price.isOpen ? ' and what items cost whose number is not known yet' : ''}`}
-      .{price === null ? '' : describeCheaper(price.expected, cheap)}
-      {plan.error === null ? '' : ` There is no price: ${plan.error.message}`}
-    </p>
   );
 }
 

@@ -39,10 +39,34 @@ export function faultOfTerms({ budget, usd }: RunTerms): string | null {
   return isBudget ? null : 'Give the budget in USD.';
 }
 
-/** `With priority batch about $0.004.`; empty unless that is less. */
-export function describeCheaper(expected: number, batch: number | null): string {
-  if (batch === null || batch >= expected) return '';
-  return ` With priority batch about ${formatUsd(batch)}.`;
+/** The expected cost of a rerun by its priority, as far as plans have answered. */
+export type RerunPrices = Readonly<Partial<Record<Priority, RerunPrice>>>;
+
+/** What a priority means for the choice of instances, in the order of prices. */
+export const instanceWords: Readonly<Record<Priority, string>> = {
+  batch: 'the cheapest, however long it takes',
+  standard: 'cheap, but not slow',
+  interactive: 'the fastest, also dear ones',
+};
+
+/** `the cheapest, however long it takes: about $0.004 (batch)` */
+export function describeInstances(priority: Priority, prices: RerunPrices = {}): string {
+  const price = prices[priority];
+  const cost = price === undefined ? '' : `: about ${formatUsd(price.expected)}`;
+  return `${instanceWords[priority]}${cost} (${priority})`;
+}
+
+/** `, for about $0.004 instead of $0.03 as before`; empty while no price is known. */
+export function describePrice(prices: RerunPrices, before: Priority, now: Priority): string {
+  const price = prices[now];
+  if (price === undefined) return '';
+  const former = prices[before];
+  const isOther = former !== undefined && former.expected !== price.expected;
+  return [
+    `, for about ${formatUsd(price.expected)}`,
+    price.isOpen ? ' and what items cost whose number is not known yet' : '',
+    isOther ? ` instead of ${formatUsd(former.expected)} with the instances of before` : '',
+  ].join('');
 }
 
 export interface RerunWish {
@@ -65,7 +89,7 @@ export function toRerunRequest(run: Pick<Run, 'version'>, wish: RerunWish): Reru
   return request;
 }
 
-interface RerunPrice {
+export interface RerunPrice {
   readonly expected: number;
   /** A step has an unknown number of items: the price of one is counted. */
   readonly isOpen: boolean;

@@ -1,23 +1,18 @@
 import type { Priority } from '@capstan/core/contracts/primitives';
 import type { ReactElement } from 'react';
 import { fieldClass } from '../../shared/parts.tsx';
-import type { RunTerms } from './rerun-model.ts';
-
-const priorityWords: Readonly<Record<Priority, string>> = {
-  interactive: 'interactive: fast instances first, also dear ones',
-  standard: 'standard',
-  batch: 'batch: waits for free and cheap instances',
-};
+import { describeInstances, instanceWords, type RerunPrices, type RunTerms } from './rerun-model.ts';
 
 export interface RunTermsProps {
   readonly terms: RunTerms;
   /** The budget and priority of the repeated run, in words; absent for several runs. */
   readonly before?: { readonly budget: string; readonly priority: Priority };
+  readonly prices?: RerunPrices;
   readonly onChange: (terms: RunTerms) => void;
 }
 
 /** Budget and priority of a new run. */
-export function RunTermsFields({ terms, before, onChange }: RunTermsProps): ReactElement {
+export function RunTermsFields({ terms, before, prices, onChange }: RunTermsProps): ReactElement {
   const former = (text: string | undefined): string =>
     text === undefined ? 'as before' : `as before (${text})`;
   return (
@@ -48,17 +43,19 @@ export function RunTermsFields({ terms, before, onChange }: RunTermsProps): Reac
         ) : null}
       </label>
       <label className="flex flex-wrap items-center gap-2">
-        <span className="w-16">Priority</span>
+        <span className="w-16">Instances</span>
         <select
-          aria-label="Priority"
+          aria-label="Instances"
           className={`${fieldClass} min-w-0 max-w-full`}
           value={terms.priority}
           onChange={({ target }) => onChange({ ...terms, priority: target.value as RunTerms['priority'] })}
         >
-          <option value="before">{former(before?.priority)}</option>
-          {(Object.keys(priorityWords) as Priority[]).map((one) => (
+          <option value="before">
+            {before === undefined ? 'as before' : `as before: ${describeInstances(before.priority, prices)}`}
+          </option>
+          {(Object.keys(instanceWords) as Priority[]).map((one) => (
             <option key={one} value={one}>
-              {priorityWords[one]}
+              {describeInstances(one, prices)}
             </option>
           ))}
         </select>
