@@ -243,6 +243,19 @@ export function setAlias(
   );
 }
 
+/** @returns whether it existed */
+export async function deleteAlias(
+  db: Db,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+  alias: string,
+): Promise<boolean> {
+  const written = await query(db).written(
+    'delete from pipeline_alias where project_id = ? and pipeline = ? and alias = ?',
+    [project_id, pipeline, alias],
+  );
+  return written > 0;
+}
+
 /** By name; `latest` first. Empty if there is no such pipeline. */
 export function listAliases(
   db: Db,

@@ -1,4 +1,4 @@
-import type { CacheEntry } from '@capstan/core/contracts/cache';
+import type { CacheEntry, CacheSummary } from '@capstan/core/contracts/cache';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { storeResult } from '../../src/db/attempt/cached-result.ts';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
@@ -84,4 +84,36 @@ it('asks for the scopes of runs', async () => {
   const headers = { authorization: `Bearer ${key}` };
   expect((await list('', headers))[0]).toBe(200);
   expect((await api.call('/v1/cache', { method: 'DELETE', headers })).status).toBe(403);
+});
+
+it('counts what each capability has in the cache of the own project, with its hits', async () => {
+  await remove();
+  await aResult('thumbnail', (await api.createProject('counted elsewhere')).projectId);
+  await aResult('concat');
+  await aResult('concat');
+  await aResult('sized');
+  await api.db.raw(
+    `insert into cached_answer (project_id, key, capability, attempt_id, instance_id, endpoint, cost_nano, output,
+       stored_at, expires_at)
+     select project_id, key, 'sized', attempt_id, 'i', 'http://x', 0, '{"a": "bcd"}', now(), expires_at
+     from cached_result where project_id = ?`,
+    [api.projectId],
+  );
+  await api.db.raw(
+    `update attempt set state = 'cached', saved_nano = 2500000, cached_from = '{}' where project_id = ? and capability = 'sized'`,
+    [api.projectId],
+  );
+  const [status, { items }] = await readJson<CacheSummary>(api.call('/v1/cache/summary'));
+  expect(status).toBe(200);
+  expect(items).toMatchObject([
+    { capability: 'concat', results: 2, answers: 0, answer_bytes: 0, hits: 0, saved_usd: 0 },
+    { capability: 'sized', results: 1, answers: 3, hits: 1, saved_usd: 0.0025 },
+  ]);
+  expect(items[1]?.answer_bytes).toBeGreaterThan(3 * 12);
+  expect(await remove('?capability=sized')).toEqual([200, { removed: 4 }]);
+  const [, left] = await readJson<CacheSummary>(api.call('/v1/cache/summary'));
+  expect(left.items).toMatchObject([
+    { capability: 'concat', results: 2 },
+    { capability: 'sized', results: 0, answers: 0, hits: 1 },
+  ]);
 });

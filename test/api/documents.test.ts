@@ -44,6 +44,8 @@ describe('the OpenAPI document', () => {
         'GET /v1/aliases',
         'PUT /v1/aliases/{name}',
         'DELETE /v1/cache',
+        'GET /v1/cache/summary',
+        'DELETE /v1/pipelines/{name}/aliases/{alias}',
         'GET /v1/runs/count',
         'GET /v1/runs/export',
         'POST /v1/runs/bulk/cancel',

@@ -221,6 +221,12 @@ describe('an alias', () => {
       [404, expect.anything()],
     ]);
     expect((await api.call('/v1/pipelines/none/aliases')).status).toBe(404);
+    const forget = async (alias: string) => (await api.call(`${path}/${alias}`, { method: 'DELETE' })).status;
+    expect([await forget('production'), await forget('production'), await forget('latest')]).toEqual([
+      ...[204, 404, 422],
+    ]);
+    expect((await submit({ pipeline: 'aliased', alias: 'production' }))[0]).toBe(404);
+    expect(await runOf({})).toBe('2');
   });
 });
 

@@ -234,6 +234,7 @@ const ofOwnRows = [
   ],
   ...['delete_scoped_budget', 'erase_user', 'list_model_aliases', 'delete_model_alias', 'list_pipelines'],
   ...['get_pipeline', 'list_pipeline_versions', 'get_pipeline_version', 'list_aliases', 'set_alias'],
+  ...['delete_alias', 'get_cache_summary'],
   ...[
     'draw_pipeline',
     'draw_pipeline_version',

@@ -109,6 +109,15 @@ const routes = [
     component: latePart(() => import('./pages/ledger/page.tsx'), 'LedgerPage'),
   }),
   createRoute({
+    ...at('/aliases'),
+    component: latePart(() => import('./pages/aliases/page.tsx'), 'AliasesPage'),
+  }),
+  createRoute({
+    ...at('/cache'),
+    validateSearch: searches.cacheSearch,
+    component: latePart(() => import('./pages/cache/page.tsx'), 'CachePage'),
+  }),
+  createRoute({
     ...at('/schedules'),
     component: latePart(() => import('./pages/schedules/page.tsx'), 'SchedulesPage'),
   }),

@@ -154,6 +154,10 @@ export function ledgerSearch(raw: RawSearch) {
   });
 }
 
+export function cacheSearch(raw: RawSearch) {
+  return loose({ capability: textIn(raw, 'capability'), after: textIn(raw, 'after') });
+}
+
 export function settingsSearch(raw: RawSearch) {
   return loose({ tab: oneIn(raw, 'tab', settingsTabs) });
 }

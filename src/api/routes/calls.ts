@@ -1,5 +1,11 @@
 /** Direct calls, decisions of the router, and cached results. */
-import { CacheList, CacheQuery, CacheRemoval, CacheRemoved } from '@capstan/core/contracts/cache';
+import {
+  CacheList,
+  CacheQuery,
+  CacheRemoval,
+  CacheRemoved,
+  CacheSummary,
+} from '@capstan/core/contracts/cache';
 import { CallContent, CallDetail, CallList, CallQuery } from '@capstan/core/contracts/call';
 import { CheckRequest } from '@capstan/core/contracts/capability';
 import {
@@ -13,7 +19,7 @@ import {
 } from '@capstan/core/contracts/decision';
 import { InputVerdict } from '@capstan/core/contracts/review';
 import { AppError } from '@capstan/core/errors/app-error';
-import { listCachedResults, removeCachedResults } from '../../use-cases/calls/cache.ts';
+import { listCachedResults, readCacheSummary, removeCachedResults } from '../../use-cases/calls/cache.ts';
 import { exportCalls, readCall, readCallContent, readCalls } from '../../use-cases/calls/calls.ts';
 import { makeDirectCall } from '../../use-cases/calls/direct-calls.ts';
 import { checkInput } from '../../use-cases/reviews/input.ts';
@@ -175,6 +181,16 @@ export const cacheRoutes: readonly Route[] = [
     query: CacheQuery,
     responses: { 200: CacheList },
     result: (ctx, { caller, query }) => listCachedResults(ctx, caller, query),
+  }),
+  route('GET /v1/cache/summary', {
+    operation: 'get_cache_summary',
+    tag: 'runs',
+    summary: 'Count results of steps and answers of direct calls in the cache, by capability',
+    description: 'With the calls of the last 30 days that took one, and what they have saved.',
+    scope: 'run:read',
+    opens: 'history',
+    responses: { 200: CacheSummary },
+    result: (ctx, { caller }) => readCacheSummary(ctx, caller),
   }),
   route('DELETE /v1/cache', {
     operation: 'forget_cached',

@@ -20,6 +20,7 @@ import { drawGraph, type GraphNode } from '@capstan/core/graph/svg';
 import { z } from 'zod';
 import type { Caller } from '../../use-cases/access/caller.ts';
 import {
+  deletePipelineAlias,
   getPipeline,
   getPipelineVersion,
   listPipelineAliases,
@@ -177,6 +178,21 @@ export const pipelineRoutes: readonly Route[] = [
         status: 200,
         body: await setPipelineAlias(ctx, key, { alias: params.alias, actor: caller.key_id }),
       };
+    },
+  }),
+  route('DELETE /v1/pipelines/{name}/aliases/{alias}', {
+    operation: 'delete_alias',
+    tag: 'pipelines',
+    summary: 'Delete an alias of a pipeline',
+    description: 'Runs that were started with it keep their version; the next start with it is refused.',
+    scope: 'pipeline:write',
+    params: AliasPath,
+    responses: { 204: 'empty' },
+    errors: ['not_found'],
+    handle: async (ctx, { caller, params: { name, alias } }) => {
+      const key = { project_id: caller.project_id, pipeline: name };
+      await deletePipelineAlias(ctx, key, { alias, actor: caller.key_id });
+      return { status: 204 };
     },
   }),
 ];

@@ -253,6 +253,40 @@ export function removeResults(db: Db, projectId: string, which: CacheRemoval): P
   });
 }
 
+export interface CachedOfCapabilityRow {
+  readonly capability: string;
+  readonly results: number;
+  readonly answers: number;
+  /** bigint as text */
+  readonly answer_bytes: string;
+  readonly stored_at: Date | null;
+  readonly hits: number;
+  /** bigint as text */
+  readonly saved_nano: string;
+}
+
+/** By name, the first 1,000, with the hits of the last 30 days. */
+export function summarizeCache(db: Db, projectId: string): Promise<readonly CachedOfCapabilityRow[]> {
+  return query<CachedOfCapabilityRow>(db).all(
+    `select capability, sum(results)::int as results, sum(answers)::int as answers,
+       sum(answer_bytes)::text as answer_bytes, max(stored_at) as stored_at, sum(hits)::int as hits,
+       sum(saved_nano)::text as saved_nano
+     from (
+       select capability, count(*) as results, 0 as answers, 0 as answer_bytes, max(stored_at) as stored_at,
+         0 as hits, 0 as saved_nano
+       from cached_result where project_id = :projectId and stored_at is not null and expires_at > now() group by 1
+       union all
+       select capability, 0, count(*), sum(pg_column_size(output)), max(stored_at), 0, 0
+       from cached_answer where project_id = :projectId and expires_at > now() group by 1
+       union all
+       select capability, 0, 0, 0, null, count(*), coalesce(sum(saved_nano), 0)
+       from attempt where project_id = :projectId and state = 'cached'
+         and started_at >= now() - interval '30 days' group by 1
+     ) parts group by 1 order by 1 limit 1000`,
+    { projectId },
+  );
+}
+
 const batch = 1_000;
 
 /** Deletes expired results and abandoned calls. @returns how many */

@@ -1,18 +1,20 @@
 /**
  * Shows and removes cached results, and predicts cache hits for plans. Files belong to jobs and stay.
  */
-import type { CacheEntry, CacheQuery, CacheRemoval } from '@capstan/core/contracts/cache';
+import type { CachedOfCapability, CacheEntry, CacheQuery, CacheRemoval } from '@capstan/core/contracts/cache';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import { resolveCache } from '@capstan/core/definition/step-settings';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import { removeCachedAnswers } from '../../db/attempt/cached-answer.ts';
 import {
+  type CachedOfCapabilityRow,
   type CachedResultRow,
   type ListedResultRow,
   listResults,
   type ResultPlace,
   readResult,
   removeResults,
+  summarizeCache,
 } from '../../db/attempt/cached-result.ts';
 import type { Db } from '../../db/connect.ts';
 import { type CallKeyParts, type CallToKey, digestOf, keyCall } from '../../parts/cache/call-key.ts';
@@ -46,6 +48,24 @@ export async function listCachedResults(
   const after = cursor === undefined ? null : readPlace(cursor);
   const rows = await listResults(db, project_id, { ...which, after, limit: limit + 1 });
   return toPage(rows, limit, { key: (row) => `${row.place} ${row.key}`, item: toEntry });
+}
+
+function toSummarized({ stored_at, saved_nano, ...row }: CachedOfCapabilityRow): CachedOfCapability {
+  return {
+    ...row,
+    answer_bytes: Number(row.answer_bytes),
+    saved_usd: fromNanoUsd(BigInt(saved_nano)),
+    ...(stored_at === null ? {} : { stored_at: stored_at.toISOString() }),
+  };
+}
+
+/** By capability, with the hits of the last 30 days. */
+export async function readCacheSummary(
+  { db }: { readonly db: Db },
+  { project_id }: Caller,
+): Promise<{ items: CachedOfCapability[] }> {
+  const rows = await summarizeCache(db, project_id);
+  return { items: rows.map(toSummarized) };
 }
 
 export async function removeCachedResults(

@@ -25,6 +25,7 @@ import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   type AliasRow,
+  deleteAlias,
   findLatestVersion,
   findVersion,
   insertDefinition,
@@ -185,6 +186,20 @@ export async function setPipelineAlias(
     const subject = `${pipeline}@${alias}`;
     await insertAudit(trx, { project_id, actor, action: 'alias.set', subject, data: { version } });
     return toAlias(row);
+  });
+}
+
+/** Runs that were started with it keep their version. @throws AppError `not_found` */
+export async function deletePipelineAlias(
+  { db }: Pick<CheckCtx, 'db'>,
+  { project_id, pipeline }: Omit<VersionKey, 'version'>,
+  { alias, actor }: { readonly alias: string; readonly actor: string },
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    const subject = `${pipeline}@${alias}`;
+    if (!(await deleteAlias(trx, { project_id, pipeline }, alias)))
+      throw new AppError('not_found', `no alias ${subject}`);
+    await insertAudit(trx, { project_id, actor, action: 'alias.deleted', subject, data: {} });
   });
 }
 

@@ -1,5 +1,4 @@
 import type {
-  Alias,
   PipelineSubmitted,
   PipelineSummary,
   PipelineVersion,
@@ -40,17 +39,6 @@ export function versionsQuery(name: string) {
     queryKey: ['pipeline', name, 'versions'],
     queryFn: () => askPlainly<PageOf<VersionLine>>(`/v1/pipelines/${name}/versions?limit=100`),
   });
-}
-
-export function aliasesQuery(name: string) {
-  return queryOptions({
-    queryKey: ['pipeline', name, 'aliases'],
-    queryFn: () => askPlainly<{ readonly items: readonly Alias[] }>(`/v1/pipelines/${name}/aliases`),
-  });
-}
-
-export function putAlias(name: string, alias: string, version: string): Promise<unknown> {
-  return askPlainly(`/v1/pipelines/${name}/aliases/${alias}`, { method: 'PUT', body: { version } });
 }
 
 const asYaml = { 'content-type': 'application/yaml' };

@@ -16,7 +16,7 @@ import {
   placeOfMark,
   shortenId,
 } from './palette-model.ts';
-import { places } from './places.ts';
+import { places, placesBeside } from './places.ts';
 
 /** @param text is searched on the server, for runs that are not among the newest */
 function useEntries(text: string): PaletteEntry[] {
@@ -26,8 +26,13 @@ function useEntries(text: string): PaletteEntry[] {
   const runs =
     useQuery({ ...runsQuery(q === '' ? {} : { q }), placeholderData: (known) => known }).data?.items ?? [];
   return [
-    ...places.map(({ to, name, icon }) => ({ id: to, label: name, hint: 'page', icon, href: to })),
-    { id: 'ledger', label: 'Ledger', hint: 'page', icon: 'wallet', href: '/costs/ledger' },
+    ...[...places, ...placesBeside].map(({ to, name, icon }) => ({
+      id: to,
+      label: name,
+      hint: 'page',
+      icon,
+      href: to,
+    })),
     {
       id: 'new',
       label: 'New pipeline',

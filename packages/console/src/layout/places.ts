@@ -19,6 +19,13 @@ export const places = [
   readonly key: string;
 }[];
 
+/** Pages beside the navigation: the palette and the pages that they belong to lead there. */
+export const placesBeside = [
+  { to: '/costs/ledger', name: 'Ledger', icon: 'wallet' },
+  { to: '/aliases', name: 'Aliases of models', icon: 'boxes' },
+  { to: '/cache', name: 'Cache', icon: 'boxes' },
+] as const;
+
 const below: readonly string[] = ['/', '/runs', '/reviews', '/costs'];
 /** On a narrow screen: these at the bottom, the rest in a menu beside them. */
 export const placesBelow = places.filter(({ to }) => below.includes(to));

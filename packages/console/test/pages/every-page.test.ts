@@ -1,6 +1,7 @@
 /** How the pages look, to everyone: at a desk and on a phone, by day and by night. */
 import type { Run } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
+import { startInstance } from '../../../../test/support/fleet.ts';
 import { isLong } from '../../../../test/support/long.ts';
 import type { OpenPage, Part, Rules, Theme, Width } from '../support/browser.ts';
 import { keepPicture } from '../support/pictures.ts';
@@ -31,6 +32,8 @@ function listPages(decision: string): readonly (readonly [name: string, path: st
     ['capability-why', '/capabilities/trim?tab=why'],
     ['calls', '/calls'],
     ['call', `/decisions/${decision}`, 'What if …'],
+    ['aliases', '/aliases', 'openai/gpt-4o'],
+    ['cache', '/cache', 'By capability'],
     ['skills', '/skills'],
     ['costs', '/costs?period=day&by=capability&and=pipeline'],
     ['ledger', '/costs/ledger'],
@@ -127,6 +130,12 @@ function rulesFor(width: Width, known: ReadonlySet<Width>): Rules {
 
 /** Each page is drawn as the one before it was seen last. The long form loads each again, as from a link. */
 test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and can be used by everyone', {}, async () => {
+  const { capstan } = visitors.studio;
+  const model = await startInstance(capstan, { name: 'model.large' });
+  await capstan.request('PUT', '/v1/aliases/openai/gpt-4o', { capability: 'model.large' });
+  const cached = { capability: 'concat', cache: { ttl: '1h', insist: true } };
+  const { run_id } = await capstan.submit(['one', 'two'].map((id) => ({ ...cached, id, input: { id } })));
+  await capstan.ended(run_id);
   const opened = await visitors.visit();
   const findings: string[] = [];
   for (const [index, [name, path, complete]] of listPages(await findDecision()).entries()) {
@@ -149,4 +158,5 @@ test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and
   expect(findings).toEqual([]);
   opened.expectQuiet();
   await opened.close();
+  await model.stop();
 });

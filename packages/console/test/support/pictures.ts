@@ -21,6 +21,7 @@ const shown: ReadonlySet<string> = new Set([
   'costs-crossed-light-phone',
   'run-files-light',
   'compare-light',
+  'cache-light',
 ]);
 
 /** Each step of the learning demonstration, by each way. */

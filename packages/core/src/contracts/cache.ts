@@ -26,6 +26,29 @@ export const CacheEntry = z
 export type CacheEntry = z.infer<typeof CacheEntry>;
 export const CacheList = listOf(CacheEntry).meta({ id: 'CacheList' });
 
+/** What a project has in the cache of a capability, and what that has saved in the last 30 days. */
+const CachedOfCapability = z
+  .strictObject({
+    capability: CapabilityName,
+    /** Results of steps. */
+    results: z.number().int(),
+    /** Answers of direct calls. */
+    answers: z.number().int(),
+    /** The size of the answers; results are part of their runs. */
+    answer_bytes: z.number().int(),
+    /** The newest of both; absent without any. */
+    stored_at: Instant.optional(),
+    /** Calls that took a result or an answer. */
+    hits: z.number().int(),
+    saved_usd: z.number(),
+  })
+  .meta({ id: 'CachedOfCapability' });
+export type CachedOfCapability = z.infer<typeof CachedOfCapability>;
+export const CacheSummary = z
+  .strictObject({ items: z.array(CachedOfCapability) })
+  .meta({ id: 'CacheSummary' });
+export type CacheSummary = z.infer<typeof CacheSummary>;
+
 const which = {
   capability: CapabilityName.optional(),
   /** The pipeline of the runs that produced the results. */

@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { callsSummaryQuery, capabilitiesQuery } from '../../api/capabilities.ts';
 import { callsHealthQuery } from '../../api/health.ts';
 import { usePolling } from '../../live/live.tsx';
 import { FilterField, NothingMatches } from '../../shared/filter-field.tsx';
-import { EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
+import { EmptyState, linkClass, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { FleetTable } from './fleet-table.tsx';
 import { toFleetRows } from './model.ts';
@@ -20,7 +21,17 @@ export function CapabilitiesPage(): ReactElement {
       <PageHead
         title="Capabilities"
         about="What steps can call, with its instances and recent calls. Problems come first."
-        actions={<FilterField label="Filter capabilities" value={text} onChange={setText} />}
+        actions={
+          <>
+            <Link to="/aliases" className={`${linkClass} px-2 text-sm`}>
+              Aliases
+            </Link>
+            <Link to="/cache" className={`${linkClass} px-2 text-sm`}>
+              Cache
+            </Link>
+            <FilterField label="Filter capabilities" value={text} onChange={setText} />
+          </>
+        }
       />
       <QueryView query={query}>
         {({ items }) => {
