@@ -26,6 +26,7 @@ import type { AnswerKeeper } from './parts/calls/answer-keeper.ts';
 import type { AttemptWriter } from './parts/calls/attempt-writer.ts';
 import type { Breakers, HalfOpenProbes } from './parts/calls/breakers.ts';
 import type { CallLogWriter } from './parts/calls/call-log.ts';
+import type { CalledOffSteps } from './parts/calls/called-off-steps.ts';
 import type { Holds } from './parts/calls/holds.ts';
 import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
 import type { KeptContents } from './parts/calls/kept-contents.ts';
@@ -121,6 +122,8 @@ export interface Ctx {
 export interface WorkerCtx extends Ctx {
   /** Steps whose calls this process makes. */
   readonly inFlightSteps: InFlightSteps<StepEnd>;
+  /** Steps that may be called off while this process makes their calls. */
+  readonly calledOff: CalledOffSteps;
   /** Shares results of equal calls. */
   readonly resultCache: CachedCalls;
   /** Opens the ladder of a failed step; repeated, it returns the same one. It is a field because ladders execute steps. */

@@ -8,6 +8,7 @@ import type {
   LadderPosition,
   ScheduledStart,
   ScheduledSubmission,
+  StepEnd,
 } from '@capstan/core/workflow-payloads';
 import { ApplicationFailure, CancelledFailure, Context, log } from '@temporalio/activity';
 import type { WorkerCtx } from '../context.ts';
@@ -15,8 +16,13 @@ import { applyDecision, type StopRequest, stopLadder } from '../use-cases/escala
 import { type AdvanceRequest, advanceLadder } from '../use-cases/escalation/ladder/transition.ts';
 import { type ClosedRun, type CloseRun, closeReported, type RunClosing } from '../use-cases/runs/closing.ts';
 import { cancelScheduledRun, submitScheduledRun } from '../use-cases/schedules/scheduled-runs.ts';
-import type { StepRequest } from '../use-cases/steps/call.ts';
-import { type DecideRequest, decideSteps } from '../use-cases/steps/conditions.ts';
+import type { StepControl, StepRequest } from '../use-cases/steps/call.ts';
+import {
+  type AnswerRequest,
+  type DecideRequest,
+  decideSteps,
+  judgeAnswer,
+} from '../use-cases/steps/conditions.ts';
 import { executeStep } from '../use-cases/steps/execution.ts';
 import { executeInline, type InlineRequest } from '../use-cases/steps/inline.ts';
 import { type JudgeRequest, judgeStoredRound } from '../use-cases/steps/rounds.ts';
@@ -94,9 +100,20 @@ function createDecisions(ctx: WorkerCtx) {
     decideSteps: (request: DecideRequest) => bounded(decideSteps(ctx, request)),
     /** Judges a round of a step with `repeat`, and stores what follows. */
     judgeRound: (request: JudgeRequest) => bounded(judgeStoredRound(ctx, request)),
+    /** Judges whether the answer of an item counts for `enough`. */
+    judgeAnswer: (request: AnswerRequest) => bounded(judgeAnswer(ctx, request)),
     /** Writes ends of steps that the workflow decided. */
     recordProgress: (report: ProgressReport) => bounded(recordProgress(ctx, report)),
   };
+}
+
+/** A step that may be called off learns that sooner than by its next heartbeat. */
+function executeWatched(ctx: WorkerCtx, request: StepRequest, control: StepControl): Promise<StepEnd> {
+  if (request.is_callable_off !== true) return executeStep(ctx, request, control);
+  const { run_id, step_id, item = 0 } = request;
+  return ctx.calledOff.watch({ run_id, step_id, item }, control.signal, (signal) =>
+    executeStep(ctx, request, { ...control, signal }),
+  );
 }
 
 export function createActivities(
@@ -111,7 +128,7 @@ export function createActivities(
   return {
     /** Executes one step, or returns its wait. Fails with the step's error, or in a way that requests a retry. */
     executeStep: (request: StepRequest) =>
-      asStepActivity(heartbeatIntervalMs, request, (control) => executeStep(ctx, request, control)),
+      asStepActivity(heartbeatIntervalMs, request, (control) => executeWatched(ctx, request, control)),
     /** Executes short steps that are ready together, and those that follow them. */
     executeInline: (request: InlineRequest) => asInlineActivity(request, () => executeInline(ctx, request)),
     /** Executes the job or step at the ladder's level, and stores the result. */

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import type { WorkerCtx } from '../context.ts';
 import { createCachedCalls } from '../parts/cache/cached-calls.ts';
+import { CalledOffSteps } from '../parts/calls/called-off-steps.ts';
 import { createInFlightSteps } from '../parts/calls/in-flight-steps.ts';
 import { openForStep } from '../use-cases/escalation/ladder/opening.ts';
 import { createSharedContext } from './shared-context.ts';
@@ -16,6 +17,7 @@ export async function createWorkerRuntime(config: Config, logger: Logger, teleme
   const ctx: WorkerCtx = {
     ...common,
     inFlightSteps,
+    calledOff: parts.add(new CalledOffSteps(common)),
     resultCache,
     openForStep: (failed) => openForStep(common, failed),
     transitions: new Map(),

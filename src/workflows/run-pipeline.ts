@@ -5,7 +5,14 @@
  */
 
 import { findRunFault } from '@capstan/core/received/workflow-messages';
-import { type DrivenRun, driveRun, type MachineEnd, type RunPorts, type Unit } from '@capstan/core/run/drive';
+import {
+  type AnswerVerdict,
+  type DrivenRun,
+  driveRun,
+  type MachineEnd,
+  type RunPorts,
+  type Unit,
+} from '@capstan/core/run/drive';
 import type { StepVerdict } from '@capstan/core/run/machine';
 import type { HistoryPressure } from '@capstan/core/run/machine-state';
 import type { PlannedStep } from '@capstan/core/run/plan';
@@ -96,6 +103,22 @@ function judgeRound(run_id: string, unit: Unit): Promise<RoundVerdict> {
   );
 }
 
+/** The same of the answer of an item: one that cannot be judged does not count. */
+function judgeItem(run_id: string, { step, item }: Unit): Promise<AnswerVerdict> {
+  const key = { step_id: step.id, item };
+  const { judgeAnswer } = proxyLocalActivities<Activities>({
+    ...deciding,
+    summary: toSummary(`whether it counts: ${listUnits([key])}`),
+  });
+  return CancellationScope.nonCancellable(() =>
+    judgeAnswer({ run_id, ...key }).catch((error: unknown): AnswerVerdict => {
+      if (!(error instanceof TemporalFailure)) throw error;
+      const message = `not judged: ${error.cause?.message ?? error.message}`;
+      return { counts: false, error: { code: 'internal', message } };
+    }),
+  );
+}
+
 /** Retried without limit; the activity leaves out an output or error that cannot be stored. */
 const closing = {
   startToCloseTimeout: '60 seconds',
@@ -181,6 +204,7 @@ function createPorts(
         changes.map(({ step, ...change }) => ({ step_id: input.plan.steps[step]?.id ?? '', ...change })),
       );
     },
+    judgeAnswer: (unit) => inTurn(() => judgeItem(input.run_id, unit)),
     cancelRunning: () => running.cancel(),
     historyPressure: createHistoryPressure(input),
     continueAsNew,

@@ -24,6 +24,7 @@ import {
   isCancellation,
   ParentClosePolicy,
 } from '@temporalio/workflow';
+import type { CallOffs } from './call-offs.ts';
 import type { escalate } from './escalate.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import { expiryGraceMs } from './waits.ts';
@@ -45,6 +46,8 @@ export interface StepEscalationDependencies {
   readonly recorder: ProgressRecorder;
   /** Scope of the ladders, inside that of the running steps. */
   readonly climbing: CancellationScope;
+  readonly within: CallOffs['within'];
+  readonly whyOf: CallOffs['whyOf'];
   /** Whether a user has cancelled the run. */
   readonly isCancelled: () => boolean;
   /** Shows people what the unit waits for; null when the wait is over. */
@@ -103,8 +106,8 @@ function climb(
   before: UnitEscalation,
 ): Promise<UnitEnd | UnitWaiting> {
   const escalation = { ...before, rounds: before.rounds + 1 };
-  return dependencies.climbing
-    .run(() => startLadder(dependencies.input, escalation))
+  return dependencies
+    .within(before.unit, dependencies.climbing, () => startLadder(dependencies.input, escalation))
     .then(
       (end) => takeEnd(dependencies, escalation, end),
       (error: unknown) => endFailed(dependencies, escalation, error),
@@ -156,6 +159,8 @@ function endFailed(
 }
 
 function giveUp(dependencies: StepEscalationDependencies, unit: Unit, failed: Failure): Promise<UnitEnd> {
+  const why = dependencies.whyOf(unit);
+  if (why !== undefined) return endUnit(dependencies, unit, { state: 'cancelled', error: why });
   return endUnit(
     dependencies,
     unit,

@@ -81,7 +81,9 @@ export interface StepExecutorDependencies {
   /** The state of the run's row, as last notified. */
   readonly control: RunControl['current'];
   /** Runs an activity in the scope of all running units, once everything recorded is stored. */
-  readonly inScope: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  readonly inScope: <Result>(work: () => Promise<Result>, unit?: Unit) => Promise<Result>;
+  /** Why the unit was called off; undefined: it was not. */
+  readonly whyOf: (unit: Unit) => Failure | undefined;
   readonly course: RunCourse;
   /** Runs a local activity under the mutex. */
   readonly inTurn: LocalTurns;
@@ -102,7 +104,7 @@ export function createStepExecutor(dependencies: StepExecutorDependencies): Step
   const batches = createInlineBatches({ run_id, run, course, budgetVersion, inTurn: inBatchTurn });
 
   const queue = (unit: Unit, how: QueuedStep, why?: string): Promise<UnitResult> =>
-    inScope(() => executeQueued(dependencies, { unit, summary: summarizeUnit(unit, why) }, how));
+    inScope(() => executeQueued(dependencies, { unit, summary: summarizeUnit(unit, why) }, how), unit);
   const take = (unit: Unit, end: InlineEnd): UnitResult | Promise<UnitResult> => {
     if (typeof end === 'object') {
       return 'waiting' in end ? toWaits(end.waiting) : succeed(dependencies, unit, end);
@@ -166,6 +168,7 @@ function executeQueued(
     ...toAskedUnit(unit),
     ...(budget_version === 0 ? {} : { budget_version }),
     ...(paused_ms === 0 ? {} : { paused_ms }),
+    ...(unit.step.is_callable_off === true ? { is_callable_off: true } : {}),
     ...state,
   };
   return queuedActivity(
@@ -222,11 +225,13 @@ function toWaits({ awaiting, until, ref, left_ms, rounds }: StepActivityWaits['w
 const decidedHere: ReadonlySet<string> = new Set(['step_timeout', 'internal', 'not_found']);
 
 async function endFailed(
-  { recorder, failed, escalated }: StepExecutorDependencies,
+  { recorder, failed, escalated, whyOf }: StepExecutorDependencies,
   unit: Unit,
   thrown: unknown,
 ): Promise<UnitResult> {
-  const end = endOf(thrown, unit.step);
+  const own = endOf(thrown, unit.step);
+  const why = own.state === 'cancelled' ? whyOf(unit) : undefined;
+  const end = why === undefined ? own : { ...own, error: why };
   const place = ladderOf(thrown);
   if (place !== undefined) {
     escalated(unit, place, end.error);

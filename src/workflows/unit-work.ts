@@ -1,11 +1,13 @@
 /** The work of a run's units, from start to end: activity, ladder and waits. */
 
+import type { Failure } from '@capstan/core/contracts/primitives';
 import type { DrivenRun, RunPorts, Unit, UnitEnd } from '@capstan/core/run/drive';
 import type { Wait } from '@capstan/core/run/machine-state';
 import { hearsWake } from '@capstan/core/run/waits';
 import { describeAwaited } from '@capstan/core/workflow-names';
 import type { RunPipelineInput, RunPipelineResult } from '@capstan/core/workflow-payloads';
 import { CancellationScope } from '@temporalio/workflow';
+import { type CallOffs, createCallOffs } from './call-offs.ts';
 import type { RunCourse } from './inline-batches.ts';
 import type { ProgressRecorder } from './progress-recorder.ts';
 import type { LocalTurns, RunControl } from './run-control.ts';
@@ -28,7 +30,7 @@ export interface UnitWorkDependencies {
 export interface UnitWork
   extends Pick<
     RunPorts,
-    'executeStep' | 'escalateStep' | 'resumeStep' | 'giveUpStep' | 'listen' | 'cancelEscalations'
+    'executeStep' | 'escalateStep' | 'resumeStep' | 'giveUpStep' | 'callOff' | 'listen' | 'cancelEscalations'
   > {
   readonly waits: StepWaits;
   /** Whether a unit has waited or escalated. */
@@ -38,11 +40,12 @@ export interface UnitWork
 }
 
 export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
-  const { input, run, progress } = dependencies;
+  const { input, run, progress, recorder } = dependencies;
+  const callOffs = createCallOffs(recorder);
   const course: RunCourse = { hasWaited: input.snapshot?.has_waited ?? false, closed: null };
   const waits = createWaits(dependencies);
-  const escalations = createEscalations(dependencies);
-  const execute = createExecutor(dependencies, course, escalations.begin);
+  const escalations = createEscalations(dependencies, callOffs);
+  const execute = createExecutor({ ...dependencies, callOffs }, course, escalations.begin);
   return {
     waits,
     hasWaited: () => course.hasWaited,
@@ -57,13 +60,15 @@ export function createUnitWork(dependencies: UnitWorkDependencies): UnitWork {
       progress.remark(unit, null);
       return wait.ladder === true ? escalations.resume(unit, wait) : execute(unit, wait);
     },
-    giveUpStep: (unit, wait) => {
+    giveUpStep: (unit, wait, why) => {
+      if (why !== undefined) callOffs.note(unit, why);
       waits.forget(unit);
       progress.announce();
       return wait === null || wait.ladder === true
         ? escalations.giveUp(unit, wait)
-        : leave(dependencies, unit, run.state.phase === 'cancelling');
+        : leave(dependencies, unit, why ?? leftBehind(run.state.phase === 'cancelling'));
     },
+    callOff: callOffs.callOff,
     listen: (unit, wait) => {
       course.hasWaited = true;
       showWait(progress, unit, wait);
@@ -84,11 +89,16 @@ function createWaits({ input, run, running }: UnitWorkDependencies): StepWaits {
   });
 }
 
-function createEscalations({ input, run, progress, recorder, running }: UnitWorkDependencies) {
+function createEscalations(
+  { input, run, progress, recorder, running }: UnitWorkDependencies,
+  callOffs: CallOffs,
+) {
   return createStepEscalations({
     input,
     recorder,
     climbing: new CancellationScope({ cancellable: true, parent: running }),
+    within: callOffs.within,
+    whyOf: callOffs.whyOf,
     isCancelled: () => run.state.phase === 'cancelling',
     remark: progress.remark,
     ended: progress.end,
@@ -96,7 +106,16 @@ function createEscalations({ input, run, progress, recorder, running }: UnitWork
 }
 
 function createExecutor(
-  { input, run, control, progress, recorder, running, inTurn }: UnitWorkDependencies,
+  {
+    input,
+    run,
+    control,
+    progress,
+    recorder,
+    running,
+    inTurn,
+    callOffs,
+  }: UnitWorkDependencies & { readonly callOffs: CallOffs },
   course: RunCourse,
   climb: StepExecutorDependencies['escalated'],
 ): StepExecutor {
@@ -106,7 +125,11 @@ function createExecutor(
     course,
     recorder,
     inTurn,
-    inScope: (work) => recorder.afterRecords(() => running.run(work)),
+    inScope: (work, unit) =>
+      recorder.afterRecords(() =>
+        unit === undefined ? running.run(work) : callOffs.within(unit, running, work),
+      ),
+    whyOf: callOffs.whyOf,
     control: control.current,
     done: progress.note,
     failed: (unit, { code, message }) => progress.end(unit, `${code}: ${message}`),
@@ -128,14 +151,17 @@ function describeWait(wait: Wait): string {
   return `for ${describeAwaited(wait)}${until === null ? '' : ` until ${new Date(until).toISOString()}`}`;
 }
 
+function leftBehind(isCancelled: boolean): Failure {
+  const message = isCancelled ? 'the step was cancelled' : 'given up, because another part has failed';
+  return { code: 'run_cancelled', message };
+}
+
 async function leave(
   { progress, recorder }: UnitWorkDependencies,
   unit: Unit,
-  isCancelled: boolean,
+  error: Failure,
 ): Promise<UnitEnd> {
   progress.remark(unit, null);
-  const message = isCancelled ? 'the step was cancelled' : 'given up, because another part has failed';
-  const error = { code: 'run_cancelled', message };
   await recorder.record([{ step_id: unit.step.id, item: unit.item, state: 'cancelled', error }]);
   return { state: 'cancelled', error };
 }

@@ -2,6 +2,7 @@
 import {
   CachePolicy,
   Concurrency,
+  Enough,
   EscalatePolicy,
   ForEach,
   PipelineDefinition,
@@ -17,6 +18,7 @@ const contracts = {
   step: StepDefinition,
   for_each: ForEach,
   repeat: Repeat,
+  enough: Enough,
   retry: RetryPolicy,
   escalate: EscalatePolicy,
   cache: CachePolicy,

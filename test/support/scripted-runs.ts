@@ -1,6 +1,7 @@
 /** Runs of plans on the real Temporal, with a worker in this process whose activities follow a script. */
 import { randomBytes } from 'node:crypto';
 import type { Failure } from '@capstan/core/contracts/primitives';
+import type { AnswerVerdict } from '@capstan/core/run/drive';
 import type { StepVerdict } from '@capstan/core/run/machine';
 import type { RunPlan } from '@capstan/core/run/plan';
 import { runWorkflowId } from '@capstan/core/workflow-names';
@@ -17,6 +18,7 @@ import type {
   StepActivityResult,
 } from '../../src/activities/step-activities.ts';
 import { nameEnds } from '../../src/activities/step-activities.ts';
+import type { StepItemKey } from '../../src/db/attempt/attempt.ts';
 import type { runPipeline } from '../../src/workflows/run-pipeline.ts';
 import { replayHistories } from './replay-histories.ts';
 import { connectTestEnvironment } from './temporal.ts';
@@ -44,6 +46,8 @@ export interface Script {
   /** The result of a batch. Default: all units have succeeded. */
   readonly executeInline?: (batch: ScriptedBatch) => Promise<ScriptedBatchEnd> | ScriptedBatchEnd;
   readonly decide?: (stepId: string) => StepVerdict | Promise<StepVerdict>;
+  /** Default: each answer counts. */
+  readonly judge?: (stepId: string, item: number) => AnswerVerdict;
   /** Called before ends that nothing else writes are recorded. */
   readonly record?: () => Promise<void>;
 }
@@ -124,6 +128,8 @@ export async function startScriptedRuns(remembered?: number): Promise<ScriptedRu
     },
     decideSteps: async ({ run_id, step_ids }: { run_id: string; step_ids: string[] }) =>
       Promise.all(step_ids.map((id) => of(run_id).script.decide?.(id) ?? { type: 'go' })),
+    judgeAnswer: async ({ run_id, step_id, item }: StepItemKey) =>
+      of(run_id).script.judge?.(step_id, item) ?? { counts: true },
     recordProgress: async ({ run_id, changes }: { run_id: string; changes: Recorded['changes'] }) => {
       await of(run_id).script.record?.();
       of(run_id).recorded.changes.push(...changes);

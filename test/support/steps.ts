@@ -17,6 +17,7 @@ import { ConfigSchema } from '../../src/config.ts';
 import type { WorkerCtx } from '../../src/context.ts';
 import type { Db } from '../../src/db/connect.ts';
 import { createCachedCalls } from '../../src/parts/cache/cached-calls.ts';
+import { CalledOffSteps } from '../../src/parts/calls/called-off-steps.ts';
 import { createInFlightSteps } from '../../src/parts/calls/in-flight-steps.ts';
 import { createRunContexts } from '../../src/parts/definitions/run-context.ts';
 import { createStepResults } from '../../src/parts/definitions/step-results.ts';
@@ -122,6 +123,7 @@ export function useSteps(settings: Readonly<Record<string, string>> = {}): StepW
         ...own,
         resultCache,
         inFlightSteps: createInFlightSteps<StepEnd>(),
+        calledOff: new CalledOffSteps(own),
         openForStep: escalates,
         transitions: new Map(),
       };

@@ -85,6 +85,9 @@ export interface FormerUnitRow {
   readonly sub_run_id: string | null;
 }
 
+/** An item whose condition was false, which is judged again; a person skips one that has begun. */
+const leftOut = `s.state = 'skipped' and s.item > 0 and s.started_at is null and s.reused_from is null`;
+
 /** Lists the units of some steps that have begun, or that have a child run to continue. */
 export function listFormerUnits(
   db: Db,
@@ -92,7 +95,7 @@ export function listFormerUnits(
   stepIds: readonly string[],
 ): Promise<readonly FormerUnitRow[]> {
   return query<FormerUnitRow>(db).all(
-    `select step_id, item, coalesce(s.state, 'pending') as state,
+    `select step_id, item, case when ${leftOut} then 'pending' else coalesce(s.state, 'pending') end as state,
        coalesce(s.sub_run_id, c.earlier_run_id) as sub_run_id
      from (select * from step where run_id = :runId and step_id = any (:stepIds)) s
      full join (select * from continued_run where run_id = :runId and step_id = any (:stepIds)) c using (step_id, item)
@@ -160,7 +163,7 @@ async function copySteps(trx: Db, { from, to, reused, skipped }: TakenOver): Pro
     `with copied as (
        insert into step (${columns})
        select :to, s.step_id, s.item, ${kept}, s.items, s.sub_run_id,
-         case when s.state <> 'skipped' or s.item > 0 then coalesce(s.reused_from, s.run_id) end
+         case when s.state <> 'skipped' or s.item > 0 and not (${leftOut}) then coalesce(s.reused_from, s.run_id) end
        from unnest(:step_ids::text[]) with ordinality c (step_id, at)
        join step s on s.run_id = :from and s.step_id = c.step_id order by c.at, s.item
        returning step_id, item, state, reused_from

@@ -174,7 +174,13 @@ function pick({ run_id, step_id, item }: StepItemKey): StepItemKey {
 /** The decision about a due step: it is skipped, runs once per item, or fails because the decision is impossible. */
 export type StepDecision =
   | { readonly step_id: string; readonly state: 'skipped' }
-  | { readonly step_id: string; readonly state: 'running'; readonly items: number }
+  /** skipped: numbers of items that do not run. */
+  | {
+      readonly step_id: string;
+      readonly state: 'running';
+      readonly items: number;
+      readonly skipped?: readonly number[];
+    }
   | { readonly step_id: string; readonly state: 'failed'; readonly error: Failure };
 
 /** A step that has a row stays unchanged. */
@@ -186,18 +192,24 @@ export async function recordDecisions(
   await db.raw(
     `with due as materialized (
        select * from rows from (jsonb_to_recordset(cast(:decisions as jsonb))
-         as (step_id text, state text, items int, error jsonb)) with ordinality
+         as (step_id text, state text, items int, error jsonb, skipped int[])) with ordinality
      ), decided as (
        insert into step (run_id, step_id, item, state, items, error, started_at, finished_at)
        select :runId, step_id, 0, state, items, error, case state when 'running' then clock_timestamp() end,
          case when state <> 'running' then clock_timestamp() end
        from due order by ordinality on conflict do nothing returning step_id
+     ), left_out as (
+       insert into step (run_id, step_id, item, state, finished_at)
+       select :runId, step_id, item, 'skipped', clock_timestamp() from due cross join lateral unnest(skipped) item
+       order by ordinality, item on conflict do nothing returning step_id, item
      )
-     insert into event (run_id, type, step_id, data)
-     select :runId, 'step.' || case state when 'running' then 'started' else state end, step_id,
+     insert into event (run_id, type, step_id, item, data)
+     (select :runId, 'step.' || case state when 'running' then 'started' else state end, step_id, null::int,
        case state when 'running' then jsonb_build_object('items', items)
          when 'skipped' then '{"reason": "when"}' else jsonb_build_object('error', error) end
-     from due join decided using (step_id) order by ordinality`,
+     from due join decided using (step_id) order by ordinality)
+     union all
+     (select :runId, 'step.skipped', step_id, item, '{"reason": "when"}' from left_out order by step_id, item)`,
     { runId, decisions: toJsonb(decisions) },
   );
 }
@@ -258,6 +270,22 @@ const endAll = `with due as materialized (
  */
 export async function recordChanges(db: Db, runId: string, changes: readonly StepChange[]): Promise<void> {
   await db.raw(endAll, { runId, changes: toJsonb(changes) });
+}
+
+/** The places, from 0, of the steps that were cancelled. */
+export async function listCalledOff(db: Db, steps: readonly StepItemKey[]): Promise<readonly number[]> {
+  if (steps.length === 0) return [];
+  const rows = await query<{ place: number }>(db, 'list_called_off').all(
+    `select (w.ordinality - 1)::int as place
+     from unnest(:runs::text[], :ids::text[], :items::int[]) with ordinality w (run_id, step_id, item)
+     join step s using (run_id, step_id, item) where s.state = 'cancelled'`,
+    {
+      runs: steps.map(({ run_id }) => run_id),
+      ids: steps.map(({ step_id }) => step_id),
+      items: steps.map(({ item }) => item),
+    },
+  );
+  return rows.map(({ place }) => place);
 }
 
 /** Writes the progress of a step's or item's call to the run's log; nothing after its end. */

@@ -186,12 +186,16 @@ export interface RunStepRow {
   readonly item_states: Readonly<Record<string, number>> | null;
 }
 
+/** An item without a row has not begun. A step that has succeeded has cancelled such items: others were enough. */
 const itemStates = `(select jsonb_object_agg(g.state, g.count) from (
-    select i.state, count(*)::int as count from step i
-    where i.run_id = s.run_id and i.step_id = s.step_id and i.item > 0 group by 1
-    union all
-    select 'pending', s.items - count(*)::int from step i
-    where i.run_id = s.run_id and i.step_id = s.step_id and i.item > 0 having count(*) < s.items
+    select c.state, sum(c.count)::int as count from (
+      select i.state, count(*)::int as count from step i
+      where i.run_id = s.run_id and i.step_id = s.step_id and i.item > 0 group by 1
+      union all
+      select case when s.state in ('succeeded', 'reused') then 'cancelled' else 'pending' end,
+        s.items - count(*)::int from step i
+      where i.run_id = s.run_id and i.step_id = s.step_id and i.item > 0 having count(*) < s.items
+    ) c group by 1
   ) g)`;
 
 const budgetReviewOf = `(select r.review_id from review r join run on run.run_id = s.run_id

@@ -5,7 +5,7 @@
  */
 
 import type { Json } from '@capstan/core/contracts/primitives';
-import { type CompiledDefinition, compileDefinition } from '@capstan/core/definition/compile';
+import { type CompiledDefinition, compileDefinition, listTemplates } from '@capstan/core/definition/compile';
 import { createTextCache } from '@capstan/core/definitions/text-cache';
 import { AppError } from '@capstan/core/errors/app-error';
 import type { ExpressionScope } from '@capstan/core/expression/evaluation';
@@ -73,7 +73,7 @@ interface CompiledEntry extends Pick<RunContext, 'definition' | 'compiled'> {
 }
 
 function countsReruns({ steps, output }: CompiledDefinition): boolean {
-  return [output, ...steps.flatMap(({ input, when, items, title }) => [input, when, items, title])].some(
+  return [output, ...steps.flatMap(listTemplates)].some(
     (template) =>
       template !== null &&
       references(template).some(

@@ -111,10 +111,11 @@ function scopeOf({ job, run, steps }: KnownFacts, item?: Item): ExpressionScope 
 export async function foreseeCondition(
   facts: KnownFacts,
   template: CompiledTemplate,
+  item?: Item,
 ): Promise<PartialValue<boolean>> {
   const turn = turnFor();
   if (turn !== null) await turn;
-  return evaluatePartially(facts, (meter) => evaluateCondition(template, scopeOf(facts), meter));
+  return evaluatePartially(facts, (meter) => evaluateCondition(template, scopeOf(facts, item), meter));
 }
 
 /** @param item of a `for_each`, or a round; absent = there is none, or it is unknown which */

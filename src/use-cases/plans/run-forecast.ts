@@ -21,7 +21,7 @@ import { ExpressionError } from '@capstan/core/expression/language';
 import { findCriticalPath } from '@capstan/core/graph/dag';
 import { type ForeseenStep, foreseeTime } from '@capstan/core/graph/foreseen-time';
 import { applyEvent, type StepVerdict, startRun } from '@capstan/core/run/machine';
-import { type PlannedStep, planRun, type RunPlan } from '@capstan/core/run/plan';
+import { findRaceRegions, type PlannedStep, planRun, type RunPlan } from '@capstan/core/run/plan';
 import { refuseWork } from '../../parts/expression-work.ts';
 import { newId } from '../../parts/ids.ts';
 import {
@@ -82,8 +82,8 @@ export async function rehearseRun(
   return { may, usual, sure };
 }
 
-/** Items are counted elsewhere: all of them happen, or none. */
-function forgetItems({ each: _, ...step }: PlannedStep): PlannedStep {
+/** Items are counted elsewhere: all of them happen, or none. So are the steps of a race. */
+function forgetItems({ each: _, race: _race, ...step }: PlannedStep): PlannedStep {
   return step;
 }
 
@@ -146,13 +146,19 @@ async function forecastAll(context: PlanContext, task: RunTask): Promise<RunFore
         : leaveOut(step.items !== null),
     );
   }
+  const regions = findRaceRegions(compiled);
+  const cheapest = rehearseRaces(plan, regions, {
+    rehearsal,
+    rank: (at) => Number(forecasts[at]?.cost.least ?? 0n),
+  });
   const steps = forecasts.map((forecast, index) => ({
     ...forecast,
     id: compiled.steps[index]?.definition.id ?? '',
-    happens: happensOf(rehearsal, index),
-    cost: weighCost(forecast.cost, rehearsal, index),
+    happens: happensOf(cheapest, index),
+    cost: weighCost(forecast.cost, { ...rehearsal, sure: cheapest.sure }, index),
   }));
-  const time = foreseeRun(plan, forecasts, rehearsal);
+  const fastest = rehearseRaces(plan, regions, { rehearsal, rank: (at) => forecasts[at]?.durationMs ?? 0 });
+  const time = foreseeRun(plan, forecasts, fastest);
   const late = findLateness(definition, time);
   return {
     steps,
@@ -162,6 +168,40 @@ async function forecastAll(context: PlanContext, task: RunTask): Promise<RunFore
     path: time.path,
     findings: [...stage.findings, ...forecasts.flatMap(({ findings }) => findings), ...late],
   };
+}
+
+interface RankedRaces {
+  readonly rehearsal: Rehearsal;
+  /** By index; the least are the first. */
+  readonly rank: (index: number) => number;
+}
+
+/** A rehearsal in which the branches of the least rank win each race; the others may happen, and nothing waits for them. */
+function rehearseRaces(
+  { steps }: RunPlan,
+  regions: ReadonlyMap<number, readonly number[]>,
+  { rehearsal, rank }: RankedRaces,
+): Rehearsal {
+  if (regions.size === 0) return rehearsal;
+  const losers = new Set<number>();
+  for (const [join, region] of regions) {
+    const inRegion = new Set(region);
+    const branchOf = (step: number): number[] => {
+      const branch = new Set([step]);
+      for (const one of branch)
+        for (const before of steps[one]?.dependencies ?? []) if (inRegion.has(before)) branch.add(before);
+      return [...branch];
+    };
+    const { of = [], count = 1 } = steps[join]?.race ?? {};
+    const ranked = of
+      .map((step) => branchOf(step))
+      .map((branch) => ({ branch, sum: branch.reduce((sum, step) => sum + rank(step), 0) }))
+      .sort((a, b) => a.sum - b.sum);
+    const winners = new Set(ranked.slice(0, count).flatMap(({ branch }) => branch));
+    for (const step of region) if (!winners.has(step)) losers.add(step);
+  }
+  const without = (list: readonly boolean[]) => list.map((one, index) => one && !losers.has(index));
+  return { may: rehearsal.may, usual: without(rehearsal.usual), sure: without(rehearsal.sure) };
 }
 
 function maxParallelOf({ steps, max_in_flight }: RunPlan, index: number): number {

@@ -6,13 +6,15 @@ import type { Repeat } from '@capstan/core/contracts/pipeline';
 import type { Finding } from '@capstan/core/contracts/pipeline-answers';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { CompiledStep } from '@capstan/core/definition/compile';
-import { resolveCache } from '@capstan/core/definition/step-settings';
+import { enoughOf, resolveCache } from '@capstan/core/definition/step-settings';
 import { references } from '@capstan/core/expression/template';
 import { foreseeTime, type UnitGroup } from '@capstan/core/graph/foreseen-time';
 import { toInput, toItems } from '@capstan/core/run/step-rules';
 import {
   addCosts,
+  type CostRange,
   multiplyCost,
+  nobody,
   noCost,
   type PlanContext,
   type RunTask,
@@ -21,6 +23,7 @@ import {
 } from './forecast.ts';
 import {
   findingOf,
+  foreseeCondition,
   foreseeValue,
   type Item,
   type KnownFacts,
@@ -99,6 +102,22 @@ async function forecastOne(
   run: RunTask,
   { item, ...task }: StepTask & { readonly item?: Item },
 ): Promise<UnitForecast> {
+  const { whenItem } = task.step;
+  const wanted = whenItem === null ? null : await foreseeCondition(task.facts, whenItem, item);
+  if (wanted?.kind === 'known' && !wanted.value)
+    return { ...nobody, reason: 'it is skipped: its condition is false' };
+  const unit = await forecastWanted(context, run, { ...task, ...(item === undefined ? {} : { item }) });
+  const findings = wanted?.kind === 'wrong' ? [findingOf(wanted), ...unit.findings] : unit.findings;
+  return wanted === null || wanted.kind === 'known'
+    ? unit
+    : { ...unit, findings, cost: { ...unit.cost, least: 0n } };
+}
+
+async function forecastWanted(
+  context: PlanContext,
+  run: RunTask,
+  { item, ...task }: StepTask & { readonly item?: Item },
+): Promise<UnitForecast> {
   const read = await foreseeValue(task.facts, task.step.input, item);
   const known = read.kind === 'known' ? toInput(read.value) : null;
   const input = known !== null && 'value' in known ? known.value : null;
@@ -109,7 +128,8 @@ async function forecastOne(
   return { ...unit, findings: [fault, ...findings] };
 }
 
-function dependsOnItem({ input }: CompiledStep): boolean {
+function dependsOnItem({ input, whenItem }: CompiledStep): boolean {
+  if (whenItem !== null) return true;
   return references(input).some(({ root }) => root === 'item' || root === 'index');
 }
 
@@ -163,7 +183,9 @@ async function forecastItems(
   const rest = list.length - units.length;
   const other = rest === 0 ? null : await forecastOther(context, run, { ...task, known: units[0] });
   const all = other === null ? units : [...units, other];
-  const groups = [...groupUnits(units), ...(other === null ? [] : [groupOf(other, rest)])];
+  const every = [...groupUnits(units), ...(other === null ? [] : [groupOf(other, rest)])];
+  const enough = countEnough(task.step, list.length);
+  const groups = takeFastest(every, enough);
   const atOnce = leastOf(all.map((unit) => unit.atOnce));
   const { chosen = null, candidates = [], reason = 'the list is empty' } = all[0] ?? {};
   const cached = units.reduce((sum, unit) => sum + (unit.cached ?? 0), rest * (other?.cached ?? 0));
@@ -173,12 +195,48 @@ async function forecastItems(
     reason,
     items: list.length,
     ...(cached === 0 ? {} : { cached }),
-    cost: units.reduce((sum, { cost }) => addCosts(sum, cost), multiplyCost(other?.cost ?? noCost, rest)),
+    cost: sumCosts(units, { other, rest, enough }),
     groups,
     durationMs: timeAlone(groups, task.maxParallel),
     atOnce,
-    findings: [...mergeFindings(units), ...findWaits(task, atOnce, groups)],
+    findings: [...mergeFindings(units), ...findWaits(task, atOnce, every)],
   };
+}
+
+function countEnough({ definition: { for_each } }: CompiledStep, all: number): number {
+  return (for_each === undefined ? null : enoughOf(for_each))?.count ?? all;
+}
+
+interface OtherItems {
+  readonly other: UnitForecast | null;
+  /** The number of the others. */
+  readonly rest: number;
+  readonly enough: number;
+}
+
+/** The least is that of the cheapest items, as far as they are enough. */
+function sumCosts(units: readonly UnitForecast[], { other, rest, enough }: OtherItems): CostRange {
+  const others = multiplyCost(other?.cost ?? noCost, rest);
+  const sum = units.reduce((total, { cost }) => addCosts(total, cost), others);
+  if (enough >= units.length + rest) return sum;
+  const leasts = [...units, ...Array.from({ length: rest }, () => other)].map(
+    (unit) => unit?.cost.least ?? 0n,
+  );
+  const cheapest = leasts.sort((a, b) => (a < b ? -1 : Number(a > b))).slice(0, enough);
+  return { ...sum, least: cheapest.reduce((total, one) => total + one, 0n) };
+}
+
+/** The others are cancelled. */
+function takeFastest(groups: readonly UnitGroup[], enough: number): readonly UnitGroup[] {
+  if (enough >= groups.reduce((sum, { count }) => sum + count, 0)) return groups;
+  let left = enough;
+  return [...groups]
+    .sort((a, b) => a.durationMs - b.durationMs)
+    .flatMap((group) => {
+      const count = Math.min(group.count, left);
+      left -= count;
+      return count === 0 ? [] : [{ ...group, count }];
+    });
 }
 
 function leastOf(counts: readonly (number | null)[]): number | null {

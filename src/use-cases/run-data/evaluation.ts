@@ -32,7 +32,7 @@ export interface RunValues {
   readonly results: StepResults;
 }
 
-interface OwnFields extends Pick<ExpressionScope, 'item' | 'index' | 'round'> {
+interface OwnFields extends Pick<ExpressionScope, 'item' | 'index' | 'output' | 'round'> {
   readonly meter?: Meter;
 }
 
@@ -54,17 +54,26 @@ export async function evaluateInRun<Value>(
   return evaluateNow(meter, () => evaluateSafely(() => evaluate(template, scope, meter)));
 }
 
+/** Reads the list of a step's `for_each` with all its items; null for a step without. */
+export async function readWholeList(
+  values: RunValues,
+  { definition, items }: CompiledStep,
+): Promise<Evaluated<readonly Json[] | null>> {
+  if (items === null) return { value: null };
+  return values.context.lists.of(definition.id, async () =>
+    readList(await evaluateInRun(values, items, evaluateTemplate)),
+  );
+}
+
 /** Reads the list of a step's `for_each`; null for a step without. @param wanted the item to read; default: any */
 export async function readItems(
   values: RunValues,
-  { definition, items }: CompiledStep,
+  step: CompiledStep,
   wanted?: number,
 ): Promise<Evaluated<readonly Json[] | null>> {
-  if (items === null) return { value: null };
-  const list = await values.context.lists.of(definition.id, async () =>
-    readList(await evaluateInRun(values, items, evaluateTemplate)),
-  );
-  return isTooLarge(list) ? readListPart(values, { items, whole: list, wanted }) : list;
+  const list = await readWholeList(values, step);
+  const { items } = step;
+  return isTooLarge(list) && items !== null ? readListPart(values, { items, whole: list, wanted }) : list;
 }
 
 function isTooLarge(list: Evaluated<unknown>): list is { readonly error: Failure } {
@@ -147,7 +156,7 @@ function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter
 }
 
 /** The roots of an item or a round. */
-async function readOwn(
+export async function readOwn(
   values: RunValues,
   { step, item }: { readonly step: CompiledStep; readonly item: number },
 ): Promise<Evaluated<Omit<OwnFields, 'meter'>>> {

@@ -387,6 +387,8 @@ export interface StepRequest {
   readonly revision: number;
   /** The run can handle an escalation. */
   readonly escalates?: boolean;
+  /** It may be called off while it is in flight. */
+  readonly is_callable_off?: boolean;
   /** Its wait is over. */
   readonly resumed?: boolean;
   /** From the queue, after a batch began it, where it may still be in flight. */

@@ -7,6 +7,7 @@ import { fanOutCases } from './fan-out-cases.ts';
 import { kindCases } from './kind-cases.ts';
 import { orderCases } from './order-cases.ts';
 import { pipelineCases } from './pipeline-cases.ts';
+import { raceCases } from './race-cases.ts';
 import { repeatCases } from './repeat-cases.ts';
 
 export const allCases: readonly ConformanceCase[] = [
@@ -15,6 +16,7 @@ export const allCases: readonly ConformanceCase[] = [
   ...orderCases,
   ...fanOutCases,
   ...repeatCases,
+  ...raceCases,
   ...callCases,
   ...cacheCases,
   ...escalationCases,

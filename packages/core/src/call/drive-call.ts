@@ -198,7 +198,9 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   const risk = claimed.reserved + claimed.risk - reserved;
   const reports = instance.settle === 'reported';
   const facts = { durationMs, reserved, risk, reports, reportedUsd: reports ? costOf(outcome) : null };
-  const settlement = sent.isStopped === true ? 'broken_off' : verdict.settlement;
+  // On an instance that stops, the work of a cancelled call ends with its connection: its cost is known.
+  const hasEnded = sent.isStopped === true || (outcome.kind === 'cancelled' && instance.stops === true);
+  const settlement = hasEnded ? 'broken_off' : verdict.settlement;
   const { amount, certainty } = settle(instance, settlement, facts);
   const counted = claimed.counted + (verdict.counted ? 1 : 0);
   const isStopped = sent.isStopped === true || outcome.kind === 'exhausted';

@@ -208,6 +208,12 @@ export const errorTable = {
     false,
     'The connection broke and retry.max is 0. The outcome of the call is unknown.',
   ),
+  enough: row(409, false, 'The step or item was cancelled: enough others had succeeded.'),
+  not_enough: row(
+    422,
+    false,
+    'Fewer steps or items can succeed than `first` or `for_each.enough` needs. The others are cancelled.',
+  ),
   items_failed: row(422, false, 'More items of a step with for_each failed than its tolerate allows.'),
   too_many_items: row(422, false, 'A step with for_each has more items than allowed.'),
   rounds_exhausted: row(

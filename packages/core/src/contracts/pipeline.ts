@@ -120,6 +120,19 @@ const stepSettings = {
   }),
 };
 
+/** How many answers of items are enough, and which ones count. */
+export const Enough = z
+  .strictObject({
+    count: z.number().int().min(1).max(mostItems).optional().meta({
+      description: 'Answers that are enough. Default 1.',
+    }),
+    if: z.string().min(1).max(65_536).optional().meta({
+      description:
+        'A condition over `output`, `item` and `index`: which answers count. Default: all. An answer for which it has no value does not count.',
+    }),
+  })
+  .meta({ id: 'Enough' });
+
 /** Runs the step once per item of a list; its output is the list of their outputs, in item order. */
 export const ForEach = z
   .strictObject({
@@ -130,8 +143,16 @@ export const ForEach = z
       description: 'Items that run in parallel. Default: as many as the run allows.',
     }),
     tolerate: z.number().int().min(0).max(mostItems).optional().meta({
-      description: 'Items that may fail; the output of a failed item is null. Default 0.',
+      description:
+        'Items that may fail; the output of a failed item is null. Default 0, or with `enough` as many as leave enough.',
     }),
+    enough: z
+      .union([z.number().int().min(1).max(mostItems), Enough])
+      .optional()
+      .meta({
+        description:
+          'The step succeeds with this many answers. The other items are cancelled, and their outputs are null. Default: all items.',
+      }),
   })
   .meta({ id: 'ForEach' });
 
@@ -236,11 +257,16 @@ export const StepDefinition = z
         uniqueItems: true,
       }),
     when: z.string().min(1).max(65_536).optional().meta({
-      description: 'A condition, without {{ }}; when it is false, the step is skipped.',
+      description:
+        'A condition, without {{ }}; when it is false, the step is skipped. With `item` or `index`, it is judged for each item of `for_each`.',
     }),
     run_if: RunIf.optional().meta({
       description:
         'The condition to start, once its dependencies have ended. Default all_succeeded: the step is skipped if a dependency was skipped.',
+    }),
+    first: z.number().int().min(1).max(mostSteps).optional().meta({
+      description:
+        'The step starts as soon as this many steps of its `depends_on` have succeeded. The others, and the steps that only they need, are cancelled. Default: it waits for all.',
     }),
     for_each: ForEach.optional().meta({
       description:

@@ -8,6 +8,7 @@ import type { PipelineDefinition, StepDefinition } from '../contracts/pipeline.t
 import type { Validation } from '../contracts/pipeline-answers.ts';
 import type { Json } from '../contracts/primitives.ts';
 import { readCondition } from '../expression/condition.ts';
+import { answerDialect } from '../expression/filters.ts';
 import {
   type CompiledTemplate,
   type Reference,
@@ -27,6 +28,10 @@ export interface CompiledStep {
   readonly input: CompiledTemplate;
   /** A condition, for `evaluateCondition`; null = the step always runs. */
   readonly when: CompiledTemplate | null;
+  /** The same for each item, where it reads `item` or `index`; null = all items run. */
+  readonly whenItem: CompiledTemplate | null;
+  /** Whether the answer of an item counts for `enough`; null = all count. */
+  readonly counts: CompiledTemplate | null;
   /** Yields the list of `for_each`; null = the step runs once. */
   readonly items: CompiledTemplate | null;
   /** The condition of `repeat`; null = the step has no rounds. */
@@ -70,17 +75,25 @@ export function compileDefinition(definition: PipelineDefinition): CompiledDefin
 
 function compileTemplates(
   step: StepTemplates | undefined,
-): Pick<CompiledStep, 'input' | 'when' | 'items' | 'until' | 'title'> {
+): Pick<CompiledStep, 'input' | 'when' | 'whenItem' | 'counts' | 'items' | 'until' | 'title'> {
   const input = soundTemplate(step?.input ?? null);
   if (step === undefined || input === null) throw new RangeError('a step without a template');
-  const { when, items, until, title } = step;
+  const when = soundTemplate(step.when);
+  const isOfItem = isWhenOfItem(step);
   return {
     input,
-    when: soundTemplate(when),
-    items: soundTemplate(items),
-    until: soundTemplate(until),
-    title: openTemplate(title),
+    when: isOfItem ? null : when,
+    whenItem: isOfItem ? when : null,
+    counts: soundTemplate(step.counts),
+    items: soundTemplate(step.items),
+    until: soundTemplate(step.until),
+    title: openTemplate(step.title),
   };
+}
+
+/** Whether the condition of a step is judged for each of its items. */
+export function isWhenOfItem({ when, items }: Pick<StepTemplates, 'when' | 'items'>): boolean {
+  return items !== null && when?.references.some(({ root }) => root === 'item' || root === 'index') === true;
 }
 
 /** Null for a template without expressions, too. */
@@ -104,6 +117,8 @@ export interface StepTemplates {
   readonly input: ReferencingTemplate;
   /** A condition; null when the step names none. */
   readonly when: ReferencingTemplate | null;
+  /** `for_each.enough.if`; null when all answers count. */
+  readonly counts: ReferencingTemplate | null;
   /** `for_each.items`; null for a step that runs once. */
   readonly items: ReferencingTemplate | null;
   /** `repeat.until`; null for a step without rounds. */
@@ -153,6 +168,10 @@ function readStep(
   return {
     input: set === undefined ? read(input ?? {}, `${pointer}/input`) : read(set, `${pointer}/set`),
     when: when === undefined ? null : readConditionAt(when, `${pointer}/when`),
+    counts:
+      typeof for_each?.enough !== 'object' || for_each.enough.if === undefined
+        ? null
+        : readConditionAt(for_each.enough.if, `${pointer}/for_each/enough/if`, answerDialect),
     items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
     until: repeat === undefined ? null : readConditionAt(repeat.until, `${pointer}/repeat/until`),
     title: review === undefined ? null : read(review.title, `${pointer}/review/title`),
@@ -164,15 +183,21 @@ function read(value: Json, pointer: string): ReferencingTemplate {
   return { template, errors, references: references(template) };
 }
 
-function readConditionAt(text: string, pointer: string): ReferencingTemplate {
-  const { condition: template, errors } = readCondition(text, pointer);
+function readConditionAt(text: string, pointer: string, dialect?: typeof answerDialect): ReferencingTemplate {
+  const { condition: template, errors } = readCondition(text, pointer, dialect);
   return { template, errors, references: references(template) };
 }
 
 /** The readings of a step, in the order of its keys. */
 export function listReadings(step: StepTemplates): readonly ReferencingTemplate[] {
-  const { input, when, items, until, title } = step;
-  return [when, items, until, title, input].filter((reading) => reading !== null);
+  const { when, items, counts, until, title, input } = step;
+  return [when, items, counts, until, title, input].filter((reading) => reading !== null);
+}
+
+/** The same of a compiled step. */
+export function listTemplates(step: CompiledStep): readonly CompiledTemplate[] {
+  const { when, whenItem, items, counts, until, title, input } = step;
+  return [when, whenItem, items, counts, until, title, input].filter((template) => template !== null);
 }
 
 export interface AnalysedDefinition {

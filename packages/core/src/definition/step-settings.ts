@@ -101,6 +101,16 @@ export type StepKind = 'call' | 'run' | 'wait' | 'review' | 'set';
 
 type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review' | 'set'>;
 
+/** How many answers of its items are enough for a step; null = all. */
+export function enoughOf({ enough }: Pick<NonNullable<StepDefinition['for_each']>, 'enough'>): {
+  readonly count: number;
+  readonly if?: string;
+} | null {
+  if (enough === undefined) return null;
+  if (typeof enough === 'number') return { count: enough };
+  return { count: enough.count ?? 1, ...(enough.if === undefined ? {} : { if: enough.if }) };
+}
+
 /** The kind of a step in a checked definition, which has exactly one of the keys. */
 export function stepKindOf({ pipeline, wait, review, set }: KindFields): StepKind {
   if (set !== undefined) return 'set';

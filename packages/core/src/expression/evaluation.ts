@@ -32,6 +32,8 @@ export interface ExpressionScope {
   /** Inside `for_each` only. */
   readonly item?: Json;
   readonly index?: number;
+  /** The answer of the item, where it is judged. */
+  readonly output?: Json;
   /** Inside `repeat` only. */
   readonly round?: RoundScope;
 }

@@ -24,6 +24,7 @@ import {
 } from './evaluation.ts';
 import {
   type AnyRootName,
+  answerRootName,
   countBytes,
   hookRootNames,
   mediaPartTokens,
@@ -260,6 +261,12 @@ export const pipelineDialect: Dialect = {
   roots: rootNames,
   filterNames,
   rootHint: 'a field of the job is written job.<field>',
+};
+
+/** Of the condition that judges the answer of an item. */
+export const answerDialect: Dialect = {
+  ...pipelineDialect,
+  roots: [...pipelineDialect.roots, answerRootName],
 };
 
 /** Of the input of one call. */

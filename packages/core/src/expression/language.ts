@@ -53,6 +53,9 @@ export function isRootName(name: string): name is RootName {
   return (rootNames as readonly string[]).includes(name);
 }
 
+/** The root of paths to the answer of an item, in the condition that judges it. */
+export const answerRootName = 'output';
+
 /** Roots of paths in a skill's template: the failing input, and the named groups of the error. */
 export const skillRootNames = ['input', 'match'] as const;
 export type SkillRootName = (typeof skillRootNames)[number];
@@ -68,6 +71,7 @@ export const hookRootNames = ['body', 'headers'] as const;
 
 export type AnyRootName =
   | RootName
+  | typeof answerRootName
   | SkillRootName
   | (typeof wrapRootNames)[number]
   | (typeof hookRootNames)[number];

@@ -5,7 +5,7 @@ import { isCorrectable } from '../ladder/classify-failure.ts';
 import type { UnitEnd, UnitResult, UnitWaiting } from '../run/drive.ts';
 import { openLadder } from './correct-step.ts';
 import { type CallExecution, executeCall } from './execute-call.ts';
-import { type LocalRun, stepOf, type UnitRecord } from './local-run.ts';
+import { type LocalRun, stepOf, stopOf, type UnitRecord } from './local-run.ts';
 import { type MockDecision, MockFault } from './mocks.ts';
 import { endUnit, logEvent, settleUnit, wakeUnit } from './run-journal.ts';
 
@@ -16,7 +16,7 @@ export async function executeCallUnit(
 ): Promise<UnitResult> {
   if (endBudgetWait(run, unit)) return endUnit(run, unit, { state: 'skipped' });
   const step = stepOf(run, unit.id);
-  const done = await executeCall(run, unit, { step, input, stop: run.stop, mayWait: true });
+  const done = await executeCall(run, unit, { step, input, stop: stopOf(unit, run.stop), mayWait: true });
   if (!escalates || done.state !== 'failed' || !isCorrectable(done.error.code))
     return finish(run, unit, done);
   const failure = done.error;

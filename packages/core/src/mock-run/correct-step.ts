@@ -28,7 +28,14 @@ import { decidedInput } from '../review-actions.ts';
 import type { UnitEnd, UnitWaiting } from '../run/drive.ts';
 import type { Wait } from '../run/machine-state.ts';
 import { type CallExecution, even, executeCall } from './execute-call.ts';
-import { type ClimbingStep, isCancelled, isPaused, type LocalRun, type UnitRecord } from './local-run.ts';
+import {
+  type ClimbingStep,
+  isCancelled,
+  isPaused,
+  type LocalRun,
+  stopOf,
+  type UnitRecord,
+} from './local-run.ts';
 import { type DecidedReview, isOver, type MockReview, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
 import { cancelledEnd, endUnit, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
@@ -77,10 +84,10 @@ export async function followReview(run: LocalRun, { ladder }: UnitRecord): Promi
   return close(run, climbing, await resumeReviewed(run, climbing));
 }
 
-/** A step that was stopped because its run failed keeps its own failure. */
+/** A step that was stopped because its run failed keeps its own failure; one that was called off has ended. */
 function close(run: LocalRun, { unit, failure }: ClimbingStep, ended: ClimbEnd): ClimbEnd {
   if (ended.state === 'waiting') return ended;
-  const isGivenUp = ended.state === 'cancelled' && !isCancelled(run);
+  const isGivenUp = ended.state === 'cancelled' && unit.state !== 'cancelled' && !isCancelled(run);
   return endUnit(run, unit, isGivenUp ? { state: 'failed', error: failure } : ended);
 }
 
@@ -88,7 +95,8 @@ function close(run: LocalRun, { unit, failure }: ClimbingStep, ended: ClimbEnd):
 async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
   const { time } = run.world;
   const endsAt = time.now() + ladderMs;
-  while (!run.climbing.aborted) {
+  const stop = stopOf(climbing.unit, run.climbing);
+  while (!stop.aborted) {
     if (isPaused(run)) return held({ awaiting: 'retry', until: time.now() });
     const isInTime = time.now() < endsAt;
     const made = isInTime
@@ -103,7 +111,7 @@ async function climb(run: LocalRun, climbing: ClimbingStep): Promise<ClimbEnd> {
       if (end !== null) return end;
       delayMs = transientDelayMs(made.next, even);
     }
-    if (delayMs > 0) await time.sleep(delayMs, run.climbing);
+    if (delayMs > 0) await time.sleep(delayMs, stop);
   }
   return cancelledEnd;
 }
@@ -146,7 +154,12 @@ async function executeRevision(
     unit.failedOn.clear();
     moveUnit(run, unit, { state: 'retrying' });
   }
-  const done = await executeCall(run, unit, { step, input, stop: run.climbing, mayWait: false });
+  const done = await executeCall(run, unit, {
+    step,
+    input,
+    stop: stopOf(unit, run.climbing),
+    mayWait: false,
+  });
   if (done.state === 'succeeded') unit.output = done.output;
   return done;
 }

@@ -3,7 +3,7 @@
  * wait; when resumed after the wait, it continues from there.
  */
 import type { StepDefinition } from '../contracts/pipeline.ts';
-import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
 import { findPipeline } from '../definition/checks/check-availability.ts';
 import { parseDuration } from '../duration.ts';
 import { summarizeFindings } from '../json/values.ts';
@@ -31,7 +31,7 @@ import {
   type UnitName,
   type UnitRecord,
 } from './local-run.ts';
-import { decideStep, evaluate, judgeLocalRound } from './local-values.ts';
+import { decideStep, evaluate, judgeAnswer, judgeLocalRound } from './local-values.ts';
 import { isOver, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
 import {
@@ -61,7 +61,9 @@ export function createLocalPorts(run: LocalRun, continueAsNew: RunPorts['continu
     executeStep: (unit) => guard(run, executeUnit(run, unit)),
     escalateStep: (unit) => guard(run, climbUnit(run, unitOf(run, nameOf(unit)))),
     resumeStep: (unit, wait) => guard(run, resumeUnit(run, unit, wait)),
-    giveUpStep: (unit) => guard(run, giveUpUnit(run, unit)),
+    giveUpStep: (unit, _wait, why) => guard(run, giveUpUnit(run, unit, why)),
+    callOff: (unit, why) => callOffUnit(run, nameOf(unit), why),
+    judgeAnswer: (unit) => guard(run, judgeAnswer(run, nameOf(unit))),
     listen: (unit, wait) => listenForUnit(run, nameOf(unit), wait),
     record: (changes) => {
       for (const { step, item, state, error } of changes) {
@@ -109,10 +111,18 @@ function resumeUnit(run: LocalRun, planned: Unit, { ladder, awaiting }: Wait): P
   return awaiting === 'review' ? followReview(run, unit) : climbUnit(run, unit);
 }
 
-async function giveUpUnit(run: LocalRun, planned: Unit): Promise<UnitEnd> {
+/** Its end is known before its call has stopped, as on a server. */
+function callOffUnit(run: LocalRun, name: UnitName, why: Failure): void {
+  const unit = unitOf(run, name);
+  moveUnit(run, unit, { state: 'cancelled', error: why });
+  unit.stop?.abort('cancelled');
+}
+
+async function giveUpUnit(run: LocalRun, planned: Unit, why?: Failure): Promise<UnitEnd> {
   const unit = unitOf(run, nameOf(planned));
   unit.subRun?.driven?.send({ type: 'cancel_requested' });
   leaveLine(run, unit);
+  if (why !== undefined) return endUnit(run, unit, { state: 'cancelled', error: why });
   const error = unit.ladder?.failure;
   const isCalledOff = isCancelled(run) || error === undefined;
   return endUnit(run, unit, isCalledOff ? cancelledEnd : { state: 'failed', error });

@@ -1,7 +1,7 @@
 /** The state of a running local run: the world that it shares with its sub-runs, and its own part. */
 
 import type { WrongAnswers } from '../call/wrong-answer.ts';
-import type { CancelSource } from '../cancellation.ts';
+import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
 import type { EventType } from '../contracts/event.ts';
 import type { PipelineDefinition } from '../contracts/pipeline.ts';
 import type { Failure, Json, JsonObject, Priority } from '../contracts/primitives.ts';
@@ -131,6 +131,8 @@ export interface UnitRecord extends UnitName {
   rounds?: number;
   /** Its place in the line for a slot. */
   queued?: MemberOfLine;
+  /** Cancels its call, or its ladder; absent: it has none. */
+  stop?: CancelSource;
   /** A person skipped it while it waited for budget. */
   isSkipped: boolean;
   /** The run that it has started. */
@@ -176,6 +178,14 @@ export interface LocalEvent {
   readonly step_id?: string;
   readonly item?: number;
   readonly data: Json;
+}
+
+/** Cancels a unit alone; it is cancelled with all others, too. */
+export function stopOf(unit: UnitRecord, all: CancelSignal): CancelSignal {
+  if (unit.stop === undefined || unit.stop.aborted) unit.stop = new CancelSource();
+  const own = unit.stop;
+  onCancel(all, () => own.abort(all.reason));
+  return own;
 }
 
 export function stepOf({ compiled }: LocalRun, id: string): CompiledStep {

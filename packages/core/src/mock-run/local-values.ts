@@ -8,6 +8,7 @@ import { chooseReferences, referTo } from '../expression/large-outputs.ts';
 import { type CompiledTemplate, referencedSteps } from '../expression/template.ts';
 import { writeJson } from '../json/text.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
+import type { AnswerVerdict } from '../run/drive.ts';
 import type { StepVerdict } from '../run/machine.ts';
 import { judgeRound } from '../run/repeat/judge-round.ts';
 import type { RoundVerdict } from '../run/repeat/rounds.ts';
@@ -16,8 +17,11 @@ import {
   evaluateSafely,
   judgeCondition,
   judgeItems,
+  judgeWhenOfItems,
   listLastSteps,
+  listSkipped,
   readList,
+  toAnswerVerdict,
 } from '../run/step-rules.ts';
 import { type LocalRun, stepOf, type UnitName, type UnitRecord } from './local-run.ts';
 import { costOf, findUnit, logEvent, moveUnit, outputOf, unitOf } from './run-journal.ts';
@@ -99,20 +103,35 @@ export function evaluate(run: LocalRun, template: CompiledTemplate, unit?: UnitN
 /** Whether a step runs, and how often; its items are kept for their own inputs. */
 export function decideStep(run: LocalRun, id: string): StepVerdict {
   const unit = { id, item: 0 };
-  const { when, items } = stepOf(run, id);
+  const { when, whenItem, items } = stepOf(run, id);
   const left =
     when === null ? null : judgeCondition(evaluateSafely(() => evaluateCondition(when, scopeOf(run, when))));
   const list = left !== null || items === null ? null : readList(evaluate(run, items));
   const repeats = left === null && stepOf(run, id).until !== null;
-  const verdict = left ?? (repeats ? { type: 'go', items: 1 } : judgeItems(list ?? { value: null }));
+  const begins: StepVerdict = repeats ? { type: 'go', items: 1 } : judgeItems(list ?? { value: null });
+  const verdict = judgeWhenOfItems(left ?? begins, (index) => {
+    if (whenItem === null || list === null || 'error' in list) return { value: true };
+    const own = { item: list.value[index] ?? null, index };
+    return evaluateSafely(() => evaluateCondition(whenItem, { ...scopeOf(run, whenItem), ...own }));
+  });
   if (verdict.type === 'skip') moveUnit(run, unit, { state: 'skipped', data: { reason: 'when' } });
   if (verdict.type === 'fail') moveUnit(run, unit, { state: 'failed', error: verdict.error });
   if (list !== null && 'value' in list) {
     moveUnit(run, unit, { state: 'running', data: { items: list.value.length } });
     unitOf(run, unit).items = list.value;
+    for (const item of listSkipped(verdict))
+      moveUnit(run, { id, item }, { state: 'skipped', data: { reason: 'when' } });
   }
   if (repeats) moveUnit(run, unit, { state: 'running', data: { items: 1 } });
   return verdict;
+}
+
+/** Whether the answer of an item counts for `enough`. */
+export async function judgeAnswer(run: LocalRun, unit: UnitName): Promise<AnswerVerdict> {
+  const { counts } = stepOf(run, unit.id);
+  if (counts === null) return { counts: true };
+  const scope = { ...scopeOf(run, counts, unit), output: findUnit(run, unit)?.output ?? null };
+  return toAnswerVerdict(evaluateSafely(() => evaluateCondition(counts, scope)));
 }
 
 /**

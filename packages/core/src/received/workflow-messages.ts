@@ -89,7 +89,10 @@ function planShape(steps: number): Shape {
   const each = fields<NonNullable<PlannedStep['each']>>({
     max_parallel: optional(count),
     tolerate: optional(count),
+    enough: optional(count),
+    judges: optional(flag),
   });
+  const race = fields<NonNullable<PlannedStep['race']>>({ count, of: listOf(index) });
   const step = fields<PlannedStep>({
     id: text,
     capability: text,
@@ -97,6 +100,8 @@ function planShape(steps: number): Shape {
     total_timeout_ms: milliseconds,
     escalates: optional(flag),
     run_if: optional(text),
+    race: optional(race),
+    is_callable_off: optional(flag),
     decides: optional(flag),
     each: optional(each),
     repeats: optional(flag),

@@ -11,11 +11,12 @@
 import type { PipelineDefinition, StepDefinition } from '../contracts/pipeline.ts';
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import type { StepState } from '../contracts/run-step.ts';
-import type { CompiledDefinition, CompiledStep } from '../definition/compile.ts';
+import { type CompiledDefinition, type CompiledStep, listTemplates } from '../definition/compile.ts';
 import { formatPath, type Segment } from '../expression/ast.ts';
 import { findListedStep } from '../expression/large-outputs.ts';
 import { referencedSteps, references } from '../expression/template.ts';
 import { canonicalJson } from '../json/values.ts';
+import { findRaceRegions, raceOf } from './plan.ts';
 import { judgeRunIf } from './readiness.ts';
 
 /** The values that expressions read and that may differ. */
@@ -77,6 +78,7 @@ export function chooseReused(repetition: Repetition): ReuseChoice {
     choices.set(index, chooseStep(repetition, step, { changed, choices }));
   }
   const ids = compiled.steps.map(({ definition }) => definition.id);
+  for (const index of findLosers(compiled, choices)) choices.delete(index);
   return {
     reused: ids.filter((_, index) => choices.get(index) === 'reused'),
     skipped: ids.filter((_, index) => choices.get(index) === 'skipped'),
@@ -85,6 +87,16 @@ export function chooseReused(repetition: Repetition): ReuseChoice {
       return typeof choice === 'object' ? [{ id, ...choice }] : [];
     }),
   };
+}
+
+/** Steps that only races need which are decided from the beginning: the new run calls them off. */
+function findLosers(compiled: CompiledDefinition, choices: ReadonlyMap<number, StepChoice>): number[] {
+  return [...findRaceRegions(compiled)].flatMap(([join, region]) => {
+    const { count = 0, of = [] } = raceOf(compiled, (compiled.steps[join] as CompiledStep).definition) ?? {};
+    const good = of.filter((step) => choices.get(step) === 'reused').length;
+    const isDecided = good >= count || typeof choices.get(join) === 'string';
+    return isDecided ? region.filter((step) => typeof choices.get(step) === 'object') : [];
+  });
 }
 
 /** Indexes of all steps, each after those that it depends on. */
@@ -116,14 +128,20 @@ function chooseStep(repetition: Repetition, step: CompiledStep, { changed, choic
   const { id, run_if } = step.definition;
   if (from?.includes(id) === true) return again('it was named in from');
   if (from === null && !onlyFailed) return again('all steps run again');
-  const ends = step.dependencies.map((dependency) => choices.get(dependency));
+  const race = raceOf(compiled, step.definition);
+  const all = step.dependencies.map((dependency) => choices.get(dependency));
+  const isWon = race !== null && race.of.filter((one) => choices.get(one) === 'reused').length >= race.count;
+  // The losers of a race that is won have no consequence.
+  const ends = all.map((end, at) =>
+    isWon && typeof end === 'object' && race.of.includes(step.dependencies[at] ?? -1) ? 'skipped' : end,
+  );
   const executed = ends.findIndex((end) => typeof end === 'object');
   if (executed === -1 && states.get(id) === 'skipped') {
     const good = ends.filter((end) => end === 'reused').length;
-    const isDue = judgeRunIf(run_if, { all: ends.length, unmet: 0, good, bad: 0 }) === 'ready';
+    const isDue = isWon || judgeRunIf(run_if, { all: ends.length, unmet: 0, good, bad: 0 }) === 'ready';
     if (!isDue || left.has(id)) return 'skipped';
   }
-  const own = explain(repetition, id) ?? changed ?? describeMissing(repetition, id);
+  const own = explain(repetition, step.definition) ?? changed ?? describeMissing(repetition, id);
   if (executed !== -1) {
     const first = compiled.steps[step.dependencies[executed] as number]?.definition.id;
     const reason = own ?? `it depends on ${first}, which happens again`;
@@ -156,11 +174,14 @@ function again(reason: string): Omit<ExecutedStep, 'id'> {
 }
 
 /** Why the former end of a step is none to keep. */
-function explain({ states, failedItems, onlyFailed }: Repetition, id: string): string | undefined {
+function explain(
+  { states, failedItems, onlyFailed }: Repetition,
+  { id, for_each }: StepDefinition,
+): string | undefined {
   const state = states.get(id);
   if (state === undefined) return 'it did not happen before';
   if (state !== 'succeeded' && state !== 'reused') return `it did not succeed before: ${state}`;
-  const failed = failedItems.get(id) ?? 0;
+  const failed = for_each?.enough === undefined ? (failedItems.get(id) ?? 0) : 0;
   if (!onlyFailed || failed === 0) return undefined;
   return failed === 1 ? 'one of its items failed before' : `${failed} of its items failed before`;
 }
@@ -201,8 +222,9 @@ const waysOfTrying: ReadonlySet<string> = new Set([
 /** The parts of a step that shape its result, as text. */
 function shapeOf({ for_each, repeat, ...step }: StepDefinition): string {
   const parts = Object.entries(step).filter(([name]) => !waysOfTrying.has(name));
-  const items = for_each?.items ?? null;
-  return canonicalJson({ ...Object.fromEntries(parts), items, rounds: roundsOf(repeat) } as Json);
+  const { items = null, enough = null } = for_each ?? {};
+  const own = { items, rounds: roundsOf(repeat), ...(enough === null ? {} : { enough }) };
+  return canonicalJson({ ...Object.fromEntries(parts), ...own } as Json);
 }
 
 /** The pause and the bounds of rounds are ways of trying, unless a bound gives the result. */
@@ -218,10 +240,7 @@ function findDifference(
   roots: MentionedRoots,
   before: MentionedRoots,
 ): string | undefined {
-  const templates = [step.when, step.items, step.until, step.title, step.input].filter(
-    (template) => template !== null,
-  );
-  for (const { root, segments } of templates.flatMap(references)) {
+  for (const { root, segments } of listTemplates(step).flatMap(references)) {
     if (root !== 'job' && root !== 'run') continue;
     const path = upToEach(segments);
     if (textAt(roots[root], path) !== textAt(before[root], path)) return formatPath(root, path);

@@ -38,6 +38,12 @@ export interface UnitWaiting {
 
 export type UnitResult = UnitEnd | UnitWaiting | { readonly state: 'escalated' };
 
+/** error: why the condition has no value. */
+export interface AnswerVerdict {
+  readonly counts: boolean;
+  readonly error?: Failure;
+}
+
 /** No promise of a port ever rejects: every outcome of a step is an end. */
 export interface RunPorts {
   /** Evaluates whether steps run, and how often; results are in their order. */
@@ -50,7 +56,11 @@ export interface RunPorts {
   /** Resumes a unit whose wait is over. */
   resumeStep(unit: Unit, wait: Wait): Promise<UnitResult>;
   /** Ends a unit that escalated or waited, in its current state. */
-  giveUpStep(unit: Unit, wait: Wait | null): Promise<UnitEnd>;
+  giveUpStep(unit: Unit, wait: Wait | null, why?: Failure): Promise<UnitEnd>;
+  /** Ends a unit in flight soon: the race that it is in is decided. */
+  callOff(unit: Unit, why: Failure): void;
+  /** Judges whether the answer of an item that has succeeded counts for `enough`. */
+  judgeAnswer(unit: Unit): Promise<AnswerVerdict>;
   /** Starts the wait of a unit, which `step_woken` or its deadline ends. */
   listen(unit: Unit, wait: Wait): void;
   /** Stores ends that nothing else stores. */
@@ -146,6 +156,9 @@ function obeyCommand(command: Exclude<RunCommand, { type: 'finish' }>, driver: D
     case 'record':
       ports.record(command.changes);
       break;
+    case 'call_off':
+      ports.callOff(unitOf(plan, command), command.why);
+      break;
     case 'cancel_running':
       ports.cancelRunning();
       break;
@@ -164,10 +177,18 @@ type UnitCommand = Extract<RunCommand, { type: 'execute' | 'escalate' | 'resume'
 
 function workOn(command: UnitCommand, { plan, ports, send }: Driver): void {
   const { step, item } = command;
-  void startWork(ports, unitOf(plan, command), command).then((result) => {
+  const unit = unitOf(plan, command);
+  const isJudged = item > 0 && unit.step.each?.judges === true;
+  void startWork(ports, unit, command).then((result) => {
     if (result.state === 'escalated') send({ type: 'step_escalated', step, item });
     else if (result.state === 'waiting') send({ type: 'step_waiting', step, item, wait: result.wait });
-    else send({ type: 'step_ended', step, item, ...result });
+    else if (!isJudged || result.state !== 'succeeded') send({ type: 'step_ended', step, item, ...result });
+    else {
+      void ports.judgeAnswer(unit).then(({ counts, error }) => {
+        const short = counts ? {} : ({ is_short: true, ...(error === undefined ? {} : { error }) } as const);
+        send({ type: 'step_ended', step, item, ...result, ...short });
+      });
+    }
   });
 }
 
@@ -180,7 +201,7 @@ function startWork(ports: RunPorts, unit: Unit, command: UnitCommand): Promise<U
     case 'resume':
       return ports.resumeStep(unit, command.wait);
     case 'give_up':
-      return ports.giveUpStep(unit, command.wait);
+      return ports.giveUpStep(unit, command.wait, command.why);
   }
 }
 

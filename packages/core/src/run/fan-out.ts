@@ -1,5 +1,6 @@
 /** The items of a step: how many run in parallel, how many may fail, and how the step as a whole ends. */
 import type { Failure } from '../contracts/primitives.ts';
+import { enoughItems, tooFewItems } from '../graph/races.ts';
 import {
   type FanOut,
   type MachineState,
@@ -9,15 +10,20 @@ import {
   unpackStates,
 } from './machine-state.ts';
 
-/**
- * @param kept states of all items, packed: those with a result from an earlier run do not begin; absent = none is kept
- * @returns whether an item is to begin
- */
+interface OpenedItems {
+  readonly items: number;
+  /** States of all items, packed: those that have ended do not begin. Absent: all begin. */
+  readonly kept?: string | undefined;
+  /** Kept items whose answers count; absent: all that have one. */
+  readonly counted?: number | undefined;
+}
+
+/** @returns how the step ends; null: an item is to begin */
 export function openFanOut(
   state: MachineState,
   step: number,
-  { items, kept = '' }: { readonly items: number; readonly kept?: string | undefined },
-): boolean {
+  { items, kept = '', counted }: OpenedItems,
+): WholeEnd | null {
   const known = unpackStates(kept) as UnitState[];
   const fan: FanOut = {
     states: Array.from({ length: items }, (_, index) => known[index] ?? 'pending'),
@@ -29,11 +35,18 @@ export function openFanOut(
     firstFailure: null,
     isStopping: false,
     judging: 0,
+    good: 0,
+    missed: 0,
+    calledOff: null,
     blocked: [],
   };
+  const ended = fan.states.filter((one) => one !== 'pending');
+  fan.good = counted ?? ended.filter((one) => one === 'succeeded' || one === 'reused').length;
+  fan.missed = ended.length - fan.good;
   passKept(fan);
   state.fans.set(step, fan);
-  return fan.next < items;
+  judgeEnough(state, step, fan);
+  return fan.isStopping || fan.next === items ? wholeEnd(state, step, fan) : null;
 }
 
 /** Moves on to the next item that has not ended. */
@@ -92,38 +105,72 @@ export function offerItems(state: MachineState, step: number): void {
 
 export type WholeEnd =
   | { readonly state: 'succeeded' | 'skipped' }
-  | { readonly state: 'failed'; readonly error: Failure };
+  | { readonly state: 'failed' | 'cancelled'; readonly error: Failure };
+
+interface ItemEnd extends UnitKey {
+  readonly state: UnitState;
+  readonly error?: Failure;
+  /** Its answer does not count for `enough`. */
+  readonly is_short?: true;
+}
 
 /**
  * Ends an item that is no longer in flight.
- * @returns whether too many have failed now, and how the step ends if this was its last item
+ * @returns whether no further item begins from now on, and how the step ends if this was its last item
  */
 export function endItem(
   state: MachineState,
-  { step, item, state: end, error }: UnitKey & { readonly state: UnitState; readonly error?: Failure },
+  { step, item, state: end, error, is_short }: ItemEnd,
 ): { readonly stopped: boolean; readonly whole: WholeEnd | null } {
   const fan = state.fans.get(step);
   if (fan === undefined) return { stopped: false, whole: null };
   setUnitState(state, { step, item }, end);
   fan.open -= 1;
-  const tolerated = state.plan.steps[step]?.each?.tolerate ?? 0;
-  const isFailure = end !== 'succeeded' && end !== 'skipped';
-  // An item given up because of the failures is not a failure itself.
-  if (isFailure && !(end === 'cancelled' && fan.isStopping)) {
-    fan.failed += 1;
+  const isGivenUp = end === 'cancelled' && fan.isStopping; // because of the others: it is not a failure itself
+  const isFailure = !isGivenUp && end !== 'succeeded' && end !== 'skipped';
+  if (isFailure) fan.failed += 1;
+  if (isFailure || (is_short === true && error !== undefined)) {
     fan.firstFailure ??= `item ${item}: ${error?.message ?? end}`;
   }
-  const stopped = !fan.isStopping && fan.failed > tolerated;
-  if (stopped) fan.isStopping = true;
+  if (end === 'succeeded' && is_short !== true) fan.good += 1;
+  else fan.missed += 1;
+  const wasStopping = fan.isStopping;
+  judgeEnough(state, step, fan);
+  if (fan.failed > toleratedOf(state, step)) fan.isStopping = true;
   if (fan.isStopping) state.openFans.delete(step);
   else reopenFanOut(state, step);
-  const isOver = fan.open === 0 && (fan.isStopping || fan.next === fan.states.length);
-  const isReported = isOver && (state.phase === 'running' || state.phase === 'failing');
-  return { stopped, whole: isReported ? wholeEnd(fan, tolerated) : null };
+  return { stopped: fan.isStopping && !wasStopping, whole: endOfFan(state, step, fan) };
 }
 
-function wholeEnd(fan: FanOut, tolerated: number): WholeEnd {
-  if (!fan.isStopping) return { state: 'succeeded' };
-  const message = `${fan.failed} of ${fan.states.length} items failed, ${tolerated} may; first ${fan.firstFailure}`;
+function toleratedOf({ plan }: MachineState, step: number): number {
+  const { tolerate, enough } = plan.steps[step]?.each ?? {};
+  return tolerate ?? (enough === undefined ? 0 : Number.POSITIVE_INFINITY);
+}
+
+/** Stops a step with `enough` when enough items count, or when too few can. */
+function judgeEnough({ plan }: MachineState, step: number, fan: FanOut): void {
+  const { enough } = plan.steps[step]?.each ?? {};
+  if (enough === undefined || fan.isStopping) return;
+  const { good, missed, states, firstFailure: first } = fan;
+  const all = states.length;
+  if (good >= enough) fan.calledOff = enoughItems(good, all);
+  else if (all - missed < enough) fan.calledOff = tooFewItems({ enough, missed, all, first });
+  fan.isStopping = fan.calledOff !== null;
+}
+
+/** The end of a step of which no item is open and none begins; null: it continues, or its run was cancelled. */
+export function endOfFan(state: MachineState, step: number, fan: FanOut): WholeEnd | null {
+  const isOver = fan.open === 0 && (fan.isStopping || fan.next === fan.states.length);
+  const isReported = isOver && (state.phase === 'running' || state.phase === 'failing');
+  return isReported ? wholeEnd(state, step, fan) : null;
+}
+
+function wholeEnd(state: MachineState, step: number, fan: FanOut): WholeEnd {
+  const { calledOff, failed, states, firstFailure } = fan;
+  const isOver = state.calledOff.get(step);
+  if (isOver !== undefined && fan.isStopping) return { state: 'cancelled', error: isOver };
+  if (!fan.isStopping || calledOff?.code === 'enough') return { state: 'succeeded' };
+  if (calledOff !== null) return { state: 'failed', error: calledOff };
+  const message = `${failed} of ${states.length} items failed, ${toleratedOf(state, step)} may; first ${firstFailure}`;
   return { state: 'failed', error: { code: 'items_failed', message } };
 }

@@ -58,10 +58,11 @@ function dueAfter(
   });
 }
 
-/** Whether the step is inline, runs once, and needs no decision. */
+/** Whether the step is inline, runs once, needs no decision, and has no part in a race. */
 function isPlain({ plan, good }: MachineState, { step, after }: InlineFollower): boolean {
-  const { inline, decides, run_if, each, dependencies = [] } = plan.steps[step] ?? {};
-  const isOnce = inline === true && decides !== true && run_if === undefined && each === undefined;
+  const { inline, decides, run_if, race, is_callable_off, each, dependencies = [] } = plan.steps[step] ?? {};
+  const hasRules = decides === true || run_if !== undefined || race !== undefined || is_callable_off === true;
+  const isOnce = inline === true && !hasRules && each === undefined;
   return isOnce && (good[step] ?? 0) + after.length === dependencies.length;
 }
 

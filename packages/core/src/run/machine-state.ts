@@ -3,6 +3,7 @@
  */
 import type { Failure, Json } from '../contracts/primitives.ts';
 import type { Awaiting } from '../contracts/run-step.ts';
+import { openRace, type RaceState, successorsOf } from '../graph/races.ts';
 import type { RunPlan } from './plan.ts';
 
 /** The state of a step without items, or of an item. */
@@ -44,10 +45,15 @@ export interface FanOut {
   open: number;
   failed: number;
   firstFailure: string | null;
-  /** Too many failed: no further item begins. */
+  /** Too many failed, or enough count: no further item begins. */
   isStopping: boolean;
   /** The round whose judgement is in progress; 0 = none. */
   judging: number;
+  /** Items whose answer counts, and those that have ended without one. */
+  good: number;
+  missed: number;
+  /** Why its other items are no longer needed; null: they are. */
+  calledOff: Failure | null;
   /** Keys of items whose wait is over and that wait for room among the items. */
   readonly blocked: string[];
 }
@@ -68,7 +74,13 @@ export interface MachineState {
   readonly good: number[];
   readonly bad: number[];
   readonly steps: MachineStepState[];
+  /** By the step that waits for the race. */
+  readonly races: ReadonlyMap<number, RaceState>;
+  /** Why steps that may still be in progress are no longer needed (R3). */
+  readonly calledOff: Map<number, Failure>;
   readonly fans: Map<number, FanOut>;
+  /** Steps with a race that are due. */
+  readonly due: Set<number>;
   /** Steps that are due and need a decision first. */
   undecided: number[];
   /** Steps that may start, in order; those before `nextReady` have started. */
@@ -100,18 +112,19 @@ export function keyOf({ step, item }: UnitKey): string {
 }
 
 export function createMachineState(plan: RunPlan): MachineState {
-  const successors: number[][] = plan.steps.map(() => []);
-  for (const [index, step] of plan.steps.entries()) {
-    for (const dependency of step.dependencies) successors[dependency]?.push(index);
-  }
   return {
     plan,
-    successors,
+    successors: successorsOf(plan.steps),
     unmet: plan.steps.map(({ dependencies }) => dependencies.length),
     good: plan.steps.map(() => 0),
     bad: plan.steps.map(() => 0),
     steps: plan.steps.map(() => 'pending'),
+    races: new Map(
+      plan.steps.flatMap(({ race }, step) => (race === undefined ? [] : [[step, openRace(race)]])),
+    ),
+    calledOff: new Map(),
     fans: new Map(),
+    due: new Set(),
     undecided: [],
     ready: [],
     nextReady: 0,
@@ -159,6 +172,13 @@ export function countInFlight(state: MachineState, key: UnitKey, by: 1 | -1): vo
 /** The fan-out that an item belongs to. */
 export function fanOf(state: MachineState, { step, item }: UnitKey): FanOut | undefined {
   return item === 0 ? undefined : state.fans.get(step);
+}
+
+/** Why a unit is no longer needed; undefined: it is, as far as races go. */
+export function findCallOff(state: MachineState, { step, item }: UnitKey): Failure | undefined {
+  return (
+    state.calledOff.get(step) ?? (item === 0 ? undefined : (state.fans.get(step)?.calledOff ?? undefined))
+  );
 }
 
 /** Waiting is state: what a step waits for while it is not in flight, and what its driver needs to resume it. */

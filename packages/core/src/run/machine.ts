@@ -15,22 +15,34 @@
  * M9 While a run is paused nothing begins, including ladders: units in flight end, and the rest begins on resume.
  * M10 No item begins while `mostInLine` items of its step wait for a free slot.
  * M11 A judgement of a round is pending work: the run neither ends nor continues as new before it (R1 to R5: repeat/rounds.ts).
+ * M12 A unit is called off at most once, and then neither waits nor climbs (R1 to R3 of graph/races.ts).
  */
 import type { Failure } from '../contracts/primitives.ts';
-import { endItem, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
+import { enoughSteps, isLost, isWon, notNeeded, type RaceState, tooFewSteps } from '../graph/races.ts';
+import { endItem, endOfFan, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
 import {
   countInFlight,
+  type FanOut,
+  findCallOff,
   type HistoryPressure,
   keyOf,
   type MachineState,
+  type MachineStepState,
   setUnitState,
   type UnitKey,
   type UnitState,
   unitState,
   type Wait,
 } from './machine-state.ts';
-import type { RunPlan } from './plan.ts';
-import { type Doneness, openRun, propagateEnd } from './readiness.ts';
+import type { PlannedStep, RunPlan } from './plan.ts';
+import {
+  type Consequences,
+  type Doneness,
+  findFirstFailure,
+  openRun,
+  propagateEnd,
+  regionOf,
+} from './readiness.ts';
 import { addRound, endRound, type RoundVerdict } from './repeat/rounds.ts';
 import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
 
@@ -38,14 +50,17 @@ export type { MachineState, MachineStepState } from './machine-state.ts';
 
 /** The result of an evaluation: whether a step runs, and how many items it has. */
 export type StepVerdict =
-  /** `kept`: the states of its items or rounds, packed, if an earlier run has results of some. */
-  | { readonly type: 'go'; readonly items?: number; readonly kept?: string }
+  /**
+   * `kept`: the states of its items or rounds, packed, if an earlier run has results of some, or a condition skips some.
+   * counted: those of them whose answers count; absent: all with one.
+   */
+  | { readonly type: 'go'; readonly items?: number; readonly kept?: string; readonly counted?: number }
   | { readonly type: 'skip' }
   | { readonly type: 'fail'; readonly error: Failure };
 
 /** An end that nothing else stores. */
 export interface UnitChange extends UnitKey {
-  readonly state: 'skipped' | 'succeeded' | 'failed';
+  readonly state: 'skipped' | 'succeeded' | 'failed' | 'cancelled';
   readonly error?: Failure;
 }
 
@@ -53,7 +68,8 @@ type EndState = Exclude<UnitState, 'pending' | 'running' | 'escalating' | 'waiti
 
 export type RunMachineEvent =
   | { readonly type: 'decided'; readonly steps: readonly number[]; readonly verdicts: readonly StepVerdict[] }
-  | (UnitKey & { readonly type: 'step_ended'; readonly state: EndState; readonly error?: Failure })
+  /** is_short: it succeeded, and its answer does not count for `enough`; the error is why that is unknown. */
+  | (UnitKey & End & { readonly type: 'step_ended'; readonly is_short?: true })
   /** A round was judged. */
   | (UnitKey & { readonly type: 'judged'; readonly verdict: RoundVerdict })
   /** The unit failed in a way that a ladder may cure. */
@@ -78,8 +94,10 @@ export type RunCommand =
   | (UnitKey & { readonly type: 'escalate' })
   | (UnitKey & { readonly type: 'resume'; readonly wait: Wait })
   | (UnitKey & { readonly type: 'listen'; readonly wait: Wait })
-  /** Ends the unit in its current state: its result is no longer needed. */
-  | (UnitKey & { readonly type: 'give_up'; readonly wait: Wait | null })
+  /** Ends the unit in its current state: its result is no longer needed. why: it was called off. */
+  | (UnitKey & { readonly type: 'give_up'; readonly wait: Wait | null; readonly why?: Failure })
+  /** Asks the unit, which is in flight, to end soon. */
+  | (UnitKey & { readonly type: 'call_off'; readonly why: Failure })
   | { readonly type: 'record'; readonly changes: readonly UnitChange[] }
   | { readonly type: 'cancel_running' | 'cancel_escalations' | 'continue_as_new' }
   | { readonly type: 'finish'; readonly outcome: RunOutcome; readonly error: Failure | null };
@@ -90,9 +108,9 @@ export interface BegunRun {
 }
 
 export function startRun(plan: RunPlan, isPaused = false): BegunRun {
-  const { state, skipped } = openRun(plan);
+  const { state, ...consequences } = openRun(plan);
   state.isPaused = isPaused;
-  return { state, commands: [...recordSkipped(skipped), ...advance(state)] };
+  return { state, commands: [...follow(state, consequences), ...advance(state)] };
 }
 
 /** Continues a state that was restored from a snapshot. */
@@ -140,15 +158,24 @@ function stopRun(
   return [{ type: 'cancel_running' }, ...giveUpWaits(state, () => true), ...advance(state)];
 }
 
-function isWanted(state: MachineState, { step, item }: UnitKey): boolean {
-  return state.phase === 'running' && (item === 0 || state.fans.get(step)?.isStopping !== true);
+function isWanted(state: MachineState, key: UnitKey): boolean {
+  const { step, item } = key;
+  if (state.phase !== 'running' || findCallOff(state, key) !== undefined) return false;
+  return item === 0 || state.fans.get(step)?.isStopping !== true;
+}
+
+type GiveUp = Extract<RunCommand, { type: 'give_up' }>;
+
+function giveUp(state: MachineState, key: UnitKey & Pick<GiveUp, 'wait'>): GiveUp {
+  const why = findCallOff(state, key);
+  return { type: 'give_up', ...key, ...(why === undefined ? {} : { why }) };
 }
 
 function escalateUnit(state: MachineState, { step, item }: UnitKey): RunCommand[] {
   const key = { step, item };
   if (unitState(state, key) !== 'running') return [];
   setUnitState(state, key, 'escalating');
-  if (!isWanted(state, key)) return [{ type: 'give_up', ...key, wait: null }];
+  if (!isWanted(state, key)) return [giveUp(state, { ...key, wait: null })];
   state.held.set(keyOf(key), key);
   return beginHeld(state);
 }
@@ -173,7 +200,7 @@ function parkUnit(
   if (before !== 'running' && before !== 'escalating') return [];
   if (!isWanted(state, key)) {
     setUnitState(state, key, 'escalating');
-    return [{ type: 'give_up', ...key, wait }];
+    return [giveUp(state, { ...key, wait })];
   }
   addWait(state, { wait, ...key });
   return [{ type: 'listen', ...key, wait }];
@@ -182,7 +209,7 @@ function parkUnit(
 /** Gives up waiting units, and units whose ladder would begin after the pause. */
 function giveUpWaits(state: MachineState, which: (key: UnitKey) => boolean): RunCommand[] {
   const held = takeHeld(state, which).map((key) => ({ wait: null, ...key }));
-  return [...held, ...takeWaits(state, which)].map((unit) => ({ type: 'give_up', ...unit }));
+  return [...held, ...takeWaits(state, which)].map((unit) => giveUp(state, unit));
 }
 
 function takeVerdicts(
@@ -195,6 +222,11 @@ function takeVerdicts(
     const verdict = verdicts[at];
     state.steps[step] = 'pending';
     if (state.phase !== 'running' || verdict === undefined) continue;
+    const why = state.calledOff.get(step);
+    if (why !== undefined) {
+      commands.push(...endWhole(state, step, { state: 'cancelled', error: why }));
+      continue;
+    }
     switch (verdict.type) {
       case 'skip':
         state.steps[step] = 'skipped';
@@ -214,14 +246,14 @@ function takeVerdicts(
 function beginDecided(
   state: MachineState,
   step: number,
-  { items, kept }: Extract<StepVerdict, { type: 'go' }>,
+  { items, kept, counted }: Extract<StepVerdict, { type: 'go' }>,
 ): RunCommand[] {
-  const begins = items === undefined || openFanOut(state, step, { items, kept });
-  if (!begins && state.plan.steps[step]?.repeats === true) {
+  const whole = items === undefined ? null : openFanOut(state, step, { items, kept, counted });
+  if (whole !== null && state.plan.steps[step]?.repeats === true) {
     setUnitState(state, { step, item: 0 }, 'running');
     return judge(state, { step, item: items ?? 0 });
   }
-  if (!begins) return endWhole(state, step, { state: 'succeeded' });
+  if (whole !== null) return endWhole(state, step, whole);
   state.ready.push(step);
   return [];
 }
@@ -231,19 +263,21 @@ interface End {
   readonly error?: Failure;
 }
 
-function endUnit(state: MachineState, event: UnitKey & End): RunCommand[] {
+function endUnit(state: MachineState, event: UnitKey & End & { readonly is_short?: true }): RunCommand[] {
   const { step, item } = event;
   const before = unitState(state, event);
   if (before !== 'running' && before !== 'escalating') return [];
   countInFlight(state, { step, item }, -1);
   if (item === 0) return endStep(state, step, event);
   if (state.plan.steps[step]?.repeats === true) {
+    const why = state.calledOff.get(step);
     const end = endRound(state, event);
+    if (why !== undefined) return endWhole(state, step, { state: 'cancelled', error: why });
     if (end === 'judge') return judge(state, { step, item });
     return end === null ? [] : endWhole(state, step, end);
   }
   const { stopped, whole } = endItem(state, event);
-  const given = stopped ? giveUpWaits(state, (key) => key.step === step) : [];
+  const given = stopped ? stopItems(state, step) : [];
   return whole === null ? given : [...given, ...endWhole(state, step, whole)];
 }
 
@@ -264,6 +298,8 @@ function takeJudgement(
   fan.judging = 0;
   state.deciding -= 1;
   if (state.phase !== 'running') return [];
+  const why = state.calledOff.get(step);
+  if (why !== undefined) return endWhole(state, step, { state: 'cancelled', error: why });
   switch (verdict.type) {
     case 'done':
       return endStep(state, step, { state: 'succeeded' }); // stored by the judgement
@@ -283,6 +319,7 @@ function endWhole(state: MachineState, step: number, end: WholeEnd): RunCommand[
 
 function endStep(state: MachineState, step: number, end: End): RunCommand[] {
   setUnitState(state, { step, item: 0 }, end.state);
+  if (state.calledOff.has(step)) return []; // R3
   const planned = state.plan.steps[step];
   if (end.state === 'succeeded') return propagate(state, step, 'good');
   if (end.state === 'skipped') return propagate(state, step, 'skipped');
@@ -299,7 +336,92 @@ function endStep(state: MachineState, step: number, end: End): RunCommand[] {
 }
 
 function propagate(state: MachineState, step: number, how: Doneness): RunCommand[] {
-  return recordSkipped(propagateEnd(state, step, how));
+  return follow(state, propagateEnd(state, step, how));
+}
+
+function follow(state: MachineState, { skipped, decided }: Consequences): RunCommand[] {
+  return [...recordSkipped(skipped), ...decided.flatMap((step) => decideRace(state, step))];
+}
+
+/** R1: calls off what only the race of a step needs. If too few can succeed, the step fails. */
+function decideRace(state: MachineState, step: number): RunCommand[] {
+  const { id } = state.plan.steps[step] as PlannedStep;
+  const race = state.races.get(step) as RaceState;
+  if (state.phase === 'cancelling') return [];
+  if (state.steps[step] === 'pending' && isLost(race)) {
+    const first = findFirstFailure(state, step);
+    const error = tooFewSteps(race, first === null ? null : describeStep(state, first));
+    return [...callOffSteps(state, step, error), ...endWhole(state, step, { state: 'failed', error })];
+  }
+  return callOffSteps(state, step, isWon(race) ? enoughSteps(id, race) : notNeeded(id));
+}
+
+function describeStep({ plan, steps }: MachineState, step: number): string {
+  return `step ${plan.steps[step]?.id}: ${steps[step]}`;
+}
+
+/** @param join the step whose race is decided */
+function callOffSteps(state: MachineState, join: number, why: Failure): RunCommand[] {
+  const changes: UnitChange[] = [];
+  const commands: RunCommand[] = [];
+  for (const step of regionOf(state, join)) {
+    const before = state.steps[step];
+    if (before === undefined || endedStates.has(before) || state.calledOff.has(step)) continue;
+    state.calledOff.set(step, why);
+    const fan = state.fans.get(step);
+    if (before === 'pending') {
+      state.steps[step] = 'cancelled';
+      changes.push({ step, item: 0, state: 'cancelled', error: why });
+    } else if (before !== 'deciding') {
+      commands.push(
+        ...(fan === undefined ? callOffUnits(state, [{ step, item: 0 }]) : callOffFan(state, step, fan)),
+      );
+    }
+  }
+  forgetCancelled(state);
+  return [...(changes.length === 0 ? [] : [{ type: 'record', changes } as const]), ...commands];
+}
+
+const endedStates: ReadonlySet<MachineStepState> = new Set([
+  ...(['succeeded', 'failed', 'unknown', 'skipped', 'cancelled', 'reused'] as const),
+]);
+
+/** Steps that were called off before they began. */
+function forgetCancelled(state: MachineState): void {
+  const isOpen = (step: number): boolean => state.steps[step] === 'pending';
+  state.undecided = state.undecided.filter(isOpen);
+  for (const step of state.ready.splice(state.nextReady)) if (isOpen(step)) state.ready.push(step);
+}
+
+/** A step of which no item is open ends at once, unless a round of it is being judged. */
+function callOffFan(state: MachineState, step: number, fan: FanOut): RunCommand[] {
+  if (fan.isStopping) return [];
+  fan.isStopping = true;
+  const commands = stopItems(state, step);
+  const whole = fan.judging === 0 ? endOfFan(state, step, fan) : null;
+  return whole === null ? commands : [...commands, ...endWhole(state, step, whole)];
+}
+
+/** Its items that wait are given up. Those in flight are called off if others are enough, or too few; else they end. */
+function stopItems(state: MachineState, step: number): RunCommand[] {
+  state.openFans.delete(step);
+  const fan = state.fans.get(step);
+  const isCalledOff = findCallOff(state, { step, item: 1 }) !== undefined;
+  const items = (isCalledOff ? (fan?.states ?? []) : []).map((_, at) => ({ step, item: at + 1 }));
+  return [...callOffUnits(state, items), ...giveUpWaits(state, (key) => key.step === step)];
+}
+
+/** Calls off the units in flight among these, and gives up the others that have begun. */
+function callOffUnits(state: MachineState, keys: readonly UnitKey[]): RunCommand[] {
+  const isInFlight = (key: UnitKey): boolean => {
+    const now = unitState(state, key);
+    return (now === 'running' || now === 'escalating') && !state.held.has(keyOf(key));
+  };
+  const called = keys
+    .filter(isInFlight)
+    .map((key) => ({ type: 'call_off', ...key, why: findCallOff(state, key) as Failure }) as const);
+  const names = new Set(keys.filter(({ item }) => item === 0).map(keyOf));
+  return [...called, ...(names.size === 0 ? [] : giveUpWaits(state, (key) => names.has(keyOf(key))))];
 }
 
 function recordSkipped(skipped: readonly number[]): RunCommand[] {

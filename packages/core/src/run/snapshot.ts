@@ -4,6 +4,7 @@
  * repeats.
  */
 import { mostItems } from '../contracts/limits.ts';
+import { isLost, isWon } from '../graph/races.ts';
 import {
   allow,
   anything,
@@ -34,10 +35,12 @@ import {
   type Wait,
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
-import { countDone, makeReady } from './readiness.ts';
+import { countDone, judge, makeReady } from './readiness.ts';
 import { keepWait } from './waits.ts';
 
-interface FanOutSnapshot extends Pick<FanOut, 'next' | 'failed' | 'firstFailure' | 'isStopping'> {
+interface FanOutSnapshot
+  extends Pick<FanOut, 'next' | 'failed' | 'firstFailure' | 'isStopping'>,
+    Partial<Pick<FanOut, 'good' | 'missed'>> {
   readonly step: number;
   /** States in order, in the format of `steps`. */
   readonly items: string;
@@ -80,6 +83,8 @@ export function snapshotShape(steps: number): Shape {
     failed: count,
     firstFailure: nullable(text),
     isStopping: flag,
+    good: optional(count),
+    missed: optional(count),
   });
   return fields<RunSnapshot>({
     steps: states(`the states of ${steps} steps`, (total) => total === steps),
@@ -96,13 +101,14 @@ export function takeSnapshot(state: MachineState): RunSnapshot {
     steps: packStates(state.steps),
     fans: [...state.fans]
       .filter(([step]) => state.steps[step] === 'running' || state.steps[step] === 'pending')
-      .map(([step, { states: items, next, failed, firstFailure, isStopping }]) => ({
+      .map(([step, { states: items, next, failed, firstFailure, isStopping, good, missed }]) => ({
         step,
         items: packStates(items),
         next,
         failed,
         firstFailure,
         isStopping,
+        ...(state.plan.steps[step]?.each?.enough === undefined ? {} : { good, missed }),
       })),
     waits: [...state.waits.values()],
     woken: [...state.woken, ...[...state.fans.values()].flatMap(({ blocked }) => blocked)].flatMap((name) => {
@@ -120,6 +126,9 @@ export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
   for (const fan of snapshot.fans) reopen(state, fan);
   countDependencies(state);
   for (const step of state.steps.keys()) if (isReady(state, step)) makeReady(state, step);
+  for (const [step, race] of state.races) {
+    race.isDecided = isWon(race) || isLost(race) || state.steps[step] !== 'pending';
+  }
   for (const wait of snapshot.waits) keepWait(state, wait);
   for (const key of snapshot.woken) state.woken.add(keyOf(key));
   state.isPaused = snapshot.isPaused;
@@ -131,7 +140,8 @@ export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
 function reopen(state: MachineState, { step, items, ...rest }: FanOutSnapshot): void {
   const list = unpackStates(items) as UnitState[];
   const open = list.filter((item) => item === 'waiting').length;
-  state.fans.set(step, { states: list, running: 0, inLine: 0, open, judging: 0, blocked: [], ...rest });
+  const counts = { judging: 0, good: 0, missed: 0, calledOff: null };
+  state.fans.set(step, { states: list, running: 0, inLine: 0, open, blocked: [], ...counts, ...rest });
   state.steps[step] = 'running';
   if (!rest.isStopping && rest.next < list.length) state.openFans.add(step);
 }
@@ -140,7 +150,7 @@ function countDependencies(state: MachineState): void {
   for (const [step, stepState] of state.steps.entries()) {
     const how = howDone[stepState];
     if (how === undefined) continue;
-    for (const successor of state.successors[step] ?? []) countDone(state, successor, how);
+    for (const successor of state.successors[step] ?? []) countDone(state, successor, { ended: step, how });
   }
 }
 
@@ -153,6 +163,8 @@ const howDone: Partial<Record<MachineStepState, 'good' | 'bad' | 'skipped'>> = {
 };
 
 /** Whether a step is due and has not begun: the others were judged when their last dependency ended. */
-function isReady({ steps, unmet, fans }: MachineState, step: number): boolean {
-  return steps[step] === 'pending' && unmet[step] === 0 && !fans.has(step);
+function isReady(state: MachineState, step: number): boolean {
+  const { steps, unmet, fans, races } = state;
+  if (steps[step] !== 'pending' || fans.has(step)) return false;
+  return races.has(step) ? judge(state, step) === 'ready' : unmet[step] === 0;
 }

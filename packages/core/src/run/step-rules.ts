@@ -15,7 +15,9 @@ import { describeValue } from '../expression/evaluation.ts';
 import { ExpressionError } from '../expression/language.ts';
 import { isPlainObject } from '../json/values.ts';
 import { lowestCeiling } from '../routing/estimate.ts';
+import type { AnswerVerdict } from './drive.ts';
 import type { StepVerdict } from './machine.ts';
+import { packStates, type UnitState, unpackStates } from './machine-state.ts';
 
 /** A value of a run's expressions, or the reason for having none: a failure of the step, never of the process. */
 export type Evaluated<Value> = { readonly value: Value } | { readonly error: Failure };
@@ -94,6 +96,40 @@ export function judgeCondition(happens: Evaluated<boolean>): StepVerdict | null 
 export function judgeItems(items: Evaluated<readonly Json[] | null>): StepVerdict {
   if ('error' in items) return refuseStep('for_each.items', items.error);
   return items.value === null ? { type: 'go' } : { type: 'go', items: items.value.length };
+}
+
+/**
+ * Judges the condition of each item of a step that runs: the items for which it is false are skipped.
+ * @param isWanted by the place of the item, from 0
+ */
+export function judgeWhenOfItems(
+  verdict: StepVerdict,
+  isWanted: (index: number) => Evaluated<boolean>,
+): StepVerdict {
+  if (verdict.type !== 'go' || verdict.items === undefined) return verdict;
+  const states: UnitState[] = [];
+  for (let index = 0; index < verdict.items; index++) {
+    const happens = isWanted(index);
+    if ('error' in happens) {
+      const { code, message } = happens.error;
+      return refuseStep('when', { code, message: `item ${index + 1}: ${message}` });
+    }
+    states.push(happens.value ? 'pending' : 'skipped');
+  }
+  return states.includes('skipped') ? { ...verdict, kept: packStates(states) } : verdict;
+}
+
+/** The numbers of the items that a verdict skips. */
+export function listSkipped(verdict: StepVerdict): number[] {
+  if (verdict.type !== 'go' || verdict.kept === undefined) return [];
+  return unpackStates(verdict.kept).flatMap((state, index) => (state === 'skipped' ? [index + 1] : []));
+}
+
+/** An answer for which the condition has no value does not count. */
+export function toAnswerVerdict(counts: Evaluated<boolean>): AnswerVerdict {
+  if ('value' in counts) return { counts: counts.value };
+  const { code, message } = counts.error;
+  return { counts: false, error: { code, message: `enough.if: ${message}` } };
 }
 
 /** The steps that no other step depends on; their outputs are the output of a run without `output`. */

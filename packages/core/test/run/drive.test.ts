@@ -33,6 +33,8 @@ const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
   continueAsNew: () => expect.unreachable(),
   giveUpStep: () => expect.unreachable(),
   cancelEscalations: () => expect.unreachable(),
+  callOff: () => expect.unreachable(),
+  judgeAnswer: () => expect.unreachable(),
 };
 
 function begun(plan: RunPlan, ports: RunPorts): DrivenRun {

@@ -3,7 +3,7 @@ import type { PlannedStep, RunPlan } from '../../src/run/plan.ts';
 import { aPlan } from './a-plan.ts';
 
 /** With rules for some of its steps, and every end reported. */
-function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan {
+export function given(plan: RunPlan, rules: Readonly<Record<string, Partial<PlannedStep>>>): RunPlan {
   return {
     ...plan,
     steps: plan.steps.map((step) => ({ ...step, ...rules[step.id] })),

@@ -15,6 +15,7 @@ import type { RunPlan } from '../../src/run/plan.ts';
 import type { RoundVerdict } from '../../src/run/repeat/rounds.ts';
 import { anyPlan, anyTrouble, anyTurns, endOf, nextTurn, planOf, type Trouble, type Turn } from './a-plan.ts';
 import { stories } from './machine-stories.ts';
+import { raceStories } from './race-stories.ts';
 
 const timeout = { code: 'run_timeout', message: 'too late' };
 
@@ -55,6 +56,7 @@ function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (what === 'exhausted') return judged({ type: 'fail', error: failure });
   if (what === 'left') return decided({ type: 'skip' });
   if (what === 'broken') return decided({ type: 'fail', error: failure });
+  if (what === 'short') return { type: 'step_ended', ...key, state: 'succeeded', is_short: true };
   if (what in told) return { ...key, ...told[what as keyof typeof told] };
   const state = what as StepEvent['state'];
   const isFailure = state !== 'succeeded' && state !== 'skipped';
@@ -80,6 +82,8 @@ function textOf(plan: RunPlan, command: RunCommand): string {
       return `?${nameOf(plan, command)}`;
     case 'give_up':
       return `!${nameOf(plan, command)}`;
+    case 'call_off':
+      return `x${nameOf(plan, command)}`;
     case 'record':
       return command.changes.map((change) => `${nameOf(plan, change)}=${change.state}`).join(' ');
     case 'continue_as_new':
@@ -184,7 +188,7 @@ function playRandomly(plan: RunPlan, trouble: Trouble, turns: Iterator<Turn>) {
 }
 
 describe('the run machine', () => {
-  it.each(stories)('%s', (_, plan, script, said, states) => {
+  it.each([...stories, ...raceStories])('%s', (_, plan, script, said, states) => {
     expect(play(plan, script)).toEqual({ said, states });
   });
 

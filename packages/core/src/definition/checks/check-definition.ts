@@ -11,6 +11,7 @@ import { finish, type Pieces } from '../../pieces.ts';
 import { type AnalysedDefinition, analyseInPieces, stepsOfPiece } from '../compile.ts';
 import { checkCache, checkCapabilities, checkPipelines } from './check-availability.ts';
 import { checkExpressions } from './check-expressions.ts';
+import { checkRaces } from './check-races.ts';
 import { checkRepeats } from './check-repeats.ts';
 import { checkSecrets } from './check-secrets.ts';
 import { checkEscalation, checkKinds, checkSettings } from './check-settings.ts';
@@ -45,6 +46,7 @@ export function* checkInPieces(
     () => checkSecrets(definition, templates, facts),
     () => checkCycles(definition, graph),
     () => checkOrder(definition, graph),
+    () => checkRaces(definition, graph),
     () => checkSettings(definition),
     () => checkRepeats(definition, templates),
     () => checkEscalation(definition),

@@ -10,7 +10,7 @@ import {
 } from '../../expression/language.ts';
 import type { Reference, TemplateReading } from '../../expression/template.ts';
 import { createNameSuggester, type SuggestName } from '../../nearest-name.ts';
-import type { DefinitionTemplates, ReferencingTemplate } from '../compile.ts';
+import { type DefinitionTemplates, listReadings, type ReferencingTemplate } from '../compile.ts';
 import { type DefinitionFinding, refuseExpression } from './finding.ts';
 
 export function checkExpressions(
@@ -59,16 +59,15 @@ interface ExpressionPlace {
 function listPlaces({ steps }: PipelineDefinition, templates: DefinitionTemplates): ExpressionPlace[] {
   const { output, concurrencyKey, labels } = templates;
   const ofSteps = templates.steps.flatMap((step, index): ExpressionPlace[] => {
-    const { input, when, items, until, title } = step;
     const ownStep = steps[index]?.id ?? '';
-    const once = [when, items].flatMap((reading) => (reading === null ? [] : [{ reading, ownStep }]));
-    const isPerItem = items !== null;
-    const perRound = until === null ? {} : { round: ['index', 'previous'] as const };
-    const perItem = [title, input].flatMap((reading) =>
-      reading === null ? [] : [{ reading, ownStep, isPerItem, ...perRound }],
-    );
-    const judged = until === null ? [] : [{ reading: until, ownStep, round: roundFields }];
-    return [...once, ...judged, ...perItem];
+    const isPerItem = step.items !== null;
+    const perRound = step.until === null ? {} : { round: ['index', 'previous'] as const };
+    return listReadings(step).map((reading) => {
+      if (reading === step.items) return { reading, ownStep };
+      if (reading === step.until) return { reading, ownStep, round: roundFields };
+      const isOfRound = reading === step.input || reading === step.title;
+      return { reading, ownStep, isPerItem, ...(isOfRound ? perRound : {}) };
+    });
   });
   return [
     ...(concurrencyKey === null ? [] : [{ reading: concurrencyKey, isBeforeRun: true }]),
@@ -123,7 +122,7 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
       return [
         problem(reference, {
           code: 'root_unavailable',
-          message: `${reference.root} has a value only in the input or review.title of a step with for_each`,
+          message: `${reference.root} has a value only in the input, when or review.title of a step with for_each`,
         }),
       ];
     case 'round':

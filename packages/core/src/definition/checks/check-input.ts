@@ -124,7 +124,10 @@ export function producedBy(
 export function withGaps({ for_each, optional, review }: StepDefinition, output: ValueType): ValueType {
   const mayLeaveNull =
     for_each !== undefined &&
-    ((for_each.tolerate ?? 0) > 0 || optional === true || review?.on_timeout === 'skip');
+    ((for_each.tolerate ?? 0) > 0 ||
+      for_each.enough !== undefined ||
+      optional === true ||
+      review?.on_timeout === 'skip');
   return mayLeaveNull ? unionOf([output, nullType]) : output;
 }
 

@@ -16,6 +16,7 @@ import type { CompiledTemplate, TemplateNode } from '../../expression/template.t
 import { leastBytes, mostBytes } from '../../schema-types/json-size.ts';
 import { isKind, kinds, type ValueType, withoutKinds } from '../../schema-types/value-type.ts';
 import type { DefinitionTemplates } from '../compile.ts';
+import { enoughOf } from '../step-settings.ts';
 import type { DefinitionFacts, DefinitionFinding, FormerItems } from './finding.ts';
 
 interface CheckedLists {
@@ -63,9 +64,10 @@ interface ListRead {
 
 /** Reads of all items, or of fields of all. */
 function listReads({ steps, output }: DefinitionTemplates): readonly ListRead[] {
-  const inSteps = steps.flatMap(({ when, items, until, input, title }) => {
+  const inSteps = steps.flatMap(({ when, counts, items, until, input, title }) => {
     const isListed = items !== null && findListedStep(items.template) !== null; // is read item by item
-    return [when, isListed ? null : items, until, title, input].flatMap((reading) => reading?.template ?? []);
+    const readings = [when, counts, isListed ? null : items, until, title, input];
+    return readings.flatMap((reading) => reading?.template ?? []);
   });
   const readsOf = ({ root }: CompiledTemplate, isOutput: boolean): ListRead[] =>
     expressionsOf(root).flatMap((leaf) => {
@@ -115,11 +117,12 @@ interface ItemList {
 
 function describeList({ for_each }: StepDefinition, { list }: ValueType, former?: FormerItems): ItemList {
   const item = list.rest();
+  const enough = for_each === undefined ? null : enoughOf(for_each);
   const own = isKind(item, ~kinds.null) ? withoutKinds(item, kinds.null) : item;
   return {
     least: list.least,
     most: Math.min(list.most, mostItems),
-    tolerated: for_each?.tolerate ?? 0,
+    tolerated: enough === null ? (for_each?.tolerate ?? 0) : list.least - enough.count,
     low: leastBytes(own),
     high: mostBytes(item),
     former,

@@ -19,10 +19,10 @@ export function checkSecrets(
   const labels = templates.labels.map(([, reading]) => reading);
   const others = [templates.output, templates.concurrencyKey, ...labels];
   return [
-    ...templates.steps.flatMap(({ input, when, items, until, title }, index) => {
+    ...templates.steps.flatMap(({ input, when, counts, items, until, title }, index) => {
       const step = steps[index];
       const isCall = step !== undefined && stepKindOf(step) === 'call';
-      const rest = [when, items, until, title, ...(isCall ? [] : [input])].flatMap(findMisplaced);
+      const rest = [when, counts, items, until, title, ...(isCall ? [] : [input])].flatMap(findMisplaced);
       return isCall ? [...rest, ...checkInput(step, input, secrets)] : rest;
     }),
     ...others.flatMap(findMisplaced),

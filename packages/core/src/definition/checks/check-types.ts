@@ -6,14 +6,20 @@
  * Also checks the JSON Schemas in a definition: those of its job and of review answers.
  */
 import { mostItems } from '../../contracts/limits.ts';
-import type { PipelineDefinition } from '../../contracts/pipeline.ts';
+import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { JsonObject } from '../../contracts/primitives.ts';
 import type { TemplateReading } from '../../expression/template.ts';
 import { findSchemaFault } from '../../foreign-schema.ts';
 import type { Graph } from '../../graph/dag.ts';
 import { extendPointer } from '../../json/values.ts';
 import type { Pieces } from '../../pieces.ts';
-import { describeType, intersectionOf, itemTypeOf, typeOfValue } from '../../schema-types/combine-types.ts';
+import {
+  describeType,
+  intersectionOf,
+  itemTypeOf,
+  typeOfValue,
+  unionOf,
+} from '../../schema-types/combine-types.ts';
 import { listNotEnforced, type UnenforcedKeyword } from '../../schema-types/not-enforced.ts';
 import { typeOfSchema } from '../../schema-types/schema-type.ts';
 import { type TemplateTypes, typeOfNode, typeTemplate } from '../../schema-types/template-type.ts';
@@ -24,11 +30,20 @@ import {
   isKind,
   kinds,
   listOf,
+  nullType,
   objectType,
   scalarKinds,
   type ValueType,
+  withoutKinds,
 } from '../../schema-types/value-type.ts';
-import { type DefinitionTemplates, listReadings, type StepTemplates, stepsOfPiece } from '../compile.ts';
+import {
+  type DefinitionTemplates,
+  isWhenOfItem,
+  listReadings,
+  type StepTemplates,
+  stepsOfPiece,
+} from '../compile.ts';
+import { enoughOf } from '../step-settings.ts';
 import { checkInput, consumerOf, producedBy, withGaps } from './check-input.ts';
 import { checkLists } from './check-lists.ts';
 import type { DefinitionFacts, DefinitionFinding } from './finding.ts';
@@ -126,10 +141,9 @@ function checkStep(index: number, checking: Checking): void {
   const isWhole = needsAll(step, before.length);
   const scope = scopeFor(checking, isWhole);
   if (isWhole && before.some((other) => checking.lacks[other]?.isOwn)) noteSkipped(index, readings, checking);
-  if (readings.when !== null)
-    checkBoolean(typeOf(readings.when, scope, checking), `${pointer}/when`, checking);
   const list = readings.items === null ? null : typeOf(readings.items, scope, checking);
   const items = list === null ? null : checkItems(list, pointer, checking);
+  if (items !== null) checkEnough(step, items, { pointer, report: checking.report });
   const called = step.set === undefined ? producedBy(step, facts, isSound) : anyType;
   const round = readings.until === null ? null : { output: called };
   const inputScope = { ...scope, item: items === null ? null : itemTypeOf(items), round };
@@ -148,11 +162,9 @@ function checkStep(index: number, checking: Checking): void {
   }
   const produced =
     step.set === undefined ? called : withGaps(step, typeOfNode(readings.input.template.root, types));
-  if (readings.until !== null) {
-    const judged = typeOf(readings.until, { ...scope, round: { output: produced } }, checking);
-    checkBoolean(judged, `${pointer}/repeat/until`, checking);
-  }
-  outputs.set(step.id, items === null ? produced : listOf(produced, items.list));
+  checkTests(readings, { scope: inputScope, produced, pointer }, checking);
+  const some = isWhenOfItem(readings) ? unionOf([produced, nullType]) : produced;
+  outputs.set(step.id, items === null ? produced : listOf(some, items.list));
 }
 
 /** @param isWhole every referenced output exists, or the expression is never evaluated */
@@ -199,6 +211,29 @@ function noteSkipped(index: number, readings: StepTemplates, checking: Checking)
   }
 }
 
+interface TestedStep {
+  readonly scope: TypeScope;
+  readonly produced: ValueType;
+  readonly pointer: string;
+}
+
+/** The conditions of a step, of its rounds, and of the answers of its items. */
+function checkTests(
+  { when, until, counts }: StepTemplates,
+  { scope, produced, pointer }: TestedStep,
+  checking: Checking,
+): void {
+  if (when !== null)
+    checkBoolean(typeOf(when, { ...scope, round: null }, checking), `${pointer}/when`, checking);
+  if (until !== null) {
+    const judged = typeOf(until, { ...scope, item: null, round: { output: produced } }, checking);
+    checkBoolean(judged, `${pointer}/repeat/until`, checking);
+  }
+  if (counts === null) return;
+  const answer = isKind(produced, ~kinds.null) ? withoutKinds(produced, kinds.null) : produced;
+  checkBoolean(typeOf(counts, { ...scope, answer }, checking), `${pointer}/for_each/enough/if`, checking);
+}
+
 function checkBoolean(type: ValueType, pointer: string, { report }: Checking): void {
   if (type.kinds === 0 || isKind(type, booleanKinds)) return;
   const message = `a boolean is needed, not ${describeType(type)}`;
@@ -226,6 +261,18 @@ function checkItems(type: ValueType, pointer: string, { report }: Checking): Val
     report({ severity: 'error', code: 'items_limit', pointer: at, message });
   }
   return type;
+}
+
+function checkEnough(
+  { for_each }: StepDefinition,
+  { list }: ValueType,
+  { pointer, report }: Pick<Checking, 'report'> & { readonly pointer: string },
+): void {
+  const enough = for_each === undefined ? null : enoughOf(for_each);
+  if (enough === null || list.most >= enough.count) return;
+  const at = `${pointer}/for_each/enough`;
+  const message = `${enough.count} items are needed, and the list has at most ${list.most}`;
+  report({ severity: 'error', code: 'race_unreachable', pointer: at, message });
 }
 
 /** Checks the templates outside steps. */

@@ -30,10 +30,12 @@ export interface TypeScope {
   readonly outputs: ReadonlyMap<string, ValueType>;
   /** Why the output of a step may be missing here; undefined = it is present. */
   readonly whyMissing: (stepId: string) => string | undefined;
-  /** Null outside the input of a step with `for_each`. */
+  /** Null outside a step with `for_each`. */
   readonly item: ValueType | null;
   /** The type of a round's output; null outside the input and the condition of a step with `repeat`. */
   readonly round: { readonly output: ValueType } | null;
+  /** The output of an item, where it is judged. */
+  readonly answer?: ValueType;
 }
 
 /** Null for a path that has its own finding already. */
@@ -49,6 +51,8 @@ export function startOf(path: Path, scope: TypeScope): PathStart | null {
       return scope.item === null ? null : { type: integerType, missing: 'no', length: 0 };
     case 'round':
       return scope.round === null ? null : startOfRound(path, scope.round.output);
+    case 'output':
+      return scope.answer === undefined ? null : { type: scope.answer, missing: 'no', length: 0 };
     case 'secrets':
       return path.segments.length === 1 ? { type: stringType, missing: 'no', length: 1 } : null;
     case 'steps':
@@ -141,14 +145,14 @@ export function findLacks({ steps }: PipelineDefinition, { order, predecessors }
 }
 
 function whySkipped(step: StepDefinition, before: readonly number[], lacks: StepLacks): Lack | undefined {
-  const { id, when, run_if = 'all_succeeded', optional, review } = step;
+  const { id, when, run_if = 'all_succeeded', first, optional, review } = step;
   const reason = `${id} may be skipped`;
   if (when !== undefined || optional === true || review?.on_timeout === 'skip')
     return { reason, isOwn: true };
   const lacking = before.filter((index) => lacks[index] !== undefined);
   const mayBeSkipped =
     run_if === 'any_failed' ||
-    (run_if === 'all_succeeded' && lacking.length > 0) ||
+    (run_if === 'all_succeeded' && first === undefined && lacking.length > 0) ||
     (run_if === 'any_succeeded' && lacking.length === before.length);
   return mayBeSkipped ? { reason, isOwn: run_if === 'any_failed' } : undefined;
 }
@@ -158,7 +162,8 @@ function whyFailed({ id, on_error }: StepDefinition): Lack | undefined {
 }
 
 /** Whether a step that starts has the output of every step it depends on. */
-export function needsAll({ run_if }: StepDefinition, dependencies: number): boolean {
+export function needsAll({ run_if, first }: StepDefinition, dependencies: number): boolean {
+  if (first !== undefined && first < dependencies) return false;
   return (
     run_if === undefined || run_if === 'all_succeeded' || (run_if === 'any_succeeded' && dependencies === 1)
   );
