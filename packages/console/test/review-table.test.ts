@@ -14,6 +14,7 @@ import {
   obstacleOf,
   writeField,
 } from '../src/pages/reviews/table-model.ts';
+import { type TitledReview, titleOf } from '../src/review/review-words.ts';
 
 let count = 0;
 
@@ -225,4 +226,34 @@ test('on the page of a review, an unchanged input is not sent either, unless not
   const draft = { ...beginDraft(review(['edit'])), action: 'edit' as const };
   expect(whatIsMissing(draft, review(['edit', 'retry']))).toMatch(/^Nothing is changed/);
   expect(whatIsMissing({ ...draft, value: { rate: 1 } }, review(['edit', 'retry']))).toBeNull();
+});
+
+const fault = { pointer: '/target_lufs', message: 'must be number, got "-14 LUFS"' };
+
+test.each([
+  [{ validation_errors: [fault] }, 'loudness refused its input: /target_lufs must be number, got "-14 LUFS"'],
+  [
+    { validation_errors: [fault, fault, fault] },
+    'loudness refused its input: /target_lufs must be number, got "-14 LUFS", and 2 more',
+  ],
+  [{ error: 'HTTP 422: rate is odd\nat line 3' }, 'loudness failed: HTTP 422: rate is odd'],
+  [{}, 'as the API words it'],
+])('a title has the cause of %j', (payload, title) => {
+  const review = {
+    kind: 'escalation',
+    reason: 'as the API words it',
+    payload: { job_type: 'loudness', ...payload },
+  };
+  expect(titleOf(review as TitledReview)).toBe(title);
+});
+
+test('a long cause is cut, and a question stays as it was asked', () => {
+  const long = { job_type: 'x', error: 'y'.repeat(500) };
+  expect(titleOf({ kind: 'ops', reason: '', payload: long })).toHaveLength(160);
+  const asked = {
+    kind: 'step',
+    reason: 'May it be published?',
+    payload: { job_type: 'x', error: 'z' },
+  } as const;
+  expect(titleOf(asked)).toBe('May it be published?');
 });

@@ -1,7 +1,7 @@
 /**
  * The decisions that a review accepts. A ladder's review accepts: run a proposed or an edited input, give advice,
- * retry, reject; and `output` and `skip` only if the step allows them. A review of the budget accepts no decision about
- * the job's input, and a review of a job none about the budget.
+ * retry, reject; and `output` and `skip` only if the step allows them. Where the money for models is used up, the step of
+ * the ladder accepts an input too, which needs no model. A review of a job accepts no decision about the budget.
  */
 import type { Json } from './contracts/primitives.ts';
 import type { ReviewAction, ReviewDecision, ReviewKind, ReviewPayload } from './contracts/review.ts';
@@ -21,9 +21,18 @@ export interface ReviewMatter {
 }
 
 /** A budget review is either for many steps, some of which may be skipped, or for one ladder. */
-function actionsOnBudget({ subject, escalation_id, payload }: ReviewMatter): readonly ReviewAction[] {
+function actionsOnBudget({ run_id, subject, escalation_id, payload }: ReviewMatter): readonly ReviewAction[] {
   const isOfMany = subject !== null && escalation_id === null;
-  return isOfMany || payload.optional === true ? ['raise', 'skip', 'cancel'] : ['raise', 'cancel'];
+  const isOfLadder = run_id !== null && escalation_id !== null;
+  const hasProposals = (payload.proposals ?? []).length > 0;
+  const possible: readonly (ReviewAction | false)[] = [
+    'raise',
+    isOfLadder && hasProposals && 'approve',
+    isOfLadder && 'edit',
+    (isOfMany || payload.optional === true) && 'skip',
+    'cancel',
+  ];
+  return possible.filter((action) => action !== false);
 }
 
 function actionsOnLadder({ run_id, payload }: ReviewMatter): readonly ReviewAction[] {

@@ -130,7 +130,7 @@ test('a person sees the failure of the step itself, and not a missing model when
   const { escalation_id } = place;
   const { review_id } = await world.escalation(project, escalation_id);
   expect(await world.api.db('review').where({ review_id }).first('reason', 'payload')).toMatchObject({
-    reason: 'the escalation of transcode needs a person: no level is left to try',
+    reason: 'transcode failed and needs a person: no level is left to try',
     payload: {
       error: expect.stringContaining('44101'),
       details: { last_error: expect.not.stringContaining('44101') },
@@ -522,6 +522,27 @@ async function ceilingOf(run_id: string): Promise<number> {
 }
 
 const poor = { input: { rate: 44_101 }, budget_ceiling_usd: 0.005 };
+
+test('a person corrects the input where the money for models is used up, which costs nothing', async () => {
+  needsTheSecondAdvisor();
+  const { run_id, place } = await world.failStep({ project_id: project, ...poor });
+  const asked = await moneyQuestion(await world.climb(place));
+  const decide = async (body: object) => {
+    const [{ version }] = await world.api
+      .db('review')
+      .where({ review_id: asked.review_id })
+      .select('version');
+    const path = `/v1/reviews/${asked.review_id}/decision`;
+    return (await world.call(project, path, { body, headers: { 'if-match': `"${version}"` } })).status;
+  };
+  expect(await decide({ action: 'edit', input: { rate: 'fast' } })).toBe(422);
+  expect(await decide({ action: 'retry' })).toBe(422);
+  expect(await decide({ action: 'edit', input: { rate: 44_100 } })).toBe(200);
+  const corrected = await world.climb(await world.decided(asked.review_id));
+  expect(corrected.command).toMatchObject({ outcome: 'succeeded' });
+  expect((await world.escalation(project, corrected.escalation_id)).cost_usd).toBe(0);
+  expect(await ceilingOf(run_id)).toBe(0.005);
+});
 
 test("a ladder spends no more than its run's ceiling allows; a higher ceiling lets it continue", async () => {
   needsTheSecondAdvisor();

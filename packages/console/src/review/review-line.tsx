@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { Ago } from '../shared/ago.tsx';
 import { Icon } from '../shared/icon.tsx';
-import { kindShort } from './review-words.ts';
+import { kindShort, titleOf } from './review-words.ts';
 
 export interface ReviewLineProps {
   readonly review: ReviewSummary;
@@ -12,7 +12,7 @@ export interface ReviewLineProps {
 
 /** A review in a list: question, location, due date. */
 export function ReviewLine({ review, isChosen = false }: ReviewLineProps): ReactElement {
-  const { review_id, reason, kind, pipeline, run_id, step_id, assignee, due_at, state } = review;
+  const { review_id, kind, pipeline, run_id, step_id, assignee, due_at, state } = review;
   const isLate = Date.parse(due_at) < Date.now();
   return (
     <Link
@@ -22,7 +22,7 @@ export function ReviewLine({ review, isChosen = false }: ReviewLineProps): React
     >
       <Icon name="user-round" className="mt-0.5 text-person" />
       <span className="min-w-0 flex-1">
-        <span className="line-clamp-2 break-words font-medium">{reason}</span>
+        <span className="line-clamp-2 break-words font-medium">{titleOf(review)}</span>
         <span className="mt-0.5 flex flex-wrap gap-x-3 text-xs text-muted">
           <span>{kindShort[kind]}</span>
           {pipeline === undefined ? null : <span>{pipeline}</span>}

@@ -1,5 +1,5 @@
 /** The words of reviews: the question, and the effect of each answer. */
-import type { ReviewAction, ReviewKind } from '@capstan/core/contracts/review';
+import type { Review, ReviewAction, ReviewKind } from '@capstan/core/contracts/review';
 
 export const kindWords: Readonly<Record<ReviewKind, string>> = {
   escalation: 'Rejected input',
@@ -48,3 +48,26 @@ export const effectWords: Readonly<Record<ReviewAction, string>> = {
   merge: 'The other skill takes its place.',
   retire: 'The skill is not used any more.',
 };
+
+const mostTitle = 160;
+
+function shorten(text: string): string {
+  const [line = ''] = text.split('\n');
+  return line.length <= mostTitle ? line : `${line.slice(0, mostTitle - 1)}…`;
+}
+
+export interface TitledReview extends Pick<Review, 'reason' | 'kind'> {
+  readonly payload: Pick<Review['payload'], 'job_type' | 'error' | 'validation_errors'>;
+}
+
+/** The cause of a failed step, by which reviews differ, else the question. */
+export function titleOf({ kind, reason, payload }: TitledReview): string {
+  const { job_type, error = '', validation_errors = [] } = payload;
+  if (job_type === undefined || (kind !== 'escalation' && kind !== 'ops')) return reason;
+  const [fault] = validation_errors;
+  if (fault !== undefined) {
+    const more = validation_errors.length === 1 ? '' : `, and ${validation_errors.length - 1} more`;
+    return shorten(`${job_type} refused its input: ${`${fault.pointer} ${fault.message}`.trim()}${more}`);
+  }
+  return error === '' ? reason : shorten(`${job_type} failed: ${error}`);
+}

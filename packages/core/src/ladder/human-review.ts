@@ -24,7 +24,7 @@ export function reviewKindOf(reason: StopReason): ReviewKind {
 
 /** One sentence for a person. */
 export function explainStop(reason: Exclude<StopReason, 'cancelled'>, jobType: string): string {
-  return `the escalation of ${jobType} needs a person: ${why[reason]}`;
+  return `${jobType} failed and needs a person: ${why[reason]}`;
 }
 
 /** The specification's text, and the last error. */

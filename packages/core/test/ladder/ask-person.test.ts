@@ -18,7 +18,7 @@ describe('a ladder that stopped', () => {
     expect(followStop(stopped, null)).toEqual({
       kind: 'ask',
       review: 'escalation',
-      reason: 'the escalation of transcode needs a person: no model is there to ask',
+      reason: 'transcode failed and needs a person: no model is there to ask',
       error: {
         code: 'ladder_exhausted',
         message: expect.stringMatching(/human review is required: no model .*; last error: rate is odd$/),
@@ -39,8 +39,7 @@ describe('a ladder that stopped', () => {
 
   it('names the time when it asks again', () => {
     expect(followStop(stopped, asked())).toMatchObject({
-      reason:
-        'the escalation of transcode needs a person: no model is there to ask; the last decision did not help',
+      reason: 'transcode failed and needs a person: no model is there to ask; the last decision did not help',
     });
   });
 

@@ -23,7 +23,7 @@ it.each([
   'a ladder that stops for %s asks in a review of kind %s and fails as %s',
   (reason, kind, code, why) => {
     expect(reviewKindOf(reason)).toBe(kind);
-    expect(explainStop(reason, 'tts')).toBe(`the escalation of tts needs a person: ${why}`);
+    expect(explainStop(reason, 'tts')).toBe(`tts failed and needs a person: ${why}`);
     expect(stopFailure(reason, 'rate is odd')).toEqual({
       code,
       message: `${exhausted}: ${why}; last error: rate is odd`,

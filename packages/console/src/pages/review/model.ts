@@ -18,6 +18,8 @@ export interface DecisionDraft {
 }
 
 const preferred: readonly ReviewAction[] = ['approve', 'edit', 'output', 'raise', 'keep', 'retry'];
+/** Where money is the matter, it comes first. */
+const preferredOfBudget: readonly ReviewAction[] = ['raise'];
 
 function inputOf({ payload }: Review): Json {
   return payload.proposals?.[0]?.input ?? payload.input ?? {};
@@ -57,7 +59,8 @@ function missingFields(output: Json, { required }: JsonObject): string[] {
 export function beginDraft(review: Review): DecisionDraft {
   const { actions, payload } = review;
   const hasProposal = (payload.proposals?.length ?? 0) > 0;
-  const first = preferred.find((action) => actions.includes(action) && (action !== 'approve' || hasProposal));
+  const wanted = review.kind === 'budget' ? preferredOfBudget : preferred;
+  const first = wanted.find((action) => actions.includes(action) && (action !== 'approve' || hasProposal));
   return {
     action: first ?? actions[0] ?? 'reject',
     proposal: 0,
@@ -117,8 +120,11 @@ export function whatIsMissing(
 ): string | null {
   const fields = action === 'output' ? missingFields(output, payload.schema ?? {}) : [];
   if (fields.length > 0) return `Fill in ${fields.join(', ')}.`;
-  if (action === 'edit' && actions.includes('retry') && isEqual(value, payload.input ?? null)) {
-    return 'Nothing is changed yet. Retry unchanged sends the same input.';
+  const isInput = actions.includes('retry') || actions.includes('raise');
+  if (action === 'edit' && isInput && isEqual(value, payload.input ?? null)) {
+    return actions.includes('retry')
+      ? 'Nothing is changed yet. Retry unchanged sends the same input.'
+      : 'Nothing is changed yet.';
   }
   if (action === 'advise' && text.trim() === '') return 'Write what should be done.';
   if (action === 'raise') return findCeilingFault(usd, advice);

@@ -5,7 +5,7 @@ import { type ReactElement, useEffect, useState } from 'react';
 import { decideReview, openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { useServerAway } from '../../live/live.tsx';
 import { useCeilingAdvice } from '../../review/ceiling-hint.tsx';
-import { actionWords } from '../../review/review-words.ts';
+import { actionWords, titleOf } from '../../review/review-words.ts';
 import { useKeys } from '../../shared/keys.ts';
 import { giveNotice } from '../../shared/notice.ts';
 import { Button } from '../../shared/parts.tsx';
@@ -117,8 +117,8 @@ function ToDecide({ review, draft, onDraft, onDiscard, onSent }: ToDecideProps):
     onSuccess: () => {
       claim.forget();
       dropUnsent(review);
-      const after = next === undefined ? 'No further review is open.' : `Next: ${next.reason}`;
-      giveNotice(`Your decision was sent (${actionWords[draft.action]}): ${review.reason}. ${after}`);
+      const after = next === undefined ? 'No further review is open.' : `Next: ${titleOf(next)}`;
+      giveNotice(`Your decision was sent (${actionWords[draft.action]}): ${titleOf(review)}. ${after}`);
       void queries.invalidateQueries({ queryKey: ['reviews'] });
       go(1);
     },

@@ -1,7 +1,7 @@
 import type { Review } from '@capstan/core/contracts/review';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import { kindWords } from '../../review/review-words.ts';
+import { kindWords, titleOf } from '../../review/review-words.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { linkClass } from '../../shared/parts.tsx';
 import { StateMark } from '../../shared/state-mark.tsx';
@@ -9,7 +9,8 @@ import { useTitle } from '../../shared/title.ts';
 
 export function ReviewHead({ review }: { readonly review: Review }): ReactElement {
   const { run_id, step_id, skill_id, assignee, due_at, state, kind, round } = review;
-  useTitle(review.reason);
+  const title = titleOf(review);
+  useTitle(title);
   return (
     <header className="mb-4">
       <p className="text-xs text-muted">
@@ -18,7 +19,7 @@ export function ReviewHead({ review }: { readonly review: Review }): ReactElemen
         </Link>{' '}
         / {kindWords[kind]}
       </p>
-      <h1 className="mt-0.5 max-w-4xl break-words">{review.reason}</h1>
+      <h1 className="mt-0.5 max-w-4xl break-words">{title}</h1>
       <div className="mt-2 flex flex-wrap items-center gap-x-5 gap-y-1 text-sm">
         <StateMark state={state} isFilled />
         {assignee === undefined ? null : <span className="text-muted">by {assignee}</span>}

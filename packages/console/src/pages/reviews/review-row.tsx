@@ -5,7 +5,7 @@ import { type ReactElement, useState } from 'react';
 import { readNumber } from '../../form/schema-model.ts';
 import { isMedia, summarize } from '../../json/json-model.ts';
 import { MediaView } from '../../media/media-view.tsx';
-import { actionWords } from '../../review/review-words.ts';
+import { actionWords, titleOf } from '../../review/review-words.ts';
 import { Ago } from '../../shared/ago.tsx';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import type { DecisionDraft } from '../review/model.ts';
@@ -37,13 +37,13 @@ export interface ReviewRowProps extends RowDecision {
 export function ReviewRow(props: ReviewRowProps): ReactElement {
   const { review, draft, me, isNarrow, isAt, isChosen, isBusy, onChoose, onDecide } = props;
   const obstacle = obstacleOf(review, draft, me);
-  const { reason } = review;
+  const title = titleOf(review);
   return (
     <tr className={isAt ? 'bg-accent-soft' : 'hover:bg-sunken/60'} aria-current={isAt ? 'true' : undefined}>
       <td className="w-8">
         <input
           type="checkbox"
-          aria-label={`Choose ${reason}`}
+          aria-label={`Choose ${title}`}
           checked={isChosen}
           disabled={isBusy}
           onChange={onChoose}
@@ -58,7 +58,7 @@ export function ReviewRow(props: ReviewRowProps): ReactElement {
         <Button
           disabled={isBusy || obstacle !== null}
           title={obstacle ?? undefined}
-          aria-label={`${actionWords[draft.action]}: ${reason}`}
+          aria-label={`${actionWords[draft.action]}: ${title}`}
           className="max-sm:h-auto max-sm:whitespace-normal"
           onClick={onDecide}
         >
@@ -109,7 +109,7 @@ function Below(props: ReviewRowProps): ReactElement {
 }
 
 function Title({ review }: { readonly review: ReviewSummary }): ReactElement {
-  const { review_id, reason, run_id, item, assignee, due_at, state } = review;
+  const { review_id, run_id, item, assignee, due_at, state } = review;
   const isLate = Date.parse(due_at) < Date.now();
   return (
     <>
@@ -118,7 +118,7 @@ function Title({ review }: { readonly review: ReviewSummary }): ReactElement {
         params={{ reviewId: review_id }}
         className="line-clamp-3 font-medium text-text wrap-anywhere hover:text-accent hover:underline"
       >
-        {reason}
+        {titleOf(review)}
       </Link>
       <span className="mt-0.5 flex flex-wrap gap-x-3 text-xs text-muted">
         {run_id === undefined ? null : (
@@ -163,7 +163,7 @@ function Answer({ review, draft, me, isBusy, onDraft }: ReviewRowProps): ReactEl
         <Field
           key={field.name}
           field={field}
-          title={review.reason}
+          title={titleOf(review)}
           isBusy={isBusy}
           onChange={(value) => onDraft(writeField(draft, field.name, value))}
         />

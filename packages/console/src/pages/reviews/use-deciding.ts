@@ -2,6 +2,7 @@ import type { ReviewSummary } from '@capstan/core/contracts/review';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { decideReview } from '../../api/reviews.ts';
+import { titleOf } from '../../review/review-words.ts';
 import { giveNotice } from '../../shared/notice.ts';
 import { type DecidedMany, describeEnd, type RowDecision, toRowDecision } from './table-model.ts';
 
@@ -23,7 +24,7 @@ async function sendAll(
         () => null,
         (reason: Error) => reason,
       );
-      if (error !== null) refused.push({ title: review.reason, reason: error.message });
+      if (error !== null) refused.push({ title: titleOf(review), reason: error.message });
       onSent(review, error === null);
     }
   };
@@ -56,7 +57,8 @@ export function useDeciding(reviews: readonly ReviewSummary[]): Deciding {
     }).then((end) => {
       setProgress(null);
       setDecided(gone);
-      giveNotice(describeEnd(end, reviews.find(({ review_id }) => !gone.has(review_id))?.reason));
+      const next = reviews.find(({ review_id }) => !gone.has(review_id));
+      giveNotice(describeEnd(end, next && titleOf(next)));
       return queries.invalidateQueries({ queryKey: ['reviews'] });
     });
   };
