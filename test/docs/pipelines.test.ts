@@ -1,5 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { readDefinition } from '@capstan/core/definitions/read-definition';
+import { readMocks } from '@capstan/core/mock-run/read-mocks';
 import { expect, test } from 'vitest';
 import { listCodeBlocks, listDocuments, readDocument, root } from './documents.ts';
 
@@ -7,6 +9,8 @@ interface Example {
   readonly name: string;
   readonly text: string;
   readonly type: string;
+  /** Capabilities that its mocks stand for. */
+  readonly mocked?: readonly string[];
 }
 
 function isDefinition(text: string): boolean {
@@ -28,12 +32,18 @@ const inDocuments = listDocuments().flatMap((file) =>
   }),
 );
 
+function mockedBy(file: string): readonly string[] {
+  if (!existsSync(`${root}${file}`)) return [];
+  return Object.keys(readMocks(readDocument(file), 'application/yaml').mocks?.capabilities ?? {});
+}
+
 const inFolders = readdirSync(`${root}examples`, { recursive: true, encoding: 'utf8' })
   .filter((name) => /\/pipeline\.(json|yaml)$/.test(name) && !name.startsWith('broken/'))
   .map((name) => ({
     name: `examples/${name}`,
     text: readDocument(`examples/${name}`),
     type: name.endsWith('.json') ? 'application/json' : 'application/yaml',
+    mocked: mockedBy(`examples/${dirname(name)}/mocks.yaml`),
   }));
 
 test('the documents and the examples folder hold definitions to check', () => {
@@ -41,12 +51,12 @@ test('the documents and the examples folder hold definitions to check', () => {
   expect(inFolders.length).toBeGreaterThanOrEqual(2);
 });
 
-test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type }) => {
+test.each([...inDocuments, ...inFolders])('$name has no finding', ({ text, type, mocked = [] }: Example) => {
   const names =
     'concat audio-mix thumbnail word-count picture sound loudness transcript audio-clip model.editor';
   const standIns =
-    'film-start film-result segments.start segments.get convert agent.plan agent.act model.small model.medium model.large remove-background enlarge backdrop';
-  const samples = new Set(`${names} ${standIns}`.split(' '));
+    'film-start film-result agent model.fast model.capable model.small model.medium model.large remove-background enlarge backdrop';
+  const samples = new Set([...`${names} ${standIns}`.split(' '), ...mocked]);
   const options = { knownCapabilities: samples, strict: true };
   expect(readDefinition({ text, contentType: type }, options).findings).toEqual([]);
 });

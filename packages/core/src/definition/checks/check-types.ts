@@ -82,7 +82,7 @@ export function* checkTypes(typed: TypedDefinition): Pieces<DefinitionFinding[]>
     job: readJob(typed),
     outputs: new Map(),
     indexes: new Map(definition.steps.map(({ id }, index) => [id, index])),
-    lacks: findLacks(definition, graph),
+    lacks: findLacks(definition, templates, graph),
     effort: { left: allEffort },
     work: { left: allWork },
     report: (finding) => findings.push(finding),

@@ -23,6 +23,7 @@ import {
   stringType,
   type ValueType,
 } from '../../schema-types/value-type.ts';
+import { type DefinitionTemplates, isWhenOfItem } from '../compile.ts';
 
 export interface TypeScope {
   readonly job: ValueType;
@@ -133,13 +134,20 @@ interface Lack {
 /** By step index: why the step may have no output; undefined = it has one, or the run fails. */
 export type StepLacks = readonly (Lack | undefined)[];
 
-export function findLacks({ steps }: PipelineDefinition, { order, predecessors }: Graph): StepLacks {
+export function findLacks(
+  { steps }: PipelineDefinition,
+  templates: DefinitionTemplates,
+  { order, predecessors }: Graph,
+): StepLacks {
   const lacks: (Lack | undefined)[] = steps.map(() => undefined);
   for (const index of order) {
     const step = steps[index];
     if (step === undefined) continue;
     const before = predecessors[index] ?? [];
-    lacks[index] = whySkipped(step, before, lacks) ?? whyFailed(step);
+    const texts = templates.steps[index];
+    const isSkippedByItem = texts !== undefined && isWhenOfItem(texts);
+    const whole = isSkippedByItem ? { ...step, when: undefined } : step;
+    lacks[index] = whySkipped(whole, before, lacks) ?? whyFailed(step);
   }
   return lacks;
 }

@@ -218,6 +218,17 @@ describe('steps that may not have an output', () => {
     expect(chain({}, { run_if: 'all_done' })).toEqual([]);
   });
 
+  it('lets a condition for each item skip items, not the step', () => {
+    const items = { for_each: { items: [1, 2] }, when: 'item > 1' };
+    expect(chain(items, { input: {}, depends_on: ['a'] }, '{{ steps.a.output | length }}')).toEqual([]);
+    expect(
+      chain({ ...items, when: 'job.x' }, { input: {}, depends_on: ['a'] }, '{{ steps.a.output | length }}'),
+    ).toEqual(show([maybe]));
+    expect(chain(items, { input: {} }, '{{ steps.a.output[0].path }}')).toEqual(
+      show([['warning', 'path_optional', /may be/]]),
+    );
+  });
+
   it('warns in the output of the pipeline, also of steps after one that may be skipped', () => {
     expect(chain({ when: 'job.x' }, { input: {}, depends_on: ['a'] }, '{{ steps.b.output }}')).toEqual(
       show([['warning', 'path_optional', /steps\.b\.output may be missing: b may be skipped/]]),
