@@ -26,6 +26,7 @@ import type { AnswerKeeper } from './parts/calls/answer-keeper.ts';
 import type { AttemptWriter } from './parts/calls/attempt-writer.ts';
 import type { Breakers, HalfOpenProbes } from './parts/calls/breakers.ts';
 import type { CallLogWriter } from './parts/calls/call-log.ts';
+import type { CallbackAddresses } from './parts/calls/callback-addresses.ts';
 import type { CalledOffSteps } from './parts/calls/called-off-steps.ts';
 import type { Holds } from './parts/calls/holds.ts';
 import type { InFlightSteps } from './parts/calls/in-flight-steps.ts';
@@ -83,6 +84,8 @@ export interface Ctx {
   readonly fleet: FleetPoller;
   /** Sends requests to instances. */
   readonly client: CapabilityClient;
+  /** Makes and reads the addresses for answers that come later. */
+  readonly callbackAddresses: CallbackAddresses;
   /** Writes claims and ends of attempts, in batches. */
   readonly attemptWriter: AttemptWriter;
   /** Writes what instances log while steps call them, in batches. */

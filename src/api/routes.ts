@@ -4,6 +4,7 @@ import type { ApiConfig } from './limits.ts';
 import type { Route } from './route.ts';
 import { accessRoutes, auditRoutes } from './routes/access.ts';
 import { anthropicRoutes } from './routes/anthropic.ts';
+import { callbackRoutes } from './routes/callbacks.ts';
 import { cacheRoutes, callRoutes } from './routes/calls.ts';
 import { capabilityRoutes, publisherRoutes } from './routes/capabilities.ts';
 import { escalationRoutes } from './routes/escalation.ts';
@@ -33,6 +34,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...capabilityRoutes,
     ...publisherRoutes,
     ...callRoutes,
+    ...callbackRoutes,
     ...openAiRoutes,
     ...aliasRoutes,
     ...mcpRoutes,

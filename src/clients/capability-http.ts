@@ -21,7 +21,7 @@ import { LRUCache } from 'lru-cache';
 import type { Dispatcher } from 'undici';
 import { answerLimit, isProgressive, readAnswer, redactAnswer, toOrdinaryAnswer } from './read-answer.ts';
 import { createToldLines, type ToldLines } from './response-lines.ts';
-import { sendRequest } from './send-request.ts';
+import { type InstanceAnswerHead, sendRequest } from './send-request.ts';
 import { createSilenceWatch, MachineSilent } from './silent-machines.ts';
 
 export interface CapabilityCall {
@@ -46,11 +46,14 @@ export interface CapabilityCall {
   readonly previousFault?: PreviousFault | null;
   /** Its position in a trace. Default: it is in none. */
   readonly trace?: TraceHeaders | undefined;
+  /** The address for an answer that comes later. Default: the instance answers in place. */
+  readonly callbackUrl?: string | undefined;
 }
 
 /** How a call ended, and how long it took until then: at most its timeout, without freezes of this process (F3). */
 export interface TimedOutcome {
-  readonly outcome: CallOutcome;
+  /** accepted: 202, the answer comes at the address for it. */
+  readonly outcome: CallOutcome | { readonly kind: 'accepted' };
   readonly durationMs: number;
 }
 
@@ -136,13 +139,17 @@ async function exec(
     const limitBytes = limitOf(call, options);
     const answer = await sendRequest(agent, request, {
       signal: stop,
-      limitOf: (head) => (isProgressive(head) ? limitBytes : answerLimit(head, limitBytes)),
+      limitOf: (head) => {
+        if (isAccepted(call, head)) return 0;
+        return isProgressive(head) ? limitBytes : answerLimit(head, limitBytes);
+      },
       linesOf: (head) => {
         told = isProgressive(head) ? createToldLines(call, toldLimitOf(call)) : null;
         return told;
       },
     });
     clock.end(request, answer.headers.date);
+    if (isAccepted(call, answer)) return { outcome: { kind: 'accepted' }, durationMs: clock.durationMs };
     const shown = call.redactor === undefined ? answer : await redactAnswer(answer, call.redactor);
     const ordinary = isProgressive(shown) ? toOrdinaryAnswer(shown) : shown;
     if (ordinary.body !== null && ordinary.body.length >= largeTextBytes) await takeTurn();
@@ -155,6 +162,11 @@ async function exec(
     clock.end(request);
     stopListening();
   }
+}
+
+/** 202 has this meaning only for an instance that was given an address. */
+function isAccepted({ callbackUrl }: CapabilityCall, { status }: InstanceAnswerHead): boolean {
+  return status === 202 && callbackUrl !== undefined;
 }
 
 /** A process that freezes again and again still ends its calls: so often it waits for what may have arrived. */
@@ -225,6 +237,7 @@ function toRequest({ origin, path }: Target, call: CapabilityCall): CarriedReque
   };
   if (call.onDelta !== undefined) headers['x-stream'] = 'delta';
   if (call.previousFault) headers['x-previous-fault'] = writeFault(call.previousFault);
+  if (call.callbackUrl !== undefined) headers['x-callback-url'] = call.callbackUrl;
   Object.assign(headers, call.trace);
   return { origin, path, method: 'POST', headers, body: writeExactJson(call.input) };
 }

@@ -150,6 +150,16 @@ async function redactBody(body: Buffer, { longText, longJson }: Redactor): Promi
   return rest === value ? body : Buffer.from(writeExactJson(rest));
 }
 
+/** Reads an answer that came later: it has the form of the last line of an answer that comes line by line. */
+export async function readLaterAnswer(
+  body: Buffer,
+  { limitBytes, redactor }: { readonly limitBytes: number; readonly redactor?: Redactor | undefined },
+): Promise<CallOutcome> {
+  const answer = { status: 200, headers: {}, body };
+  const shown = redactor === undefined ? answer : await redactAnswer(answer, redactor);
+  return readAnswer(toOrdinaryAnswer(shown), limitBytes);
+}
+
 export function isProgressive({ status, headers }: InstanceAnswerHead): boolean {
   return status === 200 && /^application\/x-ndjson\b/i.test(String(headers['content-type'] ?? ''));
 }

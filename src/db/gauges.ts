@@ -96,7 +96,8 @@ interface HeldCount {
 
 export function countHeldSlots(db: Db): Promise<readonly HeldCount[]> {
   return query<HeldCount>(db).all(`select i.name as capability, sum(h.slots)::int as count from (
-       select instance_id, count(*) as slots from attempt where state in ('reserved', 'dispatched') group by 1
+       select instance_id, count(*) as slots from attempt
+         where state in ('reserved', 'dispatched') and later ->> 'slot' is distinct from 'freed' group by 1
        union all select instance_id, slots from slot_lease where expires_at > now()) h
      join instance i using (instance_id) group by 1`);
 }

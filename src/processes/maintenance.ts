@@ -17,6 +17,7 @@ import { createStartMarks } from '../parts/delivery/start-marks.ts';
 import { createMaintenance } from '../parts/maintenance.ts';
 import type { Parts } from '../parts/part.ts';
 import type { PersonChecks } from '../use-cases/access/person-session.ts';
+import { endLeftCalls } from '../use-cases/callbacks/receipt.ts';
 import { eraseProjects } from '../use-cases/erasure/erase-projects.ts';
 import { createDuties, type DutyParts } from '../use-cases/maintenance.ts';
 import {
@@ -118,6 +119,7 @@ export function addMaintenance(ctx: ServerCtx, own: Parts, personChecks: PersonC
     dueWork: createDueWork(ctx),
     reconcileRuns: createReconcileRuns(ctx),
     watchStalls: createStallWatch(ctx),
+    endLeftCalls: () => endLeftCalls(ctx),
     budgets: createBudgetKeeper({ db, sumsDb, logger, metrics }),
     webhooks,
     media,

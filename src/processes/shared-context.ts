@@ -35,6 +35,7 @@ import { createKeyBuckets } from '../parts/access/key-rates.ts';
 import { createAttemptWriter } from '../parts/calls/attempt-writer.ts';
 import { createBreakers, createHalfOpenProbes } from '../parts/calls/breakers.ts';
 import { createCallLogWriter } from '../parts/calls/call-log.ts';
+import { createCallbackAddresses } from '../parts/calls/callback-addresses.ts';
 import { createHolds } from '../parts/calls/holds.ts';
 import { createKeptContents } from '../parts/calls/kept-contents.ts';
 import type { Claimed } from '../parts/calls/routed-call.ts';
@@ -156,6 +157,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
   parts.add(fleet);
   return {
     client,
+    callbackAddresses: createCallbackAddresses({ db, publicUrl: config.PUBLIC_URL }),
     fleet,
     freezes,
     speed,

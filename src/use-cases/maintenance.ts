@@ -35,6 +35,8 @@ import type { WebhookDuty } from './webhooks/delivery.ts';
 export interface DutyParts {
   readonly dueWork: () => Promise<number>;
   readonly reconcileRuns: () => Promise<number>;
+  /** Ends calls that are answered later and that no worker ends; returns how many. */
+  readonly endLeftCalls: () => Promise<number>;
   readonly watchStalls: () => Promise<number>;
   /** Probes due instances; returns how many. */
   readonly probeDue: (limit: number) => Promise<number>;
@@ -132,6 +134,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   schedules: { everyMs: 0, work: ({ ctx }) => deliverOverdue(ctx, changedSchedules) },
   due_reviews: { everyMs: 0, work: ({ ctx }) => expireDueReviews(ctx) },
   leases: repair(0, ({ ctx }) => loseExpired(ctx)),
+  later_answers: routine(1_000, ({ parts }) => parts.endLeftCalls()),
   leases_of_dead_processes: routine(minuteMs, ({ db }) => deleteDeadLeases(db)),
   probes: routine(0, ({ parts }, isStopping) => probeWhatIsDue(parts, isStopping)),
   drains: routine(0, ({ ctx }) => endDrains(ctx)),

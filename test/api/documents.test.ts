@@ -58,6 +58,7 @@ describe('the OpenAPI document', () => {
         'GET /livez',
         'POST /v1/media/{job_id}/{file}/upload',
         'POST /v1/uploads/{token}',
+        'POST /v1/callbacks/{token}',
         'POST /v1/validate',
         'PUT /v1/projects/{id}/settings',
         'PUT /v1/secrets/{name}',

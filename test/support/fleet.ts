@@ -43,6 +43,7 @@ export interface InstanceOptions {
   readonly deterministic?: boolean;
   readonly protocols?: readonly string[];
   readonly stops?: boolean;
+  readonly async?: { readonly slot: 'held' | 'freed' };
   readonly description?: string;
   readonly warm_up?: { readonly input: object };
   readonly shared_with?: SharedWith;
@@ -91,6 +92,7 @@ export async function startInstance(
     ...(options.deterministic === undefined ? {} : { deterministic: options.deterministic }),
     ...(options.protocols === undefined ? {} : { protocols: options.protocols }),
     ...(options.stops === undefined ? {} : { stops: options.stops }),
+    ...(options.async === undefined ? {} : { async: options.async }),
   };
   const instance: Instance = { endpoint: '', execs: [], handle: echo, stop: () => closeServer(server) };
   const server = createServer(async (request, response) => {

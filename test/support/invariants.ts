@@ -66,6 +66,11 @@ const wrongEntries = `
     or a.settled_nano > a.reserved_nano and (a.settled_nano > ceil(a.rate_usd * 1000000000) or not exists (
       select from attempt_choice c where c.attempt_id = a.attempt_id and c.inputs::jsonb #> '{request,bounds}' <> '[]'))`;
 
+/** Budgets and ledger entries that differ from the attempts that moved them. */
+export async function listMoneyBreaches(db: Db): Promise<string[]> {
+  return [...(await list(db, driftingBudgets)), ...(await list(db, wrongEntries))];
+}
+
 /** A lease ended more than 5 s ago, and the attempt is still open. */
 const leftOpen = `
   select format('attempt %s is %s %s after its lease', attempt_id, state, clock_timestamp() - lease_until) as what

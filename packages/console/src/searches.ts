@@ -23,6 +23,7 @@ export const awaitings: readonly Awaiting[] = [
   'run',
   'slot',
   'retry',
+  'callback',
 ];
 export const reviewKinds: readonly ReviewKind[] = ['escalation', 'skill', 'budget', 'ops', 'step'];
 export const costPeriods: readonly CostPeriod[] = [

@@ -108,6 +108,7 @@ const awaited: Readonly<Record<Awaiting, string>> = {
   run: 'the run that it started',
   slot: 'a free slot',
   retry: 'its next attempt',
+  callback: 'an answer that comes later',
 };
 
 /** `a person (rev_01…)`: the awaited object of a wait. */

@@ -112,6 +112,7 @@ const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, c
   run: looks.waiting,
   slot: looks.waiting,
   retry: looks.retrying,
+  callback: looks.waiting,
   time: looks.waiting,
   queued: looks.queued,
   running: looks.running,

@@ -256,10 +256,11 @@ export async function renewLeases(
   return new Set(rows.map(({ attempt_id }) => attempt_id));
 }
 
-/** Whether a call with one of these keys is in flight: its attempt is open, and its lease has not expired. */
+/** Whether a process makes a call with one of these keys: its attempt is open, and its lease has not expired. */
 export function isHeld(db: Db, keys: readonly string[]): Promise<boolean> {
   return query(db).wrote(
-    `select from attempt where key = any(?) and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()`,
+    `select from attempt where key = any(?) and state in ('reserved', 'dispatched') and lease_until > clock_timestamp()
+       and answers_by is null`,
     [[...keys]],
   );
 }
@@ -304,6 +305,8 @@ export async function loseExpiredAttempts(db: Db): Promise<number> {
   const row = await query<{ lost: number }>(db, 'lose_expired_attempts').first(`select lose_attempts(array(
        select attempt_id from attempt
        where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
+         and answers_by is null and not exists (
+           select from callback_answer c where c.attempt_id = attempt.attempt_id and c.body is not null)
        limit 500 for update skip locked
      )) as lost`);
   return row?.lost ?? 0;

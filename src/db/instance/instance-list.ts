@@ -74,7 +74,8 @@ export function listChangedInstances(db: Db, since: string, ids: readonly string
 
 /** Held slots: open attempts, and leased slots (except those of `holder`). Leases past their end hold nothing. */
 const heldSlots = `(select instance_id, sum(slots)::int as held from (
-    select instance_id, count(*) as slots from attempt where state in ('reserved', 'dispatched') group by 1
+    select instance_id, count(*) as slots from attempt
+      where state in ('reserved', 'dispatched') and later ->> 'slot' is distinct from 'freed' group by 1
     union all select instance_id, slots from slot_lease where expires_at > now() and holder is distinct from ?::uuid) s
   group by 1)`;
 

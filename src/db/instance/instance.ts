@@ -51,6 +51,8 @@ export interface InstanceColumns {
   readonly protocols: readonly string[] | null;
   /** A closed connection ends its work. */
   readonly stops: boolean;
+  /** It may answer calls later, and whether they keep their slots; null: it answers in place. */
+  readonly answers_later: 'held' | 'freed' | null;
   readonly failed_probes: number;
   readonly next_probe_at: Date | null;
   readonly registered_at: Date;
@@ -156,6 +158,7 @@ export const polledColumns = [
   'start_cost',
   'token_cost',
   'stops',
+  'answers_later',
   'lengths',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
@@ -187,7 +190,7 @@ interface StateChange extends Pick<InstanceRow, 'state' | 'reason' | 'failed_pro
 const silence = `interval '${silenceMs} milliseconds'`;
 
 const heldSlots = `((select count(*)::int from attempt a where a.instance_id = i.instance_id
-    and a.state in ('reserved', 'dispatched'))
+    and a.state in ('reserved', 'dispatched') and a.later ->> 'slot' is distinct from 'freed')
   + (select coalesce(sum(l.slots), 0)::int from slot_lease l where l.instance_id = i.instance_id and l.expires_at > now()))`;
 
 function ageMs(column: string): string {
@@ -304,10 +307,8 @@ export async function updateInstanceState(db: Db, instanceId: string, change: St
   );
 }
 
-interface FoundSpec {
+interface FoundSpec extends Pick<InstanceColumns, 'protocols' | 'stops' | 'answers_later'> {
   readonly digest: string;
-  readonly protocols: readonly string[] | null;
-  readonly stops: boolean;
   /** Where the address leads, as the probe was connected. */
   readonly peer: string | null;
 }
@@ -315,13 +316,14 @@ interface FoundSpec {
 export async function updateSpecDigest(
   db: Db,
   instanceId: string,
-  { digest, protocols, stops, peer }: FoundSpec,
+  { digest, protocols, stops, answers_later, peer }: FoundSpec,
 ): Promise<void> {
   await db.raw(
     `update instance set spec_digest = :digest, known_digest = :digest, protocols = :protocols::text[],
-       stops = :stops, peer = :peer
+       stops = :stops,
+       answers_later = :answers_later, peer = :peer
      where instance_id = :instanceId`,
-    { digest, protocols, stops, peer, instanceId },
+    { digest, protocols, stops, answers_later, peer, instanceId },
   );
 }
 

@@ -216,6 +216,7 @@ create table instance (
   start_cost text, -- expressions over a call's input: what it costs before its first token, and what each adds
   token_cost text,
   stops boolean not null default false, -- a closed connection ends its work, by its spec
+  answers_later text check (answers_later in ('held', 'freed')), -- whether a call keeps its slot then, by its spec; null: it answers in place
   lengths int[], -- how many ended calls used so many units (core/money/holds.ts); null: none is known
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
@@ -499,7 +500,7 @@ create table step (
   sub_run_id text, -- in a copy, of a run that may have been deleted since
   reused_from text, -- the run that the result was taken from
 
-  awaiting text check (awaiting = any ('{review,budget,capability,time,run,slot,retry}')),
+  awaiting text check (awaiting = any ('{review,budget,capability,time,run,slot,retry,callback}')),
   wait_since timestamptz, -- of this kind of wait
   wait_until timestamptz, -- null: until it is woken
   wake_requested_at timestamptz, -- its run is to receive the end of the wait
@@ -799,7 +800,10 @@ create table attempt (
   piece_nano bigint[], -- and the amount; the last also has those of all later ones
   is_stopped boolean, -- it was stopped on its way, because its budgets had no more room; null: it was not
   model text, -- as its provider names it; null: the answer names none
-  tokens jsonb -- that the instance reports, by class; null: none
+  tokens jsonb, -- that the instance reports, by class; null: none
+  -- Of a call whose instance has answered 202 (sql/callbacks.sql):
+  later jsonb, -- its slot (held, freed), and how its answer is settled and checked; null: it is answered in place
+  answers_by timestamptz -- its deadline; null: a process waits for its answer
 );
 create unique index attempt_open_by_key on attempt (key)
   where state in ('reserved', 'dispatched'); -- one open attempt per key
@@ -807,6 +811,8 @@ create index attempt_by_key on attempt (key); -- numbers and counts of a key
 create index attempt_by_run on attempt (run_id, step_id, item) where run_id is not null; -- run and step pages
 create index attempt_open_by_instance on attempt (instance_id, lease_until)
   where state in ('reserved', 'dispatched'); -- held slots; expired leases
+create index attempt_parked on attempt (answers_by)
+  where state = 'dispatched' and answers_by is not null; -- maintenance: deadlines of later answers
 create index attempt_by_escalation on attempt (key text_pattern_ops)
   where key like 'esc\_%'; -- what an escalation cost
 create index attempt_cached on attempt (project_id, started_at) include (saved_nano)
@@ -826,6 +832,22 @@ create index attempt_failed on attempt (project_id, attempt_id collate "C") wher
 create index attempt_by_scope on attempt using gin (scopes) with (gin_pending_list_limit = 128)
   where scopes is not null and finished_at is not null;
 create index attempt_paid on attempt (finished_at) where budget_window is not null; -- maintenance: sums of what has ended since
+
+-- The answer to an attempt that came later, at the address that its request carried. A row means that the address is used.
+create table callback_answer (
+  attempt_id text primary key references attempt on delete cascade,
+  body bytea, -- as it was sent; null: it was settled
+  is_late boolean not null, -- the call did not wait for it any more
+  received_at timestamptz not null default clock_timestamp()
+);
+create index callback_answer_unread on callback_answer (received_at) where body is not null; -- maintenance: answers that no step takes
+
+-- The key that signs the addresses for answers.
+create table callback_key (
+  key bytea not null,
+  is_only boolean primary key default true check (is_only) -- one row
+);
+insert into callback_key (key) values (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
 
 -- The reasons why an attempt's instance was chosen, and the inputs of the choice. The row is written once, apart from
 -- the attempt, which is updated at its end. It is read as a whole and never searched, so it is text. Its retention is

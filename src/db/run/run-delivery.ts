@@ -277,7 +277,7 @@ export function listSuspiciousRuns(db: Db, limit: number): Promise<readonly Idle
 export function listIdleRuns(db: Db, after: string, limit: number): Promise<readonly IdleRunRow[]> {
   return query<IdleRunRow>(db).all(
     `select ${idleColumns} and r.run_id > ? and not exists (
-       select from attempt a where a.run_id = r.run_id and a.state in ('reserved', 'dispatched'))
+       select from attempt a where a.run_id = r.run_id and a.state in ('reserved', 'dispatched') and a.answers_by is null)
      order by r.run_id limit ?`,
     [after, limit],
   );

@@ -226,7 +226,8 @@ begin
         x.owner_project, x.shared_with into i
       from instance x where x.instance_id = v_instance for no key update;
     continue when not found;
-    select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched'))
+    select (select count(*) from attempt a where a.instance_id = v_instance and a.state in ('reserved', 'dispatched')
+        and a.later ->> 'slot' is distinct from 'freed')
       + (select coalesce(sum(l.slots), 0) from slot_lease l where l.instance_id = v_instance
         and l.expires_at > clock_timestamp()) into v_held;
     at := 0;

@@ -22,7 +22,8 @@ begin
     return 0;
   end if;
   delete from slot_lease l where l.instance_id = p_instance and l.expires_at <= clock_timestamp();
-  select (select count(*) from attempt a where a.instance_id = p_instance and a.state in ('reserved', 'dispatched'))
+  select (select count(*) from attempt a where a.instance_id = p_instance and a.state in ('reserved', 'dispatched')
+      and a.later ->> 'slot' is distinct from 'freed')
       + coalesce(sum(l.slots) filter (where l.holder <> p_holder), 0),
       coalesce(sum(l.slots) filter (where l.holder = p_holder), 0)
     into v_others, v_own from slot_lease l where l.instance_id = p_instance;
@@ -72,7 +73,8 @@ begin
       end if;
       if v_room < o.calls then
         v_room := v_room + greatest(0, least(o.calls - v_room, coalesce((select x.max_concurrency - v_room
-            - (select count(*) from attempt a where a.instance_id = x.instance_id and a.state in ('reserved', 'dispatched'))
+            - (select count(*) from attempt a where a.instance_id = x.instance_id and a.state in ('reserved', 'dispatched')
+              and a.later ->> 'slot' is distinct from 'freed')
             - (select coalesce(sum(l.slots), 0) from slot_lease l
               where l.instance_id = x.instance_id and l.expires_at > clock_timestamp())
           from instance x where x.instance_id = o.instance_id), 0)));

@@ -6,7 +6,7 @@
  * reason.
  */
 
-import type { CancelSignal } from '@capstan/core/cancellation';
+import { type CancelSignal, CancelSource } from '@capstan/core/cancellation';
 import { capabilityOf } from '@capstan/core/definition/step-settings';
 import { isUnavailable } from '@capstan/core/errors/app-error';
 import { joinFlight } from '@capstan/core/pacing';
@@ -42,6 +42,9 @@ interface CacheCtx extends CacheParts {
   readonly watch: LeaderWatch;
 }
 
+/** The call is over: its clock only has to run. */
+const keepingMs = 60_000;
+
 export type CachedCalls = ReturnType<typeof createCachedCalls>;
 
 export function createCachedCalls(parts: CacheParts) {
@@ -59,6 +62,13 @@ export function createCachedCalls(parts: CacheParts) {
       if (keys === null) return call(clock.leftMs());
       const lookup = toLookup(stepCall, keys);
       return callThroughCache(ctx, { stepCall, keys, lookup, clock }, call);
+    },
+    /** Keeps the result of a call that another process, or an earlier execution, has begun. */
+    keep: async (stepCall: StepCall, end: SucceededCall): Promise<void> => {
+      const keys = await readKeys(ctx, stepCall);
+      if (keys === null) return;
+      const clock = startClock(keepingMs, new CancelSource());
+      await keepResult(ctx, { stepCall, keys, lookup: toLookup(stepCall, keys), clock }, end);
     },
     close: watch.close,
   };

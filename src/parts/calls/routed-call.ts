@@ -11,6 +11,7 @@ import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Redactor } from '@capstan/core/secrets/redaction';
 import type { OpenSpan } from '@capstan/core/telemetry/telemetry';
 import type { Claim, StepKey } from '../../db/attempt/attempt.ts';
+import type { LaterAttempt } from '../../db/attempt/callback.ts';
 import type { KeptAnswer } from '../../db/idempotency.ts';
 import type { SlotUse } from './slot-leases.ts';
 
@@ -32,6 +33,8 @@ export interface CallSecrets {
   readonly cacheKey: readonly string[];
   /** Records the use, then decrypts. */
   readonly reveal: (use: SecretUse) => Promise<Revealed>;
+  /** For the answer to a call that was sent with them. */
+  readonly redactor: () => Promise<Redactor>;
 }
 
 /** Receives a part of the result, and the attempt that makes it. */
@@ -64,6 +67,8 @@ export interface CallRequest extends RoutedCall {
   readonly maxWaitMs: number;
   /** N4: it may wait in line, and whether it was called. Default: it never waits in line. */
   readonly inLine?: { readonly isCalled: boolean } | undefined;
+  /** Its owner continues it when its answer comes later. Default: its process waits for the answer. */
+  readonly parks?: boolean;
   /** Failures, and the cancel, that leave the step open. Default: none. */
   readonly holdsStep?: (code: ErrorCode) => boolean;
   /** Receives the call's progress, where the instance reports it. */
@@ -92,6 +97,8 @@ export interface Claimed extends ClaimedCall {
   readonly units: (ended: { readonly costUsd: number; readonly durationMs: number }) => number | null;
   /** Null: the claim is a row of its own. */
   readonly slot: SlotUse | null;
+  /** What became of an attempt that was left to its instance. Default: it is to be sent. */
+  readonly answered?: Pick<LaterAttempt, 'body' | 'duration_ms'>;
 }
 
 /** The open spans of attempts. */

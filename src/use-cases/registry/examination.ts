@@ -40,6 +40,8 @@ export interface ProbeFinding {
   readonly protocols?: readonly string[] | null;
   /** Whether a closed connection ends its work; only with a spec. */
   readonly stops?: boolean;
+  /** Whether it answers later, and what becomes of the slot; only with a spec. */
+  readonly answers_later?: InstanceRow['answers_later'];
   /** The answer of `/health`, where the probe was good. */
   readonly health: Health | null;
   /** Where the address leads; only with a spec. */
@@ -72,8 +74,8 @@ function fromFault(path: string, fault: ProbeFault): ProbeFinding {
 }
 
 /**
- * A spec consists of name, version, schemas and determinism; price, prose, protocols and stops may differ between
- * instances.
+ * A spec consists of name, version, schemas and determinism; price, prose, protocols, stops and async may differ
+ * between instances.
  */
 function digestOf({ name, version, input, output, deterministic }: CapabilitySpec): string {
   const schemas = { name, version, input, output };
@@ -103,13 +105,14 @@ export async function examineInstance(
   const spec = answer.value;
   const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(ctx, spec));
   if (fault !== null) return mismatch(fault);
-  const { protocols = null, stops = false, ...stored } = spec;
+  const { protocols = null, stops = false, async: later, ...stored } = spec;
   const { name, version } = stored;
   return {
     event: { kind: 'probe_ok' },
     spec: { name, version, digest: digestOf(stored), spec: stored },
     protocols,
     stops,
+    answers_later: later?.slot ?? null,
     health: health.value,
     peer: probe.peerOf(row.health_url),
   };
@@ -205,7 +208,7 @@ export async function applyFinding(
   return ctx.db.transaction(async (trx) => {
     const within = { ...ctx, db: trx };
     const { instance_id } = probed;
-    const { spec, protocols = null, stops = false, peer = null } = finding;
+    const { spec, protocols = null, stops = false, answers_later = null, peer = null } = finding;
     const fault = spec === null ? null : await findRivalFault(trx, probed, { spec, peer });
     const row = await lockInstance(trx, instance_id);
     if (row === null) return 'deregistered';
@@ -216,7 +219,13 @@ export async function applyFinding(
     if (finding.health !== null) await applyHealth(within, { probed, row }, finding.health);
     if (spec !== null) {
       await insertSpec(trx, spec);
-      await updateSpecDigest(trx, instance_id, { digest: spec.digest, protocols, stops, peer });
+      await updateSpecDigest(trx, instance_id, {
+        digest: spec.digest,
+        protocols,
+        stops,
+        answers_later,
+        peer,
+      });
     }
     return state;
   });

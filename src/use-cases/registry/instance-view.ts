@@ -65,6 +65,7 @@ export function toInstance(row: InstanceRow, viewer: string): Instance {
     cost_model: toCostModel(row),
     protocols: row.protocols ?? undefined,
     stops: row.stops || undefined,
+    async: row.answers_later === null ? undefined : { slot: row.answers_later },
     overruns: toOverruns(row),
     drain: toDrain(row),
     reason: reasonOf(row),

@@ -5,8 +5,9 @@
  */
 
 import { judgeOutcome } from '@capstan/core/call/judge';
-import { type CallOutcome, unwrapAnswer } from '@capstan/core/call/outcome';
+import { unwrapAnswer } from '@capstan/core/call/outcome';
 import { formatDuration } from '@capstan/core/duration';
+import type { TimedOutcome } from '../../clients/capability-http.ts';
 import type { Ctx } from '../../context.ts';
 import { claimWarmUps, type DueWarmUp, endWarmUp } from '../../db/instance/instance-drain.ts';
 
@@ -56,8 +57,9 @@ async function warmUp(ctx: WarmUpCtx, due: DueWarmUp): Promise<void> {
 async function findFailure(
   { validator }: Pick<Ctx, 'validator'>,
   { spec_digest }: DueWarmUp,
-  outcome: CallOutcome,
+  outcome: TimedOutcome['outcome'],
 ): Promise<string | null> {
+  if (outcome.kind === 'accepted') return 'a warm-up call is answered in place';
   if (outcome.kind !== 'answered') {
     return judgeOutcome(outcome, { countedBefore: 0, retryMax: 0 }).error?.message ?? outcome.kind;
   }

@@ -7,9 +7,9 @@
  */
 
 import { hash } from 'node:crypto';
-import { type CallPorts, driveCall, type SentRequest } from '@capstan/core/call/drive-call';
+import { type CallPorts, driveCall, driveLongCall, type SentRequest } from '@capstan/core/call/drive-call';
 import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/call/outcome';
-import type { CallEnd } from '@capstan/core/call/types';
+import type { CallEnd, CallLater } from '@capstan/core/call/types';
 import { noWrongAnswers } from '@capstan/core/call/wrong-answer';
 import type { CancelSignal } from '@capstan/core/cancellation';
 import type { ClientProtocol } from '@capstan/core/contracts/model-protocol';
@@ -19,6 +19,7 @@ import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
 import { readReport } from '../../clients/read-answer.ts';
 import type { Ctx } from '../../context.ts';
+import { forgetAnswer } from '../../db/attempt/callback.ts';
 import { type HeldContent, holdPart } from '../../parts/calls/kept-contents.ts';
 import type { CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import { pickInput } from '../../parts/fleet/specs.ts';
@@ -27,6 +28,7 @@ import { describeForeign } from '../../parts/media/own-media.ts';
 import { beginAttemptSpan, observeAttemptEnd, observeClaim } from './call-telemetry.ts';
 import { claimInstance } from './claim.ts';
 import { countTokens, refuseOfKey } from './key-limits.ts';
+import { type AcceptedCall, addressOf, continueLater, readAdopted } from './later-calls.ts';
 import { MeteredCall } from './metered-call.ts';
 import { reportInstance, reportOverrun } from './report-instance.ts';
 import { settleCall } from './reservation.ts';
@@ -60,9 +62,9 @@ async function deliverCall(
   ctx: Ctx,
   { request, claimed, trace, told }: DeliveredCall,
   signal: CancelSignal,
-): Promise<SentRequest> {
-  const { claim, instance, number, timeoutMs, growing } = claimed;
-  const { secrets, onDelta, wrong = noWrongAnswers } = request;
+): Promise<SentRequest | CallLater> {
+  const { claim, instance, growing } = claimed;
+  const { secrets, onDelta } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const { input, protocol } = request.forms ? await formInput(ctx, request, instance) : inputOf(request);
@@ -71,16 +73,13 @@ async function deliverCall(
     growing === null ? null : new MeteredCall(ctx, { request, claimed, growing, protocol }, signal);
   // A secret may be split over several parts, which nothing could find.
   const passOn = revealed === null ? onDelta : undefined;
+  const callbackUrl = addressOf(ctx, claimed);
   const { outcome, durationMs } = await ctx.client.call({
-    endpoint: instance.endpoint,
+    ...describeCall(request, claimed),
+    callbackUrl: callbackUrl === undefined ? undefined : await callbackUrl,
     input: revealed?.input ?? input,
     redactor: revealed?.redactor,
-    idempotencyKey: toOpaqueKey(claim.key, wrong.count),
-    previousFault: wrong.fault,
-    attempt: number,
-    timeoutMs,
     signal: metered?.signal ?? signal,
-    onProgress: request.onProgress,
     onDelta:
       passOn || metered !== null
         ? (delta) => {
@@ -90,11 +89,52 @@ async function deliverCall(
             passOn?.(delta, claim.attempt_id);
           }
         : undefined,
-    log: request.openLog?.({ attempt: number, endpoint: instance.endpoint }),
     trace,
   });
+  if (outcome.kind === 'accepted') {
+    return acceptLater(ctx, { request, claimed, durationMs, redactor: revealed?.redactor }, signal);
+  }
   const sent = { outcome: await checkOutput(ctx, instance, outcome), durationMs, hasBegun };
   return metered?.end(sent, passOn && ((part) => passOn(part, claim.attempt_id))) ?? sent;
+}
+
+function describeCall(
+  { onProgress, openLog, wrong = noWrongAnswers }: CallRequest,
+  { claim, instance: { endpoint }, number: attempt, timeoutMs }: Claimed,
+) {
+  return {
+    endpoint,
+    idempotencyKey: toOpaqueKey(claim.key, wrong.count),
+    previousFault: wrong.fault,
+    attempt,
+    timeoutMs,
+    onProgress,
+    log: openLog?.({ attempt, endpoint }),
+  };
+}
+
+async function acceptLater(
+  ctx: Ctx,
+  accepted: AcceptedCall,
+  signal: CancelSignal,
+): Promise<SentRequest | CallLater> {
+  const later = await continueLater(ctx, accepted, signal);
+  if ('until' in later) return later;
+  return { ...later, outcome: await checkOutput(ctx, accepted.claimed.instance, later.outcome) };
+}
+
+/** Takes the answer to a call that was left to its instance. */
+async function takeAnswer(
+  ctx: Ctx,
+  { secrets }: CallRequest,
+  claimed: Claimed & Required<Pick<Claimed, 'answered'>>,
+): Promise<SentRequest> {
+  const sent = await readAdopted(claimed.answered, claimed, await secrets?.redactor());
+  return { ...sent, outcome: await checkOutput(ctx, claimed.instance, sent.outcome) };
+}
+
+function isAnswered(claimed: Claimed): claimed is Claimed & Required<Pick<Claimed, 'answered'>> {
+  return claimed.answered !== undefined;
 }
 
 function inputOf({ input }: CallRequest): FormOfInput {
@@ -123,8 +163,9 @@ async function reveal({ logger }: Ctx, secrets: CallSecrets, claimed: Claimed) {
   }
 }
 
-async function checkOutput(
-  { validator }: Ctx,
+/** An answer as the schema of its instance has it; an answer that breaks the schema is another outcome. */
+export async function checkOutput(
+  { validator }: Pick<Ctx, 'validator'>,
   { spec_digest }: InstanceSnapshot,
   outcome: CallOutcome,
 ): Promise<CallOutcome> {
@@ -167,6 +208,7 @@ function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
     hold: ({ claim, slot }, lost) => slot?.hold(lost) ?? ctx.leases.hold(claim, lost),
     deliver: (request, claimed, signal) => {
       const trace = beginAttemptSpan(ctx, request, claimed);
+      if (isAnswered(claimed)) return takeAnswer(ctx, request, claimed);
       const begin = (isKept: boolean) => {
         const told = isKept ? ctx.keptContents.hold(claimed) : null;
         return deliverCall(ctx, { request, claimed, trace, told }, signal);
@@ -179,6 +221,7 @@ function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
       observeAttemptEnd(ctx, call, ending);
       countTokens(ctx, request, ending);
       const isAccepted = await settleCall(ctx, call, ending);
+      if (claimed.answered?.body) await forgetAnswer(ctx.db, claimed.claim.attempt_id);
       reportInstance(ctx, call, ending.delivery);
       if (ending.delivery.amount > ending.delivery.reserved)
         await reportOverrun(ctx, claimed, ending.delivery);
@@ -192,11 +235,28 @@ function createCallPorts(ctx: Ctx): CallPorts<CallRequest, Claimed> {
 
 /** Makes one routed call. */
 export async function callCapability(ctx: Ctx, request: CallRequest): Promise<CallEnd> {
+  return (await findRefusal(ctx, request)) ?? driveCall(findCallPorts(ctx), request);
+}
+
+/**
+ * Makes the call of a step, which may be left to its instance.
+ * @param adopted an attempt that was, whose answer has come or whose time is over; null: there is none
+ */
+export async function callForOwner(
+  ctx: Ctx,
+  request: CallRequest,
+  adopted: Claimed | null,
+): Promise<CallEnd | CallLater> {
+  const refused = adopted === null ? await findRefusal(ctx, request) : null;
+  return refused ?? driveLongCall(findCallPorts(ctx), request, adopted);
+}
+
+async function findRefusal(ctx: Ctx, request: CallRequest): Promise<CallEnd | null> {
   const refused = refuseOfKey(ctx, request);
   if (refused !== null) return refused;
   // The input is here as the instance would get it, whatever its origin.
   const foreign = await ctx.ownMedia.findForeign(request.projectId, request.input, request.jobId);
-  return foreign === null ? driveCall(findCallPorts(ctx), request) : refuseMedia(foreign);
+  return foreign === null ? null : refuseMedia(foreign);
 }
 
 function refuseMedia(foreign: MediaMention): CallEnd {

@@ -89,7 +89,10 @@ export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): 
     units: (ended) => usedUnits(instance, request, ended),
     number: 1,
     counted: 0,
-    slot: mayLease(target, claim, isTrial) ? ctx.slotLeases.take(claim, instance) : null,
+    slot:
+      mayLease(target, claim, isTrial) && instance.answers_later == null
+        ? ctx.slotLeases.take(claim, instance)
+        : null,
   };
   return first.slot === null ? claimSlot(ctx, target, first) : first;
 }
@@ -261,7 +264,7 @@ async function writeEnd(
 }
 
 function toAttemptEnd(
-  { keptContents }: Pick<Ctx, 'keptContents'>,
+  { keptContents }: { readonly keptContents: Pick<Ctx['keptContents'], 'heldOf'> },
   { request, claimed }: SettledCall,
   { delivery, end }: AttemptEnding,
 ): AttemptEnd {
@@ -290,6 +293,14 @@ function toAttemptEnd(
     ...readUse(request.route.capability, outcome),
     content: told === undefined ? null : contentOf(request.input, outcome, told.events),
   };
+}
+
+/** The end of an attempt that nothing waits for: its money, and what its row shows. */
+export function toLateEnd(claimed: Claimed, delivery: AttemptEnding['delivery']): AttemptEnd {
+  const { claim } = claimed;
+  const request = { route: { capability: claim.capability }, input: {} } as SettledCall['request'];
+  const nothingKept = { keptContents: { heldOf: () => undefined } };
+  return toAttemptEnd(nothingKept, { request, claimed }, { delivery, end: null });
 }
 
 function toEventData(

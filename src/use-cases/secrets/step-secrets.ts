@@ -106,6 +106,7 @@ function createCallSecrets(
   { context: { project_id }, key }: StepUnit,
   { input, places, rows }: OpenedCall,
 ): CallSecrets {
+  const redact = (values: ReadonlyMap<string, string>) => createRedactor(values, createTurns(setImmediate));
   const versions = new Map(rows.map((row) => [row.name, `${row.version} ${row.set_at.toISOString()}`]));
   return {
     mayReceive: (instance) => rows.every((row) => mayReceive(row, project_id, instance)),
@@ -113,9 +114,9 @@ function createCallSecrets(
     reveal: async (use) => {
       await recordUse(ctx, { project_id, key, rows }, use);
       const values = openAll(ctx, project_id, rows);
-      const redactor = await createRedactor(values, createTurns(setImmediate));
-      return { input: fillSecrets(input, places, values), redactor };
+      return { input: fillSecrets(input, places, values), redactor: await redact(values) };
     },
+    redactor: () => redact(openAll(ctx, project_id, rows)),
   };
 }
 

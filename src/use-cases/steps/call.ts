@@ -9,7 +9,7 @@
 import { type CallLog, callLogBounds, toDeltaLine } from '@capstan/core/call/log-lines';
 import type { CallProgress } from '@capstan/core/call/outcome';
 import { hasTimeFor, longestWaitMs, outOfTime } from '@capstan/core/call/retry';
-import type { CallEnd, CallInBatch } from '@capstan/core/call/types';
+import type { CallEnd, CallInBatch, CallLater } from '@capstan/core/call/types';
 import type { CancelSignal } from '@capstan/core/cancellation';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
@@ -24,10 +24,10 @@ import type { Db } from '../../db/connect.ts';
 import { readPause } from '../../db/run/run-control.ts';
 import { endStep, type StoredStep } from '../../db/step/step.ts';
 import { insertProgressNote, keepStepOpen } from '../../db/step/step-progress.ts';
-import type { CallRequest, CallSecrets } from '../../parts/calls/routed-call.ts';
+import type { CallRequest, CallSecrets, Claimed } from '../../parts/calls/routed-call.ts';
 import type { RunContext } from '../../parts/definitions/run-context.ts';
 import type { StepResults, UncommittedResults } from '../../parts/definitions/step-results.ts';
-import { callCapability } from '../routing/call.ts';
+import { callForOwner } from '../routing/call.ts';
 import { readEnd } from './step-end.ts';
 
 interface CallProgressLog {
@@ -162,6 +162,10 @@ export interface StepWork<Waited> {
   readonly inLine?: { readonly isCalled: boolean };
   /** Lets a call that did not end wait instead of failing or being retried; null = it does not wait. */
   readonly wait: (stop: CallStop) => Promise<Waited | null>;
+  /** Its attempt that was left to its instance, and continues here. Default: there is none. */
+  readonly adopted?: Claimed | undefined;
+  /** How the step waits for an answer that comes later. Default: its process waits. */
+  readonly park?: (until: Date, leftMs: number) => Waited;
   /** Reads the pauses of the run, after a failure. Default: a ladder makes the call, which a pause holds itself. */
   readonly pause?: () => Promise<StepPause<Waited>>;
 }
@@ -205,13 +209,9 @@ export async function callForStep<Waited = never>(
   if (isInBatch && settings.retry.max === 0) return notInline; // B8
   const { totalTimeoutMs } = settings;
   const time = { totalTimeoutMs, isInBatch, round: control.round };
-  if (control.remainingMs <= 0) return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
-  const progress = createCallProgressLog(db, key, control.onProgress);
-  const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
-  const isHeld = async () => (await readPause(db, key.run_id)).is_paused;
-  const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note, isHeld };
-  const call = toCall(work, settings, { control, told });
-  const end = await callCapability(ctx, call).finally(progress.stop);
+  if (control.remainingMs <= 0 && work.adopted === undefined)
+    return comeAgain(db, work, { ...tooLate, remainingMs: 0, ...time });
+  const end = await makeCall(ctx, work, { settings, control });
   // A call that no instance takes was not sent, so the answers that its input was made of may still be unstored.
   if (end.kind !== 'succeeded' && !(await isOfStored(control))) return readEnd(db, key);
   switch (end.kind) {
@@ -223,6 +223,8 @@ export async function callForStep<Waited = never>(
       return endFailed(db, work, end);
     case 'closed':
       return readEnd(db, key);
+    case 'later':
+      return work.park?.(end.until, control.remainingMs - (performance.now() - beganAt)) ?? readEnd(db, key);
     case 'retry': {
       const remainingMs = control.remainingMs - (performance.now() - beganAt) + end.waitedMs;
       return comeAgain(db, work, { ...end, remainingMs, ...time });
@@ -230,6 +232,21 @@ export async function callForStep<Waited = never>(
     case 'cancelled':
       return end;
   }
+}
+
+/** Makes the call, and shows its progress and its text. */
+function makeCall(
+  ctx: Ctx,
+  work: StepWork<unknown>,
+  { settings, control }: { readonly settings: StepSettings; readonly control: StepControl },
+): Promise<CallEnd | CallLater> {
+  const { db } = ctx;
+  const { key, adopted = null } = work;
+  const progress = createCallProgressLog(db, key, control.onProgress);
+  const text = createCallTextLog((origin) => ctx.callLogs.open(key, origin));
+  const isHeld = async () => (await readPause(db, key.run_id)).is_paused;
+  const told = { onProgress: progress.note, openLog: text.openLog, onDelta: text.note, isHeld };
+  return callForOwner(ctx, toCall(work, settings, { control, told }), adopted).finally(progress.stop);
 }
 
 /** After a failed attempt the step has cost more than this attempt, so its cost is read from the database. */
@@ -311,11 +328,11 @@ interface StepCallControl {
 }
 
 function toCall(
-  work: Omit<StepWork<never>, 'wait' | 'pause'>,
+  work: Omit<StepWork<unknown>, 'wait' | 'pause'>,
   settings: StepSettings,
   { control, told }: StepCallControl,
 ): CallRequest {
-  const { context, step, key, input, secrets, holds, beginsStep, inLine } = work;
+  const { context, step, key, input, secrets, holds, beginsStep, inLine, park } = work;
   const { definition } = step;
   const { round, remainingMs, signal, batch } = control;
   return {
@@ -343,6 +360,7 @@ function toCall(
     round,
     maxWaitMs: longestWaitMs,
     inLine,
+    parks: park !== undefined,
     signal,
     batch,
     holdsStep: holds,

@@ -9,7 +9,12 @@
 
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { Failure, JsonObject } from '@capstan/core/contracts/primitives';
-import { capabilityOf, resolveCache, resolveEscalation } from '@capstan/core/definition/step-settings';
+import {
+  capabilityOf,
+  type ResolvedCache,
+  resolveCache,
+  resolveEscalation,
+} from '@capstan/core/definition/step-settings';
 import { AppError } from '@capstan/core/errors/app-error';
 import { isCorrectable } from '@capstan/core/ladder/classify-failure';
 import type { FailedStep } from '@capstan/core/ladder/types';
@@ -34,6 +39,7 @@ import {
   type StepRequest,
   type StepWork,
 } from './call.ts';
+import { findLaterCall, waitForAnswer } from './later-answer.ts';
 import { executeReview } from './review.ts';
 import { endOf, failStep, findMissingFile, readEnd } from './step-end.ts';
 import { executeSubRun } from './sub-run.ts';
@@ -160,9 +166,8 @@ async function executeCall(
 ): Promise<StepEnd> {
   const { context, step, key } = unit;
   const { db, results } = ctx;
-  const { escalates = false, resumed = false, again = false } = request;
-  const mayHaveBegun = control.round > 1 || resumed || again;
-  const stored = mayHaveBegun ? await readStored(db, key, control) : undefined;
+  const { escalates = false } = request;
+  const stored = mayHaveBegun(request, control) ? await readStored(db, key, control) : undefined;
   const ended = stored === undefined ? null : endOf(stored);
   if (ended !== null) return ended; // before the choice: there may be no instance for it any more
   const known = control.batch === undefined ? results : withAnswers(results, control.batch.answers);
@@ -174,18 +179,11 @@ async function executeCall(
   const { input, secrets } = resolved;
   const holds = (code: ErrorCode): boolean => escalates && isCorrectable(code);
   let failure = escalates && stored !== undefined ? findHeldFailure(stored, holds) : null;
+  const later = stored === undefined ? null : await findLaterCall(ctx, unit, { stored, control });
+  if (later !== null && 'kind' in later) return later;
   if (failure === null) {
-    const inLine = await endSlotWait(ctx, unit, stored);
-    if ('failed' in inLine) return failStep(db, key, inLine.failed);
-    const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
-    const pause = () => readStepPause(db, request, control);
-    const work = { ...unit, input, secrets, holds, wait, pause, inLine, beginsStep: !mayHaveBegun };
-    const end =
-      policy === null
-        ? await callUnlessPaused(ctx, work, { request, control })
-        : await ctx.resultCache.throughCache({ ...work, policy }, control, (remainingMs) =>
-            callUnlessPaused(ctx, work, { request, control: { ...control, remainingMs } }),
-          );
+    const own = { unit, input, secrets, holds, policy, stored, adopted: later?.adopted };
+    const end = await callOnOwn(ctx, own, { request, control: later?.control ?? control });
     if (end.kind !== 'failed' || !holds(end.error.code as ErrorCode)) return end;
     failure = end.error;
     const missing = await findMissingFile(ctx.media, input, failure);
@@ -194,9 +192,59 @@ async function executeCall(
   return escalate(ctx, unit, { input, failure });
 }
 
+interface OwnCall extends Pick<StepWork<never>, 'input' | 'secrets' | 'holds' | 'adopted'> {
+  readonly unit: StepUnit;
+  /** Null: its result is not cached. */
+  readonly policy: ResolvedCache | null;
+  /** Undefined: it begins. */
+  readonly stored: StoredStep | undefined;
+}
+
+/** Makes the call with the input that the definition gives. */
+async function callOnOwn(
+  ctx: WorkerCtx,
+  { unit, policy, stored, ...call }: OwnCall,
+  { request, control }: AskedStep,
+): Promise<StepExecution | WaitingStep> {
+  const inLine = await endSlotWait(ctx, unit, stored);
+  if ('failed' in inLine) return failStep(ctx.db, unit.key, inLine.failed);
+  const wait = (stop: CallStop) => waitForCall(ctx, unit, stop);
+  const pause = () => readStepPause(ctx.db, request, control);
+  const park = (until: Date, leftMs: number) => waitForAnswer(until, { leftMs, rounds: control.round });
+  const beginsStep = !mayHaveBegun(request, control);
+  const work = { ...unit, ...call, wait, pause, park, inLine, beginsStep };
+  return callThroughCache(ctx, { ...work, policy }, { request, control });
+}
+
+function mayHaveBegun(
+  { resumed = false, again = false }: StepRequest,
+  { round }: Pick<StepControl, 'round'>,
+): boolean {
+  return round > 1 || resumed || again;
+}
+
+type OwnWork = StepWork<StepExecution | WaitingStep>;
+
+/** An attempt that was left to its instance is no new call: neither a cached result nor a pause stops it. */
+async function callThroughCache(
+  ctx: WorkerCtx,
+  { policy, ...work }: OwnWork & { readonly policy: ResolvedCache | null },
+  { request, control }: AskedStep,
+): Promise<StepExecution | WaitingStep> {
+  if (work.adopted !== undefined) {
+    const end = await callForStep(ctx, work, control);
+    if (policy !== null && end.kind === 'succeeded') await ctx.resultCache.keep({ ...work, policy }, end);
+    return end;
+  }
+  if (policy === null) return callUnlessPaused(ctx, work, { request, control });
+  return ctx.resultCache.throughCache({ ...work, policy }, control, (remainingMs) =>
+    callUnlessPaused(ctx, work, { request, control: { ...control, remainingMs } }),
+  );
+}
+
 async function callUnlessPaused(
   ctx: WorkerCtx,
-  work: StepWork<StepExecution | WaitingStep>,
+  work: OwnWork,
   { request, control }: AskedStep,
 ): Promise<StepExecution | WaitingStep> {
   const held = await holdIfPaused(ctx.db, request, control);

@@ -68,6 +68,7 @@ export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'wor
   run: { icon: 'hourglass', tone: 'quiet' },
   slot: { icon: 'hourglass', tone: 'waiting' },
   retry: { icon: 'rotate-cw', tone: 'waiting' },
+  callback: { icon: 'hourglass', tone: 'running' },
   time: { icon: 'hourglass', tone: 'running' },
   queued: { icon: 'circle-dashed', tone: 'quiet' },
   running: { icon: 'loader-circle', tone: 'running' },
@@ -89,6 +90,7 @@ export const awaitingWords: Readonly<Record<Awaiting, string>> = {
   run: 'a child run',
   slot: 'a free slot',
   retry: 'its next attempt',
+  callback: 'a later answer',
 };
 
 export const toneText: Readonly<Record<Tone, string>> = {

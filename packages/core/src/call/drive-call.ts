@@ -18,6 +18,8 @@
  * - C10: a wrong answer is asked for again at once, with its fault, on another instance if there is one (R6), and at most
  *   `retry.invalidOutput` times over all rounds. It counts against nothing else. When the ceiling
  *   has no room for another attempt, the call ends with that fault.
+ * - C11: a call that its instance has accepted to answer later is neither settled nor renewed here: its owner continues
+ *   it, with the claim that it has, when the answer has come or its time is over.
  */
 
 import { type CancelSignal, CancelSource, onCancel } from '../cancellation.ts';
@@ -25,10 +27,10 @@ import type { Decision } from '../contracts/decision.ts';
 import type { Failure } from '../contracts/primitives.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { settle } from '../money/reservation.ts';
-import { isExhausted, judgeOutcome } from './judge.ts';
+import { type DeliveryFacts, isExhausted, judgeOutcome } from './judge.ts';
 import { type CallOutcome, reportOf } from './outcome.ts';
 import { backoffMs, longerPause, maxInstances, timeOf, uncountedDelay } from './retry.ts';
-import type { CallEnd, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
+import type { CallEnd, CallLater, ClaimEnd, ClaimedCall, Delivery, RoutedCall } from './types.ts';
 import { addWrongAnswer, noWrongAnswers, type WrongAnswers } from './wrong-answer.ts';
 
 export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCall> {
@@ -37,7 +39,7 @@ export interface CallPorts<Request extends RoutedCall, Claimed extends ClaimedCa
   /** Renews the claim; calls `lost` when that fails. @returns a function that stops renewing */
   hold(claimed: Claimed, lost: () => void): () => void;
   /** Sends the request once. */
-  deliver(request: Request, claimed: Claimed, signal: CancelSignal): Promise<SentRequest>;
+  deliver(request: Request, claimed: Claimed, signal: CancelSignal): Promise<SentRequest | CallLater>;
   /** Stores the end of the attempt. @returns whether it was accepted; false: a later attempt owns the call */
   settle(request: Request, claimed: Claimed, ending: AttemptEnding): Promise<boolean>;
   /** Fragments of refusal messages that mark a temporary refusal. */
@@ -75,10 +77,23 @@ interface MadeAttempt {
   readonly end: CallEnd | null;
 }
 
+/** Drives a call that is answered in place. */
 export async function driveCall<Request extends RoutedCall, Claimed extends ClaimedCall>(
   ports: CallPorts<Request, Claimed>,
   request: Request,
 ): Promise<CallEnd> {
+  const end = await driveLongCall(ports, request, null);
+  if (end.kind === 'later')
+    throw new Error('a call without an owner that continues it was left to its instance');
+  return end;
+}
+
+/** @param adopted the claim of an earlier attempt that was left to its instance (C11); null: there is none */
+export async function driveLongCall<Request extends RoutedCall, Claimed extends ClaimedCall>(
+  ports: CallPorts<Request, Claimed>,
+  request: Request,
+  adopted: Claimed | null,
+): Promise<CallEnd | CallLater> {
   let deadline = ports.nowMs() + (request.resendsWithinMs ?? request.route.timeoutMs);
   const tried = new Set<string>();
   let spentUsd = 0;
@@ -87,9 +102,10 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
   let last: MadeAttempt | null = null;
   while (last === null || (goesOn(request, last, tried.size) && ports.nowMs() < deadline)) {
     if (last !== null && (await request.isHeld?.()) === true) break;
-    const target =
+    const target: Request =
       last === null ? request : withWhatIsLeft(withWrong(request, wrong), spentUsd, deadline - ports.nowMs());
-    const claimed = await ports.claim(target, tried);
+    const own: Claimed | null = last === null ? adopted : null;
+    const claimed: ClaimEnd<Claimed> = own ?? (await ports.claim(target, tried));
     waitedMs += claimed.waitedMs ?? 0;
     deadline += claimed.waitedMs ?? 0;
     if (claimed.kind !== 'claimed') {
@@ -97,7 +113,9 @@ export async function driveCall<Request extends RoutedCall, Claimed extends Clai
       return endUnpaid(last, claimed) ?? comeBack(ports, request, { last, waitedMs });
     }
     wrong = claimed.wrong ?? wrong;
-    last = await makeAttempt(ports, withWrong(request, wrong), claimed);
+    const made: MadeAttempt | CallLater = await makeAttempt(ports, withWrong(request, wrong), claimed);
+    if ('until' in made) return made;
+    last = made;
     if (last.end !== null) return last.end;
     spentUsd += last.costUsd;
     if (last.delivery.verdict.next === 'again') wrong = addWrongAnswer(wrong, last.delivery.verdict.error);
@@ -150,13 +168,14 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
   ports: CallPorts<Request, Claimed>,
   request: Request,
   claimed: Claimed,
-): Promise<MadeAttempt> {
+): Promise<MadeAttempt | CallLater> {
   const source = new CancelSource();
   const cancel = (): void => source.abort(request.signal.reason);
   const stopListening = onCancel(request.signal, cancel);
   const release = ports.hold(claimed, cancel);
   try {
     const delivery = await deliver(ports, { request, claimed }, source);
+    if ('until' in delivery) return delivery;
     const costUsd = fromNanoUsd(delivery.amount);
     const decision = { ...claimed.decision, settled_usd: costUsd, ...(delivery.isStopped ? stopped : {}) };
     const end = endOf(claimed, delivery, decision);
@@ -176,7 +195,7 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
   ports: CallPorts<Request, Claimed>,
   { request, claimed }: { readonly request: Request; readonly claimed: Claimed },
   signal: CancelSignal,
-): Promise<Delivery> {
+): Promise<Delivery | CallLater> {
   const { transientTexts } = ports;
   const { retry, wrong = noWrongAnswers } = request;
   const before = {
@@ -191,6 +210,13 @@ async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
     : (await (request.batch?.stored ?? true))
       ? await ports.deliver(request, claimed, signal)
       : notSent('unsent');
+  return 'until' in sent ? sent : judgeSent(claimed, sent, before);
+}
+
+type SettledFacts = Pick<ClaimedCall, 'instance' | 'reserved' | 'risk' | 'counted'>;
+
+/** What became of a request, as the retry table and its price see it. */
+export function judgeSent(claimed: SettledFacts, sent: SentRequest, before: DeliveryFacts): Delivery {
   const { outcome, durationMs, hasBegun } = sent;
   const verdict = judgeOutcome(outcome, { ...before, hasBegun });
   const { instance } = claimed;

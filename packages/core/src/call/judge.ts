@@ -14,7 +14,7 @@ import type { Settlement } from '../money/reservation.ts';
 import { type AnsweredError, type CallOutcome, detailsOf, reportOf, toHttpFailure } from './outcome.ts';
 import { isWrongAnswer } from './wrong-answer.ts';
 
-interface DeliveryFacts {
+export interface DeliveryFacts {
   /** Counted failures of this key before this attempt. */
   readonly countedBefore: number;
   /** Counted failures that are retried; 0 = delivered at most once. */

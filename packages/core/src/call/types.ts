@@ -140,6 +140,13 @@ interface CallRetry {
   readonly waitedMs: number;
 }
 
+/** C11: the instance has accepted the call and sends its answer later. */
+export interface CallLater {
+  readonly kind: 'later';
+  /** The deadline of the attempt. */
+  readonly until: Date;
+}
+
 export type CallEnd =
   | CallSuccess
   | (Explained & {

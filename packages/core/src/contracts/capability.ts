@@ -157,6 +157,14 @@ export const SharingRequest = z
   .meta({ id: 'SharingRequest' });
 export type SharingRequest = z.infer<typeof SharingRequest>;
 
+/**
+ * How an instance answers later. held: an accepted call keeps its slot until it is answered. freed: the instance has
+ * handed it on, and the slot is free for the next call.
+ */
+const AnswersLater = z
+  .object({ slot: z.enum(['held', 'freed']).default('held') })
+  .meta({ id: 'AnswersLater' });
+
 /** Answer of `GET /spec`. */
 export const CapabilitySpec = z
   .object({
@@ -175,6 +183,8 @@ export const CapabilitySpec = z
      * addition.
      */
     stops: z.boolean().optional(),
+    /** Calls may be answered later, at the address in `X-Callback-Url`. Our optional addition. */
+    async: AnswersLater.optional(),
   })
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
@@ -306,6 +316,8 @@ export const Instance = z
     protocols: z.array(z.string()).optional(),
     /** A closed connection ends its work; absent: it does not. */
     stops: z.literal(true).optional(),
+    /** It may answer calls later; absent: it does not. */
+    async: z.strictObject({ slot: z.enum(['held', 'freed']) }).optional(),
     /** Calls that cost more than the declared worst case; absent without any. */
     overruns: Overruns.optional(),
     spec_digest: z.string().nullable(),

@@ -133,6 +133,12 @@ export const errorTable = {
     'A service that the request needs, such as the database or Temporal, does not answer.',
   ),
   // Routing and calls
+  callback_answered: row(409, false, 'The call has received its answer at this address, which takes one.'),
+  callback_late: row(
+    410,
+    false,
+    'The call no longer waits for this answer: its deadline is over, or its run has ended. The cost that the answer reports was charged.',
+  ),
   no_instance: row(
     503,
     true,

@@ -42,6 +42,8 @@ export interface InstanceSnapshot {
   readonly token_cost?: string | null;
   /** A closed connection ends its work. */
   readonly stops?: boolean;
+  /** It may answer later, and whether a call keeps its slot until then; null or absent = it answers in place. */
+  readonly answers_later?: 'held' | 'freed' | null;
   /** How many of its ended calls used so many units (core/money/holds.ts); null or absent = none is known. */
   readonly lengths?: Lengths | null;
   /** By project, overruns of its calls; absent = none. */

@@ -27,6 +27,7 @@ export type ConditionKind =
   | 'run'
   | 'slot'
   | 'retry'
+  | 'callback'
   | 'time'
   | 'queued'
   | 'running';
@@ -56,6 +57,7 @@ const titles: Readonly<Record<ConditionKind, string>> = {
   run: 'Waiting for a child run',
   slot: 'Waiting for a free slot',
   retry: 'Waiting for its next attempt',
+  callback: 'Waiting for a later answer',
   time: 'Sleeping',
   queued: 'Queued',
   running: 'Running',
@@ -102,6 +104,7 @@ const waitsByUrgency: readonly Awaiting[] = [
   'run',
   'slot',
   'retry',
+  'callback',
   'time',
 ];
 

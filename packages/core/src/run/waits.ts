@@ -1,6 +1,6 @@
 /**
  * The waiting units of a run. A waiting unit is not in flight in the run. An item that waits for a child run, a free
- * slot or its next attempt still counts among the items, because `max_parallel` limits what is in progress there.
+ * slot, its next attempt or an answer still counts among the items, because `max_parallel` limits what is in progress there.
  */
 import { limitOf, offerItems, reopenFanOut } from './fan-out.ts';
 import {
@@ -19,7 +19,7 @@ import {
 export const mostWaits = 2_000;
 
 /** Waits of an item that is at work, as far as its author's `max_parallel` goes. */
-const atWork: ReadonlySet<Wait['awaiting']> = new Set(['run', 'slot', 'retry']);
+const atWork: ReadonlySet<Wait['awaiting']> = new Set(['run', 'slot', 'retry', 'callback']);
 
 function keepsPlace({ awaiting }: Wait): boolean {
   return atWork.has(awaiting);
