@@ -44,7 +44,7 @@ test.each([
 ])('the plan of %s has its least, likely and worst price', async (folder, [min, expected, worst]) => {
   const { plan, add, store } = planner.get();
   const { job, capabilities } = mocksOf(folder);
-  for (const [name, { cost_model }] of Object.entries(capabilities)) {
+  for (const [name, { cost_model }] of Object.entries(capabilities ?? {})) {
     const { type: cost_type = 'free', rate_usd = 0 } = cost_model ?? {};
     await add(name, { cost_type, rate_usd });
   }
