@@ -112,6 +112,29 @@ test('items are counted by the state that they move to', () => {
   expect(moment.run.steps[0]?.state).toBe('running');
 });
 
+test('rounds are counted as they come, also one that waits for its time first', () => {
+  const count = (length: number) => {
+    const events = [
+      anEvent(1, 'step.started', { step_id: 'a', data: { items: 1 } }),
+      anEvent(1, 'step.started', { step_id: 'a', item: 1 }),
+      anEvent(2, 'step.succeeded', { step_id: 'a', item: 1, data: { cost_usd: 0.25 } }),
+      anEvent(2, 'step.round', { step_id: 'a', item: 1, data: { last: false } }),
+      anEvent(2, 'step.waiting', { step_id: 'a', item: 2, data: { awaiting: 'time' } }),
+      anEvent(3, 'step.started', { step_id: 'a', item: 2 }),
+      anEvent(4, 'step.succeeded', { step_id: 'a', item: 2, data: { cost_usd: 0.5 } }),
+      anEvent(4, 'step.round', { step_id: 'a', item: 2, data: { last: true } }),
+      anEvent(4, 'step.succeeded', { step_id: 'a', data: { rounds: 2 } }),
+    ];
+    const [step] = applyEvents({ run, items: new Map() }, events.slice(0, length)).run.steps;
+    const open = Object.entries(step?.items ?? {}).filter(([, count]) => count > 0);
+    return { state: step?.state, items: Object.fromEntries(open), cost_usd: step?.cost_usd };
+  };
+  expect(count(4)).toEqual({ state: 'running', items: { succeeded: 1, pending: 1 }, cost_usd: 0.25 });
+  expect(count(5)).toEqual({ state: 'running', items: { succeeded: 1, waiting: 1 }, cost_usd: 0.25 });
+  expect(count(6)).toEqual({ state: 'running', items: { succeeded: 1, running: 1 }, cost_usd: 0.25 });
+  expect(count(9)).toEqual({ state: 'succeeded', items: { succeeded: 2 }, cost_usd: 0.75 });
+});
+
 test('results of equal calls are counted, of steps and of items', () => {
   const { run: after } = applyEvents({ run, items: new Map() }, [
     anEvent(1, 'step.started', { step_id: 'a' }),

@@ -484,7 +484,7 @@ create index run_with_workflow on run (start_delivered_at)
   where start_delivered_at is not null and finished_at is null; -- those that Temporal may have closed
 create trigger run_refuse_erased before insert on run for each row execute function refuse_erased();
 
--- A step of a run: `item` 0 is the step as a whole, the items of a `for_each` are 1, 2, …
+-- A step of a run: `item` 0 is the step as a whole, the items of a `for_each`, or the rounds of a `repeat`, are 1, 2, …
 create table step (
   run_id text not null references run on delete cascade,
   step_id text not null,
@@ -496,7 +496,7 @@ create table step (
   error jsonb,
   started_at timestamptz,
   finished_at timestamptz,
-  items int, -- of a for_each: how many
+  items int, -- of a for_each: how many; of a repeat: how many rounds so far
   sub_run_id text, -- in a copy, of a run that may have been deleted since
   reused_from text, -- the run that the result was taken from
 

@@ -44,8 +44,12 @@ export async function readRunGraph(ctx: Pick<ServerCtx, 'db'>, key: RunKey): Pro
   return {
     definition,
     steps: steps.map((step, index) => {
-      const { for_each } = definition.steps[index] ?? {};
-      return for_each === undefined ? step : { ...step, for_each };
+      const { for_each, repeat } = definition.steps[index] ?? {};
+      return {
+        ...step,
+        ...(for_each === undefined ? {} : { for_each }),
+        ...(repeat === undefined ? {} : { repeat }),
+      };
     }),
     edges,
   };

@@ -73,11 +73,16 @@ function linksOf(runId: string): Run['links'] {
   return { self: `/v1/runs/${runId}`, events: `/v1/runs/${runId}/events` };
 }
 
+function roundsOf({ repeat }: StepDefinition): Pick<RunStep, 'max_rounds'> {
+  return repeat === undefined ? {} : { max_rounds: repeat.max };
+}
+
 function pendingStep(definition: StepDefinition): RunStep {
   return {
     id: definition.id,
     state: 'pending',
     ...kindFieldsOf(definition),
+    ...roundsOf(definition),
     attempts: 0,
     revision: 0,
     cost_usd: 0,
@@ -131,6 +136,7 @@ export function toRunStep(
     id: definition.id,
     state: row.state,
     ...kindFieldsOf(definition),
+    ...(row.item === 0 ? roundsOf(definition) : {}),
     ...(pipeline_version === undefined ? {} : { pipeline_version }),
     ...optionalFields(row),
     attempts: row.attempts,

@@ -288,4 +288,83 @@ const bounds: readonly ConformanceCase[] = [
   ),
 ];
 
-export const repeatCases: readonly ConformanceCase[] = [...rounds, ...conditions, ...bounds];
+/** What happens to a run from outside, between two of its rounds. */
+const outside: readonly ConformanceCase[] = [
+  happy(
+    'step.repeat',
+    'a round that finds no budget waits for it; the rounds before it are paid',
+    { ...step({ until: 'round.index == 2', max: 9 }), budget_ceiling_usd: 1 },
+    {
+      script: {
+        capabilities: { x: { cost_model: { type: 'per_call', rate_usd: 0.6 } } },
+        budget_reviews: [{ action: 'raise', budget_ceiling_usd: 2 }],
+      },
+      expected: {
+        ...succeeded,
+        calls: { x: 3 },
+        steps: { a: { items: ['succeeded', 'succeeded', 'succeeded'] } },
+      },
+    },
+  ),
+  happy(
+    'step.repeat',
+    'a person corrects the input of a round, and the next round reads its output',
+    step({ until: 'round.index == 1', max: 3 }, { input: { n: '{{ round.previous.n ?? "none" }}' } }),
+    {
+      script: {
+        capabilities: {
+          x: { replies: [{ when: 'input.n == "none"', error: { status: 422, message: 'n is none' } }, {}] },
+        },
+        reviews: { a: [{ action: 'edit', input: { n: 7 } }] },
+      },
+      expected: { ...succeeded, output: { n: 7 }, steps: { a: { items: ['succeeded', 'succeeded'] } } },
+    },
+  ),
+  happy(
+    'step.repeat',
+    'a run that is paused between two rounds continues with the next one',
+    step({ until: 'round.index == 1', max: 3, pause: '800ms' }),
+    {
+      script: {
+        ...script,
+        control: [
+          { at: '300ms', action: 'pause' },
+          { at: '1500ms', action: 'resume' },
+        ],
+      },
+      expected: { ...succeeded, calls: { x: 2 } },
+    },
+  ),
+  unhappy(
+    'step.repeat',
+    'a run that is cancelled between two rounds makes no other one',
+    step({ until: 'round.index == 1', max: 3, pause: '1h' }),
+    {
+      script: { ...script, control: [{ at: '1500ms', action: 'cancel' }] },
+      expected: {
+        outcome: 'cancelled',
+        calls: { x: 1 },
+        steps: { a: { state: 'cancelled', items: ['succeeded', 'cancelled'] } },
+      },
+    },
+  ),
+  unhappy(
+    'step.repeat',
+    'exhausted rounds that are tolerated let the run continue',
+    {
+      steps: [
+        { id: 'a', capability: 'x', on_error: 'continue', repeat: { until: isDone, max: 1 } },
+        { id: 'b', capability: 'y', depends_on: ['a'], run_if: 'any_failed' },
+      ],
+    },
+    {
+      script: { capabilities: { ...job.capabilities, y: echo } },
+      expected: {
+        ...succeeded,
+        steps: { a: { state: 'failed', error: 'rounds_exhausted' }, b: 'succeeded' },
+      },
+    },
+  ),
+];
+
+export const repeatCases: readonly ConformanceCase[] = [...rounds, ...conditions, ...bounds, ...outside];

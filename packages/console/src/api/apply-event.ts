@@ -105,15 +105,22 @@ function applyToStep(step: RunStep, event: RunEvent): RunStep {
   return changed;
 }
 
+/** A step with `repeat` has another round, which has not begun. */
+function addRound(step: RunStep): RunStep {
+  return { ...step, items: { ...step.items, pending: (step.items?.pending ?? 0) + 1 } };
+}
+
 const openItem = 'running';
 
 /** For a step with `for_each`, when an item changes: counts the items by state. */
 function applyToItems(known: RunStep, event: RunEvent, before: string | undefined): RunStep {
   const step = event.type === 'step.cached' ? { ...known, cached: (known.cached ?? 0) + 1 } : known;
+  if (event.type === 'step.round') return dataOf(event).last === true ? step : addRound(step);
   const state = stepStateAfter[event.type];
   if (state === undefined) return step;
   const items: Record<string, number> = { ...step.items };
-  const from = before ?? (state === openItem ? 'pending' : openItem);
+  const isNew = state === openItem || (state === 'waiting' && (items[openItem] ?? 0) === 0);
+  const from = before ?? (isNew ? 'pending' : openItem);
   if (from === state) return step;
   if ((items[from] ?? 0) > 0) items[from] = (items[from] ?? 0) - 1;
   items[state] = (items[state] ?? 0) + 1;
@@ -158,12 +165,13 @@ export function applyEvents({ run, items: known }: RunMoment, events: readonly R
 /** The run at its submission: no step has begun, nothing was spent. */
 export function beginningOf(run: Run): RunMoment {
   const { finished_at: _end, error: _error, output: _output, awaiting: _wait, pause: _pause, ...head } = run;
-  const steps = run.steps.map(({ id, capability, pipeline, wait, review }) => ({
+  const steps = run.steps.map(({ id, capability, pipeline, wait, review, max_rounds }) => ({
     id,
     ...(capability === undefined ? {} : { capability }),
     ...(pipeline === undefined ? {} : { pipeline }),
     ...(wait === undefined ? {} : { wait }),
     ...(review === undefined ? {} : { review }),
+    ...(max_rounds === undefined ? {} : { max_rounds }),
     state: 'pending' as const,
     attempts: 0,
     revision: 0,

@@ -15,9 +15,10 @@ export interface DrawnGraph {
 
 export function toGraph(definition: PipelineDefinition): DrawnGraph {
   const nodes = definition.steps.map((step): NodeFacts => {
-    const { id, for_each } = step;
+    const { id, for_each, repeat } = step;
     const does = describeKind(kindFieldsOf(step));
-    const note = for_each === undefined ? '' : 'for each item';
+    const rounds = repeat === undefined ? '' : `repeats, at most ${repeat.max} rounds`;
+    const note = for_each === undefined ? rounds : 'for each item';
     return { id, does, state: null, note, time: '', money: '', attempts: 0 };
   });
   return { nodes, edges: showGraph(definition, analyseDefinition(definition)).edges };

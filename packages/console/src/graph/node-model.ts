@@ -38,6 +38,16 @@ export function describeItems(items: Readonly<Record<string, number>>): string {
   return `${failed === 0 ? '' : `${failed} failed, `}${done} of ${all} done`;
 }
 
+/** `round 3 of at most 20`, or how many there were. */
+export function describeRounds(
+  items: Readonly<Record<string, number>>,
+  max: number,
+  isEnded: boolean,
+): string {
+  const all = Object.values(items).reduce((sum, count) => sum + count, 0);
+  return isEnded ? `${all} ${all === 1 ? 'round' : 'rounds'}` : `round ${all} of at most ${max}`;
+}
+
 export function passedMs(step: Pick<RunStep, 'started_at' | 'finished_at'>, now: number): number | null {
   if (step.started_at === null) return null;
   return (step.finished_at === null ? now : Date.parse(step.finished_at)) - Date.parse(step.started_at);
@@ -77,12 +87,19 @@ export function nodeOfStep(
     does: describeKind(step),
     state: step.state,
     condition,
-    note:
-      step.items === undefined || condition.kind === 'partly' ? noteOf(condition) : describeItems(step.items),
+    note: condition.kind === 'partly' ? noteOf(condition) : (describeParts(step) ?? noteOf(condition)),
     time: passed === null || step.state === 'reused' ? '' : formatDuration(passed),
     money: step.cost_usd === 0 ? '' : formatUsd(step.cost_usd),
     attempts: step.attempts,
   };
+}
+
+/** Its items or rounds; null: it has none. */
+function describeParts({ items, max_rounds, finished_at }: RunStep): string | null {
+  if (items === undefined) return null;
+  return max_rounds === undefined
+    ? describeItems(items)
+    : describeRounds(items, max_rounds, finished_at !== null);
 }
 
 /** The title is the node's word already; an error is too long for a node. */

@@ -98,6 +98,34 @@ test('an item of a for_each is chosen in its grid by keys and by mouse', async (
   await opened.close();
 });
 
+test('the rounds of a step are a list with their prices, and one of them is chosen', async () => {
+  const { capstan } = visitors.studio;
+  const { run_id } = await capstan.submit([
+    {
+      id: 'ask',
+      capability: 'join',
+      input: { n: '{{ round.index }}' },
+      repeat: { until: 'round.index == 2', max: 20 },
+    },
+  ]);
+  await capstan.ended(run_id);
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go(`/runs/${run_id}?step=ask`);
+  const rounds = page.getByRole('region', { name: 'Rounds of ask' });
+  await rounds.getByText('3 rounds').waitFor();
+  const lines = rounds.getByRole('listitem');
+  expect(await lines.count()).toBe(3);
+  expect(await lines.first().innerText()).toMatch(/^Round 3\s+succeeded\s+.*\$0\.01$/s);
+  await lines.nth(1).getByRole('button').click();
+  await rounds.getByRole('button', { name: 'Round 2', pressed: true }).waitFor();
+  expect(page.url()).toContain('item=2');
+  expect(await opened.axe()).toEqual([]);
+  await rounds.getByRole('button', { name: 'Show the step' }).click();
+  opened.expectQuiet();
+  await opened.close();
+});
+
 test('a run is started again from a step, with another job, after its price was shown', async () => {
   const { capstan, done } = visitors.studio;
   const opened = await visitors.visit();

@@ -9,7 +9,9 @@ export const RunGraph = z
   .strictObject({
     definition: PipelineDefinition,
     /** A step with `for_each` counts as one. */
-    steps: z.array(z.strictObject({ id: StepId, ...stepKindFields, for_each: Json.optional() })),
+    steps: z.array(
+      z.strictObject({ id: StepId, ...stepKindFields, for_each: Json.optional(), repeat: Json.optional() }),
+    ),
     edges: z.array(z.strictObject({ from: StepId, to: StepId })),
   })
   .meta({ id: 'RunGraph' });

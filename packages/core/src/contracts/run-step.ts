@@ -38,7 +38,7 @@ export type Awaiting = z.infer<typeof Awaiting>;
 export const RunStep = z
   .strictObject({
     id: StepId,
-    /** The item of a step with `for_each`; absent for the step as a whole. */
+    /** The item of a step with `for_each`, or the round of a step with `repeat`, from 1 on; absent for the step as a whole. */
     item: z.number().int().optional(),
     state: StepState,
     ...stepKindFields,
@@ -50,8 +50,10 @@ export const RunStep = z
     awaiting: Awaiting.optional(),
     /** The budget of a key, label, capability or user that it waits for: `label:team=ads by month`. */
     budget: z.string().optional(),
-    /** Items of a step with `for_each`, counted by state. */
+    /** Items of a step with `for_each`, or the rounds so far of a step with `repeat`, counted by state. */
     items: z.record(z.string(), z.number().int()).optional(),
+    /** The most rounds of a step with `repeat`, whose items are its rounds; absent for an item. */
+    max_rounds: z.number().int().optional(),
     endpoint: z.string().optional(),
     attempts: z.number().int(),
     revision: z.number().int(),

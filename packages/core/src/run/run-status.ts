@@ -112,7 +112,10 @@ function mostUrgent(waits: readonly Awaiting[]): Awaiting | undefined {
   return waitsByUrgency.find((wait) => waits.includes(wait));
 }
 
-type ConditionStep = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'items' | 'error' | 'review' | 'budget'>;
+type ConditionStep = Pick<
+  RunStep,
+  'id' | 'state' | 'awaiting' | 'items' | 'max_rounds' | 'error' | 'review' | 'budget'
+>;
 
 /** What a step that is retried waits for, by its error; the list of runs has the same rule in `awaitedByStep`. */
 const awaitedByError: Readonly<Record<string, Awaiting>> = {
@@ -144,7 +147,8 @@ function waitOf(
   return state === 'retrying' ? (awaitedByError[error?.code ?? ''] ?? null) : null;
 }
 
-function blockedItems(id: string, items: StateCounts): string {
+function blockedItems({ id, max_rounds }: ConditionStep, items: StateCounts): string {
+  if (max_rounds !== undefined) return `round ${totalOf(items)} of ${id}`;
   return `${sumOf(items, [...blockedStates, 'retrying'])} of ${plural(totalOf(items), 'item')} of ${id}`;
 }
 
@@ -178,7 +182,7 @@ export function conditionOfStep(
   if (endedStepStates.has(state)) return condition('succeeded', '', [id]);
   const wait = waitOf(step, ofRun);
   if (wait !== null)
-    return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(id, items), [id]);
+    return condition(wait, items === undefined ? (step.budget ?? '') : blockedItems(step, items), [id]);
   if (pause !== undefined && isHeld(step, pause)) return condition('paused', '', [id]);
   if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
   return condition(state === 'running' ? 'running' : 'queued', '', [id]);
@@ -324,7 +328,7 @@ function waitingRun(run: ConditionRun, wait: Awaiting): RunCondition {
   const [only] = blocked;
   if (only === undefined) return waitingChild(steps, wait);
   if (blocked.length === 1 && only.items !== undefined)
-    return condition(wait, blockedItems(only.id, only.items), ids);
+    return condition(wait, blockedItems(only, only.items), ids);
   // The question of a `review` step, or the budget of a key or label; the error of a refused step is in its review.
   return condition(
     wait,

@@ -70,8 +70,13 @@ describe('the judgement of a round', () => {
   });
 });
 
+interface PlayedRounds extends Pick<Repeat, 'max' | 'pause' | 'on_exhausted'> {
+  /** The run continues from a snapshot whenever it can. */
+  readonly isLong: boolean;
+}
+
 /** A run of one step that costs 0.25 USD a round and whose answers have these values. */
-function playRounds(values: readonly boolean[], rest: Partial<Repeat> & Pick<Repeat, 'max'>) {
+function playRounds(values: readonly boolean[], { isLong, ...rest }: PlayedRounds) {
   const replies = values.map((done, at) => ({ when: `input.round == ${at}`, output: { done, at } }));
   const cost_model = { type: 'per_call', rate_usd: 0.25 } as const;
   return runLocally(
@@ -90,6 +95,7 @@ function playRounds(values: readonly boolean[], rest: Partial<Repeat> & Pick<Rep
     },
     {} as JsonObject,
     { capabilities: { x: { cost_model, replies: [...replies, { output: { done: false, at: -9 } }] } } },
+    { historyPressure: () => (isLong ? 'soft' : 'none') },
   );
 }
 
@@ -100,13 +106,13 @@ describe('the rounds of a step', () => {
         fc.array(fc.boolean(), { maxLength: 12 }),
         fc.integer({ min: 1, max: 12 }),
         fc.constantFrom('fail' as const, 'continue' as const),
-        fc.constantFrom(undefined, '90s'),
-        async (values, max, on_exhausted, pause) => {
+        fc.record({ pause: fc.constantFrom(undefined, '90s'), isLong: fc.boolean() }),
+        async (values, max, on_exhausted, { pause, isLong }) => {
           const wanted = values.indexOf(true) + 1;
           const isMet = wanted > 0 && wanted <= max;
           const expected = isMet ? wanted : max;
           const timing = pause === undefined ? {} : { pause };
-          const run = await playRounds(values, { max, on_exhausted, ...timing });
+          const run = await playRounds(values, { max, on_exhausted, isLong, ...timing });
           const [whole, ...rounds] = run.steps;
           expect(rounds).toHaveLength(expected);
           expect(run.calls).toEqual({ x: expected });

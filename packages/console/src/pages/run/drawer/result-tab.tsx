@@ -56,7 +56,11 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
                 These are the outputs of the first {step.output.length} items. Choose an item to see its own.
               </p>
             ) : null}
-            <JsonTree value={step.output} name="output" isOfItems={isWhole && Array.isArray(step.output)} />
+            <JsonTree
+              value={step.output}
+              name="output"
+              isOfItems={isWhole && step.max_rounds === undefined && Array.isArray(step.output)}
+            />
           </>
         )}
       </section>

@@ -1,8 +1,8 @@
 import type { Run } from '@capstan/core/contracts/run';
-import type { StepDetail } from '@capstan/core/contracts/run-step';
+import type { RunStep, StepDetail } from '@capstan/core/contracts/run-step';
 import { conditionOfStep } from '@capstan/core/run/run-status';
 import { useQuery } from '@tanstack/react-query';
-import { type ReactElement, type ReactNode, Suspense, useState } from 'react';
+import { type ComponentProps, type ReactElement, type ReactNode, Suspense, useState } from 'react';
 import { stepQuery } from '../../../api/runs.ts';
 import { describeKind, lookOfNode } from '../../../graph/node-model.ts';
 import { PanelBoundary } from '../../../layout/broken-page.tsx';
@@ -26,6 +26,7 @@ import type { StepTabProps } from './step-tab-props.ts';
 const DecisionTab = latePart(() => import('./decision-tab.tsx'), 'DecisionTab');
 const WhyWaiting = latePart(() => import('./why-waiting.tsx'), 'WhyWaiting');
 const ItemGrid = latePart(() => import('./item-grid.tsx'), 'ItemGrid');
+const RoundList = latePart(() => import('./round-list.tsx'), 'RoundList');
 const LadderTab = latePart(() => import('./ladder-tab.tsx'), 'LadderTab');
 const Sheet = latePart(() => import('../../../shared/dialog.tsx'), 'Dialog');
 
@@ -117,10 +118,10 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
           </Suspense>
           {known?.items === undefined ? null : (
             <Suspense>
-              <ItemGrid
+              <Parts
                 run={run}
+                step={known}
                 items={known.items}
-                stepId={known.id}
                 item={search.item}
                 onChoose={(item) => onSearch({ item })}
               />
@@ -140,6 +141,19 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
         </>
       )}
     </QueryView>
+  );
+}
+
+interface PartsProps extends Omit<ComponentProps<typeof ItemGrid>, 'stepId'> {
+  readonly step: RunStep;
+}
+
+/** The items of a step, or its rounds. */
+function Parts({ step, items, ...rest }: PartsProps): ReactElement {
+  return step.max_rounds === undefined ? (
+    <ItemGrid stepId={step.id} items={items} {...rest} />
+  ) : (
+    <RoundList step={step} {...rest} />
   );
 }
 
