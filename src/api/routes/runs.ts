@@ -211,7 +211,7 @@ export const runRoutes: readonly Route[] = [
     tag: 'runs',
     summary: 'Show a step: its input, output, attempts and the decision of each',
     description:
-      'For a step with `for_each`, `item` selects one item. Without `item`, `output` lists the outputs of all items in order; null marks an item without an output. `limit` and `cursor` page that list; `next_cursor` is null after the last item. A page ends early with the item that brings it to 1 MiB, so that no output is split. Steps without `for_each` have no pages.',
+      'For a step with `for_each`, `item` selects one item. Without `item`, `output` lists the outputs of all items in order; null marks an item without an output. `limit` and `cursor` page that list; `next_cursor` is null after the last item. A page ends early with the item that brings it to 1 MiB, so that no output is split. Steps without `for_each` have no pages. For a step with `repeat`, `item` selects one round, from 1 on, and `output` is that of the last round.',
     scope: 'run:read',
     params: StepPath,
     query: StepQuery,

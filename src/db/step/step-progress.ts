@@ -261,7 +261,9 @@ const endAll = `with due as materialized (
  select run_id, 'run.cancelling', null, null, jsonb_build_object('reason', cancel_reason) from stopped
  union all
  (select :runId, 'step.' || state, step_id, nullif(item, 0), case when ended.error is not null
-     then jsonb_build_object('error', ended.error) when state = 'skipped' then '{"reason": "dependencies"}' else '{}' end
+     then jsonb_build_object('error', ended.error) when state <> 'skipped' then '{}'
+     when exists (select 1 from step r where r.run_id = :runId and r.step_id = due.step_id and r.item > 0)
+     then '{"reason": "round"}' else '{"reason": "dependencies"}' end
   from due join ended using (step_id, item) order by ordinality)`;
 
 /**

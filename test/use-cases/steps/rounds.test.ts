@@ -2,6 +2,7 @@ import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import { mentionWhole } from '@capstan/core/expression/large-outputs';
 import { describe, expect, it } from 'vitest';
 import { listRunSteps, listStepItems } from '../../../src/db/step/step.ts';
+import { recordChanges } from '../../../src/db/step/step-progress.ts';
 import { judgeStoredRound } from '../../../src/use-cases/steps/rounds.ts';
 import { aRun } from '../../support/factories.ts';
 import { answer } from '../../support/fleet.ts';
@@ -66,6 +67,14 @@ describe('the rounds of a step', () => {
     const { steps } = await worker.ctx.results.scopeOf(run.run_id, mentionWhole(['poll']));
     expect(steps.poll).toMatchObject({ output: { at: 1 }, cost_usd: 1 }); // its own output, not a list
     expect(await worker.ctx.results.sizesOf(run.run_id, ['poll'])).toEqual(new Map([['poll', 8]]));
+  });
+
+  it('skip their step where a person skipped one of them, with that reason', async () => {
+    await world.register({ name: 'ask' });
+    const { run } = await aPolledRun(poll());
+    await recordChanges(db, run.run_id, [{ step_id: 'poll', item: 0, state: 'skipped' }]);
+    const skipped = await db('event').where({ run_id: run.run_id, type: 'step.skipped' }).first('data');
+    expect(skipped.data).toEqual({ reason: 'round' });
   });
 
   it('of an ended run are opened no more', async () => {

@@ -33,6 +33,11 @@ const stepSnippets: readonly (readonly [label: string, detail: string, template:
     'calls a capability for each item of a list',
     'id: #{name}\n\tcapability: #{capability}\n\tfor_each:\n\t\titems: "{{ #{job.items} }}"\n\tinput:\n\t\t#{field}: "{{ item }}"',
   ],
+  [
+    'repeat step',
+    'calls a capability until a condition holds',
+    'id: #{name}\n\tcapability: #{capability}\n\trepeat:\n\t\tuntil: round.output.#{status} == "#{done}"\n\t\tmax: #{100}\n\t\tpause: #{30s}\n\tinput:\n\t\t#{}',
+  ],
   ['review step', 'asks a person', 'id: #{name}\n\treview:\n\t\ttitle: #{What is asked}'],
   ['wait step', 'sleeps', 'id: #{name}\n\twait: #{10m}'],
   ['pipeline step', 'starts a child run', 'id: #{name}\n\tpipeline: #{name}@latest\n\tinput:\n\t\t#{}'],
