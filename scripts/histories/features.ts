@@ -31,6 +31,7 @@ export const features: Readonly<Record<string, string>> = {
   'item-escalated': 'the ladder of one item',
   waited: 'a step waits for a time',
   rounds: 'a step in rounds until a condition holds, with pauses, and another one without',
+  raced: 'branches and items that are called off when enough have succeeded',
   asked: 'a step asks a person',
   nested: 'a step starts a run',
   paused: 'a run is paused and resumed',

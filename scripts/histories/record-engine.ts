@@ -82,6 +82,28 @@ async function recordRounds({ submit, keep, instance }: Recording): Promise<void
   instance.handle = echo;
 }
 
+async function recordRaced({ submit, keep, instance }: Recording): Promise<void> {
+  instance.handle = (exec, response) =>
+    exec.input.slow === true ? undefined : answer(response, 200, { ok: true, output: { sure: true } });
+  const once = { retry: { max: 0 } };
+  const run = await submit([
+    step('fast', once),
+    step('slow', { input: { slow: true }, ...once }),
+    step('behind', { depends_on: ['slow'], ...once }),
+    { id: 'person', review: { title: 'Which one?' } },
+    { id: 'first', first: 1, depends_on: ['fast', 'behind', 'person'], set: { done: true } },
+    step('each', {
+      depends_on: ['first'],
+      when: 'index > 0',
+      for_each: { items: [true, true, false], enough: { if: 'output.sure' } },
+      input: { slow: '{{ item }}' },
+      ...once,
+    }),
+  ]);
+  await keep('raced', run.run_id);
+  instance.handle = echo;
+}
+
 async function recordAsked(recording: Recording): Promise<void> {
   const { submit, keep, questionOf } = recording;
   const run = await submit([
@@ -260,6 +282,7 @@ export const engineRecorders: FeatureRecorders = {
   'item-escalated': recordItemEscalated,
   waited: recordWaited,
   rounds: recordRounds,
+  raced: recordRaced,
   asked: recordAsked,
   nested: recordNested,
   paused: recordPaused,

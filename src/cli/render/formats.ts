@@ -100,6 +100,7 @@ export function formatState(state: AnyState, style: Style): string {
 const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, colour: Colour]>> = {
   failed: looks.failed,
   cancelled: looks.cancelled,
+  called_off: looks.cancelled,
   partly: ['!', 'yellow'],
   succeeded: looks.succeeded,
   cancelling: looks.cancelling,

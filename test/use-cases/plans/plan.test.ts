@@ -51,6 +51,32 @@ function codesOf({ findings }: Plan) {
 }
 const once = { retry: { max: 0 } };
 
+describe('the cost of a race', () => {
+  it('is that of the cheapest branches at least, and of all at most', async () => {
+    const steps = [
+      call('a', 'paid', { ...once, tags: ['big'] }),
+      call('b', 'free', once),
+      call('c', 'paid', once),
+    ];
+    const join = (first: number) =>
+      ({ id: 'j', first, depends_on: ['a', 'b', 'c'], set: {} }) as unknown as StepDefinition;
+    const costs = [];
+    for (const first of [1, 2, 3]) costs.push((await plan([...steps, join(first)])).cost_usd);
+    expect(costs.map(({ min }) => min)).toEqual([0, 0.2, 0.5]);
+    expect(new Set(costs.map(({ worst }) => worst)).size).toBe(1);
+  });
+
+  it('is that of the cheapest items at least, without those that a condition skips', async () => {
+    const each = { items: [1, 2, 3, 4] };
+    const of = async (for_each: StepDefinition['for_each'], over: Partial<StepDefinition> = {}) =>
+      (await plan([call('a', 'paid', { ...once, for_each, ...over })])).cost_usd;
+    const all = await of(each);
+    expect(await of({ ...each, enough: 2 })).toMatchObject({ min: 0.4, worst: all.worst });
+    expect(await of(each, { when: 'item > 1' })).toMatchObject({ min: 0.6 });
+    expect((await of(each, { when: 'item > 1' })).worst).toBeLessThan(all.worst ?? 0);
+  });
+});
+
 describe('the cost of a step with rounds', () => {
   it.each([
     ['with equal inputs', { n: 1 }],

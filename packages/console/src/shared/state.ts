@@ -56,6 +56,7 @@ export const stateLooks: Readonly<Record<ShownState, StateLook>> = {
 export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'word'>>> = {
   failed: { icon: 'circle-x', tone: 'failed' },
   cancelled: { icon: 'ban', tone: 'quiet' },
+  called_off: { icon: 'circle-slash', tone: 'quiet' },
   partly: { icon: 'triangle-alert', tone: 'waiting' },
   succeeded: { icon: 'circle-check', tone: 'done' },
   stalled: { icon: 'triangle-alert', tone: 'failed' },

@@ -12,6 +12,8 @@ import { countEnded, endedStepStates } from './ended-steps.ts';
 export type ConditionKind =
   | 'failed'
   | 'cancelled'
+  /** Enough other steps had succeeded, or too few could. */
+  | 'called_off'
   /** It succeeded, and some items or optional steps failed. */
   | 'partly'
   | 'succeeded'
@@ -45,6 +47,7 @@ export interface RunCondition {
 const titles: Readonly<Record<ConditionKind, string>> = {
   failed: 'Failed',
   cancelled: 'Cancelled',
+  called_off: 'Called off',
   partly: 'Succeeded with failures',
   succeeded: 'Succeeded',
   cancelling: 'Cancelling',
@@ -175,7 +178,7 @@ export function conditionOfStep(
   const { id, state, items, error } = step;
   if (state === 'failed' || state === 'unknown')
     return condition('failed', firstLine(error?.message ?? ''), [id]);
-  if (state === 'cancelled') return condition('cancelled', '', [id]);
+  if (state === 'cancelled') return cancelledStep(id, error);
   if (items !== undefined && state === 'succeeded' && sumOf(items, failedStates) > 0) {
     return condition('partly', failedItems(items), [id]);
   }
@@ -186,6 +189,13 @@ export function conditionOfStep(
   if (pause !== undefined && isHeld(step, pause)) return condition('paused', '', [id]);
   if (state === 'retrying') return condition('retrying', firstLine(error?.message ?? ''), [id]);
   return condition(state === 'running' ? 'running' : 'queued', '', [id]);
+}
+
+function cancelledStep(id: string, error: ConditionStep['error']): RunCondition {
+  const isCalledOff = error?.code === 'enough' || error?.code === 'not_enough';
+  return isCalledOff
+    ? condition('called_off', firstLine(error.message), [id])
+    : condition('cancelled', '', [id]);
 }
 
 type ConditionRun = Pick<RunSummary, 'state' | 'error' | 'awaiting' | 'follows' | 'queue' | 'stalled'> &

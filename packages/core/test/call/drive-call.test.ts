@@ -40,6 +40,8 @@ interface Turn {
   readonly isClosed?: boolean;
   /** Costs the amount of its output. */
   readonly isReported?: boolean;
+  /** A closed connection ends the work of its instance. */
+  readonly stops?: boolean;
 }
 
 const nobody = {
@@ -73,7 +75,8 @@ function aStage(turns: readonly Turn[], { counted = 0, after = nobody }: Beyond 
       asked.push({ ceilingUsd, timeoutMs, tried: [...tried] });
       if (turn === undefined) return after;
       const settle = turn.isReported === true ? 'reported' : 'computed';
-      const instance = anInstance(id, { cost_type: 'per_second', rate_usd: turn.rateUsd ?? 0, settle });
+      const { rateUsd: rate_usd = 0, stops = false } = turn;
+      const instance = anInstance(id, { cost_type: 'per_second', rate_usd, settle, stops });
       const mostMs = enforcedTimeout(instance, route);
       const reserved = worstCase(instance, mostMs);
       return {
@@ -523,6 +526,16 @@ it('ends as cancelled after an attempt that was running', async () => {
     return stage.ports.deliver(...given);
   };
   expect(await driveCall({ ...stage.ports, deliver }, aCall({ signal }))).toEqual({ kind: 'cancelled' });
+});
+
+it.each([
+  ['its time, on an instance that stops', true, 2_000],
+  ['its whole reservation, on any other', false, 10_000],
+])('pays of a cancelled call %s', async (_, stops, paidMs) => {
+  const turn = { outcome: { kind: 'cancelled' }, durationMs: 2_000, rateUsd: 0.001, stops } as const;
+  const stage = aStage([turn]);
+  expect(await driveCall(stage.ports, aCall())).toEqual({ kind: 'cancelled' });
+  expect(stage.settled.map(({ amount }) => amount)).toEqual([BigInt(paidMs * 1_000)]);
 });
 
 it('C3: ends a delivery when the call is cancelled or the claim is lost, and listens no longer than it lasts', async () => {

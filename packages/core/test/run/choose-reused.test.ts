@@ -369,3 +369,48 @@ describe('a step that happens again', () => {
     expect(choose({ definition: patient }).executed).toEqual([]);
   });
 });
+
+describe('a race that is repeated', () => {
+  const runners = ['a', 'b', 'c'];
+  const raced = (first: number): PipelineDefinition => ({
+    pipeline: 'p',
+    version: '1',
+    steps: [
+      ...runners.map((id): StepDefinition => ({ id, capability: 'x' })),
+      { id: 'join', first, depends_on: runners, set: {} },
+      { id: 'last', capability: 'x', depends_on: ['join'] },
+    ],
+  });
+  const repeat = (first: number, states: Partial<Record<string, StepState>>) => {
+    const definition = raced(first);
+    const before = { cut: undefined, tone: undefined, each: undefined, send: undefined };
+    return choose({ definition, before: definition, states: { ...before, ...states } });
+  };
+
+  it('keeps its winners, and the losers do not happen again', () => {
+    const states = {
+      a: 'cancelled',
+      b: 'succeeded',
+      c: 'failed',
+      join: 'succeeded',
+      last: 'failed',
+    } as const;
+    const { reused, executed } = repeat(1, states);
+    expect(reused).toEqual(['b', 'join']);
+    expect(executed.map(({ id }) => id)).toEqual(['last']);
+  });
+
+  it('has all of its open steps again where too few have won', () => {
+    const states = { a: 'succeeded', b: 'failed', c: 'cancelled', join: 'failed' } as const;
+    const { reused, executed } = repeat(2, states);
+    expect(reused).toEqual(['a']);
+    expect(executed.map(({ id }) => id)).toEqual(['b', 'c', 'join', 'last']);
+  });
+
+  it('keeps a step of which enough items had succeeded, whatever became of the others', () => {
+    const each: StepDefinition = { id: 'each', capability: 'x', for_each: { items: [1, 2, 3], enough: 1 } };
+    const definition = definitionOf({ each });
+    const failedItems = new Map([['each', 2]]);
+    expect(choose({ definition, before: definition, failedItems }).executed).toEqual([]);
+  });
+});

@@ -56,6 +56,13 @@ function sentenceOf({ state = 'running', ...rest }: Told): string {
   return toSentence(conditionOfRun({ state, ...rest }));
 }
 
+it.each(['enough', 'not_enough'])('a step was called off, and why: %s', (code) => {
+  const error = { code, message: '1 of 3 steps were enough for first' };
+  expect(toSentence(conditionOfStep({ id: 'a', state: 'cancelled', error }))).toBe(
+    'Called off: 1 of 3 steps were enough for first',
+  );
+});
+
 describe('a run that has ended', () => {
   test.each<[string, Told, string]>([
     [
