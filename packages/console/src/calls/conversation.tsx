@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
 import { callContentQuery } from '../api/calls.ts';
+import { isStatus } from '../api/problem-error.ts';
 import { JsonTree } from '../json/json-tree.tsx';
 import { Moment } from '../shared/ago.tsx';
 import { buttonClass, Panel } from '../shared/parts.tsx';
@@ -26,7 +27,14 @@ export function CallContents({ call }: { readonly call: CallRecord }): ReactElem
         </Link>
       }
     >
-      <QueryView query={query}>{(content) => <Content content={content} />}</QueryView>
+      {isStatus(query.error, 403) ? (
+        <p className="text-sm text-muted">
+          What was sent and answered is shown to keys with the scope <code>content:read</code>, which this one
+          lacks.
+        </p>
+      ) : (
+        <QueryView query={query}>{(content) => <Content content={content} />}</QueryView>
+      )}
     </Panel>
   );
 }

@@ -23,6 +23,8 @@ test('the list has the rows and the costs of the API, and its filters are addres
   await opened.go('/calls');
   const rows = page.getByRole('region', { name: 'Calls' }).locator('tbody tr');
   await rows.first().waitFor();
+  await page.getByRole('link', { name: 'Keep contents for some days' }).waitFor();
+  expect(await opened.axe('all')).toEqual([]);
   const links = await Promise.all(
     (await rows.locator('td:first-child a').all()).map((link) => link.getAttribute('href')),
   );
@@ -70,6 +72,16 @@ test('the id of a decision leads to its call, whose contents are a conversation 
   expect(new URL(page.url()).search).toBe(`?tab=try&from=${decision_id}`);
   opened.expectQuiet();
   await opened.close();
+  const scopes = ['capability:read', 'run:read', 'cost:read'];
+  const made = await capstan.request<{ key: string }>('POST', '/v1/keys', {
+    name: 'a reader',
+    scopes,
+    projects: [id],
+  });
+  const reader = await visitors.visitAs(made.body.key, {}, /403/);
+  await reader.go(`/decisions/${decision_id}`);
+  await reader.page.getByText('keys with the scope content:read').waitFor();
+  await reader.close();
 });
 
 test('aliases of models, and what the cache has, are listed, changed and deleted', async () => {

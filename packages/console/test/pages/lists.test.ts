@@ -1,10 +1,16 @@
 /** That lists are true about runs, and that a search finds its object in them. */
 import { readFile } from 'node:fs/promises';
 import type { Key } from '@capstan/core/contracts/access';
+import type { CapabilitySummary } from '@capstan/core/contracts/capability';
 import type { RunsHealth } from '@capstan/core/contracts/health';
+import type { CostSeries, ScopedBudget } from '@capstan/core/contracts/money';
+import type { PipelineSummary } from '@capstan/core/contracts/pipeline-answers';
+import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
 import type { BulkAnswer } from '@capstan/core/contracts/run-control';
 import type { Schedule } from '@capstan/core/contracts/schedule';
+import type { Skill } from '@capstan/core/contracts/skill';
+import { formatUsd } from '@capstan/core/money/nano-usd';
 import { expect, test } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';
 import { useStudio } from '../support/studio.ts';
@@ -257,6 +263,146 @@ test('the fleet is a table, and a key is made of scopes that describe their righ
   expect(await page.getByText('2147483648').count()).toBe(0);
   await opened.walk('/costs?period=last_7_days');
   await page.getByText('daily limit $2.00').waitFor();
+  opened.expectQuiet();
+  await opened.close();
+});
+
+/** The numbers of a row, as the API has them and as the page words them. */
+type Numbers = readonly string[];
+
+interface ComparedPage {
+  readonly path: string;
+  /** A row, by CSS. */
+  readonly row: string;
+  readonly numbers: () => Promise<readonly Numbers[]>;
+}
+
+async function itemsOf<Item>(path: string): Promise<readonly Item[]> {
+  const { body } = await visitors.studio.capstan.request<{ items: Item[] } | Item[]>('GET', path);
+  return Array.isArray(body) ? body : body.items;
+}
+
+const inMain = 'main tbody tr';
+
+const compared: Readonly<Record<string, ComparedPage>> = {
+  runs: {
+    path: '/runs',
+    row: inMain,
+    numbers: async () =>
+      (await itemsOf<Run>('/v1/runs?limit=50&parent=none')).map(({ run_id, pipeline, cost_usd }) => [
+        ...[pipeline, run_id.slice(-8), formatUsd(cost_usd)],
+      ]),
+  },
+  pipelines: {
+    path: '/pipelines',
+    row: inMain,
+    numbers: async () => {
+      const health = await itemsOf<RunsHealth['items'][number]>('/v1/runs/health?last=10');
+      return (await itemsOf<PipelineSummary>('/v1/pipelines?limit=200')).map((one) => {
+        const { ended = 0, succeeded = 0 } = health.find(({ pipeline }) => pipeline === one.pipeline) ?? {};
+        const share = ended === 0 ? 'no runs' : `${succeeded} of ${ended} run`;
+        return [one.pipeline, `${one.latest_version}, ${one.steps} step`, share];
+      });
+    },
+  },
+  instances: {
+    path: '/capabilities',
+    row: inMain,
+    numbers: async () =>
+      (await itemsOf<CapabilitySummary>('/v1/capabilities?limit=200')).map(({ name, instances }) => [
+        ...[name, `${instances.filter(({ state }) => state === 'up').length} of ${instances.length}`],
+      ]),
+  },
+  keys: {
+    path: '/settings',
+    row: inMain,
+    numbers: async () => {
+      const path = '/v1/costs/series?period=last_30_days&by=key&bucket=day';
+      const { body } = await visitors.studio.capstan.request<CostSeries>('GET', path);
+      return (await itemsOf<Key>('/v1/keys?limit=200')).map(({ key_id, name }) => [
+        ...[name, formatUsd(body.series.find((one) => one.name === key_id)?.usd ?? 0)],
+      ]);
+    },
+  },
+  budgets: {
+    path: '/costs',
+    row: 'tr:has(button:text-is("Remove"))',
+    numbers: async () =>
+      (await itemsOf<ScopedBudget>('/v1/budgets/scoped')).map(({ scope, period, limit_usd, spent_usd }) => [
+        ...[scope, `${formatUsd(spent_usd)} of ${formatUsd(limit_usd)} a ${period}`],
+      ]),
+  },
+  schedules: {
+    path: '/schedules',
+    row: 'main section:has(button[aria-label^="Delete"])',
+    numbers: async () =>
+      (await itemsOf<Schedule>('/v1/schedules?limit=200')).map(({ name, cron, timezone, pipeline }) => [
+        ...[name, cron, timezone, pipeline],
+      ]),
+  },
+  reviews: {
+    path: '/reviews',
+    row: inMain,
+    numbers: async () =>
+      (await itemsOf<Review>('/v1/reviews?state=open&limit=200')).map(({ run_id = '' }) => [
+        run_id.slice(-8),
+      ]),
+  },
+  skills: {
+    path: '/skills',
+    row: inMain,
+    numbers: async () =>
+      (await itemsOf<Skill>('/skills')).map(({ pattern, uses, instructions }) => [
+        ...[pattern.job_type, instructions, String(uses)],
+      ]),
+  },
+};
+
+async function fillLists(): Promise<void> {
+  const { capstan } = visitors.studio;
+  const steps = [{ id: 'a', capability: 'join', input: { part: '{{ job.part }}' } }];
+  const runs = Array.from({ length: 50 }, (_, part) => ({
+    definition: { pipeline: 'counted', version: '1', steps },
+    job: { part },
+    labels: { of: 'fifty' },
+  }));
+  const { body } = await capstan.request<BulkAnswer>('POST', '/v1/runs/bulk', { runs });
+  await Promise.all(body.items.map(({ run_id = '' }) => capstan.ended(run_id)));
+  for (const [label, limit_usd] of [
+    ['of=fifty', 2.5],
+    ['of=none', 0.125],
+  ])
+    await capstan.request('PUT', `/v1/budgets/scoped/label:${label}`, { limit_usd, period: 'day' });
+  for (const at of [1, 2, 3])
+    await capstan.request('POST', '/skills', {
+      pattern: { job_type: 'join', error_patterns: [`fault ${at}`] },
+      instructions: `Correction ${at}`,
+      source: 'human',
+      success_count: at * 7,
+    });
+  await capstan.submit([{ id: 'asks', review: { title: 'Which of two?' } }]);
+  await capstan.request('POST', '/v1/pipelines', { pipeline: 'counted', version: '1', steps });
+}
+
+test('the numbers of fifty rows over all lists are those of the API', async () => {
+  await fillLists();
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await opened.go('/');
+  for (const [name, { path, row, numbers }] of Object.entries(compared)) {
+    await opened.walk(path);
+    const rows = page.locator(row);
+    const differences = async () => {
+      const texts = (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, ' '));
+      const asked = await numbers();
+      const missing = asked.filter(
+        (parts) => !texts.some((text) => parts.every((part) => text.includes(part))),
+      );
+      return { name, rows: texts.length - asked.length, missing };
+    };
+    await expect.poll(differences, { timeout: 20_000 }).toEqual({ name, rows: 0, missing: [] });
+  }
+  expect(await compared.runs?.numbers()).toHaveLength(50);
   opened.expectQuiet();
   await opened.close();
 });

@@ -1,10 +1,12 @@
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
+import { projectsQuery } from '../../api/access.ts';
 import { callsQuery } from '../../api/calls.ts';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { useKeys } from '../../api/key-names.ts';
 import { readProject } from '../../api/project.ts';
+import { sessionQuery } from '../../api/session.ts';
 import { CallTable } from '../../calls/call-table.tsx';
 import { toCallsPath } from '../../calls/calls-path.ts';
 import { type CallsSearch, callOutcomes, readPages, writePages } from '../../searches.ts';
@@ -40,6 +42,7 @@ export function CallsPage(): ReactElement {
         onChange={(part) => void navigate({ search: { ...search, ...part }, replace: true })}
         onClear={() => void navigate({ search: {}, replace: true })}
       />
+      <ContentHint />
       <Panel isTight>
         <QueryView query={query}>
           {({ items, next_cursor }) =>
@@ -63,6 +66,25 @@ export function CallsPage(): ReactElement {
         </QueryView>
       </Panel>
     </>
+  );
+}
+
+/** For those who may switch contents on, while they are off. */
+function ContentHint(): ReactElement | null {
+  const { scopes = [], projects: own = [] } = useQuery(sessionQuery).data ?? {};
+  const chosen = readProject() ?? own[0]?.project_id;
+  const isAllowed = (scopes as readonly string[]).includes('admin');
+  const projects = useQuery({ ...projectsQuery(), enabled: isAllowed, retry: false }).data?.items ?? [];
+  const current = projects.find((one) => one.project_id === chosen);
+  if (current === undefined || current.content_days !== null) return null;
+  return (
+    <p className="mb-3 text-sm text-muted">
+      What is sent and answered is not kept.{' '}
+      <Link to="/settings" search={{ tab: 'projects' }} className="underline">
+        Keep contents for some days
+      </Link>{' '}
+      to see calls as conversations.
+    </p>
   );
 }
 
