@@ -9,7 +9,7 @@ import {
   skillFilters,
 } from '@capstan/core/expression/filters';
 import { createGrammar } from '@capstan/core/expression/grammar';
-import { expressionLimits, runFields, stepFields } from '@capstan/core/expression/language';
+import { expressionLimits, runFields, scheduledFields, stepFields } from '@capstan/core/expression/language';
 import { charges, workLimits } from '@capstan/core/expression/meter';
 import {
   type BrokenExample,
@@ -82,7 +82,7 @@ const roots = formatTable(
     ]),
     [
       runFields
-        .filter((field) => field !== 'scheduled_at')
+        .filter((field) => !scheduledFields.has(field))
         .map((field) => code(`run.${field}`))
         .join(', '),
       'facts of the run',
@@ -90,6 +90,10 @@ const roots = formatTable(
     [
       code('run.scheduled_at'),
       'the moment for which a schedule planned the run, also in its reruns; missing in others',
+    ],
+    [
+      [code('run.period_start'), code('run.period_end')].join(', '),
+      'the period that it stands for: from the start before to `run.scheduled_at`; missing where that is',
     ],
     ['`item`, `item.…`', 'inside `for_each`: the item'],
     ['`index`', 'inside `for_each`: the index of the item, from 0'],

@@ -8,7 +8,7 @@ import type { RunState } from '@capstan/core/contracts/run';
 import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import type { Db } from './connect.ts';
 import { tryLock } from './locks.ts';
-import { type DeliveredPage, query, toJson } from './statements.ts';
+import { type DeliveredPage, purgeOld, query, toJson } from './statements.ts';
 
 export interface ScheduleRow {
   readonly schedule_id: string;
@@ -127,13 +127,14 @@ export function findScheduledRun(
   );
 }
 
-/** Finds a run of the schedule that has not ended. The index on open runs of a project bounds the search. */
+/** Finds a run of the schedule that has not ended, other than those of backfills. The index on open runs of a project bounds the search. */
 export async function findOpenRun(
   db: Db,
   { project_id, schedule_id }: ScheduleKey,
 ): Promise<string | undefined> {
   const row = await query<{ run_id: string }>(db).first(
-    `select run_id from run where project_id = ? and finished_at is null and schedule_id = ? order by run_id limit 1`,
+    `select run_id from run where project_id = ? and finished_at is null and schedule_id = ? and backfill_id is null
+     order by run_id limit 1`,
     [project_id, schedule_id],
   );
   return row?.run_id;
@@ -181,7 +182,8 @@ export async function listStartTimes(
 /** Whether the run before a moment was still open then. */
 export async function wasOpenAt(db: Db, { schedule_id }: ScheduleKey, at: Date): Promise<boolean> {
   const row = await query<{ was_open: boolean }>(db).first(
-    `select coalesce(finished_at > ?, true) as was_open from run where schedule_id = ? and scheduled_at < ?
+    `select coalesce(finished_at > ?, true) as was_open from run
+     where schedule_id = ? and scheduled_at < ? and backfill_id is null
      order by scheduled_at desc limit 1`,
     [at, schedule_id, at],
   );
@@ -201,24 +203,70 @@ export async function markWatched(
 }
 
 export interface Skip {
-  /** RFC 3339: the latest of them. */
-  readonly scheduled_at: string;
+  /** RFC 3339, oldest first, at least one. */
+  readonly moments: readonly string[];
   readonly reason: string;
-  /** Default 1. */
-  readonly starts?: number;
 }
 
-/** Counts skipped starts. @returns false if it was counted before, or the schedule is gone */
-export function noteSkip(
+const shownMoments = 100;
+
+/**
+ * Counts skipped starts, and adds them to the history.
+ * @returns false if they were counted before, or the schedule is gone
+ */
+export async function noteSkip(
   db: Db,
-  scheduleId: string,
-  { scheduled_at, reason, starts = 1 }: Skip,
+  { schedule_id, gap_id }: Pick<ScheduleKey, 'schedule_id'> & { readonly gap_id: string },
+  { moments, reason }: Skip,
 ): Promise<boolean> {
+  const scheduled_at = moments.at(-1) ?? null;
+  const shown = moments.slice(0, shownMoments);
   return query(db).wrote(
-    `update schedule set skips = skips + :starts, skipped_at = :scheduled_at, skip_reason = :reason
-     where schedule_id = :scheduleId and (skipped_at is null or skipped_at < :scheduled_at)`,
-    { scheduleId, scheduled_at, reason, starts },
+    `with counted as (
+       update schedule set skips = skips + :starts, skipped_at = :scheduled_at, skip_reason = :reason
+       where schedule_id = :schedule_id and (skipped_at is null or skipped_at < :scheduled_at) returning schedule_id
+     )
+     insert into schedule_gap (gap_id, schedule_id, outcome, reason, count, moments)
+     select :gap_id, schedule_id, 'skipped', :reason, :starts, :shown::timestamptz[] from counted`,
+    { schedule_id, gap_id, scheduled_at, reason, starts: moments.length, shown },
   );
+}
+
+/** Adds missed starts to the history. */
+export async function noteMissed(
+  db: Db,
+  { schedule_id, gap_id }: Pick<ScheduleKey, 'schedule_id'> & { readonly gap_id: string },
+  { moments, reason }: Skip,
+): Promise<void> {
+  await db.raw(
+    `insert into schedule_gap (gap_id, schedule_id, outcome, reason, count, moments)
+     select :gap_id, schedule_id, 'missed', :reason, :count, :shown::timestamptz[] from schedule
+     where schedule_id = :schedule_id`,
+    { schedule_id, gap_id, reason, count: moments.length, shown: moments.slice(0, shownMoments) },
+  );
+}
+
+export interface GapRow {
+  readonly gap_id: string;
+  readonly outcome: 'skipped' | 'missed';
+  readonly reason: string;
+  readonly count: number;
+  readonly moments: readonly Date[];
+  readonly created_at: Date;
+}
+
+/** Newest first. */
+export function listGaps(db: Db, scheduleId: string, { after, limit }: Page): Promise<readonly GapRow[]> {
+  return query<GapRow>(db).all(
+    `select gap_id, outcome, reason, count, moments, created_at from schedule_gap
+     where schedule_id = :scheduleId and (:after::text is null or gap_id < :after) order by gap_id desc limit :limit`,
+    { scheduleId, after, limit },
+  );
+}
+
+/** Deletes the history after 90 days. @returns how many */
+export function purgeGaps(db: Db): Promise<number> {
+  return purgeOld(db, { table: 'schedule_gap', hours: 2_160 });
 }
 
 /** Schedules with changes that Temporal has not accepted yet. */

@@ -115,7 +115,8 @@ interface Purge {
     | 'session'
     | 'login_code'
     | 'webhook_delivery'
-    | 'hook_delivery';
+    | 'hook_delivery'
+    | 'schedule_gap';
   /** The age from which rows are deleted. */
   readonly hours: number;
   /** Rows per statement. */

@@ -14,6 +14,8 @@ const prefixes = {
   skill: 'skl',
   review: 'rev',
   schedule: 'sch',
+  backfill: 'bkf',
+  gap: 'gap',
   webhook: 'whk',
   hook: 'hok',
   session: 'ssn',

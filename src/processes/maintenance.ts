@@ -37,6 +37,7 @@ import {
 import { purge, type Retention } from '../use-cases/retention/purge.ts';
 import { createDueWork } from '../use-cases/runs/due-work.ts';
 import { createReconcileRuns, createStallWatch } from '../use-cases/runs/repair.ts';
+import { fillBack } from '../use-cases/schedules/backfills.ts';
 import { watchStarts } from '../use-cases/schedules/watch.ts';
 import { resealSecrets } from '../use-cases/secrets/secrets.ts';
 import { exportSharedGauges } from '../use-cases/telemetry/shared-gauges.ts';
@@ -128,6 +129,7 @@ export function addMaintenance(ctx: ServerCtx, own: Parts, personChecks: PersonC
     purgeOld: (isStopping) => purgeOld(ctx, isStopping),
     resealSecrets: () => resealSecrets(ctx),
     watchStarts: () => watchStarts(ctx),
+    fillBack: () => fillBack(ctx),
     eraseProjects: (isStopping) => eraseProjects(ctx, isStopping),
     recheckPersons: config.OIDC_RECHECK_S === 0 ? undefined : personChecks?.begin,
   };

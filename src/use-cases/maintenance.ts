@@ -10,6 +10,7 @@ import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
 import { purgeInstances } from '../db/instance/instance.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
+import { purgeGaps } from '../db/schedule.ts';
 import { purgeReceived } from '../db/webhook/hook.ts';
 import { purgeDeliveries } from '../db/webhook/webhook.ts';
 import type { BudgetKeeper } from '../parts/budget-keeper.ts';
@@ -53,6 +54,8 @@ export interface DutyParts {
   readonly resealSecrets: () => Promise<number>;
   /** Accounts for starts of schedules; returns how many were missed. */
   readonly watchStarts: () => Promise<number>;
+  /** Starts what is due of backfills; returns how many runs. */
+  readonly fillBack: () => Promise<number>;
   /** Continues erasures of projects. */
   readonly eraseProjects: (isStopping: () => boolean) => Promise<number>;
 }
@@ -152,6 +155,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   orphaned_reviews: repair(minuteMs, ({ db }) => cancelOrphanedReviews(db)),
   old_sessions: routine(purgeMs, ({ db }) => purgeSessions(db)),
   old_webhook_deliveries: routine(purgeMs, ({ db }) => purgeDeliveries(db)),
+  old_gaps_of_schedules: routine(purgeMs, ({ db }) => purgeGaps(db)),
   old_hook_deliveries: routine(purgeMs, ({ db }) => purgeReceived(db)),
   old_keyed_answers: routine(purgeMs, ({ db }) => purgeAnswers(db)),
   old_cached_answers: routine(purgeMs, ({ db }) => purgeCachedAnswers(db)),
@@ -162,6 +166,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   abandoned_uploads: { everyMs: purgeMs, work: ({ parts }) => parts.media.sweep(abandonedMs) },
   parts_of_tables: routine(60 * minuteMs, ({ db }) => addParts(db)),
   secrets_under_former_keys: { everyMs: 10_000, work: ({ parts }) => parts.resealSecrets() },
+  backfills: routine(0, ({ parts }) => parts.fillBack()),
   starts_of_schedules: routine(5_000, ({ parts }) => parts.watchStarts()),
   erasures: routine(1_000, ({ parts }, isStopping) => parts.eraseProjects(isStopping)),
   retention: routine(purgeMs, ({ parts }, isStopping) => parts.purgeOld(isStopping)),

@@ -234,6 +234,15 @@ const tries: Readonly<Record<string, () => Try>> = {
   test_webhook: () => lacks(`/v1/webhooks/${ids.webhook}/test`, post()),
   list_webhook_deliveries: () => lacks(`/v1/webhooks/${ids.webhook}/deliveries`),
   delete_webhook: () => lacks(`/v1/webhooks/${ids.webhook}`, { method: 'DELETE' }),
+  list_schedule_gaps: () => lacks(`/v1/schedules/${ids.schedule}/history`),
+  create_backfill: () =>
+    lacks(
+      `/v1/schedules/${ids.schedule}/backfills`,
+      post({ from: '2026-01-01T00:00:00Z', until: '2026-01-02T00:00:00Z' }),
+    ),
+  list_backfills: () => lacks(`/v1/schedules/${ids.schedule}/backfills`),
+  get_backfill: () => lacks(`/v1/schedules/${ids.schedule}/backfills/bkf_1`),
+  cancel_backfill: () => lacks(`/v1/schedules/${ids.schedule}/backfills/bkf_1/cancel`, post()),
   list_hooks: () => own('/v1/hooks'),
   get_hook: () => lacks(`/v1/hooks/${mark}`),
   replace_hook: () => lacks(`/v1/hooks/${mark}`, { method: 'PUT', body: hookSettings }),

@@ -220,3 +220,25 @@ test('a run keeps the key that started it', async () => {
   const [row] = await api.db('run').where({ run_id: run.run_id }).select('key_id');
   expect(row).toEqual({ key_id: run.started_by?.id });
 });
+
+test('a change of the time zone keeps what each date has spent, and gives its limit of now to the date that has begun', async () => {
+  const { projectId, call, put, list, exec } = await aProjectOf();
+  const move = async (timezone: string) =>
+    (await call(`/v1/projects/${projectId}/settings`, { method: 'PUT', body: { timezone } })).status;
+  expect([await move('Mars/One'), await move('posixrules'), await move('Etc/GMT+12')]).toEqual([
+    422, 422, 200,
+  ]);
+  await put('label:team=ads', { limit_usd: 5 });
+  expect((await exec()).status).toBe(200);
+  expect(await move('Pacific/Kiritimati')).toBe(200); // 26 hours ahead: another date
+  expect(await list()).toEqual(['label:team=ads day 0+0/5']);
+  await put('label:team=ads', { limit_usd: 1 });
+  expect((await exec()).status).toBe(200);
+  expect((await exec()).status).toBe(402);
+  expect(await move('Etc/GMT+12')).toBe(200);
+  expect(await list()).toEqual(['label:team=ads day 1+0/1']);
+  expect((await exec()).status).toBe(402);
+  expect(await findDrift(api.db)).toEqual([]);
+  const costs = await readJson<{ timezone: string }>(call('/v1/costs'));
+  expect(costs).toMatchObject([200, { timezone: 'Etc/GMT+12' }]);
+});

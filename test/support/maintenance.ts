@@ -14,6 +14,7 @@ export const idleParts: Omit<DutyParts, 'budgets'> = {
   purgeOld: nothing,
   eraseProjects: nothing,
   watchStarts: nothing,
+  fillBack: nothing,
   resealSecrets: nothing,
   media: { sweep: async () => 0 },
   probeDue: nothing,

@@ -1,9 +1,24 @@
 import { ListQuery } from '@capstan/core/contracts/primitives';
-import { Schedule, ScheduleList, ScheduleRequest } from '@capstan/core/contracts/schedule';
+import {
+  Backfill,
+  BackfillList,
+  BackfillRequest,
+  Schedule,
+  ScheduleGapList,
+  ScheduleList,
+  ScheduleRequest,
+} from '@capstan/core/contracts/schedule';
 import { z } from 'zod';
+import {
+  cancelBackfill,
+  createBackfill,
+  getBackfill,
+  listBackfillsOf,
+} from '../../use-cases/schedules/backfills.ts';
 import {
   createSchedule,
   getSchedule,
+  listGapsOf,
   listSchedulesPage,
   removeSchedule,
   replaceSchedule,
@@ -13,6 +28,8 @@ import { triggerSchedule } from '../../use-cases/schedules/trigger.ts';
 import { json, optionalJson } from '../input.ts';
 import { IdPath, KeyHeaders, markReplayed, readIdempotency, startErrors } from '../parameters.ts';
 import { type Route, route } from '../route.ts';
+
+const BackfillPath = IdPath.extend({ backfill: z.string().min(1).max(128) });
 
 function switchSchedule(act: 'pause' | 'resume', summary: string): Route {
   return route(`POST /v1/schedules/{id}/${act}`, {
@@ -113,5 +130,65 @@ export const scheduleRoutes: readonly Route[] = [
       });
       return { status: 202, headers: markReplayed(replayed), body: schedule };
     },
+  }),
+  route('GET /v1/schedules/{id}/history', {
+    operation: 'list_schedule_gaps',
+    tag: 'schedules',
+    summary: 'List the starts that came to nothing, newest first, for 90 days',
+    description:
+      'Each entry names the moments of one reason: skipped by the settings, or missed in an outage.',
+    scope: 'run:read',
+    params: IdPath,
+    query: ListQuery.strict(),
+    responses: { 200: ScheduleGapList },
+    result: (ctx, { caller: { project_id }, params, query }) =>
+      listGapsOf(ctx, { project_id, schedule_id: params.id }, query),
+  }),
+  route('POST /v1/schedules/{id}/backfills', {
+    operation: 'create_backfill',
+    tag: 'schedules',
+    summary: 'Start a schedule for a range of its calendar in the past, oldest first',
+    description:
+      'Each moment of the calendar has one run, also when it is asked for twice: moments that have a run are left out, except those that were only missed. `at_once` limits the open runs. The overlap policy does not hold.',
+    scope: 'run:write',
+    rate: 'start',
+    params: IdPath,
+    body: json(BackfillRequest),
+    responses: { 201: Backfill },
+    result: (ctx, { caller, params, body }) =>
+      createBackfill(ctx, caller, { schedule_id: params.id, ...body }),
+  }),
+  route('GET /v1/schedules/{id}/backfills', {
+    operation: 'list_backfills',
+    tag: 'schedules',
+    summary: 'List the backfills of a schedule, newest first',
+    scope: 'run:read',
+    params: IdPath,
+    query: ListQuery.strict(),
+    responses: { 200: BackfillList },
+    result: (ctx, { caller: { project_id }, params, query }) =>
+      listBackfillsOf(ctx, { project_id, schedule_id: params.id }, query),
+  }),
+  route('GET /v1/schedules/{id}/backfills/{backfill}', {
+    operation: 'get_backfill',
+    tag: 'schedules',
+    summary: 'Show a backfill with its progress',
+    scope: 'run:read',
+    params: BackfillPath,
+    responses: { 200: Backfill },
+    result: (ctx, { caller: { project_id }, params: { id: schedule_id, backfill: backfill_id } }) =>
+      getBackfill(ctx, { project_id, schedule_id, backfill_id }),
+  }),
+  route('POST /v1/schedules/{id}/backfills/{backfill}/cancel', {
+    operation: 'cancel_backfill',
+    tag: 'schedules',
+    summary: 'Start nothing more of a backfill; its open runs continue',
+    scope: 'run:write',
+    params: BackfillPath,
+    responses: { 200: Backfill },
+    result: (
+      ctx,
+      { caller: { project_id, key_id: by }, params: { id: schedule_id, backfill: backfill_id } },
+    ) => cancelBackfill(ctx, { project_id, schedule_id, backfill_id, by }),
   }),
 ];

@@ -288,7 +288,8 @@ export const registerProjectsCommand = group('projects', 'list, change and erase
     show: listed(projectTable),
   }),
   command('set', {
-    about: 'change how a project treats requests that a model would not get whole, and calls without room',
+    about:
+      'change its time zone, or how it treats requests that a model would not get whole and calls without room',
     example: 'capstan projects set PROJECT_ID --strict yes',
     args: { '<project-id>': 'as `projects ls` shows it' },
     options: {
@@ -297,19 +298,21 @@ export const registerProjectsCommand = group('projects', 'list, change and erase
         ...StepOnBudget.options,
         'default',
       ]),
+      '-z, --timezone <zone>': 'the zone of its days from now on, such as Europe/Berlin',
     },
-    call: ({ client }, { projectId, strict, onBudget }) => {
-      if (strict === undefined && onBudget === undefined)
-        throw new UsageError('name a setting: --strict yes, or --on-budget stop');
+    call: ({ client }, { projectId, strict, onBudget, timezone }) => {
+      if (strict === undefined && onBudget === undefined && timezone === undefined)
+        throw new UsageError('name a setting: --strict yes, --on-budget stop, or --timezone Europe/Berlin');
       const settings = {
         strict: strict === undefined ? undefined : strict === 'yes',
         on_budget: onBudget === 'default' ? null : onBudget,
+        timezone,
       };
       return client.put(path`/v1/projects/${projectId}/settings`, Project, jsonBody(settings));
     },
-    show: ({ project_id, strict, on_budget }, { print }) =>
+    show: ({ project_id, strict, on_budget, timezone }, { print }) =>
       print.line(
-        `${project_id} is ${strict ? 'strict' : 'not strict'}; on budget: ${on_budget ?? 'the defaults'}`,
+        `${project_id} is ${strict ? 'strict' : 'not strict'}; on budget: ${on_budget ?? 'the defaults'}; days of ${timezone}`,
       ),
   }),
   procedure('erase', {

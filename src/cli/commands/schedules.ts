@@ -1,12 +1,21 @@
 /** `schedules`: runs that start by the calendar. The text form shows the next start, the pipeline and the job. */
 
+import { momentsOf, openZone } from '@capstan/core/calendar/zone';
 import { Priority } from '@capstan/core/contracts/primitives';
-import { OverlapPolicy, Schedule, ScheduleList } from '@capstan/core/contracts/schedule';
+import {
+  Backfill,
+  BackfillList,
+  OverlapPolicy,
+  Schedule,
+  type ScheduleGap,
+  ScheduleGapList,
+  ScheduleList,
+} from '@capstan/core/contracts/schedule';
 import { writeJson } from '@capstan/core/json/text';
-import { type ApiClient, getAll, jsonBody, path } from '../client/api-client.ts';
+import { type ApiClient, emptyBody, getAll, jsonBody, path } from '../client/api-client.ts';
 import { command, group, listed, oneOf, parsed, type Register, required } from '../command.ts';
 import { UsageError } from '../errors.ts';
-import { budgetOption, collectPair, jobHelp } from '../input/arguments.ts';
+import { budgetOption, collectPair, jobHelp, readItem } from '../input/arguments.ts';
 import { readJob } from '../input/run-request.ts';
 import { formatUsd } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
@@ -98,6 +107,54 @@ async function resolveId(client: ApiClient, reference: string): Promise<string> 
   return found.schedule_id;
 }
 
+const dayMs = 86_400_000;
+
+/** The first moment of a date. @param date its midnight as if in UTC */
+function startOf(date: number, timezone: string): number {
+  const offsets = openZone(timezone).offsetsOn(date);
+  return momentsOf(date, offsets)[0] ?? offsets.turn;
+}
+
+/** A date begins with its first moment in the zone of the schedule, and ends with its last one, or now. */
+function toMoment(text: string, timezone: string, end: 'first' | 'last'): string {
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw new UsageError(`${text} is no date and no moment; write 2026-01-31`);
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return new Date(at).toISOString();
+  const first = startOf(at, timezone);
+  const last = startOf(at + dayMs, timezone) - 1;
+  const now = Date.now();
+  const ending = first <= now ? Math.min(last, now) : last;
+  return new Date(end === 'first' ? first : ending).toISOString();
+}
+
+function renderBackfill({ backfill_id, state, moments, existing, left, runs, waits }: Backfill): string[] {
+  const { open, succeeded, failed, cancelled } = runs;
+  return [
+    `${backfill_id}  ${state}  ${moments - left} of ${moments} moments`,
+    `runs: ${open} open, ${succeeded} succeeded, ${failed} failed, ${cancelled} cancelled; ${existing} moments had one`,
+    ...(waits === null ? [] : [`waits: ${waits}`]),
+  ];
+}
+
+const backfillTable: Columns<Backfill> = [
+  ['BACKFILL', 'backfill_id'],
+  ['FROM', 'from'],
+  ['UNTIL', 'until'],
+  ['STATE', 'state'],
+  ['MOMENTS', ({ moments, left }) => `${moments - left}/${moments}`, 'right'],
+  ['OPEN', ({ runs }) => String(runs.open), 'right'],
+  ['FAILED', ({ runs }) => String(runs.failed), 'right'],
+  ['WAITS', ({ waits }) => waits ?? '', 'shrinks'],
+];
+
+const gapTable: Columns<ScheduleGap> = [
+  ['NOTICED', 'at'],
+  ['OUTCOME', 'outcome'],
+  ['STARTS', ({ count }) => String(count), 'right'],
+  ['FIRST', ({ moments: [first] }) => first ?? ''],
+  ['REASON', 'reason', 'shrinks'],
+];
+
 const scheduleArgument = { '<schedule>': 'its id or its name' } as const;
 
 const addCommand = command('add', {
@@ -184,6 +241,61 @@ export const registerSchedulesCommand = group('schedules', 'start runs by the ca
   actCommand('pause', 'start nothing until it is resumed', 'paused'),
   actCommand('resume', 'start runs again, also if it was paused in Temporal', 'resumed'),
   actCommand('trigger', 'ask for a run now, as far as the overlap policy allows', 'triggered'),
+  command('history', {
+    about: 'list the starts that came to nothing: skipped by the settings, or missed in an outage',
+    example: 'capstan schedules history nightly',
+    args: scheduleArgument,
+    call: async ({ client }, { schedule }) =>
+      client.get(path`/v1/schedules/${await resolveId(client, schedule)}/history`, ScheduleGapList, {
+        limit: 50,
+      }),
+    show: listed(gapTable, { none: 'every start of the last 90 days came about' }),
+  }),
+  command('backfill', {
+    about: 'start it for every moment of a range in the past that has no run, oldest first',
+    example: 'capstan schedules backfill nightly --from 2026-01-01 --until 2026-01-31 --at-once 2',
+    args: scheduleArgument,
+    options: {
+      '--from <moment>': required('first date or moment, such as 2026-01-01 or 2026-01-01T04:30:00Z'),
+      '--until <moment>': required('last date, which counts as a whole, or last moment'),
+      '--at-once <n>': parsed('how many of its runs are open at a time (default: 1)', readItem),
+    },
+    call: async ({ client }, { schedule, from, until, atOnce: at_once }) => {
+      const id = await resolveId(client, schedule);
+      const { value } = await client.get(path`/v1/schedules/${id}`, Schedule);
+      const { timezone } = value;
+      const range = {
+        from: toMoment(from, timezone, 'first'),
+        until: toMoment(until, timezone, 'last'),
+        at_once,
+      };
+      return client.post(path`/v1/schedules/${id}/backfills`, Backfill, jsonBody(range));
+    },
+    show: (backfill, { print }, { schedule }) => {
+      print.lines(renderBackfill(backfill));
+      print.remark(`see its progress: capstan schedules backfills ${schedule}`);
+    },
+  }),
+  command('backfills', {
+    about: 'list its backfills with their progress',
+    example: 'capstan schedules backfills nightly',
+    args: scheduleArgument,
+    call: async ({ client }, { schedule }) =>
+      client.get(path`/v1/schedules/${await resolveId(client, schedule)}/backfills`, BackfillList, {
+        limit: 50,
+      }),
+    show: listed(backfillTable, { none: 'no backfills' }),
+  }),
+  command('cancel-backfill', {
+    about: 'start nothing more of a backfill; its open runs continue',
+    example: 'capstan schedules cancel-backfill nightly bkf_…',
+    args: { ...scheduleArgument, '<backfill>': 'as `schedules backfills` shows it' },
+    call: async ({ client }, { schedule, backfill }) => {
+      const id = await resolveId(client, schedule);
+      return client.post(path`/v1/schedules/${id}/backfills/${backfill}/cancel`, Backfill, emptyBody);
+    },
+    show: (backfill, { print }) => print.lines(renderBackfill(backfill)),
+  }),
   command('rm', {
     about: 'remove a schedule; runs that it has started continue',
     example: 'capstan schedules rm nightly',

@@ -36,15 +36,16 @@ type ProjectChange = Pick<ProjectRow, 'project_id'> & {
   readonly is_strict?: boolean | undefined;
   readonly content_days?: number | null | undefined;
   readonly on_budget?: OnBudget | null | undefined;
+  readonly timezone?: string | undefined;
 };
 
 /** @returns undefined when there is no such project */
 export function changeProjectRow(
   trx: Db,
-  { project_id, is_strict, content_days, on_budget }: ProjectChange,
+  { project_id, is_strict, content_days, on_budget, timezone }: ProjectChange,
 ): Promise<ProjectRow | undefined> {
   return query<ProjectRow>(trx).first(
-    `update project set is_strict = coalesce(:is_strict, is_strict),
+    `update project set is_strict = coalesce(:is_strict, is_strict), timezone = coalesce(:timezone, timezone),
        content_days = case when :keeps then content_days else cast(:content_days as int) end,
        on_budget = case when :keeps_end then on_budget else :on_budget end,
        content_since = case when content_days is null then clock_timestamp() else content_since end
@@ -52,6 +53,7 @@ export function changeProjectRow(
     {
       project_id,
       is_strict: is_strict ?? null,
+      timezone: timezone ?? null,
       keeps: content_days === undefined,
       content_days: content_days ?? null,
       keeps_end: on_budget === undefined,

@@ -134,7 +134,7 @@ export async function deleteKeys(trx: Db, keyIds: readonly string[]): Promise<nu
   await trx('api_key').whereIn('created_by', ids).update({ created_by: null });
   await trx('publisher').whereIn('set_by', ids).update({ set_by: 'erased' });
   await trx('repair_decision').whereIn('decided_by', ids).update({ decided_by: 'erased' });
-  for (const table of ['webhook', 'schedule', 'hook'])
+  for (const table of ['webhook', 'schedule', 'hook', 'backfill'])
     await trx(table).whereIn('created_by', ids).update({ created_by: 'erased' });
   return trx('api_key').whereIn('key_id', ids).delete();
 }

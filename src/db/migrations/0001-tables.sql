@@ -344,6 +344,40 @@ create index schedule_delivered_at on schedule (delivered_at) where deleted_at i
 create index schedule_watch_at on schedule (watch_at) where deleted_at is null; -- maintenance: starts without a run
 create trigger schedule_refuse_erased before insert on schedule for each row execute function refuse_erased();
 
+-- A backfill: starts of a schedule for a range of its calendar, oldest first, with a pace of its own.
+create table backfill (
+  backfill_id text primary key,
+  project_id text not null references project,
+  schedule_id text not null references schedule on delete cascade,
+  from_at timestamptz not null,
+  until_at timestamptz not null,
+  at_once int not null check (at_once > 0),
+  state text not null default 'running' check (state in ('running', 'done', 'cancelled')),
+  moments int not null, -- of the calendar in the range
+  passed int not null default 0, -- those that were looked at
+  existing int not null default 0, -- those that had a run
+  passed_until timestamptz, -- the last of them
+  waits text, -- why the next start waits
+  created_by text not null,
+  created_at timestamptz not null default clock_timestamp(),
+  finished_at timestamptz
+);
+create index backfill_listed on backfill (schedule_id, backfill_id desc); -- those of a schedule
+create index backfill_running on backfill (backfill_id) where state = 'running'; -- maintenance: starts
+
+-- Starts of a schedule that came to nothing for one reason, in the order of their discovery.
+create table schedule_gap (
+  gap_id text primary key,
+  schedule_id text not null references schedule on delete cascade,
+  outcome text not null check (outcome in ('skipped', 'missed')),
+  reason text not null,
+  count int not null,
+  moments timestamptz[] not null, -- the first hundred
+  created_at timestamptz not null default clock_timestamp()
+);
+create index schedule_gap_listed on schedule_gap (schedule_id, gap_id desc); -- its history
+create index schedule_gap_created_at on schedule_gap (created_at); -- purge
+
 
 -- Jobs and their files.
 
@@ -438,6 +472,8 @@ create table run (
   ancestors text[], -- the runs above it, from the first one on; null: nothing started it
   schedule_id text,
   scheduled_at timestamptz,
+  period_start timestamptz, -- when the start before was planned
+  backfill_id text, -- that started it
   trace_parent text, -- its place in a trace, as traceparent and tracestate carry it; null: one begins with it
 
   concurrency_key text,
@@ -463,7 +499,8 @@ create index run_repeats on run (rerun_of) where rerun_of is not null; -- who ne
 create unique index run_by_parent on run (parent_run_id, parent_step_id, parent_item, parent_revision)
   where parent_run_id is not null; -- a repeated step meets its run
 create unique index run_by_schedule on run (schedule_id, scheduled_at)
-  where schedule_id is not null; -- a repeated start meets its run
+  where schedule_id is not null and error ->> 'code' is distinct from 'start_missed'; -- a repeated start meets its run
+create index run_by_backfill on run (backfill_id) where backfill_id is not null; -- its progress
 create index run_unadmitted on run (project_id, concurrency_key, created_at, run_id)
   where concurrency_key is not null and finished_at is null and admitted_at is null; -- which of a key is next
 create index run_admitted on run (project_id, concurrency_key)

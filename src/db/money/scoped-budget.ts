@@ -4,6 +4,7 @@
  * (budget.ts).
  */
 import type { BudgetPeriod, ScopeAndPeriod } from '@capstan/core/contracts/money';
+import type { ProjectRow } from '../access/project.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 import { limitWindows } from './budget.ts';
@@ -92,6 +93,32 @@ async function limitScoped(
     limitNano,
     soft,
   });
+}
+
+/**
+ * Gives the current windows of a project their limits, after a change of its time zone: a date may be that of an earlier
+ * day, with the limit of then. Locks in the order of claims (L4): scoped budgets, then the day.
+ * @param trx in which the project's row is locked
+ */
+export async function limitDaysAgain(
+  trx: Db,
+  {
+    project_id,
+    timezone,
+    daily_limit_nano,
+  }: Pick<ProjectRow, 'project_id' | 'timezone' | 'daily_limit_nano'>,
+): Promise<void> {
+  const scoped = await query<ScopeAndPeriod & { limit_nano: string; soft: number }>(trx).all(
+    `select scope, period, limit_nano, soft::float8 from scoped_budget where project_id = ?
+     order by ('budget:' || project_id || ':' || period || ':' || scope) collate "C"`,
+    [project_id],
+  );
+  for (const { scope, period, limit_nano, soft } of scoped) {
+    const row = rowOfScoped(project_id, { scope, period });
+    await limitWindows(trx, { scope: row, timezone, period, limitNano: BigInt(limit_nano), soft });
+  }
+  const limitNano = BigInt(daily_limit_nano) === 0n ? null : BigInt(daily_limit_nano);
+  await limitWindows(trx, { scope: `project:${project_id}`, timezone, limitNano });
 }
 
 /** Adds or changes it. @param trx in which the project's row is locked */

@@ -20,6 +20,10 @@ export interface RunOrigin {
   readonly key_id?: string;
   /** RFC 3339 */
   readonly scheduled_at?: string;
+  /** RFC 3339: when the start before was planned. */
+  readonly period_start?: string;
+  /** The backfill that started it. */
+  readonly backfill_id?: string;
   /** Notified when the run has ended. */
   readonly parent_workflow_id?: string;
   /** Number of runs above it. */
@@ -77,6 +81,8 @@ const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'started_by'>, true> =
   schedule_id: true,
   key_id: true,
   scheduled_at: true,
+  period_start: true,
+  backfill_id: true,
   concurrency_key: true,
   concurrency_limit: true,
   versions: true,

@@ -15,7 +15,9 @@ import {
   listProjects,
   type ProjectRow,
 } from '../../db/access/project.ts';
+import type { Db } from '../../db/connect.ts';
 import { takeLock } from '../../db/locks.ts';
+import { limitDaysAgain } from '../../db/money/scoped-budget.ts';
 import { forgetKeys } from '../../parts/access/verified-keys.ts';
 import { newId } from '../../parts/ids.ts';
 import { decodeCursor, type PageRequest, toPage } from '../cursor.ts';
@@ -31,16 +33,29 @@ function toProject({ daily_limit_nano, is_strict, created_at, ...row }: ProjectR
   };
 }
 
+/** Postgres knows names that are no zone of a place, such as `posixrules`. */
+export function isZoneOfPlace(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @throws AppError `request_invalid` */
+async function requireTimezone(db: Db, timezone: string): Promise<void> {
+  if ((await isKnownTimezone(db, timezone)) && isZoneOfPlace(timezone)) return;
+  throw refuseField('/timezone', `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`);
+}
+
 /** @throws AppError `request_invalid` for an unknown time zone, `forbidden` for a person who would not hold it */
 export async function createProject(
   { db, verifiedKeys }: KeyCtx,
   { key_id, byProject }: Caller,
   { name, timezone, daily_limit_usd }: ProjectRequest,
 ): Promise<Project> {
-  if (!(await isKnownTimezone(db, timezone))) {
-    const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
-    throw refuseField('/timezone', message);
-  }
+  await requireTimezone(db, timezone);
   if (byProject !== undefined && !(await holdsEvery(db, key_id)))
     throw new AppError(
       'forbidden',
@@ -65,19 +80,25 @@ function toAudited(change: ProjectSettings): JsonObject {
   return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
 }
 
-/** Every process uses it within 5 s. @throws AppError `not_found` for a project that the caller does not hold */
+/**
+ * Every process uses it within 5 s. With another time zone, the dates that have begun there get the limits of now.
+ * @throws AppError `not_found` for a project that the caller does not hold, `request_invalid` for an unknown time zone
+ */
 export async function changeProject(
   { db, modelRules, keptContents }: Pick<ServerCtx, 'db' | 'modelRules' | 'keptContents'>,
   { key_id, projects }: Caller,
-  { project_id, strict, content_days, on_budget }: ProjectSettings & { readonly project_id: string },
+  { project_id, ...settings }: ProjectSettings & { readonly project_id: string },
 ): Promise<Project> {
+  const { strict, timezone, ...same } = settings;
+  if (timezone !== undefined) await requireTimezone(db, timezone);
   const row = await db.transaction(async (trx) => {
     const changed = projects.includes(project_id)
-      ? await changeProjectRow(trx, { project_id, is_strict: strict, content_days, on_budget })
+      ? await changeProjectRow(trx, { project_id, is_strict: strict, timezone, ...same })
       : undefined;
     if (changed === undefined) throw new AppError('not_found', `there is no project ${project_id}`);
+    if (timezone !== undefined) await limitDaysAgain(trx, changed);
     const entry = { actor: key_id, action: 'project.changed', subject: project_id };
-    await insertAudit(trx, { ...entry, project_id, data: toAudited({ strict, content_days, on_budget }) });
+    await insertAudit(trx, { ...entry, project_id, data: toAudited(settings) });
     return changed;
   });
   modelRules.delete(project_id);

@@ -9,6 +9,7 @@ import type { DecidedRoute, DispatchRoute } from '@capstan/core/contracts/decisi
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { RunRequest } from '@capstan/core/contracts/run';
 import { AppError } from '@capstan/core/errors/app-error';
+import type { ExpressionScope } from '@capstan/core/expression/evaluation';
 import type { Meter } from '@capstan/core/expression/meter';
 import { findMediaJobs, type MediaMention } from '@capstan/core/media';
 import { chooseDispatch } from '@capstan/core/run/dispatch';
@@ -131,6 +132,13 @@ function noSuchJob(jobId: string): AppError {
   return new AppError('not_found', `there is no job ${jobId}`);
 }
 
+/** What expressions know about the start by a schedule. */
+function periodOf({ scheduled_at, period_start }: RunOrigin = {}): Partial<ExpressionScope['run']> {
+  if (scheduled_at === undefined) return {};
+  const at = new Date(scheduled_at).toISOString();
+  return { scheduled_at: at, ...(period_start === undefined ? {} : { period_start, period_end: at }) };
+}
+
 /** @throws AppError `job_invalid` when the job does not give the key, or a label */
 function readFromJob(
   { known, job, meter, labels, origin }: Pick<RunOrder, 'known' | 'job' | 'meter' | 'labels' | 'origin'>,
@@ -138,8 +146,7 @@ function readFromJob(
 ): Pick<NewRun, 'concurrency_key' | 'concurrency_limit' | 'labels'> {
   const { concurrency, pipeline, version } = known.definition;
   const { job_id, body } = job;
-  const at = origin?.scheduled_at;
-  const scheduled = at === undefined ? {} : { scheduled_at: new Date(at).toISOString() };
+  const scheduled = periodOf(origin);
   const scope = { job: body, run: { id: runId, job_id, attempt: 1, pipeline, version, ...scheduled } };
   const key = readConcurrencyKey(known, scope, meter);
   return {

@@ -7,6 +7,7 @@
  * is counted on the schedule.
  */
 
+import { previousStart } from '@capstan/core/calendar/starts';
 import type { ErrorCode } from '@capstan/core/contracts/errors';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Failure } from '@capstan/core/contracts/primitives';
@@ -67,8 +68,12 @@ export async function explainSkip(trx: Db, key: ScheduleKey): Promise<string | n
 const limitCodes: ReadonlySet<ErrorCode> = new Set(['concurrency_limit', 'open_runs_limit']);
 
 /** A limit that is reached is an answer; other transient failures are not. */
-function isRefusal(error: unknown): error is AppError {
+export function isRefusal(error: unknown): error is AppError {
   return error instanceof AppError && (!error.retryable || limitCodes.has(error.code));
+}
+
+export function isLimit({ code }: AppError): boolean {
+  return limitCodes.has(code);
 }
 
 async function findSubmitted(db: Db, start: ScheduledStart): Promise<ScheduledSubmission | undefined> {
@@ -76,6 +81,14 @@ async function findSubmitted(db: Db, start: ScheduledStart): Promise<ScheduledSu
   if (found === undefined) return undefined;
   const { run_id, is_untold } = found;
   return is_untold ? { run_id } : { run_id, has_ended: true };
+}
+
+/** The origin of a run of a schedule: whose it is, its time, and the start before. @param at RFC 3339 */
+export function originAt({ schedule_id, body, created_by: key_id }: ScheduleRow, at: string) {
+  const { cron, timezone } = body;
+  const start = previousStart(cron, { timezone, before: Date.parse(at) });
+  const period = start === null ? {} : { period_start: new Date(start).toISOString() };
+  return { schedule_id, key_id, scheduled_at: at, ...period };
 }
 
 /** A start by the calendar, of the schedule as it is now. */
@@ -86,13 +99,14 @@ async function startRun(
 ): Promise<ScheduledSubmission> {
   const { db, config, telemetry } = ctx;
   const { schedule_id, scheduled_at, workflow_id } = start;
-  const { project_id, body, created_by: key_id } = row;
-  const origin = { schedule_id, key_id, scheduled_at, parent_workflow_id: workflow_id };
+  const { project_id, body } = row;
+  const origin = { ...originAt(row, scheduled_at), parent_workflow_id: workflow_id };
   const prepared = await prepareOriginatedRun(ctx, project_id, { request: toRequest(body), origin });
   const submitted = await db.transaction(async (trx) => {
     const skipped = await explainSkip(trx, row);
     if (skipped === null) return insertAdmittedRun(trx, prepared, config.OPEN_RUNS_PER_PROJECT);
-    const isNew = await noteSkip(trx, schedule_id, { scheduled_at, reason: skipped });
+    const gap = { schedule_id, gap_id: newId('gap') };
+    const isNew = await noteSkip(trx, gap, { moments: [scheduled_at], reason: skipped });
     return { skipped, isNew };
   });
   const isSkipped = 'skipped' in submitted;
@@ -137,6 +151,7 @@ export interface FruitlessStart {
   readonly scheduled_at: string;
   /** The workflow of the start, if there was one. */
   readonly workflow_id?: string;
+  readonly backfill_id?: string;
   readonly outcome: 'refused' | 'missed';
   readonly error: Failure;
 }
@@ -147,16 +162,18 @@ export interface FruitlessStart {
  */
 export async function recordFruitlessStart(
   { db, telemetry: { metrics } }: Pick<IntakeCtx, 'db' | 'telemetry'>,
-  { schedule_id, project_id, body, created_by: key_id }: ScheduleRow,
-  { scheduled_at, workflow_id, outcome, error }: FruitlessStart,
+  row: ScheduleRow,
+  { scheduled_at, workflow_id, backfill_id, outcome, error }: FruitlessStart,
 ): Promise<void> {
+  const { schedule_id, project_id, body } = row;
   const { pipeline } = body;
   const found =
     (await findDigest(db, { project_id, pipeline }, choiceOf(body))) ??
     (await findDigest(db, { project_id, pipeline }, null));
   const definition = found === undefined ? undefined : await readDefinition(db, found.digest);
   if (found === undefined || definition === undefined) {
-    await noteSkip(db, schedule_id, { scheduled_at, reason: error.message });
+    const gap = { schedule_id, gap_id: newId('gap') };
+    await noteSkip(db, gap, { moments: [scheduled_at], reason: error.message });
     return countStarts(metrics, outcome);
   }
   const job = newJob(body.job);
@@ -166,9 +183,8 @@ export async function recordFruitlessStart(
     project_id,
     pipeline,
     job_id: job.job_id,
-    schedule_id,
-    scheduled_at,
-    key_id,
+    ...originAt(row, scheduled_at),
+    ...(backfill_id === undefined ? {} : { backfill_id }),
     ...(workflow_id === undefined ? {} : { parent_workflow_id: workflow_id }),
     priority: priorityOfRun(definition, body.priority),
     budget_ceiling_usd: ceilingOfRun(definition, body.budget_ceiling_usd),

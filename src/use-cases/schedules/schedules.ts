@@ -1,7 +1,7 @@
 /** Schedules as users see them. A change is a change of the row, which is delivered to Temporal at once or later. */
 
 import type { JsonObject } from '@capstan/core/contracts/primitives';
-import type { Schedule, ScheduleRequest } from '@capstan/core/contracts/schedule';
+import type { Schedule, ScheduleGap, ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { AppError } from '@capstan/core/errors/app-error';
 import { scheduleWorkflowId } from '@capstan/core/workflow-names';
 import type { ServerCtx } from '../../context.ts';
@@ -9,7 +9,9 @@ import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
   deleteSchedule,
+  type GapRow,
   insertSchedule,
+  listGaps,
   listSchedules,
   lockSchedule,
   readSchedule,
@@ -113,6 +115,22 @@ export async function listSchedulesPage(
   const rows = await listSchedules(ctx.db, projectId, { after, limit: limit + 1 });
   const page = toPage(rows, limit, { key: ({ name }) => name, item: (row) => row });
   return { ...page, items: await showSchedules(ctx, page.items) };
+}
+
+function toGap({ created_at, moments, ...row }: GapRow): ScheduleGap {
+  return { ...row, moments: moments.map((at) => at.toISOString()), at: created_at.toISOString() };
+}
+
+/** Newest first. @throws AppError `not_found` */
+export async function listGapsOf(
+  ctx: Pick<ServerCtx, 'db'>,
+  key: ScheduleKey,
+  { limit, cursor }: PageRequest,
+) {
+  await requireSchedule(ctx, key);
+  const after = cursor === undefined ? null : decodeCursor(cursor);
+  const rows = await listGaps(ctx.db, key.schedule_id, { after, limit: limit + 1 });
+  return toPage(rows, limit, { key: ({ gap_id }) => gap_id, item: toGap });
 }
 
 /** @throws AppError `request_invalid`, `job_invalid`, `state_conflict` for a name that is in use */

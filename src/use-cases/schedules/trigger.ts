@@ -21,7 +21,7 @@ import { runStarts } from '../runs/delivery.ts';
 import { prepareOriginatedRun } from '../runs/submission.ts';
 import { deliverSchedule } from './delivery.ts';
 import { isDelivered } from './schedule-view.ts';
-import { countStarts, explainSkip, toRequest } from './scheduled-runs.ts';
+import { countStarts, explainSkip, originAt, toRequest } from './scheduled-runs.ts';
 import { requireSchedule, showFresh } from './schedules.ts';
 
 export interface TriggerOrder extends ScheduleKey {
@@ -96,12 +96,12 @@ function toMoment(now: number): string {
 
 async function trigger(ctx: ServerCtx, order: TriggerOrder, keep: KeepAnswer): Promise<Schedule> {
   const { db, config, telemetry } = ctx;
-  const { project_id, schedule_id, by } = order;
+  const { project_id, by } = order;
   const row = await requireSchedule(ctx, order);
   const schedule = await showFresh(ctx, row, deliveryMs); // a slow Temporal may know that it is paused
   refusePaused(schedule);
   const scheduled_at = toMoment(Date.now());
-  const origin = { schedule_id, key_id: row.created_by, scheduled_at };
+  const origin = originAt(row, scheduled_at);
   const prepared = await prepareOriginatedRun(ctx, project_id, { request: toRequest(row.body), origin, by });
   if (!ownPolicies.has(row.body.overlap)) {
     const delivered = await awaitDelivery(ctx, order);

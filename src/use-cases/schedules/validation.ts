@@ -12,6 +12,7 @@ import type { Db } from '../../db/connect.ts';
 import { listAliases, listPipelineNames, listVersionNames } from '../../db/pipeline.ts';
 import { checkJob, choiceOf, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
 import { ownNamespace } from '../../parts/media/own-media.ts';
+import { isZoneOfPlace } from '../access/projects.ts';
 import { requireOwnMedia } from '../runs/preparation.ts';
 
 type ScheduleCtx = Pick<Ctx, 'db' | 'definitions' | 'ownMedia' | 'validator'>;
@@ -35,18 +36,8 @@ function checkCron({ cron }: ScheduleRequest): ProblemItem[] {
   }
 }
 
-/** Postgres knows names that are no zone of a place, such as `posixrules`. */
-function isKnownHere(timeZone: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en-US', { timeZone });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 async function checkTimezone(db: Db, { timezone }: ScheduleRequest): Promise<ProblemItem[]> {
-  if ((await isKnownTimezone(db, timezone)) && isKnownHere(timezone)) return [];
+  if ((await isKnownTimezone(db, timezone)) && isZoneOfPlace(timezone)) return [];
   const message = `${JSON.stringify(timezone)} is no IANA time zone; one is Europe/Berlin`;
   const known = ['UTC', ...Intl.supportedValuesOf('timeZone')];
   return [{ pointer: '/timezone', code: 'timezone_unknown', message, ...suggest(timezone, known) }];

@@ -14,10 +14,12 @@ import {
   listSchedulesToWatch,
   listStartTimes,
   markWatched,
+  noteMissed,
   noteSkip,
   type ScheduleRow,
   wasOpenAt,
 } from '../../db/schedule.ts';
+import { newId } from '../../parts/ids.ts';
 import { countStarts, recordFruitlessStart } from './scheduled-runs.ts';
 
 type WatchCtx = Pick<ServerCtx, 'db' | 'telemetry' | 'logger' | 'temporal'>;
@@ -78,6 +80,10 @@ async function listUnaccounted(
   return due.filter((start) => !known.has(start) && start > skippedUntil);
 }
 
+function toInstant(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
 interface StartAccount extends Pick<Verdict, 'missed' | 'skipped'> {
   /** Why starts were skipped. */
   readonly why: string;
@@ -91,8 +97,8 @@ async function record(
   const { metrics } = ctx.telemetry;
   const [lastSkip, lastMiss] = [skipped.at(-1), missed.at(-1)];
   if (lastSkip !== undefined) {
-    const scheduled_at = new Date(lastSkip).toISOString();
-    await noteSkip(ctx.db, row.schedule_id, { scheduled_at, reason: why, starts: skipped.length });
+    const gap = { schedule_id: row.schedule_id, gap_id: newId('gap') };
+    await noteSkip(ctx.db, gap, { moments: skipped.map(toInstant), reason: why });
     countStarts(metrics, 'skipped', skipped.length);
   }
   if (lastMiss === undefined) return;
@@ -100,7 +106,10 @@ async function record(
   const more = others === 0 ? '' : `; nor did the ${others} before it`;
   const message = `it did not start within its catch-up window of ${row.body.catch_up}${more}: Temporal or all workers were away`;
   const error = { code: 'start_missed', message };
-  const scheduled_at = new Date(lastMiss).toISOString();
+  const scheduled_at = toInstant(lastMiss);
+  const reason = 'Temporal or all workers were away for longer than the catch-up window';
+  const gap = { schedule_id: row.schedule_id, gap_id: newId('gap') };
+  await noteMissed(ctx.db, gap, { moments: missed.map(toInstant), reason });
   await recordFruitlessStart(ctx, row, { scheduled_at, outcome: 'missed', error });
   countStarts(metrics, 'missed', others);
 }

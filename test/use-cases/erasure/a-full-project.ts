@@ -240,6 +240,11 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     name: mark,
     body,
   });
+  const range = { from_at: new Date(), until_at: new Date(), at_once: 1, moments: 1 };
+  const backfill_id = newId('backfill');
+  await db('backfill').insert({ backfill_id, project_id, schedule_id, created_by: mark, ...range });
+  const gap = { gap_id: newId('gap'), schedule_id, outcome: 'missed', reason: mark, count: 1, moments: [] };
+  await db('schedule_gap').insert(gap);
 }
 
 /** @returns its id, and that of its key */

@@ -94,17 +94,28 @@ it('starts one run for each time, however often it is asked, with the values of 
 
 it('gives its expressions the planned moment, also those of a rerun, and other runs none', async () => {
   const night = '{{ run.scheduled_at ?? "none" }}';
-  const key = await aSchedule({}, { labels: { night } });
+  const key = await aSchedule({}, { labels: { night, since: '{{ run.period_start ?? "none" }}' } });
   await submit(aStart(key));
   const [run] = await runsOf(key);
-  expect(run.labels).toEqual({ night: '2026-03-01T04:30:00.000Z' });
+  const period_start = (await db('run').where({ run_id: run.run_id }).first('period_start')).period_start;
+  const since = period_start.toISOString();
+  expect(Date.parse(since)).toBeLessThan(Date.parse('2026-03-01T04:30:00.000Z'));
+  expect(run.labels).toEqual({ night: '2026-03-01T04:30:00.000Z', since });
   const contexts = createRunContexts(db);
-  const momentOf = async (id: string) => (await contexts.open(id)).scope.run.scheduled_at;
-  expect(await momentOf(run.run_id)).toBe('2026-03-01T04:30:00.000Z');
+  const runOf = async (id: string) => (await contexts.open(id)).scope.run;
+  const momentOf = async (id: string) => (await runOf(id)).scheduled_at;
+  expect(await runOf(run.run_id)).toMatchObject({
+    scheduled_at: '2026-03-01T04:30:00.000Z',
+    period_start: since,
+    period_end: '2026-03-01T04:30:00.000Z',
+  });
   const { run_id, project_id, job_id } = run;
   const again = await aRun(db, { project_id, rerun_of: run_id });
   await db('run').where({ run_id: again.run_id }).update({ job_id });
-  expect(await momentOf(again.run_id)).toBe('2026-03-01T04:30:00.000Z');
+  expect(await runOf(again.run_id)).toMatchObject({
+    period_start: since,
+    period_end: '2026-03-01T04:30:00.000Z',
+  });
   const byHand = await aRun(db, { project_id });
   expect(await momentOf(byHand.run_id)).toBeUndefined();
 });

@@ -5,7 +5,7 @@ import { noTelemetry } from '@capstan/core/telemetry/telemetry';
 import { beforeAll, beforeEach, expect, it } from 'vitest';
 import type { TemporalSchedules } from '../../../src/clients/temporal/schedules.ts';
 import { insertVersion } from '../../../src/db/pipeline.ts';
-import { insertSchedule, noteSkip, updateSchedule } from '../../../src/db/schedule.ts';
+import { insertSchedule, listGaps, noteSkip, updateSchedule } from '../../../src/db/schedule.ts';
 import { newId } from '../../../src/parts/ids.ts';
 import { storeDefinition } from '../../../src/use-cases/pipelines/pipelines.ts';
 import { submitScheduledRun } from '../../../src/use-cases/schedules/scheduled-runs.ts';
@@ -109,6 +109,13 @@ it('makes one failed run of a long outage, which counts the starts before it', a
   expect(await runsOf(schedule)).toEqual([
     { scheduled_at: new Date(at(5)), state: 'failed', error: missed('; nor did the 5 before it') },
   ]);
+  const [gap] = await listGaps(db, schedule.schedule_id, { after: null, limit: 9 });
+  expect(gap).toMatchObject({
+    outcome: 'missed',
+    count: 6,
+    moments: [0, 1, 2, 3, 4, 5].map((hours) => new Date(at(hours))),
+    reason: expect.stringContaining('longer than the catch-up window'),
+  });
 });
 
 it('waits as long as the catch-up window, and while Temporal does not answer', async () => {
@@ -134,7 +141,8 @@ it('counts starts as skipped while it is paused in Temporal, and none while it i
 
 it('leaves what was skipped, and starts of a former calendar', async () => {
   const [skipped, changed] = [await aSchedule(), await aSchedule({ name: 'm' })];
-  await noteSkip(db, skipped.schedule_id, { scheduled_at: at(0), reason: 'run run_1 is open' });
+  const gap = { schedule_id: skipped.schedule_id, gap_id: newId('gap') };
+  await noteSkip(db, gap, { moments: [at(0)], reason: 'run run_1 is open' });
   await updateSchedule(db, changed.schedule_id, { ...changed.request, cron: '30 * * * *' });
   expect(await watch(10)).toBe(0);
   expect([...(await runsOf(skipped)), ...(await runsOf(changed))]).toEqual([]);

@@ -58,6 +58,30 @@ export function nextStarts(text: string, { timezone, after, count }: StartsQuery
   return [...found].sort((a, b) => a - b).slice(0, count);
 }
 
+/**
+ * The last start of a calendar before a moment, Unix milliseconds; null: there is none in eight years.
+ * @throws RangeError as `nextStarts`
+ */
+export function previousStart(
+  text: string,
+  { timezone, before }: { readonly timezone: string; readonly before: number },
+): number | null {
+  const calendars = readCron(text).map(toCalendar);
+  const zone = openZone(timezone);
+  const found: number[] = [];
+  const tomorrow = zone.dateOf(before) + dayMs;
+  let daysLeft = mostDays;
+  for (let date = tomorrow; daysLeft > 0; date -= dayMs, daysLeft -= 1) {
+    if (found.length > 0) daysLeft = Math.min(daysLeft, 1); // a skipped time may start on the next date
+    for (const calendar of calendars) {
+      if (!calendar.matches(new Date(date))) continue;
+      for (const start of startsOn(date, calendar, zone.offsetsOn(date)))
+        if (start < before) found.push(start);
+    }
+  }
+  return found.length === 0 ? null : Math.max(...found);
+}
+
 /** Times of some days of one month, all in UTC: each of the minutes in each of the hours. */
 export interface UtcCalendar {
   readonly year: number;

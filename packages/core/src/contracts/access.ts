@@ -85,6 +85,10 @@ export const ProjectSettings = z
       description:
         'The end of calls whose budgets have no more room, where call, step and key name none. `pause` concerns steps alone. Null: the defaults.',
     }),
+    timezone: Timezone.optional().meta({
+      description:
+        'The zone of its days from now on. Calls keep the day that they were charged to. A date that has begun in the new zone counts on with its spending. Schedules have zones of their own.',
+    }),
   })
   .refine((settings) => Object.keys(settings).length > 0, { error: 'name at least one setting' })
   .meta({ id: 'ProjectSettings', minProperties: 1 });

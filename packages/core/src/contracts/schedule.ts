@@ -114,3 +114,61 @@ export type Schedule = z.infer<typeof Schedule>;
 
 export const ScheduleList = listOf(Schedule).meta({ id: 'ScheduleList' });
 export type ScheduleList = z.infer<typeof ScheduleList>;
+
+/** Body of `POST /v1/schedules/{id}/backfills`. */
+export const BackfillRequest = z
+  .strictObject({
+    from: Instant.meta({ description: 'The first moment of the range.' }),
+    until: Instant.meta({ description: 'The last moment of the range, not after now.' }),
+    at_once: z.number().int().min(1).max(100).default(1).meta({
+      description: 'How many runs of the backfill are open at a time.',
+    }),
+  })
+  .meta({ id: 'BackfillRequest' });
+export type BackfillRequest = z.infer<typeof BackfillRequest>;
+
+export const BackfillState = z.enum(['running', 'done', 'cancelled']).meta({ id: 'BackfillState' });
+export type BackfillState = z.infer<typeof BackfillState>;
+
+/** Starts of a schedule for a range of its calendar, oldest first. Each moment has one run. */
+export const Backfill = z
+  .strictObject({
+    backfill_id: z.string(),
+    schedule_id: z.string(),
+    from: Instant,
+    until: Instant,
+    at_once: z.int(),
+    state: BackfillState,
+    /** Moments of the calendar in the range. */
+    moments: z.int(),
+    /** Those that had a run before. */
+    existing: z.int(),
+    /** Its runs by how they are. A start that was refused is a failed run. */
+    runs: z.strictObject({ open: z.int(), succeeded: z.int(), failed: z.int(), cancelled: z.int() }),
+    /** The moments that are left. */
+    left: z.int(),
+    /** Why the next start waits; null: it does not. */
+    waits: z.string().nullable(),
+    /** The key or person. */
+    created_by: z.string(),
+    created_at: Instant,
+    finished_at: Instant.nullable(),
+  })
+  .meta({ id: 'Backfill' });
+export type Backfill = z.infer<typeof Backfill>;
+export const BackfillList = listOf(Backfill).meta({ id: 'BackfillList' });
+
+/** Starts of one reason that made no run, or only a failed one: skipped by the settings, or missed in an outage. */
+export const ScheduleGap = z
+  .strictObject({
+    gap_id: z.string(),
+    outcome: z.enum(['skipped', 'missed']),
+    reason: z.string(),
+    count: z.int(),
+    /** The moments of the calendar, oldest first, at most 100. */
+    moments: z.array(Instant),
+    at: Instant,
+  })
+  .meta({ id: 'ScheduleGap' });
+export type ScheduleGap = z.infer<typeof ScheduleGap>;
+export const ScheduleGapList = listOf(ScheduleGap).meta({ id: 'ScheduleGapList' });

@@ -44,7 +44,19 @@ export type RootName = (typeof rootNames)[number];
 export const stepFields = ['output', 'status', 'error', 'cost_usd'] as const;
 
 /** `run.<field>` */
-export const runFields = ['id', 'job_id', 'attempt', 'pipeline', 'version', 'scheduled_at'] as const;
+export const runFields = [
+  'id',
+  'job_id',
+  'attempt',
+  'pipeline',
+  'version',
+  'scheduled_at',
+  'period_start',
+  'period_end',
+] as const;
+
+/** Those of a run that a schedule starts. */
+export const scheduledFields: ReadonlySet<string> = new Set(['scheduled_at', 'period_start', 'period_end']);
 
 /** `round.<field>` */
 export const roundFields = ['index', 'previous', 'output'] as const;

@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
 import { readCron, toCalendar } from '../../src/calendar/cron.ts';
-import { nextStarts, plannedDays, planStarts, type StartPlan } from '../../src/calendar/starts.ts';
+import {
+  nextStarts,
+  plannedDays,
+  planStarts,
+  previousStart,
+  type StartPlan,
+} from '../../src/calendar/starts.ts';
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -218,4 +224,41 @@ it('plans few calendars, and the lines themselves where no clock changes', () =>
     const plan = planStarts(cron, { timezone: 'Australia/Lord_Howe', now });
     expect('calendars' in plan && plan.calendars.length).toBeLessThan(120);
   }
+});
+
+it.each([
+  ['0 9 * * 1-5', 'Europe/Berlin', '2026-01-05T08:00Z', '2026-01-02T08:00Z'],
+  ['0 9 * * 1-5', 'Europe/Berlin', '2026-01-05T08:01Z', '2026-01-05T08:00Z'],
+  ['30 2 * * *', 'Europe/Berlin', '2027-03-28T01:00Z', '2027-03-27T01:30Z'],
+  ['30 2 * * *', 'Europe/Berlin', '2027-03-29T00:30Z', '2027-03-28T01:00Z'],
+  ['0 0 6 9 *', 'America/Santiago', '2027-09-07T03:00Z', '2027-09-06T03:00Z'],
+  ['0 0 29 2 *', 'UTC', '2028-02-29T00:00Z', '2024-02-29T00:00Z'],
+  ['0 0 * * *', 'Asia/Kathmandu', '2026-05-02T18:15Z', '2026-05-01T18:15Z'],
+])('%s in %s started before %s at %s', (cron, timezone, before, start) => {
+  expect(previousStart(cron, { timezone, before: Date.parse(before) })).toBe(Date.parse(start));
+});
+
+it('finds the periods of a calendar without a gap, whatever the clock does', () => {
+  const lines = ['30 2 * * *', '0 0 * * *', '*/20 * * * *', '0 1-3 * * *', '0 9 * * 1-5', '15 3 1 * *'];
+  const zones = [
+    'Europe/Berlin',
+    'America/New_York',
+    'America/Santiago',
+    'Africa/Cairo',
+    'Australia/Lord_Howe',
+    'UTC',
+  ];
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...lines),
+      fc.constantFrom(...zones),
+      fc.integer({ min: Date.parse('2024-01-01'), max: Date.parse('2030-01-01') }),
+      (cron, timezone, after) => {
+        const starts = nextStarts(cron, { timezone, after, count: 4 });
+        const before = starts.slice(1).map((start) => previousStart(cron, { timezone, before: start }));
+        expect(before).toEqual(starts.slice(0, -1));
+      },
+    ),
+    { numRuns: runs(100) },
+  );
 });

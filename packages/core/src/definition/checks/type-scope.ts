@@ -7,7 +7,7 @@
 
 import type { PipelineDefinition, StepDefinition } from '../../contracts/pipeline.ts';
 import type { Path } from '../../expression/ast.ts';
-import { runFields } from '../../expression/language.ts';
+import { runFields, scheduledFields } from '../../expression/language.ts';
 import type { Graph } from '../../graph/dag.ts';
 import { typeOfFields } from '../../schema-types/combine-types.ts';
 import type { PathStart } from '../../schema-types/path-type.ts';
@@ -65,7 +65,7 @@ export function startOf(path: Path, scope: TypeScope): PathStart | null {
 
 function startOfRun({ segments: [name] }: Path): PathStart | null {
   if (!runFields.some((field) => field === name)) return null;
-  if (name !== 'scheduled_at') return { type: runType, missing: 'no', length: 0 };
+  if (!scheduledFields.has(String(name))) return { type: runType, missing: 'no', length: 0 };
   return {
     type: stringType,
     missing: 'maybe',
