@@ -139,7 +139,7 @@ function checkStep(index: number, checking: Checking): void {
   const pointer = `/steps/${index}`;
   const before = graph.predecessors[index] ?? [];
   const isWhole = needsAll(step, before.length);
-  const scope = scopeFor(checking, isWhole);
+  const scope = withRace(step, scopeFor(checking, isWhole), before.length);
   if (isWhole && before.some((other) => checking.lacks[other]?.isOwn)) noteSkipped(index, readings, checking);
   const list = readings.items === null ? null : typeOf(readings.items, scope, checking);
   const items = list === null ? null : checkItems(list, pointer, checking);
@@ -176,6 +176,18 @@ function scopeFor({ job, outputs, indexes, lacks }: Checking, isWhole: boolean):
     item: null,
     round: null,
   };
+}
+
+/** A step with `first` may start before some of its branches have an output; all its other dependencies have one. */
+function withRace(
+  { first, depends_on = [] }: StepDefinition,
+  scope: TypeScope,
+  dependencies: number,
+): TypeScope {
+  if (first === undefined || first >= dependencies) return scope;
+  const branches = new Set(depends_on);
+  const whyMissing = (id: string) => (branches.has(id) ? `${id} may not have succeeded by then` : undefined);
+  return { ...scope, whyMissing };
 }
 
 function read(reading: TemplateReading, scope: TypeScope, { effort, report }: Checking): TemplateTypes {

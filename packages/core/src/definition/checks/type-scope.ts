@@ -9,6 +9,7 @@ import type { PipelineDefinition, StepDefinition } from '../../contracts/pipelin
 import type { Path } from '../../expression/ast.ts';
 import { runFields, scheduledFields } from '../../expression/language.ts';
 import type { Graph } from '../../graph/dag.ts';
+import { findRaceRegion, successorsOf } from '../../graph/races.ts';
 import { typeOfFields } from '../../schema-types/combine-types.ts';
 import type { PathStart } from '../../schema-types/path-type.ts';
 import {
@@ -140,6 +141,7 @@ export function findLacks(
   { order, predecessors }: Graph,
 ): StepLacks {
   const lacks: (Lack | undefined)[] = steps.map(() => undefined);
+  const racing = findRacing(steps, predecessors);
   for (const index of order) {
     const step = steps[index];
     if (step === undefined) continue;
@@ -147,7 +149,7 @@ export function findLacks(
     const texts = templates.steps[index];
     const isSkippedByItem = texts !== undefined && isWhenOfItem(texts);
     const whole = isSkippedByItem ? { ...step, when: undefined } : step;
-    lacks[index] = whySkipped(whole, before, lacks) ?? whyFailed(step);
+    lacks[index] = whySkipped(whole, before, lacks) ?? whyFailed(step, racing.has(index));
   }
   return lacks;
 }
@@ -165,7 +167,24 @@ function whySkipped(step: StepDefinition, before: readonly number[], lacks: Step
   return mayBeSkipped ? { reason, isOwn: run_if === 'any_failed' } : undefined;
 }
 
-function whyFailed({ id, on_error }: StepDefinition): Lack | undefined {
+/** The steps that a race may call off. */
+function findRacing(
+  steps: PipelineDefinition['steps'],
+  predecessors: Graph['predecessors'],
+): ReadonlySet<number> {
+  if (steps.every(({ first }) => first === undefined)) return new Set();
+  const successors = successorsOf(predecessors.map((dependencies) => ({ dependencies })));
+  const dependenciesOf = (step: number) => predecessors[step] ?? [];
+  const regions = steps.map(({ first: count, depends_on = [] }, join) => {
+    if (count === undefined) return [];
+    const of = dependenciesOf(join).filter((step) => depends_on.includes(steps[step]?.id ?? ''));
+    return findRaceRegion({ successors, dependenciesOf }, join, { count, of });
+  });
+  return new Set(regions.flat());
+}
+
+function whyFailed({ id, on_error }: StepDefinition, isRacing: boolean): Lack | undefined {
+  if (isRacing) return { reason: `${id} may be called off`, isOwn: false };
   return on_error === 'continue' ? { reason: `${id} may fail`, isOwn: true } : undefined;
 }
 
