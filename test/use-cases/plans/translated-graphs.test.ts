@@ -35,7 +35,7 @@ function mocksOf(folder: string): Mocks {
 test.each([
   ['poll-a-job', [0.05, 0.05, 0.2]],
   ['agent', [0.01, 0.01, 0.32]],
-  ['translated/race', [0.002, 0.006, 7.2]],
+  ['first-confident', [0.001, 0.005, 6]],
   ['translated/gifs', [0, 0.002, 0.014]],
   ['translated/evaluations', [3, 3, 12]],
   ['translated/map-reduce', [0.07, 0.07, 0.28]],
