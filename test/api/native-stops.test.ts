@@ -26,6 +26,11 @@ let event: (at: number) => string = () => '';
 
 /** Of its tokens. */
 const aSecond = 250;
+/** Tokens that a call may have used unseen; its worst case is sixteen times that. */
+const mostAhead = 256;
+const mostQuestionNano = 1_000_000;
+/** Two bytes of text count one token. */
+const seenPerWord = 2;
 
 async function writeOn(response: ServerResponse): Promise<void> {
   const call = { written: 0, isStopping: false };
@@ -166,37 +171,48 @@ describe.each(protocols)('a stream of %s', (_, spoken) => {
     expect(settled_usd).toBeLessThanOrEqual(held_usd as number);
   });
 
-  test('whose client leaves costs what it held, and its provider stops', async () => {
-    event = spoken.event;
-    const { headers, projectId } = await aLimitedProject(api, 0.02);
-    const before = calls.length;
-    const leaving = new AbortController();
-    const answered = await fetch(`${api.url}${spoken.path}`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ model: spoken.model, stream: true, ...spoken.request }),
-      signal: leaving.signal,
-    });
-    await waitFor('parts', () => (calls[before]?.written ?? 0) > 20);
-    leaving.abort();
-    await waitFor('the provider to lose its client', () => calls[before]?.isStopping);
-    await expectBooks(projectId, {
-      limitUsd: 0.02,
-      billedNano: ((calls[before]?.written ?? 0) - 2) * 10_000,
-    });
-    const decision = await api.call(`/v1/decisions/${answered.headers.get('x-capstan-decision')}`, {
-      headers,
-    });
-    const { stopped, held_usd, settled_usd } = (await decision.json()) as DecisionDetail;
-    expect(stopped).toBeUndefined();
-    expect(settled_usd).toBeLessThanOrEqual(held_usd as number); // a piece may come after the end
-  });
+  test.each([
+    { limitUsd: 0.02, onBudget: 'stop' },
+    { limitUsd: 100, onBudget: 'stop' },
+    { limitUsd: 100, onBudget: 'refuse' },
+  ])(
+    'whose client leaves costs what it used, by $onBudget of $limitUsd USD',
+    async ({ limitUsd, onBudget }) => {
+      event = spoken.event;
+      const { headers, projectId } = await aLimitedProject(api, limitUsd);
+      const before = calls.length;
+      const leaving = new AbortController();
+      const answered = await fetch(`${api.url}${spoken.path}`, {
+        method: 'POST',
+        headers: { ...headers, 'content-type': 'application/json', 'x-capstan-on-budget': onBudget },
+        body: JSON.stringify({ model: spoken.model, stream: true, ...spoken.request }),
+        signal: leaving.signal,
+      });
+      await waitFor('parts', () => (calls[before]?.written ?? 0) > 20);
+      leaving.abort();
+      await waitFor('the provider to lose its client', () => calls[before]?.isStopping);
+      const billedNano = ((calls[before]?.written ?? 0) - 2) * 10_000;
+      const spent = await expectBooks(projectId, { limitUsd, billedNano });
+      expect(spent).toBeLessThan(seenPerWord * (billedNano + 20_000) + mostAhead * 10_000 + mostQuestionNano);
+      const decision = await api.call(`/v1/decisions/${answered.headers.get('x-capstan-decision')}`, {
+        headers,
+      });
+      const {
+        stopped,
+        reserved_usd,
+        held_usd = reserved_usd,
+        settled_usd,
+      } = (await decision.json()) as DecisionDetail;
+      expect(stopped).toBeUndefined();
+      expect(settled_usd).toBeLessThanOrEqual(held_usd); // a piece may come after the end
+    },
+  );
 });
 
 async function expectBooks(
   projectId: string,
   { limitUsd, billedNano }: { readonly limitUsd: number; readonly billedNano: number },
-): Promise<void> {
+): Promise<number> {
   await waitFor('its end', async () => {
     const open = await api.db('attempt').where({ project_id: projectId }).whereNull('finished_at');
     return open.length === 0;
@@ -209,4 +225,5 @@ async function expectBooks(
   expect(await listBreaches(api.db)).toEqual([]);
   expect(await findDrift(api.db)).toEqual([]);
   expect(await findViolations(api.db, [])).toEqual([]);
+  return spent;
 }

@@ -11,6 +11,7 @@ import {
   type GrowingCall,
   type HoldTerms,
   holdFor,
+  mostAtEnd,
   mustGrow,
   mustStop,
   usedNano,
@@ -27,6 +28,8 @@ export type Payer = Pick<Claim, 'project_id' | 'capability' | 'run_id' | 'scopes
 export interface OpenHold {
   /** What the call holds now, nano-USD. */
   readonly held: bigint;
+  /** The most that it has cost if it ends now, nano-USD. */
+  readonly most: bigint;
   /** @param units that the call has used so far */
   use(units: number): void;
   /** The call has ended. */
@@ -87,6 +90,10 @@ class Hold implements OpenHold {
 
   get held(): bigint {
     return BigInt(this.#held);
+  }
+
+  get most(): bigint {
+    return BigInt(mostAtEnd(this.terms, this.#units, this.#held));
   }
 
   use(units: number): void {

@@ -93,6 +93,8 @@ export interface Claimed extends ClaimedCall {
   readonly isTrial: boolean;
   /** How its hold grows; null: it holds its worst case. */
   readonly growing: GrowingCall | null;
+  /** What the parts of its answer, or its time, show of its cost; null: nothing. */
+  readonly metered: GrowingCall | null;
   /** The units that it has used at its end; null: its cost does not grow. */
   readonly units: (ended: { readonly costUsd: number; readonly durationMs: number }) => number | null;
   /** Null: the claim is a row of its own. */

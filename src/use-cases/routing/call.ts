@@ -63,17 +63,17 @@ async function deliverCall(
   { request, claimed, trace, told }: DeliveredCall,
   signal: CancelSignal,
 ): Promise<SentRequest | CallLater> {
-  const { claim, instance, growing } = claimed;
+  const { claim, instance, growing, metered: seen } = claimed;
   const { secrets, onDelta } = request;
   const revealed = secrets ? await reveal(ctx, secrets, claimed) : null;
   if (revealed === 'unrecorded') return { outcome: { kind: 'unsent' }, durationMs: 0 };
   const { input, protocol } = request.forms ? await formInput(ctx, request, instance) : inputOf(request);
   let hasBegun = false;
-  const metered =
-    growing === null ? null : new MeteredCall(ctx, { request, claimed, growing, protocol }, signal);
   // A secret may be split over several parts, which nothing could find.
   const passOn = revealed === null ? onDelta : undefined;
   const callbackUrl = addressOf(ctx, claimed);
+  const priced = passOn === undefined ? growing : seen; // without parts, nothing would be seen
+  const metered = priced && new MeteredCall(ctx, { request, claimed, priced, protocol }, signal);
   const { outcome, durationMs } = await ctx.client.call({
     ...describeCall(request, claimed),
     callbackUrl: callbackUrl === undefined ? undefined : await callbackUrl,

@@ -162,6 +162,7 @@ export function claimedOf(
     decision: decision ?? claim.decision,
     isTrial: false,
     growing: null,
+    metered: null,
     units: () => null,
     slot: null,
     answered: attempt,

@@ -4,6 +4,7 @@
  * answer of a model may end there.
  */
 import type { SentRequest } from '@capstan/core/call/drive-call';
+import type { CallOutcome } from '@capstan/core/call/outcome';
 import { tokensOfPart } from '@capstan/core/call/seen-use';
 import { type CancelSignal, CancelSource, onCancel } from '@capstan/core/cancellation';
 import type { ClientProtocol } from '@capstan/core/contracts/model-protocol';
@@ -17,14 +18,16 @@ import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 interface MeteredRequest {
   readonly request: Pick<CallRequest, 'route'>;
   readonly claimed: Pick<Claimed, 'claim' | 'instance'>;
-  readonly growing: GrowingCall;
+  readonly priced: GrowingCall;
   /** The protocol of the parts of the answer; null: they are in the neutral form. */
   readonly protocol: ClientProtocol | null;
 }
 
 const tickMs = 250;
+/** Ends after which the instance may not have seen that its connection is closed. */
+const mayContinue: ReadonlySet<CallOutcome['kind']> = new Set(['lost', 'abandoned']);
 
-/** A call in flight whose hold grows. */
+/** A call in flight whose cost is seen on its way. A hold of its worst case never grows, and is never too low. */
 export class MeteredCall {
   /** Aborts the request when the call is cancelled or stopped. */
   readonly signal: CancelSource;
@@ -37,12 +40,12 @@ export class MeteredCall {
   #mustEnd = false;
 
   constructor({ holds }: Pick<Ctx, 'holds'>, call: MeteredRequest, signal: CancelSignal) {
-    const { request, claimed, growing, protocol } = call;
+    const { request, claimed, priced, protocol } = call;
     const { capability, onBudget } = request.route;
     this.signal = new CancelSource();
     this.#isTimed = claimed.instance.cost_type === 'per_second';
     this.#cut = onBudget === 'stop' && isModel(capability) ? createCutAnswer(protocol) : null;
-    this.#hold = holds.open(claimed.claim, growing, () => {
+    this.#hold = holds.open(claimed.claim, priced, () => {
       this.#mustEnd = true;
       this.#endIfPossible();
     });
@@ -71,12 +74,13 @@ export class MeteredCall {
     this.#release();
     this.#hold.end();
     const { held } = this.#hold;
+    const most = mayContinue.has(sent.outcome.kind) ? held : this.#hold.most;
     const isStopped = this.#mustEnd && sent.outcome.kind === 'cancelled';
-    if (!isStopped) return { ...sent, held };
+    if (!isStopped) return { ...sent, held, most };
     const cut = this.#cut?.end() ?? null;
-    if (cut === null) return { ...sent, outcome: { kind: 'exhausted' }, held };
+    if (cut === null) return { ...sent, outcome: { kind: 'exhausted' }, held, most };
     for (const part of cut.parts) passOn?.(part);
-    return { ...sent, outcome: { kind: 'answered', body: cut.output }, held, isStopped };
+    return { ...sent, outcome: { kind: 'answered', body: cut.output }, held, most, isStopped };
   }
 
   #endIfPossible(): void {

@@ -14,7 +14,13 @@ import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { StepState } from '@capstan/core/contracts/run-step';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { Shortage } from '@capstan/core/money/reservation';
-import { enforcedTimeout, growingCall, reservationOf, usedUnits } from '@capstan/core/routing/estimate';
+import {
+  enforcedTimeout,
+  growingCall,
+  meteredCall,
+  reservationOf,
+  usedUnits,
+} from '@capstan/core/routing/estimate';
 import { explainChoice } from '@capstan/core/routing/explain';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
 import type { RouteRequest } from '@capstan/core/routing/types';
@@ -86,6 +92,7 @@ export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): 
     reserved,
     risk: most + risk - reserved,
     growing,
+    metered: growing ?? meteredCall(instance, request),
     units: (ended) => usedUnits(instance, request, ended),
     number: 1,
     counted: 0,

@@ -58,6 +58,8 @@ export interface SentRequest {
   readonly hasBegun?: boolean;
   /** What the call held at its end, if its hold has grown, nano-USD. Default: what it reserved. */
   readonly held?: bigint | undefined;
+  /** The most that it can have cost by its end, nano-USD, as its parts or its time show. Default: what it held. */
+  readonly most?: bigint | undefined;
   /** It was stopped, because its budgets have no more room, and its outcome is what it had done by then. Default: it was not. */
   readonly isStopped?: boolean;
 }
@@ -217,13 +219,13 @@ type SettledFacts = Pick<ClaimedCall, 'instance' | 'reserved' | 'risk' | 'counte
 
 /** What became of a request, as the retry table and its price see it. */
 export function judgeSent(claimed: SettledFacts, sent: SentRequest, before: DeliveryFacts): Delivery {
-  const { outcome, durationMs, hasBegun } = sent;
+  const { outcome, durationMs, hasBegun, most } = sent;
   const verdict = judgeOutcome(outcome, { ...before, hasBegun });
   const { instance } = claimed;
   const reserved = sent.held ?? claimed.reserved;
   const risk = claimed.reserved + claimed.risk - reserved;
   const reports = instance.settle === 'reported';
-  const facts = { durationMs, reserved, risk, reports, reportedUsd: reports ? costOf(outcome) : null };
+  const facts = { durationMs, reserved, risk, most, reports, reportedUsd: reports ? costOf(outcome) : null };
   // On an instance that stops, the work of a cancelled call ends with its connection: its cost is known.
   const hasEnded = sent.isStopped === true || (outcome.kind === 'cancelled' && instance.stops === true);
   const settlement = hasEnded ? 'broken_off' : verdict.settlement;

@@ -63,6 +63,11 @@ export function mustStop(terms: HoldTerms, units: number, heldNano: number): boo
   return heldNano < terms.mostNano && heldNano < usedNano(terms, units + terms.ahead);
 }
 
+/** G2: the most that a call has cost that ends now, nano-USD: what was seen of it, and the units ahead. */
+export function mostAtEnd(terms: HoldTerms, units: number, heldNano: number): number {
+  return Math.min(heldNano, usedNano(terms, units + terms.ahead));
+}
+
 // What calls use, learnt from those that have ended.
 
 /** How many ended calls used so many units, by `lengthBucket`. */

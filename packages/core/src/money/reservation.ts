@@ -37,7 +37,7 @@ export type Settlement =
   | 'answered'
   /** The instance ran and failed: time is charged, a call is not, unless the instance reports what it cost. */
   | 'failed'
-  /** The instance has done work and did not complete it: what it reports is charged, else the reservation. */
+  /** The instance has done work and did not complete it: what it reports is charged, else the most that it can be. */
   | 'broken_off'
   /** The instance never got the request, or refused it unread. */
   | 'not_sent'
@@ -48,6 +48,8 @@ interface CallFacts {
   readonly durationMs: number;
   readonly reserved: bigint;
   readonly risk: bigint;
+  /** The most that a call without a known end can have cost. Default: what it reserved. */
+  readonly most?: bigint | undefined;
   /** The instance reports its costs, so that a call without a report has an unknown one. */
   readonly reports: boolean;
   /** The cost that the instance reports; anything but a number of at least 0 = no report. */
@@ -62,10 +64,10 @@ interface CallFacts {
 export function settle(
   price: Price,
   settlement: Settlement,
-  { durationMs, reserved, risk, reports, reportedUsd }: CallFacts,
+  { durationMs, reserved, risk, most = reserved, reports, reportedUsd }: CallFacts,
 ): { readonly amount: bigint; readonly certainty: 'exact' | 'estimated' } {
   if (settlement === 'not_sent') return { amount: 0n, certainty: 'exact' };
-  if (settlement === 'lost') return { amount: reserved, certainty: 'estimated' };
+  if (settlement === 'lost') return { amount: most, certainty: 'estimated' };
   if (price.rate_usd === 0) return { amount: 0n, certainty: 'exact' };
   const known = isAmount(reportedUsd)
     ? toNanoUsd(reportedUsd)
@@ -74,7 +76,7 @@ export function settle(
       : null;
   if (known !== null) return { amount: least(known, reserved + risk), certainty: 'exact' };
   if (settlement === 'failed') return { amount: 0n, certainty: 'exact' };
-  if (settlement === 'broken_off') return { amount: reserved, certainty: 'estimated' };
+  if (settlement === 'broken_off') return { amount: most, certainty: 'estimated' };
   const amount = least(toNanoUsd(price.rate_usd), reserved);
   return { amount, certainty: reports ? 'estimated' : 'exact' };
 }

@@ -165,8 +165,13 @@ type GrowingInstance = PricedInstance & Pick<InstanceSnapshot, 'lengths' | 'dura
 
 /** How the hold of a call grows on the instance; null: it holds its worst case. */
 export function growingCall(instance: GrowingInstance, limits: Limits): GrowingCall | null {
-  const growth = foreseenGrowth(instance, limits);
-  if (growth === null) return null;
+  return foreseenGrowth(instance, limits) === null ? null : meteredCall(instance, limits);
+}
+
+/** What is seen of the use of a call on its way, whatever it holds; null: nothing. */
+export function meteredCall(instance: GrowingInstance, limits: Limits): GrowingCall | null {
+  const growth = limits.bounds?.get(instance.instance_id)?.growth;
+  if (growth === undefined) return null;
   const terms = holdTerms(growth, worstCaseNano(instance, limits), instance);
   return { terms, lengths: instance.lengths ?? [] };
 }

@@ -12,6 +12,7 @@ import {
   holdFor,
   isAdmitted,
   type Lengths,
+  mostAtEnd,
   mustGrow,
   mustStop,
   unitsPerSecond,
@@ -50,6 +51,19 @@ describe('G1, G2: the hold of a call', () => {
         expect(held).toBeGreaterThanOrEqual(usedNano(some, units + some.ahead));
         expect(mustGrow(some, units, held)).toBe(false);
         expect(mustStop(some, units, held)).toBe(false);
+      }),
+      { numRuns: runs(500) },
+    );
+  });
+
+  it('charges a call that ends early what it used and what may come unseen, however much it holds', () => {
+    fc.assert(
+      fc.property(anyTerms, fc.nat(40_000), anyRoom, fc.nat(2_000), (some, seen, roomNano, unseen) => {
+        const held = holdFor(some, { units: seen, heldNano: 0, roomNano });
+        const most = mostAtEnd(some, seen, held);
+        expect(most).toBeLessThanOrEqual(held);
+        expect(most).toBeGreaterThanOrEqual(usedNano(some, seen + Math.min(unseen, some.ahead)));
+        expect(most).toBeLessThanOrEqual(usedNano(some, seen + some.ahead));
       }),
       { numRuns: runs(500) },
     );

@@ -157,6 +157,17 @@ describe('settle', () => {
     },
   );
 
+  it.each(['lost', 'broken_off'] as const)(
+    'costs what was seen, where a call that is %s shows its use',
+    (end) => {
+      const most = 40_000_000n;
+      const facts = { durationMs: 1_500, reserved, risk: 0n, most, reports: true, reportedUsd: null };
+      expect(settle(perCall, end, facts)).toEqual(estimated(most));
+      expect(settle(perCall, end, { ...facts, most: undefined })).toEqual(estimated(reserved));
+      expect(settle(perCall, 'answered', facts)).toEqual(estimated(250_000_000n));
+    },
+  );
+
   it('never costs more than was reserved, and never less than nothing', () => {
     const anyPrice = fc
       .tuple(fc.constantFrom('per_second', 'per_call', 'free'), picoRate)
