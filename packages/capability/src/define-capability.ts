@@ -53,6 +53,8 @@ export interface ExecContext {
    * program or the model that answers. Absent if no answer was wrong.
    */
   readonly previousFault?: PreviousFault;
+  /** The address for an answer that comes later (`X-Callback-Url`); absent if the caller needs it in place. */
+  readonly callbackUrl?: string;
   /** W3C trace context of the call (`traceparent`). Forward it with requests to other services. */
   readonly traceparent?: string;
   /** What tracing systems add to it (`tracestate`). Forward it too. */
@@ -119,6 +121,8 @@ export interface CapabilityDefinition<I extends Schema = Schema, O extends Schem
   readonly protocols?: readonly string[];
   /** A closed connection ends the work and its cost within a second. Default: it does not. */
   readonly stops?: boolean;
+  /** Calls may be answered later, with `later` and `sendResult`. Default: they are answered in place. */
+  readonly async?: { readonly slot: 'held' | 'freed' };
   /** Programs and models that the instance needs; checked, and installed if possible, before it listens. */
   readonly prerequisites?: readonly Prerequisite[];
   /**
@@ -232,6 +236,7 @@ function describe(definition: CapabilityDefinition, input: JsonObject, output: J
     ...(deterministic ? { deterministic } : {}),
     ...(protocols === undefined ? {} : { protocols: [...protocols] }),
     ...(stops ? { stops } : {}),
+    ...(definition.async === undefined ? {} : { async: definition.async }),
   };
 }
 

@@ -12,6 +12,7 @@ import type { LogLevel } from '@capstan/core/contracts/event';
 import { writeExactJson } from '@capstan/core/contracts/exact-json';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { isPlainObject } from '@capstan/core/json/values';
+import { isAnswerLater } from './answer-later.ts';
 import { isCallFailure } from './call-failure.ts';
 import type { CallLogger, Capability, ExecContext } from './define-capability.ts';
 import { openCallMedia } from './media/call-media.ts';
@@ -76,16 +77,20 @@ function readDeadline(header: string | string[] | undefined): Date | undefined {
 
 function readCallFacts(
   headers: IncomingHttpHeaders,
-): Pick<ExecContext, 'deadline' | 'idempotencyKey' | 'previousFault' | 'traceparent' | 'tracestate'> {
+): Pick<
+  ExecContext,
+  'deadline' | 'idempotencyKey' | 'previousFault' | 'callbackUrl' | 'traceparent' | 'tracestate'
+> {
   const deadline = readDeadline(headers['x-deadline']);
   const key = headers['idempotency-key'];
   const fault = headers['x-previous-fault'];
   const previousFault = typeof fault === 'string' ? readFault(fault) : undefined;
-  const { traceparent, tracestate } = headers;
+  const { traceparent, tracestate, 'x-callback-url': callbackUrl } = headers;
   return {
     ...(deadline === undefined ? {} : { deadline }),
     ...(typeof key === 'string' ? { idempotencyKey: key } : {}),
     ...(previousFault === undefined ? {} : { previousFault }),
+    ...(typeof callbackUrl === 'string' ? { callbackUrl } : {}),
     ...(typeof traceparent === 'string' ? { traceparent } : {}),
     ...(typeof tracestate === 'string' ? { tracestate } : {}),
   };
@@ -127,6 +132,7 @@ export async function answerCall(
       perform(capability, host, { input: checked.value, headers, signal, teller }),
     );
   } catch (error) {
+    if (isAnswerLater(error)) return { status: 202, body: { ok: true } };
     if (signal.aborted && host.isStopping()) return failure(503, 'the instance is stopping');
     host.log(`exec failed: ${messageOf(error)}`);
     return answerThrown(error);
@@ -243,6 +249,7 @@ function createCallLogger({ log }: CallHost, teller: CallTeller): CallLogger {
 
 /** The status and headers have already been sent, so the last line carries them for a failure. */
 export function toLastLine({ status, body, headers }: ExecReply): string {
+  if (status === 202) return toLastLine(failure(422, 'a call that has reported lines is answered in place'));
   const retryAfter = headers?.['retry-after'];
   const code = headers?.['x-error-code'];
   const head = {

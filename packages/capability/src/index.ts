@@ -1,4 +1,6 @@
 /** The public API for authors of capabilities, imported as `@capstan/capability`. */
+
+export { later, type SentResult, sendResult } from './answer-later.ts';
 export { installPackages } from './bootstrap/packages.ts';
 export { CallFailure, type CallFailureStatus } from './call-failure.ts';
 export {
