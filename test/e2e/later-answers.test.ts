@@ -116,7 +116,7 @@ test('a direct call waits on its connection', async () => {
 
 const count = isLong ? 1_000 : 20;
 
-test(`${count} are open at once and lose nothing`, { timeout: 300_000 }, async () => {
+test(`${count} are open at once, and no answer is lost`, { timeout: 300_000 }, async () => {
   const lists = Array.from({ length: 5 }, (_, list) =>
     Array.from({ length: count / 5 }, (__, at) => `many-${list}-${at}`),
   );

@@ -1,4 +1,4 @@
-/** Answers that come later: how `exec` leaves a call open, and how its result is sent to the caller. */
+/** Answers that come later: how `exec` hands a call over, and how its result is sent to the caller. */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { CallFailure } from './call-failure.ts';
