@@ -28,7 +28,7 @@ let event: (at: number) => string = () => '';
 const aSecond = 250;
 /** Tokens that a call may have used unseen; its worst case is sixteen times that. */
 const mostAhead = 256;
-const mostQuestionNano = 1_000_000;
+const mostQuestionNano = 2_500_000;
 /** Two bytes of text count one token. */
 const seenPerWord = 2;
 
@@ -149,7 +149,7 @@ beforeAll(async () => {
 });
 
 describe.each(protocols)('a stream of %s', (_, spoken) => {
-  test.each([0.006, 0.009])('is stopped where %d USD end, and so is its provider', async (limitUsd) => {
+  test.each([0.009, 0.012])('is stopped where %d USD end, and so is its provider', async (limitUsd) => {
     event = spoken.event;
     const { headers, projectId } = await aLimitedProject(api, limitUsd);
     const before = calls.length;
