@@ -5,7 +5,6 @@
  */
 
 import {
-  aheadAt,
   type CostOutlook,
   expectCost,
   type GrowingCall,
@@ -14,6 +13,7 @@ import {
   mostAtEnd,
   mustGrow,
   mustStop,
+  termsAt,
   usedNano,
 } from '@capstan/core/money/holds';
 import { LRUCache } from 'lru-cache';
@@ -48,8 +48,6 @@ const mostRooms = 1_000;
 const roomMs = 10_000;
 /** A call without room asks again after this time. */
 const askAgainMs = 250;
-/** A shorter time shows nothing of the pace of a call. */
-const leastSpanMs = 250;
 /** Pieces of one moment go out together. */
 const patienceMs = 20;
 const maxPieces = 64;
@@ -110,12 +108,8 @@ class Hold implements OpenHold {
     this.#stop = null;
   }
 
-  /** A quick call uses more before it is looked at again. */
   private get terms(): HoldTerms {
-    const { terms } = this.#call;
-    const pace = (this.#units * 1_000) / Math.max(leastSpanMs, performance.now() - this.#beganAt);
-    const ahead = aheadAt(terms.ahead, pace);
-    return ahead > terms.ahead ? { ...terms, ahead } : terms;
+    return termsAt(this.#call.terms, this.#units, performance.now() - this.#beganAt);
   }
 
   /** The units ahead are for a piece that is on its way, or for the end of the call where there is none. */

@@ -135,12 +135,21 @@ export function unitsPerSecond(lengths: Lengths, meanMs: number | null): number 
   return meanMs === null || meanMs <= 0 || mean === Number.POSITIVE_INFINITY ? 0 : (mean * 1_000) / meanMs;
 }
 
-/** Of a call that is quicker than this, all of its answer may come at once. */
+/** Of a call that is quicker than this in half a second, all of its answer may come at once. */
 const mostAhead = 256;
 
-/** The units ahead of a call that uses so many in a second: `least`, or a second of a quicker one. */
+/** The units ahead of a call that uses so many in a second: `least`, or what a quicker one uses in half a second. */
 export function aheadAt(least: number, unitsASecond: number): number {
-  return Math.max(least, Math.min(mostAhead, Math.ceil(unitsASecond)));
+  return Math.max(least, Math.min(mostAhead, Math.ceil(unitsASecond / 2)));
+}
+
+/** Parts come together: what came in less than a second shows no pace above that in a second. */
+const leastSpanMs = 1_000;
+
+/** A call that has used so many units in this time may be quicker than its like. */
+export function termsAt(terms: HoldTerms, units: number, elapsedMs: number): HoldTerms {
+  const ahead = aheadAt(terms.ahead, (units * 1_000) / Math.max(leastSpanMs, elapsedMs));
+  return ahead > terms.ahead ? { ...terms, ahead } : terms;
 }
 
 /** G4: what a call is expected to hold at its end, nano-USD, and the variance of it. */

@@ -131,7 +131,7 @@ export function likelyCost(
   return Math.min(mean_cost_usd, worstCaseUsd(instance, limits));
 }
 
-/** Units that a call may use before it is looked at again: about a second of it, and of a quick model's more tokens. */
+/** Units that a call may use before it is looked at again: about a second of it. A quick model has more of its tokens. */
 const unitsAhead = { token: 64, ms: 1_000 } as const;
 
 export function holdTerms(

@@ -4,6 +4,7 @@ import { runs } from '../../../../test/support/runs.ts';
 import {
   type AdmittedCall,
   addLength,
+  aheadAt,
   type BudgetOutlook,
   countAdmitted,
   expectCost,
@@ -15,6 +16,7 @@ import {
   mostAtEnd,
   mustGrow,
   mustStop,
+  termsAt,
   unitsPerSecond,
   usedNano,
 } from '../../src/money/holds.ts';
@@ -137,6 +139,17 @@ describe('what a call is expected to use', () => {
     );
     expect(unitsPerSecond(learnt([100, 200]), 1_000)).toBe(0);
     expect(unitsPerSecond(learnt(Array(40).fill(100)), null)).toBe(0);
+  });
+
+  it.each([
+    ['64 units, where its like use 80 in 0.6 s, and all of it comes at once', 80, 20, 80 / 0.6, 67],
+    ['64 units, where so many have come in less than a second', 128, 100, 0, 64],
+    ['half a second of a quick one', 800, 2_000, 0, 200],
+    ['half a second of its like, if they are quicker', 10, 2_000, 300, 150],
+    ['256 units at most', 4_000, 2_000, 0, 256],
+  ])('has ahead %s', (_, units, elapsedMs, pace, ahead) => {
+    const learned = { ...terms, ahead: aheadAt(64, pace) };
+    expect(termsAt(learned, units, elapsedMs).ahead).toBe(ahead);
   });
 
   it('is within its worst case, in money, however many have ended', () => {

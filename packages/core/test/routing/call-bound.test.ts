@@ -391,7 +391,7 @@ describe('the reservation', () => {
     );
   });
 
-  it('that grows has a second of tokens ahead, of a quick model more than of a slow one', () => {
+  it('that grows has half a second of tokens ahead of a quick model, and 64 of any other', () => {
     const lengths = Array(40).fill(300).reduce(addLength, []);
     const growth = {
       unit: 'token',
@@ -407,7 +407,8 @@ describe('the reservation', () => {
       )?.terms.ahead;
     };
     expect([aheadOf(null), aheadOf(10_000)]).toEqual([64, 64]);
-    expect(aheadOf(2_000)).toBeGreaterThan(120);
+    expect(aheadOf(2_000)).toBeGreaterThan(64);
+    expect(aheadOf(1_000)).toBeGreaterThan(120);
     expect(aheadOf(1)).toBe(256);
   });
 
