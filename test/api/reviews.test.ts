@@ -189,7 +189,11 @@ describe('a decision', () => {
       { payload: { proposals: [proposal], allow_output: true, optional: true } },
       ['approve', 'edit', 'advise', 'retry', 'output', 'skip', 'reject'],
     ],
-    ['money', { kind: 'budget', payload: { optional: true } }, ['raise', 'skip', 'cancel']],
+    [
+      'money of a ladder',
+      { kind: 'budget', payload: { optional: true } },
+      ['raise', 'edit', 'skip', 'cancel'],
+    ],
     ['a step', { kind: 'step' }, ['output', 'reject']],
     ['a step that is optional', { kind: 'step', payload: { optional: true } }, ['output', 'skip', 'reject']],
     ['operation', { kind: 'ops' }, ['edit', 'advise', 'retry', 'reject']],
