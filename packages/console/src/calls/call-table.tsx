@@ -4,6 +4,7 @@ import type { ReactElement } from 'react';
 import { nameKeys, useKeys } from '../api/key-names.ts';
 import { shortEndpoint } from '../decision/lanes-model.ts';
 import { Moment } from '../shared/ago.tsx';
+import { Breakable } from '../shared/breakable.tsx';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { linkClass, tableClass } from '../shared/parts.tsx';
 import { LookMark } from '../shared/state-mark.tsx';
@@ -37,17 +38,17 @@ export function CallTable({ calls }: { readonly calls: readonly CallRecord[] }):
               >
                 <Moment at={call.at} />
               </Link>
-              <span className="sm:hidden">
+              <span className="block sm:hidden">
                 <Ending call={call} />
               </span>
             </td>
             <td className="max-sm:hidden">
               <Ending call={call} />
             </td>
-            <td className="max-sm:break-all">
-              {call.capability}
+            <td>
+              <Breakable name={call.capability} />
               <span className="block text-xs text-muted">
-                {call.model === null ? shortEndpoint(call.endpoint) : call.model}
+                <Breakable name={call.model === null ? shortEndpoint(call.endpoint) : call.model} />
               </span>
             </td>
             <td className="max-lg:hidden">

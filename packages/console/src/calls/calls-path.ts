@@ -18,3 +18,13 @@ export function toCallsPath(search: CallsSearch, rest: Readonly<Record<string, s
   if (direct !== undefined) query.set('direct', direct);
   return `/v1/calls?${query}`;
 }
+
+export function countFilters(search: CallsSearch): number {
+  return Object.values(search).filter((value) => value !== undefined).length;
+}
+
+/** The name of the folded filters, with the number of those that are set. */
+export function describeFilters(search: CallsSearch): string {
+  const count = countFilters(search);
+  return count === 0 ? 'Filters' : `Filters, ${count} set`;
+}

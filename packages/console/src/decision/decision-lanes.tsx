@@ -2,7 +2,7 @@ import type { Candidate } from '@capstan/core/contracts/decision';
 import type { ReactElement } from 'react';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import { Icon } from '../shared/icon.tsx';
-import { describeVerdict, shortEndpoint, toLanes } from './lanes-model.ts';
+import { describeVerdict, formatScore, shortEndpoint, toLanes } from './lanes-model.ts';
 
 /**
  * Lanes by tier; the first lane wins, and in it the shortest bar: money and waiting, divided by the chance of success.
@@ -37,10 +37,18 @@ export function DecisionLanes({ candidates }: { readonly candidates: readonly Ca
           </ul>
         </section>
       )}
+      {lanes.length === 0 ? null : (
+        <p className="text-xs text-muted">
+          In a tier, the lowest score wins: money and waiting, divided by the chance of success.
+        </p>
+      )}
       {candidates.length === 0 ? <p className="text-muted">No instance is registered.</p> : null}
     </div>
   );
 }
+
+const scoreTitle =
+  'It compares candidates and is no cost: the money, and the time until the end as money, divided by the chance of success';
 
 function CandidateBar({
   candidate,
@@ -58,9 +66,11 @@ function CandidateBar({
     >
       <div className="flex items-baseline justify-between gap-2">
         <span className="min-w-0 truncate font-mono text-xs font-medium">{shortEndpoint(endpoint)}</span>
-        <span className="figure shrink-0 text-xs" title="Price: money and waiting, divided by success">
-          {score === null ? '' : formatUsd(score)}
-        </span>
+        {score === null ? null : (
+          <span className="figure shrink-0 text-xs text-muted" title={scoreTitle}>
+            score {formatScore(score)}
+          </span>
+        )}
       </div>
       <div className="my-1 h-1.5 rounded-full bg-quiet-soft">
         <div

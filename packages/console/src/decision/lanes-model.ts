@@ -61,6 +61,11 @@ export function describeVerdict(verdict: Verdict): string {
   return words[verdict] ?? verdict;
 }
 
+/** A number without a unit; three digits are enough to compare. */
+export function formatScore(score: number): string {
+  return Number(score.toPrecision(3)).toLocaleString('en-US', { maximumSignificantDigits: 3 });
+}
+
 /** `127.0.0.1:8101`: the short name of an instance. */
 export function shortEndpoint(endpoint: string): string {
   return endpoint.replace(/^https?:\/\//, '').replace(/\/$/, '');

@@ -32,6 +32,8 @@ export function usePageKeys({ onPalette, onHelp }: PageKeys): void {
       } else if (event.key === '/') {
         const filter = document.querySelector<HTMLElement>('[data-filter]');
         if (filter !== null) event.preventDefault();
+        // A closed disclosure takes no focus.
+        filter?.closest('details')?.setAttribute('open', '');
         filter?.focus();
       }
     };

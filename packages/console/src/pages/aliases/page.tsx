@@ -6,6 +6,7 @@ import { deleteModelAlias, modelAliasesQuery, putModelAlias } from '../../api/al
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { nameKeys, useKeys } from '../../api/key-names.ts';
 import { Ago } from '../../shared/ago.tsx';
+import { Breakable } from '../../shared/breakable.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import {
   Button,
@@ -155,10 +156,12 @@ function AliasTable({ aliases, onEdit }: AliasTableProps): ReactElement {
         <tbody>
           {aliases.map((alias) => (
             <tr key={alias.name}>
-              <td className="font-mono text-xs">{alias.name}</td>
+              <td className="font-mono text-xs">
+                <Breakable name={alias.name} />
+              </td>
               <td>
                 <Link to="/capabilities/$name" params={{ name: alias.capability }} className={linkClass}>
-                  {alias.capability}
+                  <Breakable name={alias.capability} />
                 </Link>
               </td>
               <td className="text-muted max-sm:hidden">

@@ -1,18 +1,21 @@
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
 import type { RunStep, StepDetail } from '@capstan/core/contracts/run-step';
+import { conditionOfStep } from '@capstan/core/run/run-status';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { jobQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
 import { shortEndpoint } from '../../decision/lanes-model.ts';
 import { ValueDiff } from '../../diff/value-diff.tsx';
-import { passedMs } from '../../graph/node-model.ts';
+import { lookOfNode, passedMs } from '../../graph/node-model.ts';
+import { Breakable } from '../../shared/breakable.tsx';
 import { formatDuration, formatUsd } from '../../shared/format.ts';
 import { Icon } from '../../shared/icon.tsx';
 import { PageHead, Panel, tableClass } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
-import { StateMark } from '../../shared/state-mark.tsx';
+import { lookOf } from '../../shared/state.ts';
+import { LookMark } from '../../shared/state-mark.tsx';
 import {
   type ComparedJobs,
   type ComparedStep,
@@ -46,7 +49,7 @@ function Compared({ left, right }: { readonly left: Run; readonly right: Run }):
       />
       <Panel isTight>
         <section className="scrolls" tabIndex={0} aria-label="Steps of both runs">
-          <table className={tableClass}>
+          <table className={`${tableClass} max-sm:[&_td_span]:whitespace-normal`}>
             <thead>
               <tr>
                 <th>Step</th>
@@ -57,7 +60,7 @@ function Compared({ left, right }: { readonly left: Run; readonly right: Run }):
                   <RunName run={right} />
                 </th>
                 <th className="text-right! max-sm:hidden">Cost</th>
-                <th>Differs in</th>
+                <th className="max-sm:hidden">Differs in</th>
               </tr>
             </thead>
             <tbody>
@@ -95,7 +98,7 @@ function Sums({ left, right }: { readonly left: Run; readonly right: Run }): Rea
           </td>
         ))}
         <td className="figure text-right! max-sm:hidden">{change}</td>
-        <td />
+        <td className="max-sm:hidden" />
       </tr>
     </tfoot>
   );
@@ -119,8 +122,9 @@ function StepRow({ step: { id, left, right, differs }, runs }: StepRowProps): Re
             onClick={() => setOpen(!isOpen)}
           >
             <Icon name={isOpen ? 'chevron-down' : 'chevron-right'} size={13} />
-            {id}
+            <Breakable name={id} />
           </button>
+          <span className="block text-xs text-waiting sm:hidden">{differs.join(', ')}</span>
         </td>
         <td>
           <Side step={left} />
@@ -131,7 +135,7 @@ function StepRow({ step: { id, left, right, differs }, runs }: StepRowProps): Re
         <td className="figure text-right! max-sm:hidden">
           {describeChange(left?.cost_usd ?? 0, right?.cost_usd ?? 0)}
         </td>
-        <td className="text-waiting">{differs.join(', ')}</td>
+        <td className="text-waiting max-sm:hidden">{differs.join(', ')}</td>
       </tr>
       {isOpen ? (
         <tr>
@@ -173,11 +177,13 @@ function Side({ step }: { readonly step: RunStep | null }): ReactElement {
   const took = step.finished_at === null ? null : passedMs(step, 0);
   return (
     <span className="flex flex-wrap items-center gap-x-3">
-      <StateMark state={step.state} />
+      <LookMark
+        look={lookOfNode({ state: step.state, condition: conditionOfStep(step) }) ?? lookOf(step.state)}
+      />
       <span className="figure">{took === null ? '' : formatDuration(took)}</span>
       <span className="figure">{step.cost_usd === 0 ? '' : formatUsd(step.cost_usd)}</span>
       <span className="font-mono text-xs text-muted">
-        {step.endpoint === undefined ? '' : shortEndpoint(step.endpoint)}
+        {step.endpoint === undefined ? null : <Breakable name={shortEndpoint(step.endpoint)} />}
       </span>
     </span>
   );
