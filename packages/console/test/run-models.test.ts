@@ -270,7 +270,7 @@ describe('the row of a step with items, closed', () => {
 
   test('counts the items that failed in the end', () => {
     const { rows } = toPicture(calls, open);
-    expect(rows[0]?.fold).toEqual({ isOpen: false, items: 3, failed: 1 });
+    expect(rows[0]?.fold).toEqual({ isOpen: false, items: 3, failed: 1, cancelled: 0 });
   });
 
   test('draws failures above all others, and each bar names its item, times and cost', () => {

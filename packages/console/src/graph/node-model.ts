@@ -30,12 +30,13 @@ export function describeKind({ capability, pipeline, wait, review, set }: Omit<D
   return set === undefined ? '' : `sets ${set}`;
 }
 
-/** `38 of 120`, failures first: `2 failed, 38 of 120 done`. */
+/** `38 of 120`, failures first: `2 failed, 38 of 120 done`; then those that were cancelled. */
 export function describeItems(items: Readonly<Record<string, number>>): string {
   const all = Object.values(items).reduce((sum, count) => sum + count, 0);
   const done = (items.succeeded ?? 0) + (items.skipped ?? 0) + (items.reused ?? 0);
   const failed = (items.failed ?? 0) + (items.unknown ?? 0);
-  return `${failed === 0 ? '' : `${failed} failed, `}${done} of ${all} done`;
+  const { cancelled = 0 } = items;
+  return `${failed === 0 ? '' : `${failed} failed, `}${done} of ${all} done${cancelled === 0 ? '' : `, ${cancelled} cancelled`}`;
 }
 
 /** `round 3 of at most 20`, or how many there were. */

@@ -6,6 +6,7 @@ export const barLooks: Readonly<Record<Bar['kind'], string>> = {
   retry: 'hatched border border-waiting',
   called: 'bg-done',
   failed: 'bg-failed',
+  cancelled: 'border border-muted bg-quiet-soft',
   expected: 'border border-dashed border-muted/70',
   planned: 'border border-dashed border-accent bg-accent-soft',
   perhaps: 'border border-dotted border-accent',

@@ -4,7 +4,7 @@ import { lookOf, type Tone } from '../shared/state.ts';
 import type { StepGhost } from './ghost-model.ts';
 import { describeGhost } from './ghost-words.ts';
 import type { TimeScale } from './scale.ts';
-import { hasFailed, type TimelineCall, type TimelineLine } from './timeline-model.ts';
+import { hasFailed, isCancelled, type TimelineCall, type TimelineLine } from './timeline-model.ts';
 
 export interface Bar {
   readonly key: string;
@@ -12,7 +12,7 @@ export interface Bar {
   readonly width: number;
   readonly tone: Tone;
   /** failed: of one among the items of a row. planned, perhaps: today's plan of a step that has not begun; a `perhaps` step depends on the ends of others. */
-  readonly kind: 'waiting' | 'retry' | 'called' | 'failed' | 'expected' | 'planned' | 'perhaps';
+  readonly kind: 'waiting' | 'retry' | 'called' | 'failed' | 'cancelled' | 'expected' | 'planned' | 'perhaps';
   readonly title: string;
   /** From the top of the row; retries and revisions are below one another. */
   readonly lane: number;
@@ -27,6 +27,7 @@ const callTones: Readonly<Record<string, Tone>> = {
 
 export function toneOfCall({ state, level, attempt_id, error }: TimelineCall): Tone {
   if (attempt_id === null) return lookOf(state).tone;
+  if (error === 'run_cancelled') return 'quiet';
   if (error !== null) return 'failed';
   return callTones[state] ?? (level === null || level === 0 ? 'done' : 'person');
 }
@@ -101,10 +102,15 @@ function callBars({ call, index, isRetry, isHead }: PlacedCall, { scale, now }: 
     ...spanOn(scale, started, ended),
     key,
     tone: toneOfCall(call),
-    kind: isHead && hasFailed(call) ? 'failed' : 'called',
+    kind: kindOfCall(call, isHead),
     title: [common.title, exactSpan(started, call.finished_at === null ? null : ended, now)].join('\n'),
   });
   return bars;
+}
+
+function kindOfCall(call: TimelineCall, isHead: boolean): Bar['kind'] {
+  if (isCancelled(call)) return 'cancelled';
+  return isHead && hasFailed(call) ? 'failed' : 'called';
 }
 
 /** `item 3 at http://…: settled, $0.01`; a failed call has the code of its error. */
@@ -114,7 +120,7 @@ function describeCall({ item, endpoint, state, error, cost_usd }: TimelineCall, 
     ...(endpoint === null ? [] : [endpoint]),
   ];
   const cost = cost_usd === 0 ? [] : [formatUsd(cost_usd)];
-  return `${where.join(' at ')}: ${[error ?? state, ...cost].join(', ')}`;
+  return `${where.join(' at ')}: ${[isCancelled({ error }) ? 'stopped' : (error ?? state), ...cost].join(', ')}`;
 }
 
 /** `14:03:27.123 to 14:03:29.456, 2.3 s` */

@@ -3,7 +3,7 @@
  * until now; any other step begins when the last of its dependencies is expected to have ended.
  */
 import type { Plan, PlannedStepView } from '@capstan/core/contracts/plan';
-import type { RunStep } from '@capstan/core/contracts/run-step';
+import type { Awaiting, RunStep } from '@capstan/core/contracts/run-step';
 import { createGraph } from '@capstan/core/graph/dag';
 import { endedStepStates } from '@capstan/core/run/ended-steps';
 import type { DrawnEdge } from '../graph/drawn-step.ts';
@@ -32,6 +32,8 @@ export interface StepGhost {
   readonly isIdle: boolean;
   /** Its duration is unknown: a review, or a wait that time alone does not end. */
   readonly isOpenEnded: boolean;
+  /** What ends it then; absent: a review. */
+  readonly awaits?: Awaiting;
 }
 
 export function createOutlook({ steps }: Pick<Plan, 'steps'>, edges: readonly DrawnEdge[]): Outlook {
@@ -67,7 +69,9 @@ export function expectSteps(
     ends[index] = Math.max(now, to);
     if (isLeftOut) continue;
     const isOpenEnded = plan.review !== undefined || (step !== undefined && isHeld(step));
-    ghosts[index] = toGhost(plan, { from, to, isOpenEnded, hasBegun: began !== null });
+    const awaits = step !== undefined && isHeld(step) ? step.awaiting : undefined;
+    const held = awaits === undefined ? {} : { awaits };
+    ghosts[index] = toGhost(plan, { from, to, isOpenEnded, hasBegun: began !== null, ...held });
   }
   return new Map(ghosts.flatMap((ghost) => (ghost === undefined ? [] : [[ghost.step_id, ghost]])));
 }
@@ -76,7 +80,7 @@ function isHeld({ state, awaiting }: RunStep): boolean {
   return state === 'in_review' || (awaiting !== undefined && awaiting !== 'time' && awaiting !== 'run');
 }
 
-type GhostFacts = Pick<StepGhost, 'from' | 'to' | 'hasBegun' | 'isOpenEnded'>;
+type GhostFacts = Pick<StepGhost, 'from' | 'to' | 'hasBegun' | 'isOpenEnded' | 'awaits'>;
 
 function toGhost(plan: PlannedStepView, facts: GhostFacts): StepGhost {
   return {
@@ -96,19 +100,24 @@ export interface Remainder {
   readonly until: number;
   /** It may end later, because of a review or another wait. */
   readonly isOpenEnded: boolean;
+  /** What its end depends on then, if it is only one thing. */
+  readonly awaits?: Awaiting;
 }
 
 /** The steps still to begin, and the expected end of all. */
 export function remainderOf(ghosts: ReadonlyMap<string, StepGhost>, now: number): Remainder {
   const remainder = { steps: 0, usd: 0, until: now, isOpenEnded: false };
-  for (const { hasBegun, expected_usd, to, isOpenEnded } of ghosts.values()) {
+  const awaited = new Set<Awaiting>();
+  for (const { hasBegun, expected_usd, to, isOpenEnded, awaits = 'review' } of ghosts.values()) {
     remainder.until = Math.max(remainder.until, to);
     remainder.isOpenEnded ||= isOpenEnded;
+    if (isOpenEnded) awaited.add(awaits);
     if (hasBegun) continue;
     remainder.steps += 1;
     remainder.usd += expected_usd;
   }
-  return remainder;
+  const [awaits, ...others] = awaited;
+  return awaits === undefined || others.length > 0 ? remainder : { ...remainder, awaits };
 }
 
 /** Expected times of activity. */

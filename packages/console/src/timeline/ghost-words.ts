@@ -1,5 +1,7 @@
 /** The expectation of today's plan in words, so that no picture is the only source. */
+import type { Awaiting } from '@capstan/core/contracts/run-step';
 import { formatDuration, formatUsd } from '../shared/format.ts';
+import { awaitingWords } from '../shared/state.ts';
 import type { Remainder, StepGhost } from './ghost-model.ts';
 
 function describeExtent({ from, to, expected_usd, isOfOneItem, isIdle, isOpenEnded }: StepGhost): string {
@@ -16,11 +18,15 @@ export function describeGhost(ghost: StepGhost, now: number): string {
   return `${ghost.isSure ? '' : 'perhaps '}${begin}, ${describeExtent(ghost)}`;
 }
 
-function describeEnd({ until, isOpenEnded }: Remainder, now: number): string {
+/** Each after `depends on`. */
+const endWords: Readonly<Record<Awaiting, string>> = { ...awaitingWords, review: 'a review' };
+
+function describeEnd({ until, isOpenEnded, awaits }: Remainder, now: number): string {
   if (until - now >= 1_000) {
     return `; estimated finish in ${formatDuration(until - now)}${isOpenEnded ? ' at the earliest' : ''}`;
   }
-  return isOpenEnded ? '; the finish depends on a review' : '';
+  if (!isOpenEnded) return '';
+  return `; the finish depends on ${awaits === undefined ? 'several waits' : endWords[awaits]}`;
 }
 
 /** `3 steps planned, $0.04; estimated finish in 2 min`; null when nothing is expected. */

@@ -13,6 +13,8 @@ const entries: readonly Entry[] = [
   ['expected', 'expected'],
 ];
 
+const stopped: Entry = ['cancelled', 'stopped before its end'];
+
 const foldLook = 'border-x border-dotted border-line-strong bg-sunken';
 
 const planEntries: readonly Entry[] = [
@@ -22,18 +24,22 @@ const planEntries: readonly Entry[] = [
 
 export interface TimelineLegendProps {
   readonly hasPlan: boolean;
+  /** Calls of a cancelled run, or of a race that others won. */
+  readonly hasCancelled: boolean;
   /** Long times without a call are shortened. */
   readonly hasFolds: boolean;
 }
 
-export function TimelineLegend({ hasPlan, hasFolds }: TimelineLegendProps): ReactElement {
+export function TimelineLegend({ hasPlan, hasCancelled, hasFolds }: TimelineLegendProps): ReactElement {
   return (
     <span className="flex flex-wrap items-center gap-3 text-xs text-muted">
-      {[...entries, ...(hasPlan ? planEntries : [])].map(([kind, word, look = barLooks[kind]]) => (
-        <span key={word} className="flex items-center gap-1">
-          <span className={`h-2.5 w-4 rounded-sm ${look}`} /> {word}
-        </span>
-      ))}
+      {[...entries, ...(hasCancelled ? [stopped] : []), ...(hasPlan ? planEntries : [])].map(
+        ([kind, word, look = barLooks[kind]]) => (
+          <span key={word} className="flex items-center gap-1">
+            <span className={`h-2.5 w-4 rounded-sm ${look}`} /> {word}
+          </span>
+        ),
+      )}
       {hasFolds ? (
         <span className="flex items-center gap-1">
           <span className={`h-3.5 w-2 ${foldLook}`} /> time without a call, shortened

@@ -3,6 +3,7 @@
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { RunTimeline } from '@capstan/core/contracts/run-picture';
 import type { RunStep } from '@capstan/core/contracts/run-step';
+import { conditionOfStep } from '@capstan/core/run/run-status';
 import type { StepGhost } from './ghost-model.ts';
 import type { TimeSpan } from './scale.ts';
 
@@ -57,14 +58,23 @@ export function busyOf(calls: readonly TimelineCall[], now: number): TimeSpan[] 
   });
 }
 
+export interface Fold {
+  readonly isOpen: boolean;
+  readonly items: number;
+  readonly failed: number;
+  readonly cancelled: number;
+}
+
 export interface TimelineLine {
   readonly key: string;
   readonly step_id: string;
   readonly item: number | null;
   readonly depth: 0 | 1;
   readonly calls: readonly TimelineCall[];
-  /** For a step with items: whether they are shown below it, how many it has, and how many of them failed. */
-  readonly fold: { readonly isOpen: boolean; readonly items: number; readonly failed: number } | null;
+  /** For a step with items or rounds. */
+  readonly fold: Fold | null;
+  /** Its parts, or the part that it is, are rounds. */
+  readonly isRound?: boolean;
   /** Today's expectation for the step, unless its calls carry an expectation of their own. */
   readonly ghost: StepGhost | null;
   /** The reason for an empty row: the step was skipped, or its result was reused. */
@@ -73,10 +83,16 @@ export interface TimelineLine {
   readonly more?: { readonly shown: number; readonly all: number };
 }
 
+/** Its run was cancelled, or enough others had succeeded: it was stopped, and did not fail. */
+export function isCancelled(call: Pick<TimelineCall, 'error'> | undefined): boolean {
+  return call?.error === 'run_cancelled';
+}
+
 /** Whether the call is known to have failed. */
 export function hasFailed(call: Pick<TimelineCall, 'error' | 'state'> | undefined): boolean {
   return (
     call !== undefined &&
+    !isCancelled(call) &&
     (call.error !== null || ['lost', 'released', 'failed', 'unknown'].includes(call.state))
   );
 }
@@ -128,7 +144,11 @@ function groupCalls(calls: readonly TimelineCall[]): Map<string, TimelineCall[]>
   return groups;
 }
 
-const emptyNotes = { skipped: 'skipped', reused: 'reused', cancelled: 'cancelled before it began' } as const;
+function noteOfEmpty(step: RunStep): string | null {
+  if (step.state === 'skipped' || step.state === 'reused') return step.state;
+  if (step.state !== 'cancelled') return null;
+  return `${conditionOfStep(step).title.toLowerCase()} before it began`;
+}
 
 function emptyLine(step_id: string, ghost: StepGhost | null): TimelineLine {
   return { key: step_id, step_id, item: null, depth: 0, calls: [], fold: null, ghost };
@@ -138,11 +158,10 @@ function emptyLine(step_id: string, ghost: StepGhost | null): TimelineLine {
 export function toRows(calls: readonly TimelineCall[], options: RowOptions): TimelineLine[] {
   const known = toKnownRows(calls, options);
   const shown = new Set(known.map(({ step_id }) => step_id));
-  const empty = options.steps.flatMap(({ id, state }): TimelineLine[] =>
-    shown.has(id) || !(state in emptyNotes)
-      ? []
-      : [{ ...emptyLine(id, null), note: emptyNotes[state as keyof typeof emptyNotes] }],
-  );
+  const empty = options.steps.flatMap((step): TimelineLine[] => {
+    const note = shown.has(step.id) ? null : noteOfEmpty(step);
+    return note === null ? [] : [{ ...emptyLine(step.id, null), note }];
+  });
   const toCome = [...options.ghosts.values()].filter(({ step_id }) => !shown.has(step_id));
   return [
     ...known,
@@ -151,8 +170,23 @@ export function toRows(calls: readonly TimelineCall[], options: RowOptions): Tim
   ];
 }
 
-function toKnownRows(calls: readonly TimelineCall[], { open, all, now, ghosts }: RowOptions): TimelineLine[] {
+function toFold(items: ReadonlyMap<number, readonly TimelineCall[]>, isOpen: boolean): Fold | null {
+  if (items.size === 0) return null;
+  const last = [...items.values()].map((calls) => calls.at(-1));
+  return {
+    isOpen,
+    items: items.size,
+    failed: last.filter(hasFailed).length,
+    cancelled: last.filter(isCancelled).length,
+  };
+}
+
+function toKnownRows(
+  calls: readonly TimelineCall[],
+  { open, all, now, ghosts, steps }: RowOptions,
+): TimelineLine[] {
   const byStep = groupCalls(calls);
+  const repeated = new Set(steps.flatMap(({ id, max_rounds }) => (max_rounds === undefined ? [] : [id])));
   const ordered = [...byStep].sort(
     ([, a], [, b]) => Math.min(...a.map(beginOf)) - Math.min(...b.map(beginOf)),
   );
@@ -163,11 +197,20 @@ function toKnownRows(calls: readonly TimelineCall[], { open, all, now, ghosts }:
       items.set(call.item, [...(items.get(call.item) ?? []), call]);
     }
     const isOpen = open.has(step_id);
-    const failed = [...items.values()].filter((some) => hasFailed(some.at(-1))).length;
-    const fold = items.size === 0 ? null : { isOpen, items: items.size, failed };
+    const fold = toFold(items, isOpen);
+    const isRound = repeated.has(step_id);
     const isSaid = fold === null && own.some(({ expected_ms }) => expected_ms !== null);
     const ghost = isSaid ? null : (ghosts.get(step_id) ?? null);
-    const head: TimelineLine = { key: step_id, step_id, item: null, depth: 0, calls: own, fold, ghost };
+    const head: TimelineLine = {
+      key: step_id,
+      step_id,
+      item: null,
+      depth: 0,
+      calls: own,
+      fold,
+      isRound,
+      ghost,
+    };
     if (!isOpen) return [head];
     const below = pickItems(items, all.has(step_id), now).map(
       ([item, some]): TimelineLine => ({
@@ -177,6 +220,7 @@ function toKnownRows(calls: readonly TimelineCall[], { open, all, now, ghosts }:
         depth: 1,
         calls: some,
         fold: null,
+        isRound,
         ghost: null,
       }),
     );

@@ -128,7 +128,7 @@ function RowName({
   onSelect,
   onToggle,
 }: { readonly row: TimelineLine } & Pick<TimelineProps, 'onSelect' | 'onToggle'>): ReactElement {
-  const { fold, step_id, item, depth, more } = row;
+  const { fold, step_id, item, depth, more, isRound = false } = row;
   if (more !== undefined) {
     return (
       <div className="flex w-64 shrink-0 items-center gap-2 whitespace-nowrap pl-8 text-xs text-muted">
@@ -145,7 +145,7 @@ function RowName({
         <button
           type="button"
           aria-expanded={fold.isOpen}
-          aria-label={`Items of ${step_id}`}
+          aria-label={`${isRound ? 'Rounds' : 'Items'} of ${step_id}`}
           onClick={() => onToggle(step_id)}
         >
           <Icon name={fold.isOpen ? 'chevron-down' : 'chevron-right'} size={14} className="text-muted" />
@@ -154,18 +154,24 @@ function RowName({
       <button
         type="button"
         onClick={() => onSelect(step_id, item)}
-        className="min-w-0 truncate text-left text-sm hover:text-accent hover:underline"
+        title={step_id}
+        className="min-w-16 truncate text-left text-sm hover:text-accent hover:underline"
       >
-        {item === null ? step_id : `item ${item}`}
+        {item === null ? step_id : `${isRound ? 'round' : 'item'} ${item}`}
       </button>
       {fold === null ? null : (
-        <span className="figure shrink-0 text-xs text-muted">
-          {fold.items} items
+        <span className="figure min-w-0 truncate text-xs text-muted">
+          {countParts(fold.items, isRound)}
+          {fold.cancelled === 0 ? null : `, ${fold.cancelled} stopped`}
           {fold.failed === 0 ? null : <span className="text-failed">, {fold.failed} failed</span>}
         </span>
       )}
     </div>
   );
+}
+
+function countParts(count: number, isRound: boolean): string {
+  return `${count} ${isRound ? 'round' : 'item'}${count === 1 ? '' : 's'}`;
 }
 
 function percent(share: number): string {
@@ -177,6 +183,7 @@ const heights = {
   retry: 8,
   called: 10,
   failed: 16,
+  cancelled: 10,
   expected: 18,
   planned: 18,
   perhaps: 18,

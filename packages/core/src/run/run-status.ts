@@ -306,9 +306,18 @@ function activeRun(run: ConditionRun): RunCondition {
   }
   const counts = countsOf(run);
   if ((counts.retrying ?? 0) > 0) return retryingRun(steps);
-  const isBusy = sumOf(counts, ['ready', 'running']) > 0;
-  if (wait !== undefined && !isBusy) return waitingRun(run, wait);
+  if (wait !== undefined && !isBusy(run, counts)) return waitingRun(run, wait);
   return runningRun(run, counts);
+}
+
+/** A step whose items or rounds all wait is running, and does nothing. The list counts the items of all steps together. */
+function isBusy({ awaiting = [], steps = [], item_counts = {} }: ConditionRun, counts: StateCounts): boolean {
+  const active = ['ready', 'running'] as const;
+  if (steps.length > 0)
+    return steps.some((step) => sumOf({ [step.state]: 1 }, active) > 0 && waitOf(step, awaiting) === null);
+  const begun = sumOf(counts, active);
+  const areItemsWaiting = (item_counts.waiting ?? 0) > 0 && sumOf(item_counts, activeStates) === 0;
+  return begun > 1 || (begun === 1 && !areItemsWaiting);
 }
 
 /** `mix: HTTP 500` for a single step; several are only named. */

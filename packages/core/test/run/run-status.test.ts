@@ -4,7 +4,10 @@ import type { Run, RunState, RunSummary } from '../../src/contracts/run.ts';
 import type { Awaiting, RunStep } from '../../src/contracts/run-step.ts';
 import { conditionOfRun, conditionOfStep, type RunCondition, toSentence } from '../../src/run/run-status.ts';
 
-type Step = Pick<RunStep, 'id' | 'state' | 'awaiting' | 'budget' | 'items' | 'error' | 'review' | 'budget'>;
+type Step = Pick<
+  RunStep,
+  'id' | 'state' | 'awaiting' | 'items' | 'max_rounds' | 'error' | 'review' | 'budget'
+>;
 
 const error = { code: 'step_failed', message: 'HTTP 500\nat line 3' };
 const none = { code: 'no_instance', message: 'no instance of a is possible: 1 draining' };
@@ -61,6 +64,53 @@ it.each(['enough', 'not_enough'])('a step was called off, and why: %s', (code) =
   expect(toSentence(conditionOfStep({ id: 'a', state: 'cancelled', error }))).toBe(
     'Called off: 1 of 3 steps were enough for first',
   );
+});
+
+test.each<[string, Told, string]>([
+  [
+    'all items of its only open step wait',
+    { awaiting: ['callback'], steps: [{ id: 'render', state: 'running', items: { waiting: 3 } }] },
+    'Waiting for a later answer: 3 of 3 items of render',
+  ],
+  [
+    'a step pauses between two rounds',
+    {
+      awaiting: ['time'],
+      steps: [{ id: 'poll', state: 'running', max_rounds: 9, items: { succeeded: 1, waiting: 1 } }],
+    },
+    'Sleeping: round 2 of poll',
+  ],
+  [
+    'another step works meanwhile',
+    {
+      awaiting: ['callback'],
+      steps: [
+        { id: 'render', state: 'running', items: { waiting: 3 } },
+        { id: 'cut', state: 'running' },
+      ],
+    },
+    'Running: render, cut; 0 of 2 steps done',
+  ],
+  [
+    'one of its items works meanwhile',
+    {
+      awaiting: ['callback'],
+      steps: [{ id: 'render', state: 'running', items: { waiting: 2, running: 1 } }],
+    },
+    'Running: render; 0 of 1 step done',
+  ],
+  [
+    'the list counts waiting items alone, of one open step',
+    { awaiting: ['callback'], step_counts: { running: 1 }, item_counts: { waiting: 3 } },
+    'Waiting for a later answer',
+  ],
+  [
+    'the list counts waiting items, and a second open step',
+    { awaiting: ['callback'], step_counts: { running: 2 }, item_counts: { waiting: 3 } },
+    'Running: 0 of 2 steps done',
+  ],
+])('an open run waits only if nothing of it works: %s', (_, run, words) => {
+  expect(sentenceOf(run)).toBe(words);
 });
 
 describe('a run that has ended', () => {

@@ -11,7 +11,7 @@ import type { ReactElement, ReactNode } from 'react';
 import { isOwnBudget, useBudgetReview } from '../../api/budget-review.ts';
 import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
 import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
-import { failedItemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
+import { failedItemsQuery, itemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
 import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
 import { actionWords } from '../../review/review-words.ts';
 import { Moment } from '../../shared/ago.tsx';
@@ -19,7 +19,7 @@ import { formatClock, formatDuration } from '../../shared/format.ts';
 import { linkClass } from '../../shared/parts.tsx';
 import { useNow } from '../../shared/use-now.ts';
 import { offeredActions } from '../review/model.ts';
-import { causeOf, describeItemFailures, describeRetry, wakeOf } from './model.ts';
+import { causeOf, describeItemFailures, describeLater, describeRetry, nextRoundAt, wakeOf } from './model.ts';
 import { describeNeed, needOfRun } from './rerun-model.ts';
 import { useOutlook } from './use-outlook.ts';
 
@@ -51,7 +51,13 @@ export function ConditionReason({ run, condition }: ConditionReasonProps): React
     case 'run':
       return step.sub_run_id === undefined ? null : <ChildRun runId={step.sub_run_id} />;
     case 'time':
-      return <Wake steps={steps} />;
+      return step.max_rounds === undefined ? (
+        <Wake at={wakeOf(steps)} />
+      ) : (
+        <NextRound run={run} step={step} />
+      );
+    case 'callback':
+      return <LaterAnswer run={run} step={step} />;
     case 'failed':
       return <FirstCause run={run} step={step} told={condition.detail} />;
     case 'retrying':
@@ -171,10 +177,38 @@ function ChildRun({ runId }: { readonly runId: string }): ReactElement | null {
   );
 }
 
-function Wake({ steps }: { readonly steps: readonly RunStep[] }): ReactElement | null {
+const readEveryMs = 5_000;
+
+/** Of a step with `repeat`, in the pause between two rounds. */
+function NextRound({ run, step }: StepReasonProps): ReactElement {
+  const { data: graph } = useQuery(runGraphQuery(run.run_id));
+  const { data: rounds = [] } = useQuery({
+    ...itemsQuery(run.run_id, step.id),
+    refetchInterval: readEveryMs,
+  });
+  const own = graph?.definition.steps.find(({ id }) => id === step.id);
+  return <Wake at={nextRoundAt(rounds, own?.repeat?.pause)} />;
+}
+
+function LaterAnswer({ run, step }: StepReasonProps): ReactNode {
   const now = useNow();
-  const at = wakeOf(steps);
-  if (at === null) return null;
+  const isOne = step.items === undefined;
+  const { data: graph } = useQuery({ ...runGraphQuery(run.run_id), enabled: isOne });
+  const options = stepQuery(run.run_id, step.id);
+  const { data: detail } = useQuery({
+    ...options,
+    queryKey: [...options.queryKey, `${step.state} ${step.attempts}`],
+    enabled: isOne,
+  });
+  if (!isOne) return 'Their instances have accepted the calls and send the answers later.';
+  const own = graph?.definition.steps.find(({ id }) => id === step.id);
+  if (graph === undefined || own === undefined || detail === undefined) return null;
+  return describeLater(detail, resolveStepSettings(graph.definition, own).timeoutMs, now);
+}
+
+function Wake({ at }: { readonly at: string | null }): ReactElement | null {
+  const now = useNow();
+  if (at === null || Date.parse(at) < now) return null;
   return (
     <>
       The run continues automatically at {formatClock(at, now)}, in {formatDuration(Date.parse(at) - now)}.

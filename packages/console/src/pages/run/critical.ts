@@ -1,9 +1,15 @@
 import type { RunStep } from '@capstan/core/contracts/run-step';
 import { findCriticalPath } from '@capstan/core/graph/dag';
+import { conditionOfStep } from '@capstan/core/run/run-status';
 import type { DrawnEdge } from '../../graph/drawn-step.ts';
 import { passedMs } from '../../graph/node-model.ts';
 
 const fewest = 3;
+
+/** Nothing waits for a step that was called off. */
+function isCalledOff(step: RunStep): boolean {
+  return conditionOfStep(step).kind === 'called_off';
+}
 
 /** Ids of the critical path so far, by the durations of its steps; empty for a short run. */
 export function findCritical(
@@ -22,7 +28,7 @@ export function findCritical(
   const timed = steps.map((step, index) => ({
     id: step.id,
     dependencies: dependencies[index] ?? [],
-    durationMs: passedMs(step, now),
+    durationMs: isCalledOff(step) ? null : passedMs(step, now),
   }));
   return findCriticalPath(timed).steps;
 }

@@ -66,6 +66,28 @@ export function wakeOf(steps: readonly Pick<RunStep, 'wait' | 'started_at'>[]): 
   return ends.length === 0 ? null : new Date(Math.min(...ends)).toISOString();
 }
 
+/** When the next round of a step begins; null: none has ended, or there is no pause. */
+export function nextRoundAt(
+  rows: readonly Pick<RunStepItem, 'finished_at'>[],
+  pause: string | undefined,
+): string | null {
+  const ends = rows.flatMap(({ finished_at }) => (finished_at === null ? [] : [Date.parse(finished_at)]));
+  if (pause === undefined || ends.length === 0) return null;
+  return new Date(Math.max(...ends) + parseDuration(pause)).toISOString();
+}
+
+/** Who answers an accepted call later, and until when. */
+export function describeLater(
+  { attempts }: Pick<StepDetail, 'attempts'>,
+  timeoutMs: number,
+  now: number,
+): string {
+  const open = attempts.findLast(({ state }) => state === 'dispatched');
+  if (open === undefined) return 'The instance has accepted the call and sends its answer later.';
+  const until = new Date(Date.parse(open.started_at) + timeoutMs).toISOString();
+  return `${open.endpoint} has accepted the call and sends its answer later. Without an answer until ${formatClock(until, now)}, the attempt has timed out.`;
+}
+
 type RetriedStep = Pick<StepDetail, 'attempts' | 'revision'>;
 
 /** How many attempts the step has left, and when the next one starts. The worker varies the pause by 20 %. */

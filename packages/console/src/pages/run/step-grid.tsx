@@ -91,7 +91,9 @@ export function StepGrid({ steps, edges, run, search, onSearch }: StepGridProps)
                 <span role="cell" className="min-w-0 max-md:[&>span]:text-xs">
                   <LookMark look={lookOfNode(facts) ?? lookOf(step.state)} />
                   {facts.note === '' ? null : (
-                    <span className="block truncate text-xs text-muted">{facts.note}</span>
+                    <span className="block truncate text-xs text-muted" title={facts.note}>
+                      {facts.note}
+                    </span>
                   )}
                 </span>
                 <span role="cell" className="truncate text-xs text-muted max-md:hidden">

@@ -15,6 +15,7 @@ import { Timeline } from '../../timeline/timeline.tsx';
 import { TimelineLegend } from '../../timeline/timeline-legend.tsx';
 import {
   callsAt,
+  isCancelled,
   readCalls,
   sortByFailure,
   sortBySurprise,
@@ -90,7 +91,11 @@ function Lanes({
         {by === 'time' ? (
           <ZoomButtons isWhole={part === null} onZoom={zoom} onWhole={() => setPart(null)} />
         ) : null}
-        <TimelineLegend hasPlan={outlook !== null} hasFolds={by === 'time' && scale.folds.length > 0} />
+        <TimelineLegend
+          hasPlan={outlook !== null}
+          hasCancelled={calls.some(isCancelled)}
+          hasFolds={by === 'time' && scale.folds.length > 0}
+        />
       </div>
       {expected === null ? null : <p className="mb-2 text-sm text-muted">{expected}.</p>}
       {error === null ? null : (

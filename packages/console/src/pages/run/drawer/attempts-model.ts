@@ -11,10 +11,12 @@ const deliveries: Readonly<Record<Ambiguity, string>> = {
   answered: 'the instance answered',
 };
 
-export function describeDelivery({ state, ambiguity, duration_ms }: Attempt): string {
+/** @param isLater the step waits for an answer that comes later */
+export function describeDelivery({ state, ambiguity, duration_ms, error }: Attempt, isLater = false): string {
   if (state === 'cached') return 'cached: the result of an equal call was taken';
   if (state === 'reserved') return 'about to be sent';
-  if (state === 'dispatched') return 'under way';
+  if (state === 'dispatched') return isLater ? 'accepted; the answer comes later' : 'under way';
+  if (error?.code === 'run_cancelled') return 'stopped before its end';
   if (state === 'lost') return 'contact was lost; its cost is an estimate';
   if (ambiguity === null) return duration_ms === null ? 'ended' : 'the instance answered';
   return deliveries[ambiguity];
@@ -29,6 +31,7 @@ export function describeOrigin({ cached_from }: Attempt): string | null {
 
 export function toneOfAttempt({ state, error }: Attempt): Tone {
   if (state === 'reserved' || state === 'dispatched') return 'running';
+  if (error?.code === 'run_cancelled') return 'quiet';
   if (state === 'lost') return 'waiting';
   return error === undefined ? 'done' : 'failed';
 }

@@ -21,6 +21,7 @@ export function AttemptsTab({ step }: StepTabProps): ReactElement {
           attempt={attempt}
           number={index + 1}
           shown={step.error?.message}
+          isLater={step.awaiting === 'callback'}
         />
       ))}
     </ol>
@@ -31,18 +32,20 @@ function AttemptLine({
   attempt,
   number,
   shown,
+  isLater,
 }: {
   readonly attempt: Attempt;
   readonly number: number;
   /** The error that the step shows above all attempts. */
   readonly shown: string | undefined;
+  readonly isLater: boolean;
 }): ReactElement {
   return (
     <li className="rounded-md border border-line p-3 text-sm">
       <div className="flex items-center gap-2">
         <span className={`size-2 rounded-full ${toneFill[toneOfAttempt(attempt)]}`} />
         <span className="font-medium">#{number}</span>
-        <span className="min-w-0 flex-1">{describeDelivery(attempt)}</span>
+        <span className="min-w-0 flex-1">{describeDelivery(attempt, isLater)}</span>
         <span className="figure text-muted">
           {attempt.duration_ms === null ? '' : formatDuration(attempt.duration_ms)}
         </span>

@@ -172,6 +172,10 @@ function RunAgainFrom({ run, from }: { readonly run: Run; readonly from: string 
 function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail }): ReactElement {
   const condition = conditionOfStep(step, run);
   const cause = causeOf(step, step.error?.message ?? '');
+  // To be called off is no failure: enough others have succeeded.
+  const isError = step.error !== undefined && condition.kind !== 'called_off';
+  // The list of its items or rounds is below, with their number.
+  const hasParts = step.items !== undefined && condition.kind !== 'partly';
   return (
     <div className="mb-2 text-sm">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -181,15 +185,13 @@ function StepHead({ run, step }: { readonly run: Run; readonly step: StepDetail 
           <RunAgainFrom run={run} from={step.id} />
         )}
       </div>
-      {condition.detail === '' || step.error !== undefined ? null : (
-        <p className="mt-1.5">{condition.detail}</p>
-      )}
-      {step.error === undefined ? null : (
+      {condition.detail === '' || hasParts || isError ? null : <p className="mt-1.5">{condition.detail}</p>}
+      {step.error === undefined || !isError ? null : (
         <p className="mt-1.5 break-words text-failed">
           <code className="font-mono text-xs">{step.error.code}</code> {step.error.message}
         </p>
       )}
-      {step.error === undefined || cause === '' ? null : (
+      {!isError || cause === '' ? null : (
         <p className="mt-1.5 break-words">
           <span className="text-muted">Cause, the call of the step itself:</span> {cause}
         </p>
