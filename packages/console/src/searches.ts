@@ -44,6 +44,7 @@ export const settingsTabs = [
   'sessions',
   'projects',
   'webhooks',
+  'hooks',
   'secrets',
   'audit',
   'limits',

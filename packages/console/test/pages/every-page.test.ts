@@ -40,6 +40,7 @@ function listPages(decision: string): readonly (readonly [name: string, path: st
     ['schedules', '/schedules'],
     ['settings', '/settings'],
     ['webhooks', '/settings?tab=webhooks'],
+    ['hooks', '/settings?tab=hooks', 'signed as by GitHub'],
     ['secrets', '/settings?tab=secrets'],
     ['nowhere', '/nothing/at/all'],
   ];
@@ -133,6 +134,7 @@ test('every page is drawn at 1280 and 390 px, light and dark, logs no error, and
   const { capstan } = visitors.studio;
   const model = await startInstance(capstan, { name: 'model.large' });
   await capstan.request('PUT', '/v1/aliases/openai/gpt-4o', { capability: 'model.large' });
+  await capstan.request('POST', '/v1/hooks', { name: 'on-push', pipeline: 'reel', signature: 'github' });
   const cached = { capability: 'concat', cache: { ttl: '1h', insist: true } };
   const { run_id } = await capstan.submit(['one', 'two'].map((id) => ({ ...cached, id, input: { id } })));
   await capstan.ended(run_id);

@@ -14,6 +14,7 @@ import { RunTable } from '../runs/run-table.tsx';
 import { VersionPanel } from './version-panel.tsx';
 
 const StartDialog = latePart(() => import('./start-dialog.tsx'), 'StartDialog');
+const PipelineHooks = latePart(() => import('../../hook/hook-list.tsx'), 'PipelineHooks');
 const PlanPanel = latePart(() => import('./plan-panel.tsx'), 'PlanPanel');
 
 export function PipelinePage(): ReactElement {
@@ -65,6 +66,9 @@ function PipelineOpen({ stored }: { readonly stored: PipelineVersion }): ReactEl
         <LastRuns name={name} />
         <VersionPanel stored={stored} />
       </div>
+      <Suspense>
+        <PipelineHooks pipeline={name} />
+      </Suspense>
     </>
   );
 }

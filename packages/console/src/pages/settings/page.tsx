@@ -1,5 +1,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
+import { HookList } from '../../hook/hook-list.tsx';
 import type { settingsTabs } from '../../searches.ts';
 import { PageHead } from '../../shared/parts.tsx';
 import { type Tab, Tabs } from '../../shared/tabs.tsx';
@@ -19,6 +20,7 @@ const tabs: readonly Tab<SettingsTab>[] = [
   { name: 'sessions', label: 'Sessions' },
   { name: 'projects', label: 'Projects' },
   { name: 'webhooks', label: 'Webhooks' },
+  { name: 'hooks', label: 'Hooks' },
   { name: 'secrets', label: 'Secrets' },
   { name: 'audit', label: 'Audit' },
   { name: 'limits', label: 'Limits' },
@@ -30,6 +32,7 @@ const views: Readonly<Record<SettingsTab, () => ReactElement>> = {
   sessions: SessionsTab,
   projects: ProjectsTab,
   webhooks: WebhooksTab,
+  hooks: HookList,
   secrets: SecretsTab,
   audit: AuditTab,
   limits: LimitsTab,
