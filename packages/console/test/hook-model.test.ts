@@ -17,7 +17,7 @@ test.each<[Hook['refused'], string | null]>([
   [null, null],
   [{ count: 1, at: '', reason: 'no signature' }, '1 request proved no sender, the latest: no signature'],
   [{ count: 7, at: '', reason: 'too old' }, '7 requests proved no sender, the latest: too old'],
-])('requests without a proof of their sender %j are told: %s', (refused, text) => {
+])('requests without a proof of their sender %j are shown: %s', (refused, text) => {
   expect(describeUnsigned({ refused })).toBe(text);
 });
 

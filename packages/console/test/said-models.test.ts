@@ -1,4 +1,4 @@
-/** What is said of calls that were stopped, of answers that come later, of rounds, and of scores and long names. */
+/** The words for calls that were stopped, of answers that come later, of rounds, and of scores and long names. */
 import type { Attempt, RunStep } from '@capstan/core/contracts/run-step';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -92,7 +92,7 @@ describe('the timeline', () => {
     ['enough', 'called off before it began'],
     ['not_enough', 'called off before it began'],
     ['run_cancelled', 'cancelled before it began'],
-  ])('says why a step never began: %s', (code, note) => {
+  ])('shows why a step never began: %s', (code, note) => {
     const step = aStep({ state: 'cancelled', started_at: null, error: { code, message: 'why' } });
     expect(toRows([], { ...options, steps: [step] })[0]?.note).toBe(note);
   });
@@ -102,7 +102,7 @@ describe('the timeline', () => {
     [['callback'], 'a later answer'],
     [['budget', 'budget'], 'budget'],
     [['callback', undefined], 'several waits'],
-  ])('says what the finish depends on: %j', (waits, words) => {
+  ])('shows what the finish depends on: %j', (waits, words) => {
     const ghosts = waits.map((awaits, index): [string, StepGhost] => [
       String(index),
       {
@@ -147,7 +147,7 @@ function anAttempt(rest: Partial<Attempt>): Attempt {
   };
 }
 
-test('an accepted call, and one that was stopped, are neither under way nor lost', () => {
+test('an accepted call, and one that was stopped, are neither open nor lost', () => {
   expect(describeDelivery(anAttempt({}))).toBe('under way');
   expect(describeDelivery(anAttempt({}), true)).toBe('accepted; the answer comes later');
   const stopped = anAttempt({ state: 'lost', error: { code: 'run_cancelled', message: '' } });

@@ -26,7 +26,7 @@ export function receivedDetailQuery(name: string, deliveryId: string) {
   });
 }
 
-/** Each click starts a run of its own. */
+/** Each click starts a further run. */
 export function replayReceived(name: string, deliveryId: string): Promise<HookReceipt> {
   return askPlainly(`/v1/hooks/${name}/deliveries/${deliveryId}/replay`, {
     method: 'POST',

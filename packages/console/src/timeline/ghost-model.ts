@@ -32,7 +32,7 @@ export interface StepGhost {
   readonly isIdle: boolean;
   /** Its duration is unknown: a review, or a wait that time alone does not end. */
   readonly isOpenEnded: boolean;
-  /** What ends it then; absent: a review. */
+  /** What it waits for then; absent: a review. */
   readonly awaits?: Awaiting;
 }
 

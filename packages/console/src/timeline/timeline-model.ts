@@ -181,6 +181,29 @@ function toFold(items: ReadonlyMap<number, readonly TimelineCall[]>, isOpen: boo
   };
 }
 
+/** The shown items of a step, or its rounds, and a row for those that are hidden. */
+function toItemRows(
+  { step_id, isRound = false }: TimelineLine,
+  items: ReadonlyMap<number, readonly TimelineCall[]>,
+  shown: ReturnType<typeof pickItems>,
+): TimelineLine[] {
+  const rows = shown.map(
+    ([item, calls]): TimelineLine => ({
+      key: `${step_id} ${item}`,
+      step_id,
+      item,
+      depth: 1,
+      calls,
+      fold: null,
+      isRound,
+      ghost: null,
+    }),
+  );
+  if (rows.length === items.size) return rows;
+  const more = { shown: rows.length, all: items.size };
+  return [...rows, { ...emptyLine(step_id, null), key: `${step_id} more`, depth: 1, more }];
+}
+
 function toKnownRows(
   calls: readonly TimelineCall[],
   { open, all, now, ghosts, steps }: RowOptions,
@@ -212,21 +235,7 @@ function toKnownRows(
       ghost,
     };
     if (!isOpen) return [head];
-    const below = pickItems(items, all.has(step_id), now).map(
-      ([item, some]): TimelineLine => ({
-        key: `${step_id} ${item}`,
-        step_id,
-        item,
-        depth: 1,
-        calls: some,
-        fold: null,
-        isRound,
-        ghost: null,
-      }),
-    );
-    if (below.length === items.size) return [head, ...below];
-    const more = { shown: below.length, all: items.size };
-    return [head, ...below, { ...emptyLine(step_id, null), key: `${step_id} more`, depth: 1, more }];
+    return [head, ...toItemRows(head, items, pickItems(items, all.has(step_id), now))];
   });
 }
 

@@ -15,6 +15,7 @@ import { QueryView } from '../../shared/query-view.tsx';
 import { ConditionMark, StateMark } from '../../shared/state-mark.tsx';
 import { describeSkipped, overlapWords } from './model.ts';
 
+const Past = latePart(() => import('./past.tsx'), 'Past');
 const NewSchedule = latePart(() => import('./new-schedule.tsx'), 'NewSchedule');
 
 export function SchedulesPage(): ReactElement {
@@ -55,6 +56,7 @@ export function SchedulesPage(): ReactElement {
 
 function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactElement {
   const queries = useQueryClient();
+  const [isPastOpen, setPastOpen] = useState(false);
   const read = () => queries.invalidateQueries({ queryKey: ['schedules'] });
   const isPaused = schedule.paused || schedule.paused_in_temporal !== undefined;
   const act = isPaused ? 'resume' : 'pause';
@@ -119,6 +121,10 @@ function ScheduleCard({ schedule }: { readonly schedule: Schedule }): ReactEleme
       </p>
       <LastRuns schedule={schedule} />
       <NextTimes schedule={schedule} />
+      <details className="mt-3 text-sm" onToggle={({ currentTarget }) => setPastOpen(currentTarget.open)}>
+        <summary className="cursor-pointer text-muted">Backfills and missed starts</summary>
+        <Suspense>{isPastOpen ? <Past schedule={schedule} /> : null}</Suspense>
+      </details>
     </Panel>
   );
 }
