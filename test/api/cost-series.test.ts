@@ -54,7 +54,7 @@ async function aProject(timezone = 'UTC') {
       reserved_nano: cost * usd,
       settled_nano: state === 'dispatched' ? null : cost * usd,
       started_at,
-      finished_at: started_at,
+      finished_at: state === 'dispatched' ? null : started_at,
       ...facts,
       scopes: facts.scopes === undefined ? null : [...facts.scopes],
     });

@@ -75,7 +75,7 @@ function conditionsOf(filter: CostFilter, bindings: Bindings): string {
     .join('');
 }
 
-/** Open calls have no cost yet and do not count; those that took a result from the cache count, without a cost. */
+/** Calls that took a result from the cache count, without a cost. The indexes of a filter have ended calls alone. */
 export function listCostRows(
   db: Db,
   projectId: string,
@@ -90,7 +90,8 @@ export function listCostRows(
          width_bucket(a.started_at, :starts::timestamptz[]) as bucket, a.settled_nano,
          coalesce((a.tokens ->> 'input')::bigint, 0) + coalesce((a.tokens ->> 'output')::bigint, 0) as tokens
        from attempt a
-       where a.project_id = :projectId and a.finished_at is not null
+       where a.project_id = :projectId
+         and (a.finished_at is not null or a.state in ('reserved', 'dispatched'))
          and a.attempt_id collate "C" >= :firstId and a.attempt_id collate "C" < :lastId
          and a.started_at >= :since and a.started_at < :until${conditionsOf(filter, bindings)}) a
      group by 1, 2, 3 order by 3`,
