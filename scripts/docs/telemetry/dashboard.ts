@@ -93,6 +93,14 @@ export const dashboardRows: readonly Row[] = [
         lines: quantiles('capstan_claim_wait_seconds', 'priority', '{{priority}}'),
       },
       {
+        title: 'Answers that came later, an hour',
+        unit: 'short',
+        lines: [
+          ['sum by (outcome) (increase(capstan_later_answers_total[1h]))', '{{outcome}}'],
+          ['sum(capstan_waiting_steps{reason="callback"})', 'calls that wait'],
+        ],
+      },
+      {
         title: 'No instance to be had, a second',
         unit: 'ops',
         lines: [

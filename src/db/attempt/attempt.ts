@@ -306,7 +306,7 @@ export async function loseExpiredAttempts(db: Db): Promise<number> {
        select attempt_id from attempt
        where state in ('reserved', 'dispatched') and lease_until < clock_timestamp() - interval '5 seconds'
          and answers_by is null and not exists (
-           select from callback_answer c where c.attempt_id = attempt.attempt_id and c.body is not null)
+           select from callback_answer c where c.attempt_id = attempt.attempt_id and c.body is not null and not c.is_late)
        limit 500 for update skip locked
      )) as lost`);
   return row?.lost ?? 0;

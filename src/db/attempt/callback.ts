@@ -34,18 +34,21 @@ export async function parkCall(
   return row.until;
 }
 
-/** A process that waits for the answer itself. */
+/** A process that waits for the answer itself. Its deadline is noted, so that no answer after it is taken. */
 export async function noteLaterCall(
   db: Db,
   { attempt_id, token }: OwnAttempt,
-  later: LaterFacts,
+  { timeoutMs, later }: { readonly timeoutMs: number; readonly later: LaterFacts },
 ): Promise<void> {
-  await db('attempt')
-    .where({ attempt_id, token })
-    .update({ later: toJsonb({ ...later }) });
+  await query(db).written(
+    `update attempt set later = ?::jsonb
+       || jsonb_build_object('until', started_at + ?::float8 * interval '1 millisecond')
+     where attempt_id = ? and token = ?`,
+    [toJsonb({ ...later }), timeoutMs, attempt_id, token],
+  );
 }
 
-export type Receipt = 'taken' | 'late' | 'again' | 'unknown';
+export type Receipt = 'taken' | 'overdue' | 'late' | 'again' | 'unknown';
 
 export async function receiveAnswer(trx: Db, attemptId: string, body: Buffer): Promise<Receipt> {
   const row = await query<{ receipt: Receipt }>(trx).one('select receive_answer(?, ?) as receipt', [
@@ -110,6 +113,8 @@ export interface LaterAttempt extends OwnAttempt {
   readonly errors: readonly Failure[];
   /** Null: none has come, or it was settled. */
   readonly body: Buffer | null;
+  /** The call does not take it. Null: none has come. */
+  readonly is_late: boolean | null;
   /** From the claim to the answer, ms; null: none has come. */
   readonly duration_ms: number | null;
 }
@@ -120,7 +125,7 @@ export function readLaterAttempt(db: Db, attemptId: string): Promise<LaterAttemp
        a.capability, a.instance_id, a.endpoint, a.cost_type, a.rate_usd, a.reserved_nano, a.risk_nano, a.later,
        (extract(epoch from a.answers_by - a.started_at) * 1000)::float8 as timeout_ms, h.decision,
        (select count(*)::int from attempt o where o.key = a.key and o.counted and o.number < a.number) as counted,
-       failures_of(a.key) -> 'errors' as errors, c.body,
+       failures_of(a.key) -> 'errors' as errors, c.body, c.is_late,
        (extract(epoch from c.received_at - a.started_at) * 1000)::float8 as duration_ms
      from attempt a left join callback_answer c using (attempt_id) left join attempt_choice h using (attempt_id)
      where a.attempt_id = ?`,
@@ -136,7 +141,7 @@ interface ArrivedAnswer {
 export function readArrivedAnswer(db: Db, attemptId: string): Promise<ArrivedAnswer | undefined> {
   return query<ArrivedAnswer>(db, 'read_arrived_answer').first(
     `select c.body, (extract(epoch from c.received_at - a.started_at) * 1000)::float8 as duration_ms
-     from callback_answer c join attempt a using (attempt_id) where c.attempt_id = ? and c.body is not null`,
+     from callback_answer c join attempt a using (attempt_id) where c.attempt_id = ? and c.body is not null and not c.is_late`,
     [attemptId],
   );
 }
@@ -158,10 +163,25 @@ export async function loseOverdueCalls(db: Db): Promise<number> {
        select a.attempt_id from attempt a
        where a.state = 'dispatched' and a.answers_by < clock_timestamp() - interval '${graceMs} milliseconds'
          and a.lease_until < clock_timestamp() - interval '5 seconds'
-         and not exists (select from callback_answer c where c.attempt_id = a.attempt_id and c.body is not null)
+         and not exists (
+           select from callback_answer c where c.attempt_id = a.attempt_id and c.body is not null and not c.is_late)
        order by a.attempt_id limit 500 for update skip locked
      )) as lost`);
   return row?.lost ?? 0;
+}
+
+/** Loses the calls of ended runs of a project that wait for their answer, before their deadline. */
+export async function loseParkedCalls(db: Db, projectId: string): Promise<void> {
+  await db.raw(
+    `select lose_attempts(array(
+       select a.attempt_id from attempt a join run r using (run_id)
+       where a.state = 'dispatched' and a.answers_by is not null and a.lease_until = a.answers_by
+         and a.project_id = ? and r.finished_at is not null
+         and not exists (
+           select from callback_answer c where c.attempt_id = a.attempt_id and c.body is not null and not c.is_late)
+       order by a.attempt_id for update of a skip locked))`,
+    [projectId],
+  );
 }
 
 /** Lists answers that no step takes: it has ended since they came, or their attempt has. */

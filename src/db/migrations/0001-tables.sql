@@ -874,7 +874,7 @@ create index attempt_paid on attempt (finished_at) where budget_window is not nu
 create table callback_answer (
   attempt_id text primary key references attempt on delete cascade,
   body bytea, -- as it was sent; null: it was settled
-  is_late boolean not null, -- the call did not wait for it any more
+  is_late boolean not null, -- the call did not wait for it any more, or its deadline was over
   received_at timestamptz not null default clock_timestamp()
 );
 create index callback_answer_unread on callback_answer (received_at) where body is not null; -- maintenance: answers that no step takes

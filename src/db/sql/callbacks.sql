@@ -23,7 +23,7 @@ begin
   end if;
   with waiting as (
     update step s set state = 'waiting', awaiting = 'callback', wait_since = clock_timestamp(), wait_until = v_until,
-        wake_requested_at = case when exists (select from callback_answer c where c.attempt_id = p_attempt)
+        wake_requested_at = case when exists (select from callback_answer c where c.attempt_id = p_attempt and not c.is_late)
           then clock_timestamp() end
       where s.run_id = a.run_id and s.step_id = a.step_id and s.item = a.item and s.state in ('running', 'retrying')
     returning s.run_id, s.step_id, s.item
@@ -34,29 +34,42 @@ begin
   return v_until;
 end $$;
 
--- Stores the answer to an attempt that came at its address. taken: its call waits for it, and its step is woken. late:
--- nothing waits for it, and only the money is left to settle. again: the address was used. unknown: there is no such
--- attempt. It locks the step, then the attempt (L2, L3).
+-- Stores the answer to an attempt that came at its address. taken: its call waits for it, and its step is woken.
+-- overdue: it came at the deadline or after it, and the call has not ended yet; it ends as timed out, whoever ends it.
+-- late: nothing waits for it, and only the money is left to settle. again: the address was used. unknown: there is no
+-- such attempt, or its project was erased. It locks the step, then the attempt (L2, L3).
 create or replace function receive_answer(p_attempt text, p_body bytea) returns text language plpgsql as $$
 declare
   a record;
   s record;
+  v_now timestamptz;
   v_is_open boolean;
+  v_is_overdue boolean;
 begin
-  select x.run_id, x.step_id, x.item into a from attempt x where x.attempt_id = p_attempt;
-  if not found then
+  select x.run_id, x.step_id, x.item, x.instance_id into a from attempt x where x.attempt_id = p_attempt;
+  if not found or a.instance_id = 'erased' then
     return 'unknown';
   end if;
   select x.state, x.awaiting, x.finished_at, r.finished_at as run_finished_at into s from step x join run r using (run_id)
     where x.run_id = a.run_id and x.step_id = a.step_id and x.item = a.item for update of x;
-  select x.run_id, x.step_id, x.item, x.state into a from attempt x where x.attempt_id = p_attempt for no key update;
+  select x.run_id, x.step_id, x.item, x.number, x.state, coalesce(x.answers_by, (x.later ->> 'until')::timestamptz) as until
+    into a from attempt x where x.attempt_id = p_attempt for no key update;
+  v_now := clock_timestamp();
   v_is_open := a.state = 'dispatched'
     and (a.step_id is null or s.finished_at is null and s.run_finished_at is null);
-  insert into callback_answer (attempt_id, body, is_late) values (p_attempt, p_body, not v_is_open) on conflict do nothing;
+  v_is_overdue := v_is_open and coalesce(v_now >= a.until, false);
+  insert into callback_answer (attempt_id, body, is_late, received_at)
+    values (p_attempt, p_body, not v_is_open or v_is_overdue, v_now) on conflict do nothing;
   if not found then
     return 'again';
   elsif not v_is_open then
     return 'late';
+  elsif v_is_overdue then
+    return 'overdue';
+  end if;
+  if a.step_id is not null then
+    insert into event (run_id, type, step_id, item, attempt, data)
+    values (a.run_id, 'step.answered', a.step_id, nullif(a.item, 0), a.number, '{}');
   end if;
   update step x set wake_requested_at = clock_timestamp()
     where x.run_id = a.run_id and x.step_id = a.step_id and x.item = a.item and x.state = 'waiting'
@@ -78,7 +91,7 @@ begin
   select x.state, x.awaiting, x.wait_since, x.finished_at into s from step x
     where x.run_id = p_run and x.step_id = p_step and x.item = p_item for update;
   select x.attempt_id, x.answers_by, x.lease_until, exists (
-      select from callback_answer c where c.attempt_id = x.attempt_id and c.body is not null) as is_answered into a
+      select from callback_answer c where c.attempt_id = x.attempt_id and c.body is not null and not c.is_late) as is_answered into a
     from attempt x where x.key = p_key and x.state = 'dispatched' for no key update;
   v_now := clock_timestamp();
   answers_by := a.answers_by;

@@ -54,6 +54,7 @@ begin
   end if;
   delete from attempt_choice where attempt_id = any (p_ids);
   delete from call_content where attempt_id = any (p_ids);
+  delete from callback_answer where attempt_id = any (p_ids);
   delete from attempt where attempt_id = any (p_ids) and project_id = p_project;
   get diagnostics v_deleted = row_count;
   return v_deleted;

@@ -4,7 +4,8 @@
  * - K2: it takes one answer; another is refused.
  * - K3: an answer is stored together with the wake of its step. The step's next execution judges it as one that came in
  *   place (routing/later-calls.ts), so neither this server nor a worker has to live until then.
- * - K4: the deadline counts from the claim. After it, the execution that it wakes ends the attempt as timed out.
+ * - K4: the deadline counts from the claim. After it, the execution that it wakes ends the attempt as timed out, also
+ *   if an answer comes first: that one is told late, and settles the money once the attempt has ended.
  * - K5: an answer that no step waits for settles the money of its attempt and changes nothing else.
  * - K6: a process that ends before it knows of the 202 loses the attempt with its lease, unless an answer has come.
  */
@@ -25,7 +26,7 @@ import { claimedOf, laterAnswerBytes, readAdopted } from '../routing/later-calls
 import { toLateEnd } from '../routing/reservation.ts';
 
 type SettlingCtx = Pick<Ctx, 'db' | 'fleet' | 'config' | 'validator' | 'transientTexts'>;
-type ReceiptCtx = SettlingCtx & Pick<Ctx, 'callbackAddresses'>;
+type ReceiptCtx = SettlingCtx & Pick<Ctx, 'callbackAddresses' | 'telemetry'>;
 
 /** @throws AppError `body_too_large` */
 async function readBounded(stream: Readable): Promise<Buffer> {
@@ -56,11 +57,13 @@ export async function receiveLaterAnswer(ctx: ReceiptCtx, token: string, stream:
     if (received === 'late') await settleLate({ ...ctx, db: trx }, attemptId);
     return received;
   });
+  ctx.telemetry.metrics.add('later_answers_total', { outcome: receipt === 'overdue' ? 'late' : receipt });
   switch (receipt) {
     case 'taken':
       return;
+    case 'overdue':
     case 'late':
-      throw new AppError('callback_late', 'the call no longer waits for its answer; its cost was settled');
+      throw new AppError('callback_late', 'the call no longer waits for its answer; its cost is settled');
     case 'again':
       throw new AppError('callback_answered', 'the call has received its answer, and takes one');
     case 'unknown':

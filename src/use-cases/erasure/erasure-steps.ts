@@ -7,6 +7,7 @@
 import type { RunWorkflows } from '../../clients/temporal/run-workflows.ts';
 import type { TemporalSchedules } from '../../clients/temporal/schedules.ts';
 import type { Ctx } from '../../context.ts';
+import { loseParkedCalls } from '../../db/attempt/callback.ts';
 import { deletedTables } from '../../db/deletion/deleted-tables.ts';
 import {
   type ErasedBook,
@@ -127,6 +128,7 @@ export async function eraseEndedRuns(pass: ErasurePass): Promise<boolean> {
   const { db, erasure } = pass;
   const { workflows } = pass.temporal;
   const { project_id } = erasure;
+  await loseParkedCalls(db, project_id);
   while (!pass.isOver()) {
     const runs = await listErasableRuns(db, project_id, runsAtOnce);
     const going = (await filterOf(runs, (run) => isForgotten(pass, run))).map(({ run_id }) => run_id);

@@ -76,13 +76,13 @@ async function waitInPlace(
 ): Promise<SentRequest> {
   const { claim, timeoutMs } = claimed;
   const deadline = performance.now() + timeoutMs - durationMs;
-  await noteLaterCall(db, claim, factsOf(claimed));
+  await noteLaterCall(db, claim, { timeoutMs, later: factsOf(claimed) });
   for (let pauseMs = pauses.firstMs; ; pauseMs = Math.min(pauseMs * 1.5, pauses.mostMs)) {
+    const leftMs = deadline - performance.now(); // before the look, so that the last one is after the deadline
     const arrived = await readArrivedAnswer(db, claim.attempt_id);
     if (arrived !== undefined) {
       return { outcome: await readBody(arrived.body, redactor), durationMs: arrived.duration_ms };
     }
-    const leftMs = deadline - performance.now();
     if (signal.aborted) {
       const kind = signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
       return { outcome: { kind }, durationMs: timeoutMs - leftMs };

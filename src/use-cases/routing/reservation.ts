@@ -307,7 +307,9 @@ export function toLateEnd(claimed: Claimed, delivery: AttemptEnding['delivery'])
   const { claim } = claimed;
   const request = { route: { capability: claim.capability }, input: {} } as SettledCall['request'];
   const nothingKept = { keptContents: { heldOf: () => undefined } };
-  return toAttemptEnd(nothingKept, { request, claimed }, { delivery, end: null });
+  const end = toAttemptEnd(nothingKept, { request, claimed }, { delivery, end: null });
+  const error = end.error && { ...end.error, message: 'the answer came after its call had ended' };
+  return { ...end, output: undefined, error, event_data: { ...Object(end.event_data), error } };
 }
 
 function toEventData(

@@ -47,7 +47,8 @@ export async function findLaterCall(
       return waitForAnswer(answers_by as Date, { leftMs: control.remainingMs, rounds: control.round });
     case 'adopted': {
       const remainingMs = Math.max(0, control.remainingMs - waited_ms);
-      const adopted = claimedOf(ctx, await readLaterAttempt(ctx.db, attempt_id), key);
+      const attempt = await readLaterAttempt(ctx.db, attempt_id);
+      const adopted = claimedOf(ctx, attempt.is_late ? { ...attempt, body: null } : attempt, key);
       return { adopted, control: { ...control, remainingMs } };
     }
   }

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertKey } from '../../../src/db/access/api-key.ts';
+import { parkCall, receiveAnswer } from '../../../src/db/attempt/callback.ts';
 import { findDrift } from '../../../src/db/money/budget-drift.ts';
 import { insertDefinition } from '../../../src/db/pipeline.ts';
 import { readUndeliveredSchedule, tryScheduleTurn } from '../../../src/db/schedule.ts';
@@ -257,6 +258,41 @@ test('a call that was written behind the place that was looked at is found befor
   await eraseWholly(project_id);
   expect(await tablesNaming(db, project_id)).toEqual([]);
 });
+
+async function parked(project_id: string) {
+  const run = await aRun(db, { project_id });
+  const claim = aClaim(run, await anInstance(db), { reserved_nano: 100n });
+  await claimAttempt(db, claim);
+  const later = { slot: 'freed', settle: 'computed', spec_digest: null } as const;
+  expect(await parkCall(db, claim, { timeoutMs: 3_600_000, later })).not.toBeNull();
+  return claim;
+}
+
+test.each(['no answer', 'a late answer', 'an answer that was settled'])(
+  'a call that waits for its later answer is not waited for: %s',
+  async (what) => {
+    const mark = nextMark();
+    const { project_id } = await aProject(db);
+    const { attempt_id, step, ...claim } = await parked(project_id);
+    if (what === 'a late answer') {
+      await db('attempt')
+        .where({ attempt_id })
+        .update({ answers_by: new Date(0), lease_until: new Date(0) });
+      expect(await receiveAnswer(db, attempt_id, Buffer.from(mark))).toBe('overdue');
+    }
+    if (what === 'an answer that was settled') {
+      expect(await receiveAnswer(db, attempt_id, Buffer.from(mark))).toBe('taken');
+      await db('attempt').where({ attempt_id }).update({ token: claim.token });
+      await settleAttempt(db, anEnd({ attempt_id, step, ...claim }));
+    }
+    await beginErasure({ db }, operator([kept.project_id]), project_id);
+    await eraseWholly(project_id, eraser(), 5);
+    expect(await db('callback_answer').where({ attempt_id })).toEqual([]);
+    expect(await receiveAnswer(db, attempt_id, Buffer.from(mark))).toBe('unknown');
+    expect(await tablesNaming(db, project_id)).toEqual([]);
+    expect(await findDrift(db)).toEqual([]);
+  },
+);
 
 test('a schedule on its way to Temporal is waited for, and not sent again', async () => {
   const project_id = await erasing();

@@ -1,18 +1,24 @@
 /** Secrets in the calls of steps: an instance receives the value, and everything that is stored holds the reference. */
 import { randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { CancelSource } from '@capstan/core/cancellation';
 import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../src/use-cases/access/caller.ts';
+import { receiveLaterAnswer } from '../../../src/use-cases/callbacks/receipt.ts';
 import { deleteSecret, setSecret } from '../../../src/use-cases/secrets/secrets.ts';
 import { executeRevision, executeStep } from '../../../src/use-cases/steps/execution.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Instance } from '../../support/fleet.ts';
 import { stepsOf, useSteps, type Worker } from '../../support/steps.ts';
+import { tablesNaming } from '../../support/tables.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const world = useSteps({ PAYLOAD_KEYS: `k1:${randomBytes(32).toString('base64')}` });
+const world = useSteps({
+  PAYLOAD_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+  PUBLIC_URL: 'http://capstan.test',
+});
 const { db } = world;
 const value = 'the-value-of-the-token';
 
@@ -85,6 +91,25 @@ describe('a step with a secret', () => {
     const end = await worker.execute(run, 'a');
     expect(end).toMatchObject({ kind: 'failed', error: { code: 'input_rejected' } });
     expect(JSON.stringify(end) + (await rowsOf(run))).not.toContain(value.slice(0, 12));
+  });
+
+  it.each([
+    ['the output', { ok: true, output: { text: `Bearer ${value}` } }],
+    ['a refusal', { ok: false, error: `wrong: ${value}` }],
+    ['what is no JSON', `<html>${value}`],
+  ])('hides the value in %s that comes later', async (_, body) => {
+    const name = `${capability}.later`;
+    const slow = await world.register({ name, deterministic: true, async: { slot: 'held' } });
+    slow.handle = (_, response) => answer(response, 202, {});
+    const run = await aSecretRun({ capability: name, retry: { max: 0 }, escalate: { enabled: false } });
+    expect(await worker.execute(run, 'a')).toMatchObject({ kind: 'waiting', awaiting: 'callback' });
+    const address = String(slow.execs[0]?.headers['x-callback-url']);
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    await receiveLaterAnswer(worker.ctx, address.split('/').at(-1) ?? '', Readable.from([Buffer.from(text)]));
+    const ended = await worker.execute(run, { step_id: 'a', resumed: true });
+    expect(JSON.stringify(ended)).toContain('[secret token]');
+    expect(await tablesNaming(db, value)).toEqual([]);
+    expect(await db('callback_answer').whereNotNull('body')).toEqual([]);
   });
 
   it('hides the value in a text that is no JSON, and in the code of an error', async () => {

@@ -1,11 +1,14 @@
 /** Steps whose instance answers 202 and sends its answer later, over real HTTP and a real database (K1 to K6). */
 import { Readable } from 'node:stream';
 import { beforeAll, expect, test } from 'vitest';
+import { adoptCall } from '../../../src/db/attempt/callback.ts';
+import type { Db } from '../../../src/db/connect.ts';
 import { endLeftCalls, receiveLaterAnswer } from '../../../src/use-cases/callbacks/receipt.ts';
 import { aRun, type StoredRun } from '../../support/factories.ts';
 import { answer, type Exec, type Instance } from '../../support/fleet.ts';
 import { listMoneyBreaches } from '../../support/invariants.ts';
 import { stepsOf, useSteps } from '../../support/steps.ts';
+import { tablesNaming } from '../../support/tables.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const world = useSteps({ PUBLIC_URL: 'http://capstan.test', LEASE_MS: '1000' });
@@ -54,8 +57,8 @@ function addressOf({ execs }: Instance): string {
 }
 
 /** As an instance sends it. @returns the code of the refusal; null: there was none */
-async function send(address: string, body: unknown): Promise<string | null> {
-  const { ctx } = world.newWorker();
+async function send(address: string, body: unknown, on: Db = db): Promise<string | null> {
+  const ctx = { ...world.newWorker().ctx, db: on };
   const token = address.slice(address.lastIndexOf('/') + 1);
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return receiveLaterAnswer(ctx, token, Readable.from([Buffer.from(text)])).then(
@@ -102,6 +105,7 @@ test('waits as a row, keeps its money, and is judged as if the answer had come i
     'step.started a',
     'step.routed a',
     'step.waiting a',
+    'step.answered a',
     'step.succeeded a',
   ]);
 });
@@ -179,15 +183,108 @@ test('after the deadline it has timed out, and a late answer settles what it cos
   expect(await send(addressOf(reported), late)).toBe('callback_answered');
 });
 
+/** The deadline of a call that waits, from now by the database's clock. */
+async function setDeadline({ run_id }: StoredRun, seconds: number): Promise<void> {
+  const until = db.raw(`clock_timestamp() + ? * interval '1 second'`, [seconds]);
+  await db('attempt').where({ run_id }).update({ answers_by: until });
+  await db('attempt')
+    .where({ run_id })
+    .update({ lease_until: db.ref('answers_by') });
+}
+
+/** Answers at a moment relative to the deadline: the clock of the database stands still there. */
+async function sendAt({ run_id }: StoredRun, offset: string, body: unknown): Promise<string | null> {
+  return db.transaction(async (trx) => {
+    const { answers_by } = await trx('attempt').where({ run_id }).first('answers_by');
+    await trx.raw('create schema standing');
+    await trx.raw(
+      `create function standing.clock_timestamp() returns timestamptz language sql immutable
+       as $$ select '${answers_by.toISOString()}'::timestamptz + interval '${offset}' $$`,
+    );
+    await trx.raw('set local search_path to standing, pg_catalog, public');
+    const code = await send(addressOf(reported), body, trx);
+    await trx.raw('set local search_path to default');
+    await trx.raw('drop schema standing cascade');
+    return code;
+  });
+}
+
+/** Maintenance looks at answers that have been there for a moment. */
+async function settleLeft(): Promise<void> {
+  await db('callback_answer').update({ received_at: new Date(0) });
+  await endLeftCalls(world.newWorker().ctx);
+}
+
+const told = { ok: true, output: { cost_usd: 0.123 } };
+
+test.each([
+  ['a microsecond before', '-1 microsecond', null],
+  ['exactly at', '0', 'callback_late'],
+  ['a microsecond after', '1 microsecond', 'callback_late'],
+])('an answer %s the deadline is taken or told late, never both', async (_, offset, code) => {
+  const run = await aRunOf('later.reported', { retry: { max: 0 } });
+  await beginStep(run);
+  // Whole milliseconds: JavaScript knows no others.
+  await db('attempt')
+    .where({ run_id: run.run_id })
+    .update({ answers_by: db.raw(`date_trunc('second', clock_timestamp())`), lease_until: new Date(0) });
+  expect(await sendAt(run, offset, told)).toBe(code);
+  const end = await world.newWorker().execute(run, resumed);
+  expect(end.kind).toBe(code === null ? 'succeeded' : 'unknown');
+  await settleLeft();
+  const ended =
+    code === null ? ['settled', 'exact', 0.123, null] : ['lost', 'exact', 0.123, 'delivery_unknown'];
+  expect(await attemptsOf(run)).toEqual([ended]);
+  expect(await db('callback_answer').whereNotNull('body')).toEqual([]);
+});
+
+test('an answer while a worker ends the call as timed out is told late, and settles its cost', async () => {
+  const run = await aRunOf('later.reported', { retry: { max: 0 } });
+  await beginStep(run);
+  await setDeadline(run, -1);
+  // As a worker does at the deadline, before it writes the end.
+  const step = { run_id: run.run_id, step_id: 'a', item: 0, revision: 0 };
+  const lease = { holder: '00000000-0000-4000-8000-000000000001', leaseMs: 60_000 };
+  expect(await adoptCall(db, step, lease)).toMatchObject({ outcome: 'adopted' });
+  expect(await send(addressOf(reported), told)).toBe('callback_late');
+  expect(await attemptsOf(run)).toEqual([['dispatched', null, null, null]]);
+  await db('attempt')
+    .where({ run_id: run.run_id })
+    .update({ token: lease.holder, lease_until: db.ref('answers_by') });
+  expect(await world.newWorker().execute(run, resumed)).toMatchObject({ kind: 'unknown' });
+  await settleLeft();
+  expect(await attemptsOf(run)).toEqual([['lost', 'exact', 0.123, 'delivery_unknown']]);
+});
+
+test('a late answer of a call that no worker continues with settles its cost when maintenance ends it', async () => {
+  const run = await aRunOf('later.reported', { retry: { max: 0 } });
+  await beginStep(run);
+  await setDeadline(run, -120);
+  expect(await send(addressOf(reported), told)).toBe('callback_late');
+  await settleLeft();
+  expect(await attemptsOf(run)).toEqual([['lost', 'exact', 0.123, 'contact_lost']]);
+});
+
 test('the answer of a cancelled step settles its money and nothing else', async () => {
   const run = await aRunOf('later.reported');
   await beginStep(run);
   await db('step')
     .where({ run_id: run.run_id })
     .update({ state: 'cancelled', finished_at: new Date(), awaiting: null });
-  const told = { ok: true, output: { cost_usd: 0.25 } };
-  expect(await send(addressOf(reported), told)).toBe('callback_late');
+  expect(await send(addressOf(reported), { ok: true, output: { cost_usd: 0.25 } })).toBe('callback_late');
   expect(await attemptsOf(run)).toEqual([['settled', 'exact', 0.25, null]]);
+});
+
+test.each([
+  ['a refusal', { ok: false, error: 'the key sk-quokka is wrong' }],
+  ['an output', { ok: true, output: { text: 'with sk-quokka', cost_usd: 0.1 } }],
+  ['no JSON', '<html>sk-quokka</html>'],
+])('nothing of %s that no step takes is stored, as it may repeat a secret', async (_, body) => {
+  const run = await aRunOf('later.reported');
+  await beginStep(run);
+  await db('run').where({ run_id: run.run_id }).update({ state: 'cancelled', finished_at: new Date() });
+  expect(await send(addressOf(reported), body)).toBe('callback_late');
+  expect(await tablesNaming(db, 'sk-quokka')).toEqual([]);
 });
 
 test('an answer that comes before the process knows of the 202 counts, also when that process is gone', async () => {

@@ -26,6 +26,7 @@ export const EventType = z
     'step.round',
     'step.retrying',
     'step.waiting',
+    'step.answered',
     'step.escalated',
     'step.in_review',
     'step.reviewed',

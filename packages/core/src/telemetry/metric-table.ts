@@ -87,6 +87,11 @@ const routing = {
     labels: ['capability'],
     buckets: attemptBuckets,
   },
+  later_answers_total: {
+    type: 'counter',
+    help: 'Answers that instances sent after a 202: taken, late (the call no longer waited), again (its address was used), unknown. waiting_steps shows the calls that wait.',
+    labels: ['outcome'],
+  },
   claim_wait_seconds: {
     type: 'histogram',
     help: 'Time from asking for an instance to holding a slot on it.',

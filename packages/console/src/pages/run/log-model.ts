@@ -3,9 +3,10 @@
 import { isAtLeast, readStepLog } from '@capstan/core/call/log-lines';
 import type { LogLevel, RunEvent } from '@capstan/core/contracts/event';
 import type { Json } from '@capstan/core/contracts/primitives';
+import type { Awaiting } from '@capstan/core/contracts/run-step';
 import { describeDecided } from '@capstan/core/repair/describe-decided';
-import { formatDuration, formatUsd } from '../../shared/format.ts';
-import type { Tone } from '../../shared/state.ts';
+import { formatClock, formatDuration, formatUsd } from '../../shared/format.ts';
+import { awaitingWords, type Tone } from '../../shared/state.ts';
 
 function isRecord(value: Json | undefined): value is Readonly<Record<string, Json>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -15,6 +16,9 @@ function describeValue(name: string, value: Json): string | null {
   if (value === null || value === '') return null;
   if (name === 'error' && isRecord(value)) return `${value.code}: ${value.message}`;
   if (name === 'reason') return String(value);
+  if (name === 'awaiting' && typeof value === 'string')
+    return `for ${awaitingWords[value as Awaiting] ?? value}`;
+  if (name === 'until' && typeof value === 'string') return `until ${formatClock(value)}`;
   if (name === 'as_decided') return describeDecided(value);
   if (typeof value === 'number' && name === 'cost_usd') return formatUsd(value);
   if (typeof value === 'number' && name === 'duration_ms') return formatDuration(value);
@@ -49,7 +53,7 @@ export function toneOf(event: RunEvent): Tone {
   const logged = readStepLog(event);
   if (logged !== null) return levelTones[logged.level];
   const { type } = event;
-  if (type.endsWith('succeeded') || /reused|cached/.test(type)) return 'done';
+  if (type.endsWith('succeeded') || /reused|cached|answered/.test(type)) return 'done';
   if (type.endsWith('failed')) return 'failed';
   if (/retrying|waiting|paused|budget/.test(type)) return 'waiting';
   if (/review|escalated/.test(type)) return 'person';
