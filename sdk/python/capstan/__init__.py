@@ -3,6 +3,7 @@
 from .call import Call, CallCancelled, CallFailure
 from .capability import Capability, capability
 from .client import Capstan, CapstanError, Run, RunFailed
+from .later import SentResult, later, send_result
 from .media import MediaReference
 from .serve import Instance
 
@@ -17,5 +18,8 @@ __all__ = [
     "MediaReference",
     "Run",
     "RunFailed",
+    "SentResult",
     "capability",
+    "later",
+    "send_result",
 ]

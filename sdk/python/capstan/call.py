@@ -97,6 +97,8 @@ class Call:
         """1 for the first attempt."""
         self.deadline = _read_time(headers.get("x-deadline", ""))
         """When the caller gives up."""
+        self.callback_url: str | None = headers.get("x-callback-url")
+        """The address for an answer that comes later; none if the caller needs it in place."""
         self.traceparent: str | None = headers.get("traceparent")
         """W3C trace context: forward it in requests to other services."""
         self.tracestate: str | None = headers.get("tracestate")

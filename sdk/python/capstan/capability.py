@@ -47,6 +47,7 @@ class Capability(Generic[Given, Result]):
         deterministic: bool = False,
         settle: Literal["computed", "reported"] = "computed",
         warm_up: Mapping[str, Any] | None = None,
+        answers_later: Literal["held", "freed"] | None = None,
     ) -> None:
         """See `capability`."""
         if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", name) is None:
@@ -78,6 +79,8 @@ class Capability(Generic[Given, Result]):
         }
         if deterministic:
             self.spec["deterministic"] = True
+        if answers_later is not None:
+            self.spec["async"] = {"slot": answers_later}
 
     def __call__(self, *given: Given.args, **named: Given.kwargs) -> Result:
         """Call the function itself, for example in a unit test."""
@@ -128,6 +131,7 @@ def capability(
     deterministic: bool = False,
     settle: Literal["computed", "reported"] = "computed",
     warm_up: Mapping[str, Any] | None = None,
+    answers_later: Literal["held", "freed"] | None = None,
 ) -> Callable[[Callable[Given, Result]], Capability[Given, Result]]:
     """Make a capability of a function `(job: In, call: Call) -> Out`; `call` may be left out.
 
@@ -142,6 +146,8 @@ def capability(
     :param setup: runs once, before the registration; `call.state` is its result
     :param deterministic: equal inputs have equivalent results, so steps may cache them
     :param settle: ``reported``: a success costs the `cost_usd` of its output
+    :param answers_later: calls may be answered later, by `later` and `send_result`; whether a call
+        keeps its slot until then (``held``) or frees it (``freed``)
     :param warm_up: ``{"input": …, "timeout_s": 60}``: a call that the router makes before others
     """
 
@@ -159,6 +165,7 @@ def capability(
             deterministic=deterministic,
             settle=settle,
             warm_up=warm_up,
+            answers_later=answers_later,
         )
 
     return decorate

@@ -33,5 +33,9 @@ class CallFailure(Exception):
         self.code = code
 
 
+class AnswerLater(Exception):
+    """Raised by `later`: the call is accepted, and its answer comes later."""
+
+
 class CallCancelled(Exception):
     """The call was cancelled: its caller left, it timed out, or the instance stops."""

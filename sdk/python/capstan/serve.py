@@ -34,7 +34,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .call import Call
 from .capability import Capability
-from .errors import CallCancelled, CallFailure
+from .errors import AnswerLater, CallCancelled, CallFailure
 from .media import Media
 
 logger = logging.getLogger("capstan")
@@ -199,6 +199,8 @@ class Instance:
                 else:
                     result = await in_thread(lambda: self.capability.start(job, call))
             return Answer(200, {"ok": True, "output": self.capability.write(result)})
+        except AnswerLater:
+            return Answer(202, {"ok": True})
         except Exception as error:
             if not isinstance(error, (CallFailure, CallCancelled)):
                 logger.exception("exec failed")
@@ -296,6 +298,8 @@ class _Reply:
 
     async def end(self, answer: Answer, *, close: bool = False) -> None:
         """Send the answer, as the last line if there are others."""
+        if self._pump is not None and answer.status == 202:
+            answer = failure(422, "a call that has reported lines is answered in place")
         try:
             body = _dump(answer.body)
         except ValueError as error:  # NaN and the infinities are no JSON

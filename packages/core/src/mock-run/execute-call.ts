@@ -281,10 +281,11 @@ function take(
 }
 
 async function deliver(
-  { world: { fleet, time } }: LocalRun,
+  run: LocalRun,
   { call, claimed }: { readonly call: MockedCall; readonly claimed: ClaimedCall },
   signal: CancelSignal,
 ): Promise<CallOutcome> {
+  const { fleet, time } = run.world;
   const { unit, input } = call;
   const { instance, timeoutMs } = claimed;
   const position = Number(instance.instance_id.split('#').at(-1));
@@ -293,10 +294,33 @@ async function deliver(
   await time.sleep(Math.min(answer.delayMs, timeoutMs), signal);
   if (signal.aborted) return { kind: 'cancelled' };
   if (answer.delayMs > timeoutMs) return { kind: 'timeout', timeoutMs };
+  if (answer.laterMs !== null) {
+    const late = await waitForAnswer(
+      run,
+      { unit, laterMs: answer.laterMs, leftMs: timeoutMs - answer.delayMs },
+      signal,
+    );
+    if (late !== null) return { kind: late, timeoutMs };
+  }
   const outcome = toOutcome(answer);
   if (outcome.kind !== 'answered') return outcome;
   const faults = mocked.findOutputFaults(outcome.body);
   return faults.length === 0 ? outcome : outputInvalid(faults);
+}
+
+/** The instance has accepted the call. @returns why no answer comes; null: it has come */
+async function waitForAnswer(
+  run: LocalRun,
+  { unit, laterMs, leftMs }: { readonly unit: UnitRecord; readonly laterMs: number; readonly leftMs: number },
+  signal: CancelSignal,
+): Promise<'cancelled' | 'timeout' | null> {
+  moveUnit(run, unit, { state: 'waiting', data: { awaiting: 'callback' } });
+  await run.world.time.sleep(Math.min(laterMs, leftMs), signal);
+  if (signal.aborted) return 'cancelled';
+  unit.state = 'running';
+  if (laterMs >= leftMs) return 'timeout';
+  logEvent(run, { type: 'step.answered', unit });
+  return null;
 }
 
 function toOutcome(answer: MockAnswer): CallOutcome {

@@ -190,7 +190,8 @@ interface MockCall {
   readonly instance: number;
 }
 
-export type MockAnswer = { readonly delayMs: number } & (
+/** laterMs: from its 202 to its answer; null: it answers in place. */
+export type MockAnswer = { readonly delayMs: number; readonly laterMs: number | null } & (
   | { readonly kind: 'output'; readonly output: Json }
   | {
       readonly kind: 'error';
@@ -265,16 +266,18 @@ function holds(when: CompiledTemplate, input: JsonObject): boolean {
 
 function answer(name: string, { reply, output }: CompiledReply, { input }: MockCall): MockAnswer {
   const delayMs = reply.delay === undefined ? 0 : parseDuration(reply.delay);
+  const laterMs = reply.later === undefined ? null : parseDuration(reply.later);
+  const when = { delayMs, laterMs };
   if (reply.error !== undefined) {
     const { retry_after, ...error } = reply.error;
     const retryAfterMs = retry_after === undefined ? null : parseDuration(retry_after);
-    return { kind: 'error', delayMs, ...error, retryAfterMs };
+    return { kind: 'error', ...when, ...error, retryAfterMs };
   }
   for (const kind of ['garbage', 'lost', 'refused'] as const)
-    if (reply[kind] === true) return { kind, delayMs };
-  if (output === null) return { kind: 'output', delayMs, output: input };
+    if (reply[kind] === true) return { kind, ...when };
+  if (output === null) return { kind: 'output', ...when, output: input };
   try {
-    return { kind: 'output', delayMs, output: evaluateTemplate(output, { input, match: {} }) };
+    return { kind: 'output', ...when, output: evaluateTemplate(output, { input, match: {} }) };
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
     throw new MockFault(`the output of the mock ${name} cannot be made: ${error.message}`);

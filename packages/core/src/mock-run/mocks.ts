@@ -27,6 +27,8 @@ export const MockReply = z
     /** After this many calls, the next matching reply is used. */
     times: z.number().int().min(1).optional(),
     delay: Duration.optional(),
+    /** It accepts the call with 202, and answers this long after. */
+    later: Duration.optional(),
     /** Any JSON with expressions over `input`. */
     output: Json.optional(),
     error: z
@@ -48,7 +50,10 @@ export const MockReply = z
     ({ output, error, garbage, lost, refused }) =>
       [output, error, garbage, lost, refused].filter((one) => one !== undefined).length <= 1,
     { error: 'a reply has at most one of output, error, garbage, lost and refused' },
-  );
+  )
+  .refine(({ later, lost, refused }) => later === undefined || (lost ?? refused) === undefined, {
+    error: 'a reply that comes later is neither lost nor refused',
+  });
 export type MockReply = z.infer<typeof MockReply>;
 
 const instanceFields = {

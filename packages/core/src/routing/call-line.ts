@@ -64,6 +64,8 @@ export function nextPlace(lastOfRun: number, served: number): number {
 const handoverMs = 500;
 /** Calls in advance, per slot: short calls end faster than others are called. */
 const mostAhead = 4;
+/** A call that frees its slot once it is accepted holds it about so long, whatever its work takes. */
+const acceptMs = 100;
 
 /** How many calls of a route can be called: for free slots, and for those that are free before a called one arrives. */
 export function countCallable(
@@ -75,7 +77,8 @@ export function countCallable(
   let free = 0;
   let ahead = 0;
   for (const instance of instances) {
-    const { max_concurrency, held, duration_ms, breaker_until_ms } = instance;
+    const { max_concurrency, held, breaker_until_ms } = instance;
+    const duration_ms = instance.answers_later === 'freed' ? acceptMs : instance.duration_ms;
     const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
     if (isResting || excludeByRoute(instance, filter) !== null) continue;
     free += Math.max(0, max_concurrency - held);

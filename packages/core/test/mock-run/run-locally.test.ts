@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
-import type { Mocks } from '../../src/mock-run/mocks.ts';
+import type { MockReply, Mocks } from '../../src/mock-run/mocks.ts';
 import { MockFault } from '../../src/mock-run/mocks.ts';
 import { runLocally } from '../../src/mock-run/run-locally.ts';
 
@@ -34,6 +34,47 @@ describe('virtual time', () => {
       ['w', (16 + 48) * hour],
     ]);
     expect(duration_ms).toBe(64 * hour);
+  });
+});
+
+describe('an answer that comes later', () => {
+  const ofCall = ['started', 'routed', 'waiting'];
+  it.each([
+    ['in time', { later: '90s' }, {}, 'succeeded', 90_000, [...ofCall, 'answered', 'succeeded']],
+    [
+      'after the time until the 202',
+      { delay: '5s', later: '90s' },
+      {},
+      'succeeded',
+      95_000,
+      [...ofCall, 'answered', 'succeeded'],
+    ],
+    ['at the deadline', { later: '90s' }, { timeout: '90s' }, 'unknown', 90_000, [...ofCall, 'failed']],
+    [
+      'as a failure',
+      { later: '3s', error: { status: 502, message: 'gone' } },
+      {},
+      'failed',
+      3_000,
+      [...ofCall, 'answered', 'failed'],
+    ],
+  ] as const)('is waited for: %s', async (_, reply, part, state, ms, events) => {
+    const step = { ...a, retry: { max: 0 }, ...part };
+    const done = await run([step], { capabilities: { x: { replies: [reply as MockReply] } } });
+    expect(done.steps).toMatchObject([{ id: 'a', state, finished_at_ms: ms, attempts: 1 }]);
+    const types = done.events.map(({ type }) => type).filter((type) => type.startsWith('step.'));
+    expect(types).toEqual(events.map((type) => `step.${type}`));
+  });
+
+  it('may come after a pause has begun, and not after a cancel', async () => {
+    const mocks = { capabilities: { x: { replies: [{ later: '90s' }] } } };
+    const pauses = [
+      { at: '10s', action: 'pause' as const },
+      { at: '2m', action: 'resume' as const },
+    ];
+    expect((await run([a], { ...mocks, control: pauses })).outcome).toBe('succeeded');
+    const cancelled = await run([a], { ...mocks, control: [{ at: '10s', action: 'cancel' }] });
+    expect(cancelled).toMatchObject({ outcome: 'cancelled', steps: [{ finished_at_ms: 10_000 }] });
   });
 });
 

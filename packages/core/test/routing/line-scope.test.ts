@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type LineRoute, lineOf, routeOfLine } from '../../src/routing/call-line.ts';
+import { countCallable, type LineRoute, lineOf, routeOfLine } from '../../src/routing/call-line.ts';
+import { anInstance } from './a-snapshot.ts';
 
 const aRoute = fc.record<LineRoute>({
   scope: fc.option(fc.constantFrom('prj_a', '{', '["x"]'), { nil: null }),
@@ -21,4 +22,14 @@ it('the name of a line identifies its route and, where a project has instances o
       expect(lineOf(one) === lineOf(other)).toBe(areAlike);
     }),
   );
+});
+
+it.each([
+  ['keeps its slot for its work', 'held', 2],
+  ['frees its slot at once', 'freed', 2 + 2 * 4],
+] as const)('a long call that %s is called as early as that allows', (_, answers_later, room) => {
+  const route: LineRoute = { capability: 'upscale', versionRange: null, tags: [] };
+  const instance = anInstance('a', { max_concurrency: 2, duration_ms: 600_000, answers_later });
+  expect(countCallable(route, [instance], { called: 0, nowMs: 0 })).toBe(room);
+  expect(countCallable(route, [instance], { called: 100, nowMs: 0 })).toBe(0);
 });
