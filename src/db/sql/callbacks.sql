@@ -35,7 +35,7 @@ begin
 end $$;
 
 -- Stores the answer to an attempt that came at its address. taken: its call waits for it, and its step is woken.
--- overdue: it came at the deadline or after it, and the call has not ended yet; it ends as timed out, whoever ends it.
+-- overdue: it came at the deadline or after it, and the call has not ended yet; the call times out.
 -- late: nothing waits for it, and only the money is left to settle. again: the address was used. unknown: there is no
 -- such attempt, or its project was erased. It locks the step, then the attempt (L2, L3).
 create or replace function receive_answer(p_attempt text, p_body bytea) returns text language plpgsql as $$

@@ -5,7 +5,7 @@
  * - K3: an answer is stored together with the wake of its step. The step's next execution judges it as one that came in
  *   place (routing/later-calls.ts), so neither this server nor a worker has to live until then.
  * - K4: the deadline counts from the claim. After it, the execution that it wakes ends the attempt as timed out, also
- *   if an answer comes first: that one is told late, and settles the money once the attempt has ended.
+ *   if an answer comes first: that one is late, and settles the money once the attempt has ended.
  * - K5: an answer that no step waits for settles the money of its attempt and changes nothing else.
  * - K6: a process that ends before it knows of the 202 loses the attempt with its lease, unless an answer has come.
  */

@@ -192,7 +192,7 @@ async function setDeadline({ run_id }: StoredRun, seconds: number): Promise<void
     .update({ lease_until: db.ref('answers_by') });
 }
 
-/** Answers at a moment relative to the deadline: the clock of the database stands still there. */
+/** Answers at a moment relative to the deadline: the clock of the database does not move. */
 async function sendAt({ run_id }: StoredRun, offset: string, body: unknown): Promise<string | null> {
   return db.transaction(async (trx) => {
     const { answers_by } = await trx('attempt').where({ run_id }).first('answers_by');
@@ -221,7 +221,7 @@ test.each([
   ['a microsecond before', '-1 microsecond', null],
   ['exactly at', '0', 'callback_late'],
   ['a microsecond after', '1 microsecond', 'callback_late'],
-])('an answer %s the deadline is taken or told late, never both', async (_, offset, code) => {
+])('an answer %s the deadline is accepted or late, never both', async (_, offset, code) => {
   const run = await aRunOf('later.reported', { retry: { max: 0 } });
   await beginStep(run);
   // Whole milliseconds: JavaScript knows no others.
@@ -238,7 +238,7 @@ test.each([
   expect(await db('callback_answer').whereNotNull('body')).toEqual([]);
 });
 
-test('an answer while a worker ends the call as timed out is told late, and settles its cost', async () => {
+test('an answer while a worker gives the call up is late, and settles its cost', async () => {
   const run = await aRunOf('later.reported', { retry: { max: 0 } });
   await beginStep(run);
   await setDeadline(run, -1);
@@ -256,7 +256,7 @@ test('an answer while a worker ends the call as timed out is told late, and sett
   expect(await attemptsOf(run)).toEqual([['lost', 'exact', 0.123, 'delivery_unknown']]);
 });
 
-test('a late answer of a call that no worker continues with settles its cost when maintenance ends it', async () => {
+test('a late answer of a call that no worker continues with settles its cost once maintenance has lost it', async () => {
   const run = await aRunOf('later.reported', { retry: { max: 0 } });
   await beginStep(run);
   await setDeadline(run, -120);
