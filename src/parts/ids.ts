@@ -6,6 +6,7 @@ const prefixes = {
   project: 'prj',
   job: 'job',
   run: 'run',
+  batch: 'bat',
   instance: 'ins',
   attempt: 'att',
   decision: 'dec',

@@ -77,19 +77,25 @@ describe('the budget of a label without room', () => {
   };
 
   test.each([
-    [2.5, [{ scope: 'label:team=ads', period: 'month', limit_usd: 2.5, soft: 0.6 }]],
-    [0, []],
-  ])('is raised to %s by a decision, or removed, and the waiting calls continue', async (usd, limits) => {
-    const body = { limit_usd: 1, period: 'month', soft: 0.6 };
-    expect((await readJson(api.call(path, { method: 'PUT', body })))[0]).toBe(200);
-    const scope = `budget:${api.projectId}:month:label:team=ads`;
-    const id = await waitForBudget(api.db, placeOf(at(0)), { step_id: 'a', scope });
-    expect((await decide(id, { action: 'raise', budget_ceiling_usd: 0.5 }))[0]).toBe(422);
-    const [status, review] = await decide(id, { action: 'raise', budget_ceiling_usd: usd });
-    expect([status, review.state]).toEqual([200, 'resolved']);
-    expect(await limitOf()).toEqual(limits);
-    expect(await isWoken(api.db, at(0).run_id, 'a')).toBe(true);
-  });
+    ['month', 2.5, [{ scope: 'label:team=ads', period: 'month', limit_usd: 2.5, soft: 0.6 }]],
+    ['month', 0, []],
+    ['total', 3, [{ scope: 'label:team=ads', period: 'total', limit_usd: 3, soft: 0.6 }]],
+    ['total', 0, []],
+  ])(
+    'by %s is raised to %s by a decision, or removed, and the waiting calls continue',
+    async (period, usd, limits) => {
+      await api.db('scoped_budget').delete();
+      const body = { limit_usd: 1, period, soft: 0.6 };
+      expect((await readJson(api.call(path, { method: 'PUT', body })))[0]).toBe(200);
+      const scope = `budget:${api.projectId}:${period}:label:team=ads`;
+      const id = await waitForBudget(api.db, placeOf(at(0)), { step_id: 'a', scope });
+      expect((await decide(id, { action: 'raise', budget_ceiling_usd: 0.5 }))[0]).toBe(422);
+      const [status, review] = await decide(id, { action: 'raise', budget_ceiling_usd: usd });
+      expect([status, review.state]).toEqual([200, 'resolved']);
+      expect(await limitOf()).toEqual(limits);
+      expect(await isWoken(api.db, at(0).run_id, 'a')).toBe(true);
+    },
+  );
 });
 
 describe('a budget without room', () => {

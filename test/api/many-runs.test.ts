@@ -1,4 +1,6 @@
 import type { AuditEntry } from '@capstan/core/contracts/access';
+import type { ScopedBudget } from '@capstan/core/contracts/money';
+import type { Problem } from '@capstan/core/contracts/problem';
 import type { Run } from '@capstan/core/contracts/run';
 import type { BulkAnswer, RunActs, RunCount } from '@capstan/core/contracts/run-control';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -128,6 +130,110 @@ describe('runs in bulk', () => {
     const [, { items }] = await bulk(runs);
     expect(items.filter(({ status }) => status === 202)).toHaveLength(many);
     expect((await bulk(Array.from({ length: 1_001 }, () => ({ pipeline: 'plain' }))))[0]).toBe(422);
+  });
+});
+
+describe('a budget of all runs of a request', () => {
+  const ask = (runs: object[], budget_all_usd: unknown, key?: string) =>
+    readJson<BulkAnswer>(
+      api.call('/v1/runs/bulk', {
+        body: { runs, budget_all_usd },
+        headers: key === undefined ? {} : { 'idempotency-key': key },
+      }),
+    );
+  const budgets = async () =>
+    (await readJson<{ items: ScopedBudget[] }>(api.call('/v1/budgets/scoped')))[1].items.map(
+      ({ scope, period, limit_usd }) => `${scope} ${period} ${limit_usd}`,
+    );
+  const labelsOf = (run_id?: string) => api.db('run').where({ run_id }).first('labels');
+
+  test('is that of a label of their own, which reruns keep', async () => {
+    const runs = [
+      { pipeline: 'plain', labels: { team: 'ads' } },
+      { pipeline: 'nothing' },
+      { pipeline: 'plain' },
+    ];
+    const [status, { batch, items }] = await ask(runs, 2.5);
+    expect([status, items.map((item) => item.status)]).toEqual([200, [202, 404, 202]]);
+    expect(batch).toMatch(/^bat_/);
+    expect(await labelsOf(items[0]?.run_id)).toEqual({ labels: { team: 'ads', batch } });
+    expect(await labelsOf(items[2]?.run_id)).toEqual({ labels: { batch } });
+    expect(await budgets()).toContain(`label:batch=${batch} total 2.5`);
+    const [, other] = await ask([{ pipeline: 'plain' }], 1);
+    expect(other.batch).not.toBe(batch);
+    await end(items[0]?.run_id ?? '');
+    const rerun = { job: { n: 2 } };
+    const [, again] = await readJson<Run>(api.call(`/v1/runs/${items[0]?.run_id}/rerun`, { body: rerun }));
+    expect(again.labels).toEqual({ team: 'ads', batch });
+    const audit = await api.db('audit').where({ subject: `label:batch=${batch}` });
+    expect(audit.map(({ action }) => action)).toEqual(['budget.limited']);
+  });
+
+  test('stays that of a rerun whose pipeline takes the label from the new job', async () => {
+    const definition = {
+      pipeline: 'named',
+      version: '1',
+      labels: { batch: '{{ job.batch }}', who: '{{ job.who }}' },
+      steps: [{ id: 'a', capability: 'x' }],
+    };
+    const [, { batch, items }] = await ask([{ definition, job: { batch: 'own', who: 'ann' } }], 1);
+    const [{ run_id = '' } = {}] = items;
+    await end(run_id);
+    const body = { job: { batch: 'out', who: 'bob' } };
+    const [, again] = await readJson<Run>(api.call(`/v1/runs/${run_id}/rerun`, { body }));
+    expect(again.labels).toEqual({ batch, who: 'bob' });
+  });
+
+  test('with a key is one, however often it is asked for', async () => {
+    const before = (await budgets()).length;
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => ask([{ pipeline: 'plain' }], 3, 'one-batch')),
+    );
+    const known = answers.filter(([status]) => status === 200);
+    expect(new Set(known.map(([, { batch }]) => batch)).size).toBe(1);
+    expect(await ask([{ pipeline: 'plain' }], 3, 'one-batch')).toEqual([200, known[0]?.[1]]);
+    expect((await budgets()).length).toBe(before + 1);
+    expect((await ask([{ pipeline: 'plain' }], 4, 'one-batch'))[0]).toBe(422);
+  });
+
+  test('is not made without a run, nor left by a request that dies', async () => {
+    const before = await budgets();
+    const [, { batch, items }] = await ask(
+      [{ pipeline: 'nothing' }, { pipeline: 'plain', labels: { batch: '7' } }],
+      1,
+    );
+    expect([batch, items.map(({ status }) => status)]).toEqual([undefined, [404, 422]]);
+    expect(JSON.stringify(items[1]?.error)).toContain('/labels/batch');
+    for (const usd of [0, -1, '5', 1e-10]) expect((await ask([{ pipeline: 'plain' }], usd))[0]).toBe(422);
+    await api.db.raw(`create function no_run() returns trigger language plpgsql as
+      $$ begin if jsonb_exists(new.labels, 'batch') then raise 'the process died'; end if; return new; end $$`);
+    await api.db.raw('create trigger no_run after insert on run for each row execute function no_run()');
+    try {
+      expect((await ask([{ pipeline: 'plain' }], 1, 'died'))[0]).toBe(500);
+    } finally {
+      await api.db.raw('drop trigger no_run on run');
+    }
+    expect(await budgets()).toEqual(before);
+    expect((await ask([{ pipeline: 'plain' }], 1, 'died'))[1].batch).toMatch(/^bat_/);
+  });
+
+  test('is refused if a call could then match nine', async () => {
+    const names = Array.from({ length: 8 }, (_, at) => `label:l${at}=v`);
+    const put = (name: string, method: string) =>
+      api.call(`/v1/budgets/scoped/${name}`, {
+        method,
+        ...(method === 'PUT' ? { body: { limit_usd: 1 } } : {}),
+      });
+    await api.db('scoped_budget').delete();
+    for (const name of names) expect((await put(name, 'PUT')).status).toBe(200);
+    const [status, problem] = await readJson<Problem>(
+      api.call('/v1/runs/bulk', { body: { runs: [{ pipeline: 'plain' }], budget_all_usd: 1 } }),
+    );
+    expect([status, problem.errors?.[0]]).toMatchObject([
+      422,
+      { pointer: '/budget_all_usd', message: expect.stringContaining('one call could match 9') },
+    ]);
+    for (const name of names) expect((await put(name, 'DELETE')).status).toBe(204);
   });
 });
 

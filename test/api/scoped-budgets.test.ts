@@ -149,6 +149,53 @@ describe('a scoped budget', () => {
     ]);
   });
 
+  test('by total never resets, and refuses by its name', async () => {
+    const { put, exec, call } = await aProjectOf();
+    const [status, budget] = await put('label:team=ads', { limit_usd: 1.5, period: 'total' });
+    expect([status, budget]).toEqual([
+      200,
+      expect.objectContaining({ period: 'total', window: null, resets_at: null, forecast: null }),
+    ]);
+    expect((await exec()).status).toBe(200);
+    const { status: refused, body } = await exec();
+    expect([refused, body]).toEqual([
+      402,
+      expect.objectContaining({ budget: 'label:team=ads', period: 'total', spent_usd: 1, resets_at: null }),
+    ]);
+    expect(body.detail).toContain('label:team=ads in total');
+    const path = '/v1/budgets/scoped/label:team=ads';
+    const [, missing] = await readJson<Problem>(call(`${path}?period=month`, { method: 'DELETE' }));
+    expect(missing.detail).toBe('there is no budget of label:team=ads by month');
+    expect((await call(`${path}?period=total`, { method: 'DELETE' })).status).toBe(204);
+    expect((await exec()).status).toBe(200);
+    expect(await findDrift(api.db)).toEqual([]);
+  });
+
+  test('by total is announced to a webhook once for each limit', async () => {
+    const { projectId, put, exec, call } = await aProjectOf();
+    const hook = { url: 'http://127.0.0.1:9/x', events: ['budget.reached'] };
+    expect((await call('/v1/webhooks', { body: hook })).status).toBe(201);
+    const told = async () =>
+      (
+        await api
+          .db('webhook_delivery')
+          .join('webhook', 'webhook.webhook_id', 'webhook_delivery.webhook_id')
+          .where({ project_id: projectId })
+          .pluck('payload')
+      ).map(({ data }) => `${data.period} ${data.day} ${data.percent}% of ${data.limit_usd}`);
+    await put('label:team=ads', { limit_usd: 1, period: 'total', soft: 0.9 });
+    expect((await exec()).status).toBe(200);
+    const first = ['total null 100% of 1', 'total null 90% of 1'];
+    await waitFor('the deliveries', async () => (await told()).length > 1);
+    expect((await told()).toSorted()).toEqual(first);
+    await put('label:team=ads', { limit_usd: 2, period: 'total', soft: 0.9 });
+    expect((await exec()).status).toBe(200);
+    await waitFor('the next ones', async () => (await told()).length > 3);
+    expect((await told()).toSorted()).toEqual([
+      ...['total null 100% of 1', 'total null 100% of 2', 'total null 90% of 1', 'total null 90% of 2'],
+    ]);
+  });
+
   test('is announced to a webhook at its soft mark', async () => {
     const { projectId, put, exec, call } = await aProjectOf();
     const hook = { url: 'http://127.0.0.1:9/x', events: ['budget.reached'] };
@@ -176,6 +223,7 @@ test("a user's id is erased wherever it is kept, and amounts stay", async () => 
   const mark = 'anna@example.org';
   await put(`user:${mark}`, { limit_usd: 2, period: 'month', soft: 0.1 });
   await put(`user:${mark}`, { limit_usd: 2 });
+  await put(`user:${mark}`, { limit_usd: 2, period: 'total' });
   const claims = [0, 1].map((at) => {
     const claim = aClaim({ run_id: '', project_id: projectId }, paid, { step: null, key: newId('call') });
     const scopes = ['key:k', `user:${mark}`, `label:at=${at}`];
@@ -209,7 +257,7 @@ test("a user's id is erased wherever it is kept, and amounts stay", async () => 
     .db('budget')
     .whereLike('scope', `budget:${projectId}:%`)
     .select('spent_nano', 'reserved_nano');
-  expect(sums).toEqual([1, 2].map(() => ({ spent_nano: '1000000000', reserved_nano: '0' })));
+  expect(sums).toEqual([1, 2, 3].map(() => ({ spent_nano: '1000000000', reserved_nano: '0' })));
 });
 
 test('a run keeps the key that started it', async () => {

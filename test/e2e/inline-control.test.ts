@@ -2,6 +2,7 @@
 
 import type { Review } from '@capstan/core/contracts/review';
 import type { Run } from '@capstan/core/contracts/run';
+import type { BulkAnswer } from '@capstan/core/contracts/run-control';
 import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -175,6 +176,43 @@ test('a budget that runs out in a batch asks once; after a raise nothing is paid
   await post(run_id, 'budget', { budget_ceiling_usd: 5 });
   expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', cost_usd: 1.2 });
   expect(callsOf('poor')).toHaveLength(12);
+  await checkRows();
+});
+
+test('runs of a batch, with child runs and reruns, together never pay more than their budget', async () => {
+  const child = { pipeline: 'of-batch', version: '1', steps: [step('c', { input: { who: 'batch' } })] };
+  await capstan.request('POST', '/v1/pipelines', child);
+  const steps = [
+    step('a', { input: { who: 'batch' } }),
+    { id: 'b', pipeline: 'of-batch@1', depends_on: ['a'], input: {} },
+  ];
+  const definition = { pipeline: 'batch', version: '1', steps };
+  const runs = Array.from({ length: 4 }, () => ({ definition }));
+  const { body } = await capstan.request<BulkAnswer>('POST', '/v1/runs/bulk', { runs, budget_all_usd: 0.45 });
+  expect(body).toMatchObject({ items: runs.map(() => ({ status: 202 })) });
+  const ids = body.items.map(({ run_id = '' }) => run_id);
+  const scope = `label:batch=${body.batch}`;
+  const row = () => db('budget').whereLike('scope', `%:total:${scope}`).first();
+  const path = '/v1/reviews?kind=budget&state=open';
+  await waitFor('the others to wait', async () => {
+    const waiting = await db('step').where({ state: 'waiting', awaiting: 'budget' });
+    return waiting.length === 4 && (await row())?.spent_nano === '400000000';
+  });
+  expect(callsOf('batch')).toHaveLength(4);
+  const { body: open } = await capstan.request<{ items: Review[] }>('GET', path);
+  expect(open.items.map(({ reason }) => reason)).toEqual([expect.stringContaining(`${scope} in total`)]);
+  expect(open.items[0]?.reason).not.toContain('resets');
+  const raise = { limit_usd: 0.85, period: 'total' };
+  await capstan.request('PUT', `/v1/budgets/scoped/${encodeURIComponent(scope)}`, raise);
+  for (const id of ids) expect(await capstan.ended(id)).toMatchObject({ state: 'succeeded' });
+  expect(await row()).toMatchObject({ spent_nano: '800000000', reserved_nano: '0' });
+  const { body: again } = await capstan.request<Run>('POST', `/v1/runs/${ids[0]}/rerun`, {});
+  await waitFor('the rerun to wait', () =>
+    db('step').where({ run_id: again.run_id, state: 'waiting', awaiting: 'budget' }).first(),
+  );
+  await capstan.request('DELETE', `/v1/budgets/scoped/${encodeURIComponent(scope)}?period=total`);
+  expect(await capstan.ended(again.run_id)).toMatchObject({ state: 'succeeded' });
+  expect(callsOf('batch')).toHaveLength(10);
   await checkRows();
 });
 

@@ -41,7 +41,8 @@ const driftingBudgets = `
       ('capability:' || a.project_id || ':' || a.capability, a.budget_window)
       union all
       select 'budget:' || a.project_id || ':' || name,
-        date_trunc(split_part(name, ':', 1), a.budget_window::timestamp)::date from unnest(a.budgets) name
+        case when name like 'total:%' then '-infinity'
+          else date_trunc(split_part(name, ':', 1), a.budget_window::timestamp)::date end from unnest(a.budgets) name
       union all
       select 'run:' || l.run_id, '-infinity'::date from line l where l.below = a.run_id) s (scope, window_start)
     where a.reserved_nano > 0 group by 1, 2)

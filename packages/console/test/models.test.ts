@@ -197,6 +197,11 @@ describe('the forecast of a budget', () => {
       'At this rate $12.00 by the end of the day.',
     ],
     [{ forecast: null, period: 'month', timezone: 'UTC' }, null],
+    [
+      { forecast: { ...forecast, spend_usd: null }, period: 'total', timezone: 'UTC' },
+      'At this rate the limit is reached on Jan 29, 2026, 18:40 (UTC).',
+    ],
+    [{ forecast: { spend_usd: null, limit_at: null }, period: 'total', timezone: 'UTC' }, null],
   ])('%j is in words', (budget, text) => {
     // Dates follow the locale of the browser.
     expect(
@@ -534,6 +539,7 @@ test('a bar of a day without a limit is empty, and its end is in the zone that i
   expect(sharesOf({ ...day, daily_limit_usd: 26 })).toEqual({ spent: 12 / 26, reserved: 1 / 26 });
   const resets = { resets_at: '2026-03-02T23:00:00Z', timezone: 'Europe/Berlin' };
   expect(describeReset(resets)).toMatch(/^Resets at (00:00|12:00 AM) Europe\/Berlin/);
+  expect(describeReset({ ...resets, resets_at: null })).toBe('It never resets');
 });
 
 test.each(['skipped', 'reused', 'pending'] as const)(

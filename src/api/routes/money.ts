@@ -126,9 +126,9 @@ export const moneyRoutes: readonly Route[] = [
   route('PUT /v1/budgets/scoped/{scope}', {
     operation: 'set_scoped_budget',
     tag: 'money',
-    summary: 'Set a limit for the calls of a key, label, capability or user, by day or month',
+    summary: 'Set a limit for the calls of a key, label, capability or user, by day, by month or in total',
     description:
-      'It counts calls from its creation on. A project has at most 100 such budgets, and one call matches at most 8. `key:` takes the id of a key or a person of the project; a name is refused. Existing reservations stay, even above a lower limit.',
+      'It counts calls from its creation on. With the period `total` it never resets. A project has at most 100 such budgets, beside those of batches, and one call matches at most 8. `key:` takes the id of a key or a person of the project; a name is refused. Existing reservations stay, even above a lower limit.',
     scope: 'budget:write',
     params: z.object({ scope: CallScope }),
     body: json(ScopedBudgetRequest),

@@ -107,7 +107,7 @@ export const runRoutes: readonly Route[] = [
     tag: 'runs',
     summary: 'Start up to 1,000 runs',
     description:
-      'The server accepts or refuses each run separately, with the status of a single request. It writes all accepted runs in one transaction. A request may contain at most 20 different definitions.',
+      'The server accepts or refuses each run separately, with the status of a single request. It writes all accepted runs in one transaction. A request may contain at most 20 different definitions. `budget_all_usd` limits what all of them may cost together: they get a label `batch` of their own, and it gets a budget by total in the same transaction.',
     scope: 'run:write',
     checksName: true,
     rate: 'start',
@@ -125,6 +125,7 @@ export const runRoutes: readonly Route[] = [
             findJobFault(request.job, ctx.config.BODY_LIMIT_BYTES) ??
             request,
         ),
+        ...(body.budget_all_usd === undefined ? {} : { budgetAllUsd: body.budget_all_usd }),
         idempotency: readIdempotency(headers, bytes),
         toProblem: (error) => toProblem(error, place),
         by: caller.key_id,

@@ -14,6 +14,7 @@ import {
   ScopedBudgetList,
 } from '@capstan/core/contracts/money';
 import { describeGrowth } from '@capstan/core/money/held-words';
+import { nameScoped } from '@capstan/core/money/scoped-budget';
 import { InvalidArgumentError } from 'commander';
 import { download, jsonBody, path } from '../client/api-client.ts';
 import { asRow, command, group, listed, oneOf, parsed, procedure, required } from '../command.ts';
@@ -162,11 +163,12 @@ function describeReached({ reached }: Pick<Budget, 'reached'>): string {
   return highest === undefined ? '' : `${highest.percent}%`;
 }
 
-/** `$6.00, limit at …`, at the end of the window */
+/** `$6.00, limit at …`, at the end of the window; by total only the limit */
 function describeForecast({ forecast }: Pick<Budget, 'forecast'>): string {
   if (forecast === null) return '';
-  const limit = forecast.limit_at === null ? '' : `, limit at ${forecast.limit_at}`;
-  return `${formatUsd(forecast.spend_usd)}${limit}`;
+  const { spend_usd, limit_at } = forecast;
+  const limit = limit_at === null ? [] : [`limit at ${limit_at}`];
+  return [...(spend_usd === null ? [] : [formatUsd(spend_usd)]), ...limit].join(', ');
 }
 
 const budgetTable: Columns<Budget> = [
@@ -187,7 +189,7 @@ const scopedTable: Columns<ScopedBudget> = [
   ['SPENT', ({ spent_usd }) => formatUsd(spent_usd), 'right'],
   ['RESERVED', ({ reserved_usd }) => formatUsd(reserved_usd), 'right'],
   ['REACHED', describeReached, 'right'],
-  ['RESETS AT', 'resets_at'],
+  ['RESETS AT', ({ resets_at }) => resets_at ?? 'never'],
   ['AT THIS RATE', describeForecast],
 ];
 
@@ -230,8 +232,12 @@ export const registerBudgetsCommand = group(
       example: 'capstan budgets put label:team=ads --period month --limit-usd 100',
       args: { '<scope>': scopeAbout },
       options: {
-        '--limit-usd <usd>': required(parsed('US dollars in each period', readUsd)),
-        '--period <period>': oneOf('in the time zone of the project', BudgetPeriod.options, 'day'),
+        '--limit-usd <usd>': required(parsed('US dollars in each period, or in total', readUsd)),
+        '--period <period>': oneOf(
+          'in the time zone of the project; total never ends',
+          BudgetPeriod.options,
+          'day',
+        ),
         '--soft <share>': parsed('the share of the limit that is reported', readShare, 0.8),
       },
       call: ({ client }, { scope, limitUsd: limit_usd, period, soft }) =>
@@ -245,7 +251,7 @@ export const registerBudgetsCommand = group(
       options: { '--period <period>': oneOf('the period of the budget', BudgetPeriod.options, 'day') },
       run: async ({ client, print }, { scope, period }) => {
         await client.remove(path`/v1/budgets/scoped/${scope}`, { period });
-        print.remark(`removed the budget of ${scope} by ${period}`);
+        print.remark(`removed the budget of ${nameScoped({ scope, period })}`);
       },
     }),
     procedure('erase-user', {

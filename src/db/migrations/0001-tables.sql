@@ -21,11 +21,11 @@ create table project (
 );
 
 -- A limit that a project draws for a part of its calls: `key:<id>`, `label:<name>=<value>`, `capability:<name>` or
--- `user:<id>`, each by day or by month. A call is charged to all that match when it is admitted. Sums are in `budget`.
+-- `user:<id>`, each by day, by month or by total. A call is charged to all that match when it is admitted. Sums are in `budget`.
 create table scoped_budget (
   project_id text not null references project,
   scope text collate "C" not null,
-  period text not null check (period in ('day', 'month')),
+  period text not null check (period in ('day', 'month', 'total')),
   limit_nano bigint not null check (limit_nano > 0),
   soft numeric not null check (soft > 0 and soft < 1), -- share of the limit that is reported
   created_at timestamptz not null default now(), -- calls count from then on
@@ -967,8 +967,8 @@ create type attempt_end as (
 
 -- Budgets by scope and window: `run:<run>`, `project:<project>`, `capability:<project>:<name>`, `global`, and
 -- `budget:<project>:<period>:<scope>` of scoped_budget. A window is a day (local to the project; UTC for global) or a
--- month, by its first day. `-infinity` is the window of a run, and of the permanent global limit, which has a row from
--- the beginning. Rows are always locked in the order of their key, so scopes sort bytewise.
+-- month, by its first day. `-infinity` is the window of a run, of a budget by total, and of the permanent global limit,
+-- which has a row from the beginning. Rows are always locked in the order of their key, so scopes sort bytewise.
 create table budget (
   scope text collate "C" not null,
   window_start date not null,
@@ -982,6 +982,7 @@ create table budget (
   reached_100_at timestamptz, -- or a call was refused
   announced int not null default 0, -- the highest mark that was logged
   soft numeric not null default 0.8, -- the share of the limit at which reached_80_at is set
+  opened_at timestamptz not null default now(), -- no call was charged to it earlier
   primary key (scope, window_start)
 );
 create index budget_unannounced on budget (announced)

@@ -3,6 +3,9 @@
  * statement reads both, so calls in flight never look like drift. In use are the days since the day before yesterday
  * (yesterday, in every time zone), the months since theirs, and runs that have not ended. Days have millions of calls: ended calls are summed
  * once and their sums kept (`addEnded`), so that a check reads only the calls of the last minutes.
+ *
+ * A budget by total never ends. Its spending is compared for four weeks, within which the ledger loses no entry; later
+ * only its reservations are.
  */
 
 import type { Db } from '../connect.ts';
@@ -72,6 +75,12 @@ const settlingMinutes = 10;
 /** A scoped budget counts a month, so its calls may have been deleted: their sums are of the ledger. */
 const firstMonth = `date_trunc('month', ${firstDay}::timestamp)::date`;
 
+/** Since when a budget by total is compared as a whole: the ledger keeps entries for 30 days at least. */
+const firstTotal = `(now() - interval '28 days')`;
+
+/** The first day that has calls of a budget. */
+const firstDrawn = `least(${firstMonth}, (${firstTotal} at time zone 'UTC')::date - 1)`;
+
 /** @param until SQL of a time: calls that ended later are not included, unless deleted */
 function sumLedger(until: string): string {
   return `select l.project_id, l.budget_window, l.budgets, sum(e.spent)::bigint as spent_nano
@@ -79,7 +88,7 @@ function sumLedger(until: string): string {
     cross join lateral (select sum(e.amount_nano) as spent from ledger_entry e
       where e.attempt_id = l.attempt_id and e.budget_window = l.budget_window and e.kind <> 'reserve') e
     left join lateral (select a.attempt_id, a.finished_at from attempt a where a.attempt_id = l.attempt_id offset 0) a on true
-    where l.budgets is not null and l.budget_window >= ${firstMonth}
+    where l.budgets is not null and l.budget_window >= ${firstDrawn}
       and (a.attempt_id is null or a.finished_at <= ${until})
     group by 1, 2, 3`;
 }
@@ -128,9 +137,10 @@ export async function addEnded(db: Db, known: EndedSums | null): Promise<EndedSu
   };
 }
 
-/** @param row of a scoped budget */
-function firstIn(row: string): string {
-  return `case split_part(${row}.scope, ':', 3) when 'month' then ${firstMonth} else ${firstDay} end`;
+/** Whether its window is compared. @param row of a scoped budget */
+function isIn(row: string): string {
+  return `case split_part(${row}.scope, ':', 3) when 'total' then ${row}.scope in (select scope from total)
+    when 'month' then ${row}.window_start >= ${firstMonth} else ${row}.window_start >= ${firstDay} end`;
 }
 
 /** Whether a project is not being erased, which parts the ledger from the scoped budgets. */
@@ -141,6 +151,17 @@ function isKept(projectId: string): string {
 /** The run and those below it; it searches only below a run that has started others. */
 const runsBelow = `case when (select true from run c where c.parent_run_id = r.run_id limit 1)
   then with_runs_below(r.run_id) else array[r.run_id] end`;
+
+/** Sums of the calls of these days. */
+const chargedSums = `
+  select a.project_id, a.capability, a.budget_window, (a.started_at at time zone 'UTC')::date as utc_day, ${sums}
+  from attempt a where ${paid} and (a.finished_at is null or a.finished_at > coalesce(:until::timestamptz, ${firstEnd}))
+  group by 1, 2, 3, 4
+  union all
+  select project_id, capability, budget_window, utc_day, 0, spent_nano, 0, 0
+  from json_to_recordset(:ended::json)
+    as e (project_id text, capability text, budget_window date, utc_day date, spent_nano bigint)
+  where budget_window >= ${firstDay} - 1`;
 
 /** Sums of the calls that are charged to scoped budgets, by these. */
 function drawnSums(ended: EndedSums | null): string {
@@ -157,13 +178,21 @@ function drawnSums(ended: EndedSums | null): string {
     group by 1, 2, 3`;
 }
 
+/** Budgets by total that have a limit. */
+const totals = `
+  select b.scope, b.opened_at > ${firstTotal} as is_whole from scoped_budget s join project p using (project_id)
+  join budget b on b.scope = 'budget:' || s.project_id || ':total:' || s.scope and b.window_start = '-infinity'
+  where s.period = 'total' and p.erasing_since is null`;
+
 const keptRows = `
   select b.* from budget b
   where b.window_start > '-infinity' and b.window_start >= ${firstDay} and b.scope not like 'budget:%'
   union all
   select b.* from budget b
-  where b.window_start >= ${firstMonth} and b.scope like 'budget:%' and b.window_start >= ${firstIn('b')}
+  where b.window_start >= ${firstMonth} and b.scope like 'budget:%' and ${isIn('b')}
     and ${isKept(`split_part(b.scope, ':', 2) collate "default"`)}
+  union all
+  select b.* from total join budget b using (scope) where b.window_start = '-infinity'
   union all
   select b.* from run r join budget b on b.scope = 'run:' || r.run_id and b.window_start = '-infinity'
   where r.finished_at is null`;
@@ -175,21 +204,14 @@ function differenceOf(column: string): string {
 /** @param ended sums that need not be read again; without them, all calls of these days are read */
 export function findDrift(db: Db, ended: EndedSums | null = null): Promise<readonly Drift[]> {
   return query<Drift>(db).all(
-    `with charged as (
-       select a.project_id, a.capability, a.budget_window, (a.started_at at time zone 'UTC')::date as utc_day, ${sums}
-       from attempt a where ${paid} and (a.finished_at is null or a.finished_at > coalesce(:until::timestamptz, ${firstEnd}))
-       group by 1, 2, 3, 4
-       union all
-       select project_id, capability, budget_window, utc_day, 0, spent_nano, 0, 0
-       from json_to_recordset(:ended::json)
-         as e (project_id text, capability text, budget_window date, utc_day date, spent_nano bigint)
-       where budget_window >= ${firstDay} - 1
+    `with total as materialized (${totals}
+     ), charged as (${chargedSums}
      ), drawn as (${drawnSums(ended)}
      ), due as (
        select s.scope, s.window_start, ${allSums}
        from drawn c
        cross join lateral all_budget_scopes(c.project_id, null, null, c.budget_window, null, c.budgets) s
-       where s.scope like 'budget:%' and s.window_start >= ${firstIn('s')} and ${isKept('c.project_id')} group by 1, 2
+       where s.scope like 'budget:%' and ${isIn('s')} and ${isKept('c.project_id')} group by 1, 2
        union all
        select s.scope, s.window_start, ${allSums}
        from charged c cross join lateral budget_scopes(c.project_id, c.capability, null, c.budget_window, c.utc_day) s
@@ -201,8 +223,9 @@ export function findDrift(db: Db, ended: EndedSums | null = null): Promise<reado
      ), kept as (${keptRows}
      )
      select scope, window_start::text as day, reserved_nano, spent_nano, rest_nano, variance from (
-       select scope, window_start, ${['reserved_nano', 'spent_nano', 'rest_nano', 'variance'].map(differenceOf).join(', ')}
-       from due d full join kept k using (scope, window_start)
+       select scope, window_start, ${['reserved_nano', 'rest_nano', 'variance'].map(differenceOf).join(', ')},
+         case when coalesce(t.is_whole, true) then coalesce(d.spent_nano, 0) - coalesce(k.spent_nano, 0) else 0 end as spent_nano
+       from due d full join kept k using (scope, window_start) left join total t using (scope)
      ) difference where reserved_nano <> 0 or spent_nano <> 0 or rest_nano <> 0
      order by scope collate "C", window_start`,
     {

@@ -80,7 +80,13 @@ export async function limitWindows(
          when b.spent_nano >= l.nano * 0.5 or b.scope like 'budget:%' then 50 else 0 end)
      from held, (select cast(:limit as bigint) as nano, cast(:soft as numeric) as soft) l
      where b.scope = held.scope and b.window_start = held.window_start`,
-    { scope, timezone, period, soft, limit: limitNano?.toString() ?? null },
+    {
+      scope,
+      timezone: period === 'total' ? null : timezone,
+      period,
+      soft,
+      limit: limitNano?.toString() ?? null,
+    },
   );
 }
 

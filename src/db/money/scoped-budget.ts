@@ -20,7 +20,7 @@ export interface ScopedRow extends ScopeAndPeriod {
 
 /** The inverse of `rowOfScoped`; null for another budget. */
 export function readScopedRow(row: string): ScopedRow | null {
-  const [, projectId, period, scope] = /^budget:([^:]*):(day|month):(.*)$/s.exec(row) ?? [];
+  const [, projectId, period, scope] = /^budget:([^:]*):(day|month|total):(.*)$/s.exec(row) ?? [];
   if (projectId === undefined || scope === undefined) return null;
   return { projectId, period: period as BudgetPeriod, scope };
 }
@@ -29,14 +29,15 @@ export interface ScopedBudgetRow extends ScopeAndPeriod {
   /** Amounts are bigint as text. */
   readonly limit_nano: string;
   readonly soft: number;
-  /** The first day of the window, YYYY-MM-DD */
-  readonly window: string;
+  /** The first day of the window, YYYY-MM-DD; null by total */
+  readonly window: string | null;
   readonly timezone: string;
   readonly spent_nano: string;
   readonly reserved_nano: string;
   /** When the window began, or the budget was added in it. */
   readonly opens_at: Date;
-  readonly resets_at: Date;
+  /** Null by total */
+  readonly resets_at: Date | null;
   readonly now: Date;
   /** When spending reached the soft mark. */
   readonly reached_80_at: Date | null;
@@ -52,13 +53,15 @@ export function listScopedBudgets(
   return query<ScopedBudgetRow>(db).all(
     `select s.scope, s.period, s.limit_nano, s.soft::float8, w.first::text as "window", p.timezone,
        greatest(day_start(w.first, p.timezone), s.created_at) as opens_at, now() as now,
-       day_start((w.first + ('1 ' || s.period)::interval)::date, p.timezone) as resets_at,
+       case when w.first is not null then
+         day_start((w.first + ('1 ' || s.period)::interval)::date, p.timezone) end as resets_at,
        coalesce(b.spent_nano, 0) as spent_nano, coalesce(b.reserved_nano, 0) as reserved_nano,
        b.reached_80_at, b.reached_100_at
      from project p join scoped_budget s using (project_id)
-     cross join lateral (select date_trunc(s.period, now() at time zone p.timezone)::date as first) w
+     cross join lateral (
+       select case when s.period <> 'total' then date_trunc(s.period, now() at time zone p.timezone)::date end as first) w
      left join budget b on b.scope = 'budget:' || p.project_id || ':' || s.period || ':' || s.scope
-       and b.window_start = w.first
+       and b.window_start = coalesce(w.first, '-infinity')
      where p.project_id = :projectId and (:scope::text is null or s.scope = :scope)
      order by s.scope, s.period`,
     { projectId, scope },
@@ -141,6 +144,21 @@ export async function deleteScopedBudget(
   const deleted: number = await trx('scoped_budget').where({ project_id: projectId, scope, period }).delete();
   if (deleted > 0) await limitScoped(trx, projectId, { scope, period, limitNano: null, soft: 0.8 });
   return deleted > 0;
+}
+
+/**
+ * Removes the budgets of batches whose last run is deleted: nothing can be charged to them again. They are a day old, so
+ * that the rest of a large batch still finds its budget. @param trx in which the project's row is locked
+ */
+export async function deleteEmptyBatches(trx: Db, projectId: string): Promise<void> {
+  await trx.raw(
+    `delete from scoped_budget s
+     where s.project_id = :projectId and s.period = 'total' and s.scope like 'label:batch=bat\\_%'
+       and s.created_at < now() - interval '1 day' and not exists (
+         select from run r where r.project_id = s.project_id
+           and r.labels @> jsonb_build_object('batch', substr(s.scope, length('label:batch=') + 1)))`,
+    { projectId },
+  );
 }
 
 /**

@@ -60,13 +60,27 @@ begin
   return v_deleted;
 end $$;
 
+-- The names that the budgets of a user have in calls. It takes no lock.
+create or replace function budget_names(p_user text) returns text[] language sql immutable as $$
+  select array['day:' || p_user, 'month:' || p_user, 'total:' || p_user]
+$$;
+
+-- Replaces a user's id in the names of budgets. It takes no lock.
+create or replace function rename_budgets(p_budgets text[], p_user text, p_pseudonym text) returns text[]
+language sql immutable as $$
+  select array_agg(case when b.name = any (budget_names(p_user))
+    then split_part(b.name, ':', 1) || ':' || p_pseudonym else b.name end order by b.at)
+  from unnest(p_budgets) with ordinality b (name, at)
+$$;
+
 -- Replaces a user's id in calls, ladders, ledger, budgets and audit log of a project by a pseudonym: amounts stay. One
 -- transaction, so that sums and calls agree. It locks the attempts, then the budgets, in the order of their key (L3,
 -- L4). The user's own budgets are already removed. It returns the number of calls.
 create or replace function erase_user(p_project text, p_user text, p_pseudonym text) returns int language plpgsql as $$
 declare
   v_ids text[];
-  v_days text[] := array['day:' || p_user, 'month:' || p_user];
+  v_names text[] := budget_names(p_user);
+  v_scopes text[] := array(select 'budget:' || p_project || ':' || n.name from unnest(budget_names(p_user)) n (name));
 begin
   select array_agg(attempt_id) into v_ids from (
     select attempt_id from attempt where attempt_id in (
@@ -75,8 +89,7 @@ begin
         and finished_at is null and state in ('reserved', 'dispatched'))
     order by attempt_id for update) a;
   update attempt set scopes = array_replace(scopes, p_user, p_pseudonym),
-      budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
-        'month:' || p_user, 'month:' || p_pseudonym)
+      budgets = rename_budgets(budgets, p_user, p_pseudonym)
     where attempt_id = any (v_ids);
   delete from call_content where attempt_id = any (v_ids);
   update escalation set caller = jsonb_set(caller, '{scopes}', (
@@ -84,14 +97,12 @@ begin
       from jsonb_array_elements_text(caller -> 'scopes') with ordinality x (s, at)))
     where project_id = p_project and jsonb_exists(caller -> 'scopes', p_user);
   perform 1 from (
-    select scope, window_start from budget where scope in ('budget:' || p_project || ':day:' || p_user,
-      'budget:' || p_project || ':month:' || p_user) order by scope collate "C", window_start for update) b;
+    select scope, window_start from budget where scope = any (v_scopes) order by scope collate "C", window_start for update) b;
   update budget set scope = 'budget:' || p_project || ':' || split_part(scope, ':', 3) || ':' || p_pseudonym
-    where scope in ('budget:' || p_project || ':day:' || p_user, 'budget:' || p_project || ':month:' || p_user);
+    where scope = any (v_scopes);
   perform set_config('capstan.erases', 'ledger_entry', true);
-  update ledger_entry set budgets = array_replace(array_replace(budgets, 'day:' || p_user, 'day:' || p_pseudonym),
-      'month:' || p_user, 'month:' || p_pseudonym)
-    where project_id = p_project and budgets && v_days;
+  update ledger_entry set budgets = rename_budgets(budgets, p_user, p_pseudonym)
+    where project_id = p_project and budgets && v_names;
   perform set_config('capstan.erases', 'audit', true);
   update audit set subject = p_pseudonym, data = case when jsonb_exists(data, 'scope')
       then jsonb_set(data, '{scope}', to_jsonb(p_pseudonym)) else data end

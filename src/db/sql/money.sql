@@ -32,7 +32,7 @@ returns table (scope text, window_start date) language sql stable as $$
   select s.scope, s.window_start from budget_scopes(p_project, p_capability, p_run, p_day, p_utc_day) s
   union all
   select 'budget:' || p_project || ':' || b.name,
-    case when b.name like 'month:%' then date_trunc('month', p_day::timestamp)::date else p_day end
+    case when b.name like 'total:%' then '-infinity' when b.name like 'month:%' then date_trunc('month', p_day::timestamp)::date else p_day end
   from unnest(p_budgets) b (name)
 $$;
 

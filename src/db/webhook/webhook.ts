@@ -206,12 +206,13 @@ const budgets = `select w.webhook_id, 'budget.reached', b.window_start || '.' ||
   cross join lateral (values (50, b.reached_50_at), (80, b.reached_80_at), (100, b.reached_100_at)) m (percent, at)
   where 'budget.reached' = any (w.events) and m.at > w.since
   union all
-  select w.webhook_id, 'budget.reached', s.period || ':' || s.scope || '.' || b.window_start || '.' || m.percent,
-    json_build_object('scope', s.scope, 'period', s.period, 'day', b.window_start, 'percent', m.percent,
+  select w.webhook_id, 'budget.reached', s.period || ':' || s.scope || '.'
+      || case s.period when 'total' then b.limit_nano || 'n' else b.window_start::text end || '.' || m.percent,
+    json_build_object('scope', s.scope, 'period', s.period, 'day', nullif(b.window_start, '-infinity'), 'percent', m.percent,
       'limit_usd', b.limit_nano / 1e9, 'spent_usd', b.spent_nano / 1e9), m.at
   from due w join scoped s on s.project_id = w.project_id
   join budget b on b.scope = 'budget:' || s.project_id || ':' || s.period || ':' || s.scope
-    and b.window_start > w.since::date - 32
+    and (b.window_start > w.since::date - 32 or b.window_start = '-infinity')
   cross join lateral (values ((b.soft * 100)::float8, b.reached_80_at), (100, b.reached_100_at)) m (percent, at)
   where 'budget.reached' = any (w.events) and m.at > w.since`;
 

@@ -125,14 +125,14 @@ export function setDayLimit(db: Db, day: DayScope, given: DayLimit): Promise<voi
 
 interface ForecastRow extends Pick<BudgetRow, 'limit_nano' | 'spent_nano' | 'reserved_nano'> {
   readonly opens_at: Date;
-  readonly resets_at: Date;
+  readonly resets_at: Date | null;
   readonly now: Date;
 }
 
 export function forecastOf(row: ForecastRow): BudgetForecast | null {
   const window = {
     opened: row.opens_at.getTime(),
-    closes: row.resets_at.getTime(),
+    closes: row.resets_at?.getTime() ?? null,
     spent: Number(row.spent_nano),
     reserved: Number(row.reserved_nano),
     limit: Number(row.limit_nano ?? 0),
@@ -141,7 +141,7 @@ export function forecastOf(row: ForecastRow): BudgetForecast | null {
   if (forecast === null) return null;
   const { spent, limitAt } = forecast;
   return {
-    spend_usd: fromNanoUsd(BigInt(Math.round(spent))),
+    spend_usd: spent === null ? null : fromNanoUsd(BigInt(Math.round(spent))),
     limit_at: limitAt === null ? null : new Date(limitAt).toISOString(),
   };
 }

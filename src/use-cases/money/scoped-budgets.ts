@@ -12,12 +12,13 @@ import {
 import { toWire } from '@capstan/core/contracts/to-wire';
 import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
-import { findExcess } from '@capstan/core/money/scoped-budget';
+import { findExcess, nameScoped, scopeOfBatch } from '@capstan/core/money/scoped-budget';
 import type { Ctx } from '../../context.ts';
 import { findKeyOf, listIdsByName } from '../../db/access/api-key.ts';
 import { insertAudit } from '../../db/access/audit.ts';
 import type { Db } from '../../db/connect.ts';
 import {
+  deleteEmptyBatches,
   deleteScopedBudget,
   eraseUser,
   listScopedBudgets,
@@ -57,12 +58,12 @@ export async function readScopedBudgets(
 async function readOne(db: Db, projectId: string, { scope, period }: ScopeAndPeriod): Promise<ScopedBudget> {
   const rows = await listScopedBudgets(db, projectId, scope);
   const row = rows.find((one) => one.period === period);
-  if (row === undefined) throw noSuchBudget(scope, period);
+  if (row === undefined) throw noSuchBudget({ scope, period });
   return toScopedBudget(row);
 }
 
-function noSuchBudget(scope: string, period: string): AppError {
-  return new AppError('not_found', `there is no budget of ${scope} by ${period}`);
+function noSuchBudget(budget: ScopeAndPeriod): AppError {
+  return new AppError('not_found', `there is no budget of ${nameScoped(budget)}`);
 }
 
 /** A budget of another id would never be charged. @throws AppError `request_invalid` */
@@ -105,6 +106,40 @@ export async function setScopedLimit(
   if (isRaise) await wakeScope(trx, row);
 }
 
+/** Runs that may together cost no more than one limit. */
+export interface Batch {
+  readonly project_id: string;
+  readonly id: string;
+  readonly limitUsd: number;
+  readonly by: string;
+}
+
+/**
+ * Makes room for its budget, before its runs are written: those take weaker locks of the project.
+ * @throws AppError `request_invalid` when the project has too many, or one call could match too many
+ */
+export async function lockBatchBudgets(
+  trx: Db,
+  { project_id, id }: Pick<Batch, 'project_id' | 'id'>,
+): Promise<void> {
+  await lockScopedBudgets(trx, project_id);
+  await deleteEmptyBatches(trx, project_id);
+  const others = await lockScopedBudgets(trx, project_id);
+  const excess = findExcess([...others, { scope: scopeOfBatch(id), period: 'total' }]);
+  if (excess !== null) throw refuseField('/budget_all_usd', excess, 'not_possible');
+}
+
+/** Calls of its runs are charged from the first on: no process sees a run without it. */
+export async function addBatchBudget(
+  trx: Db,
+  { project_id, id, limitUsd: limit_usd, by }: Batch,
+): Promise<void> {
+  const [scope, period, soft] = [scopeOfBatch(id), 'total', 0.8] as const;
+  await setScopedBudget(trx, project_id, { scope, period, limitNano: toNanoUsd(limit_usd), soft });
+  const data = { scope, period, limit_usd, soft };
+  await insertAudit(trx, { project_id, actor: by, action: 'budget.limited', subject: scope, data });
+}
+
 /** Holds for every reservation that begins after it returns. Existing reservations stay, even above the limit. */
 export async function putScopedBudget(
   { db }: Pick<Ctx, 'db'>,
@@ -124,7 +159,7 @@ export async function removeScopedLimit(
   const row = rowOfScoped(project_id, { scope, period });
   await answerQuestions(trx, row, { by, limitUsd: null });
   await lockScopedBudgets(trx, project_id);
-  if (!(await deleteScopedBudget(trx, project_id, { scope, period }))) throw noSuchBudget(scope, period);
+  if (!(await deleteScopedBudget(trx, project_id, { scope, period }))) throw noSuchBudget({ scope, period });
   const data = { scope, period, limit_usd: null };
   await insertAudit(trx, { project_id, actor: by, action: 'budget.limited', subject: scope, data });
   await wakeScope(trx, row);

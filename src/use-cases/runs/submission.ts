@@ -9,15 +9,18 @@ import type { Problem } from '@capstan/core/contracts/problem';
 import type { Run, RunRequest } from '@capstan/core/contracts/run';
 import type { BulkAnswer } from '@capstan/core/contracts/run-control';
 import { digestDefinition } from '@capstan/core/definitions/submission';
-import { AppError, toAppError } from '@capstan/core/errors/app-error';
+import { AppError, refuseField, toAppError } from '@capstan/core/errors/app-error';
 import { Meter, workLimits } from '@capstan/core/expression/meter';
+import { batchLabel } from '@capstan/core/money/scoped-budget';
 import type { Db } from '../../db/connect.ts';
 import type { NewRun, RunOrigin } from '../../db/run/run-columns.ts';
 import { checkForRun } from '../../parts/definitions/definition-checks.ts';
 import type { KnownDefinition, KnownDefinitions } from '../../parts/definitions/known-definitions.ts';
 import { type DeliveryCtx, deliverSoon } from '../../parts/delivery/deliveries.ts';
+import { newId } from '../../parts/ids.ts';
 import { answerOnce, type Idempotency, type KeepAnswer } from '../idempotency.ts';
-import { type AdmissionResult, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
+import { addBatchBudget, type Batch, lockBatchBudgets } from '../money/scoped-budgets.ts';
+import { type AdmissionResult, type Intake, insertAdmittedRun, insertAdmittedRuns } from './admission.ts';
 import { type RunToStart, runStarts, startNew } from './delivery.ts';
 import { type IntakeCtx, type PreparedRun, prepareRun, readRequest } from './preparation.ts';
 import { newRunView } from './run-view.ts';
@@ -113,6 +116,8 @@ export interface BulkOrder {
   readonly projectId: string;
   /** A request, or the reason why it is invalid. */
   readonly requests: readonly (RunRequest | AppError)[];
+  /** The most that all of them may cost together. */
+  readonly budgetAllUsd?: number;
   readonly idempotency: Idempotency | null;
   readonly toProblem: (error: AppError) => Problem;
   /** Id of the submitting key or person. */
@@ -182,10 +187,40 @@ async function prepareAll(
   return prepared;
 }
 
+/** The label of a batch is its own, so that no other run draws on its budget by accident. */
+function joinBatch(request: RunRequest | AppError, batch: string): RunRequest | AppError {
+  if (request instanceof AppError) return request;
+  const { labels } = request;
+  if (labels !== undefined && Object.hasOwn(labels, batchLabel)) {
+    const seen = JSON.stringify(labels[batchLabel]);
+    const message = `budget_all_usd gives each run its own label ${batchLabel}; the request gives ${seen}`;
+    return refuseField(`/labels/${batchLabel}`, message, 'not_possible');
+  }
+  return { ...request, labels: { ...labels, [batchLabel]: batch } };
+}
+
+/** Null without a common budget. */
+function batchOf({ projectId: project_id, budgetAllUsd: limitUsd, by = 'system' }: BulkOrder): Batch | null {
+  return limitUsd === undefined ? null : { project_id, id: newId('batch'), limitUsd, by };
+}
+
+/** Writes the runs, and the budget of their batch if one of them is accepted. */
+async function placeAll(
+  trx: Db,
+  intake: Intake,
+  { sound, batch }: { readonly sound: readonly PreparedRun[]; readonly batch: Batch | null },
+): Promise<{ readonly placed: readonly AdmissionResult[]; readonly isBatch: boolean }> {
+  if (batch !== null && sound.length > 0) await lockBatchBudgets(trx, batch);
+  const placed = await insertAdmittedRuns(trx, intake, sound);
+  const isBatch = batch !== null && placed.some((run) => !(run instanceof AppError));
+  if (isBatch) await addBatchBudget(trx, batch);
+  return { placed, isBatch };
+}
+
 /** Accepts or refuses each run separately, and writes all accepted ones in one transaction. */
 export async function writeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkSubmission> {
   const { db, config } = ctx;
-  const { projectId: project_id, idempotency, toProblem } = order;
+  const { projectId: project_id, requests, idempotency, toProblem } = order;
   const intake = { project_id, mostOpen: config.OPEN_RUNS_PER_PROJECT };
 
   const toItem = (placed: AdmissionResult | undefined): BulkAnswer['items'][number] => {
@@ -195,12 +230,15 @@ export async function writeRuns(ctx: IntakeCtx, order: BulkOrder): Promise<BulkS
   };
 
   const work = async (keep: KeepAnswer): Promise<BulkAnswer> => {
-    const prepared = await prepareAll(ctx, order);
+    const batch = batchOf(order);
+    const joined = batch === null ? requests : requests.map((request) => joinBatch(request, batch.id));
+    const prepared = await prepareAll(ctx, { ...order, requests: joined });
     const sound = prepared.filter((run): run is PreparedRun => !(run instanceof AppError));
     return db.transaction(async (trx) => {
-      const placed = await insertAdmittedRuns(trx, intake, sound);
+      const { placed, isBatch } = await placeAll(trx, intake, { sound, batch });
       const ends = new Map(sound.map((run, index) => [run, placed[index]]));
-      const answer = { items: prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run))) };
+      const items = prepared.map((run) => toItem(run instanceof AppError ? run : ends.get(run)));
+      const answer = { ...(isBatch ? { batch: batch?.id } : {}), items };
       await keep(trx, 200, answer);
       return answer;
     });

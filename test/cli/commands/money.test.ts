@@ -180,6 +180,16 @@ it('shows the budgets of labels and keys', async () => {
   );
 });
 
+it('shows a budget by total, which never resets', async () => {
+  const forecast = { spend_usd: null, limit_at: '2026-02-03T01:00:00.000Z' };
+  const total = { ...scoped, period: 'total', window: null, resets_at: null, forecast } as const;
+  const { stdout } = await capstan(['budgets', 'scoped'], { items: [total] });
+  expect(stdout).toMatch(/label:team=ads {2}total .* never {2,}limit at 2026-02-03T01:00:00.000Z\n$/);
+  const { asked, stderr } = await capstan(['budgets', 'rm', 'user:a', '--period', 'total'], '');
+  expect(asked).toEqual(['DELETE /v1/budgets/scoped/user%3Aa?period=total']);
+  expect(stderr).toBe('removed the budget of user:a in total\n');
+});
+
 it('sets and removes the budget of a label', async () => {
   const words = [
     'budgets',

@@ -271,6 +271,32 @@ describe('runs of a stored pipeline', () => {
     expect(stderr).toBe('stdin, line 3: job_invalid: /n is required\n1 of 2 runs were started\n');
   });
 
+  test('in bulk share one budget, and lines above a thousand join it', async () => {
+    const jobs = Array.from({ length: 1_001 }, (_, n) => `{"n": ${n}}`).join('\n');
+    const answer = { batch: 'bat_1', items: [{ status: 202, run_id: 'run_1' }] };
+    const words = ['run', 'p', '--bulk', '-', '--budget-all', '5', '--label', 'team=ads'];
+    const { asked, stderr } = await capstan(words, answer, jobs);
+    expect(asked).toHaveLength(2);
+    expect(asked[0]).toMatch(/"budget_all_usd":5\}$/);
+    expect(asked[0]).not.toContain('batch');
+    expect(asked[1]).toBe(
+      'POST /v1/runs/bulk {"runs":[{"pipeline":"p","labels":{"team":"ads","batch":"bat_1"},"job":{"n":1000}}]}',
+    );
+    expect(stderr).toContain(
+      'together they may cost 5 USD; to change it: capstan budgets put label:batch=bat_1 --period total --limit-usd USD',
+    );
+  });
+
+  test.each([
+    [['run', 'p', '--budget-all', '5'], '--budget-all goes with --bulk'],
+    [['run', 'p', '--bulk', '-', '--budget-all', 'much'], 'budget-all'],
+    [['run', 'p.yaml', '--mock', '--budget-all', '5'], '--budget-all needs a server'],
+  ])('%j is refused', async (words, message) => {
+    const { asked, stderr, exitCode } = await capstan(words, {}, '{}');
+    expect([asked, exitCode]).toEqual([[], 1]);
+    expect(stderr).toContain(message);
+  });
+
   test('in bulk name the line that is no JSON and start the others, and take no file as the pipeline', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'capstan-bulk-'));
     onTestFinished(() => rm(folder, { recursive: true }));

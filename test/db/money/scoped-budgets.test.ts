@@ -7,6 +7,7 @@ import type { InstanceColumns } from '../../../src/db/instance/instance.ts';
 import { takeNewMarks } from '../../../src/db/money/budget.ts';
 import { addEnded, correctDrift, findDrift } from '../../../src/db/money/budget-drift.ts';
 import {
+  deleteEmptyBatches,
   deleteScopedBudget,
   listScopedBudgets,
   lockScopedBudgets,
@@ -320,6 +321,137 @@ describe('windows', () => {
   });
 });
 
+describe('a budget by total', () => {
+  /** Instants around midnights of Berlin, with a change of month, of year and of clocks. */
+  const moments = [
+    '2025-12-31T22:59:59.999Z',
+    '2025-12-31T23:00:00Z',
+    '2026-03-28T22:59:59Z',
+    '2026-03-28T23:00:00Z',
+    '2026-03-31T21:59:59.999Z',
+    '2026-03-31T22:00:00Z',
+    '2033-01-01T00:00:00Z',
+  ];
+
+  it('admits of parallel claims over midnights of any years as many as fit, and returns what they leave', async () => {
+    const project = await aLimitedProject(
+      { 'total label:team=ads': 30n, 'day key:k': 1_000n },
+      'Europe/Berlin',
+    );
+    const budgets = ['total:label:team=ads', 'day:key:k'];
+    const calls = Array.from({ length: 84 }, () => ({ ...aCall(project, { team: 'ads' }), budgets }));
+    const refusals = await Promise.all(
+      calls.map((call, at) =>
+        reserveAt(pools[at % pools.length] ?? db, [call], moments[at % moments.length] ?? ''),
+      ),
+    );
+    const refused = refusals.filter((refusal) => refusal !== null);
+    expect(refused).toHaveLength(54);
+    for (const refusal of refused)
+      expect(refusal).toMatchObject({
+        budget: 'label:team=ads',
+        period: 'total',
+        limit_nano: '30',
+        resets_at: null,
+      });
+    expect((await sumsOf(project))['total label:team=ads']).toBe('0+30/30');
+    expect(await db('budget').where({ scope: `budget:${project}:total:label:team=ads` })).toHaveLength(1);
+    await db('budget').whereLike('scope', `%:${project}%`).delete();
+    await db('budget').where('scope', 'global').whereNot('window_start', '-infinity').delete();
+  });
+
+  it('is exact over parallel claims and ends of several keys, and never deadlocks', async () => {
+    const limits = {
+      'total key:k0': 9n,
+      'total key:k1': 14n,
+      'month key:k1': 12n,
+      'total capability:concat': 20n,
+    };
+    const project = await aLimitedProject(limits);
+    const calls = Array.from({ length: 80 }, (_, at) => aCall(project, { key: `k${at % 2}` }));
+    const admitted = await claimInParallel(calls);
+    expect(admitted).toHaveLength(20);
+    await Promise.all(
+      admitted.map((claim, at) =>
+        settleAttempt(
+          pools[at % pools.length] ?? db,
+          anEnd(claim, at % 2 === 0 ? { settled_nano: 1n } : { state: 'released', ambiguity: 'not_sent' }),
+        ),
+      ),
+    );
+    const sums = await sumsOf(project);
+    expect(sums['total capability:concat']).toBe('10+0/20');
+    expect((await findDrift(db)).filter(({ scope }) => scope.includes(project))).toEqual([]);
+    const again = await claimInParallel(Array.from({ length: 40 }, () => aCall(project, { key: 'k1' })));
+    const spent = Number(sums['month key:k1']?.split('+')[0]);
+    expect(again).toHaveLength(Math.min(12 - spent, 10));
+    expect((await findDrift(db)).filter(({ scope }) => scope.includes(project))).toEqual([]);
+  });
+
+  it('keeps what it has spent when the calls are deleted, is removed, is added again or the zone changes', async () => {
+    const project = await aLimitedProject({ 'total user:u': 3n });
+    const calls = [0, 1].map(() => aCall(project, { user: 'u' }));
+    await claimAttempts(db, calls);
+    await settleAttempts(
+      db,
+      calls.map((claim) => anEnd(claim, { settled_nano: 1n })),
+    );
+    const ids = calls.map(({ attempt_id }) => attempt_id);
+    await db('attempt').whereIn('attempt_id', ids).update({ budget_window: '2001-01-01' });
+    await db('attempt_choice').whereIn('attempt_id', ids).delete();
+    await db('attempt').whereIn('attempt_id', ids).delete();
+    const scope = { scope: 'user:u', period: 'total' } as const;
+    await db.transaction((trx) => deleteScopedBudget(trx, project, scope));
+    expect(await sumsOf(project)).toEqual({ 'total user:u': '2+0/null' });
+    await setLimit(project, 'total user:u', 4n);
+    await db('project').where({ project_id: project }).update({ timezone: 'Pacific/Kiritimati' });
+    const [row] = await listScopedBudgets(db, project);
+    expect(row).toMatchObject({ period: 'total', spent_nano: '2', window: null, resets_at: null });
+    const admitted = await claimInParallel([0, 1, 2, 3].map(() => aCall(project, { user: 'u' })));
+    expect(admitted).toHaveLength(2);
+  });
+
+  it.each([
+    ['of this month', 0, { spent_nano: '-4', reserved_nano: '-7' }, '1+1/9'],
+    // The ledger may have lost the entries of the first months.
+    ['of last year', 400, { spent_nano: '0', reserved_nano: '-7' }, '5+1/9'],
+  ])('%s is compared with its calls', async (_, days, difference, corrected) => {
+    const project = await aLimitedProject({ 'total key:k': 9n });
+    const calls = [0, 1].map(() => aCall(project));
+    await claimAttempts(db, calls);
+    await settleAttempt(db, anEnd(calls[0] as Claim, { settled_nano: 1n }));
+    const scope = `budget:${project}:total:key:k`;
+    const found = async () =>
+      (await findDrift(db, await addEnded(db, null))).filter((row) => row.scope === scope);
+    await db('budget')
+      .where({ scope })
+      .update({ opened_at: db.raw(`now() - ? * interval '1 day'`, [days]) });
+    expect(await found()).toEqual([]);
+    await db('budget').where({ scope }).update({ spent_nano: 5, reserved_nano: 8, limit_nano: null });
+    expect(await found()).toMatchObject([{ day: '-infinity', ...difference }]);
+    await correctDrift(db);
+    expect((await sumsOf(project))['total key:k']).toBe(corrected.replace('/9', '/null'));
+    expect(await found()).toEqual([]);
+  });
+
+  it('of a batch is removed a day after the last run of the batch was deleted', async () => {
+    const limits = {
+      'total label:batch=bat_a': 1n,
+      'total label:batch=bat_b': 1n,
+      'total label:batch=7': 1n,
+    };
+    const project_id = await aLimitedProject({ ...limits, 'total label:batch=bat_c': 1n });
+    await db('scoped_budget')
+      .where({ project_id })
+      .update({ created_at: db.raw(`now() - interval '2 days'`) });
+    await setLimit(project_id, 'total label:batch=bat_new', 1n);
+    await aRun(db, { project_id, labels: { batch: 'bat_b', team: 'ads' } });
+    await db.transaction((trx) => deleteEmptyBatches(trx, project_id));
+    const left = (await listScopedBudgets(db, project_id)).map(({ scope }) => scope);
+    expect(left).toEqual(['label:batch=7', 'label:batch=bat_b', 'label:batch=bat_new']);
+  });
+});
+
 describe('the drift check', () => {
   it('computes each scoped budget again from the ledger, also when the calls are deleted', async () => {
     const project = await aLimitedProject({ 'month key:k': 100n, 'day user:u': 100n });
@@ -353,8 +485,10 @@ describe('the drift check', () => {
 it.each(['key:k', 'label:a:b=c:d\ne', 'user:x:day:y'])(
   'the name of its row identifies the budget of %j',
   (scope) => {
-    const row = rowOfScoped('prj_1', { scope, period: 'month' });
-    expect(readScopedRow(row)).toEqual({ projectId: 'prj_1', period: 'month', scope });
-    expect(readScopedRow(`project:${row}`)).toBeNull();
+    for (const period of ['month', 'total'] as const) {
+      const row = rowOfScoped('prj_1', { scope, period });
+      expect(readScopedRow(row)).toEqual({ projectId: 'prj_1', period, scope });
+      expect(readScopedRow(`project:${row}`)).toBeNull();
+    }
   },
 );

@@ -1,5 +1,5 @@
 /** A day's budget as shares of its limit, and as words. */
-import type { Budget, BudgetPeriod } from '@capstan/core/contracts/money';
+import type { Budget, BudgetPeriod, ScopedBudget } from '@capstan/core/contracts/money';
 import { formatHour, formatUsd } from '../shared/format.ts';
 
 export interface BudgetShares {
@@ -25,7 +25,8 @@ export function describeLeft({ daily_limit_usd, spent_usd, reserved_usd }: Budge
 }
 
 /** `Resets at 00:00 UTC (01:00 here)`; in the zone of the browser the time appears once. */
-export function describeReset({ resets_at, timezone }: Pick<Budget, 'resets_at' | 'timezone'>): string {
+export function describeReset({ resets_at, timezone }: Pick<ScopedBudget, 'resets_at' | 'timezone'>): string {
+  if (resets_at === null) return 'It never resets';
   return `Resets at ${inBothZones(resets_at, timezone)}`;
 }
 
@@ -48,16 +49,26 @@ interface ForecastBudget extends Pick<Budget, 'forecast' | 'timezone'> {
 /** `At this rate $12 by the end of the day; the limit is reached at 19:40 UTC.`; null without a rate. */
 export function describeForecast({ forecast, period, timezone }: ForecastBudget): string | null {
   if (forecast === null) return null;
-  const end = `At this rate ${formatUsd(forecast.spend_usd)} by the end of the ${period}`;
   const limit = describeLimit({ forecast, period, timezone });
+  if (forecast.spend_usd === null)
+    return limit === null ? null : `At this rate the limit is reached ${limit}.`;
+  const end = `At this rate ${formatUsd(forecast.spend_usd)} by the end of the ${period}`;
   return limit === null ? `${end}.` : `${end}; the limit is reached ${limit}.`;
 }
 
-/** `at 19:40 UTC (20:40 here)`, of a month `on 29 Nov, 19:40 (UTC)`; null: not before the window ends. */
+export const budgetPeriods = ['day', 'month', 'total'] as const satisfies readonly BudgetPeriod[];
+
+/** `a day`, `a month`, `in total` */
+export function describePeriod(period: BudgetPeriod): string {
+  return period === 'total' ? 'in total' : `a ${period}`;
+}
+
+/** `at 19:40 UTC (20:40 here)`, else `on 29 Nov, 19:40 (UTC)`; null: not before the window ends. */
 export function describeLimit({ forecast, period, timezone: timeZone }: ForecastBudget): string | null {
   if (forecast === null || forecast.limit_at === null) return null;
   if (period === 'day') return `at ${inBothZones(forecast.limit_at, timeZone)}`;
   const time = formatHour(forecast.limit_at, timeZone);
-  const date = { day: 'numeric', month: 'short', timeZone } as const;
+  const year = period === 'total' ? ({ year: 'numeric' } as const) : {};
+  const date = { day: 'numeric', month: 'short', ...year, timeZone } as const;
   return `on ${new Date(forecast.limit_at).toLocaleDateString(undefined, date)}, ${time} (${timeZone})`;
 }

@@ -205,14 +205,15 @@ export type LedgerQuery = z.infer<typeof LedgerQuery>;
 /** The end of a window, if spending continues at its average rate. */
 export const BudgetForecast = z
   .strictObject({
-    spend_usd: z.number(),
-    /** When spent and reserved money reach the limit; null: not in this window, or they have. */
+    /** At the end of the window; null: it does not end. */
+    spend_usd: z.number().nullable(),
+    /** When spent and reserved money reach the limit; null: not in this window or within ten years, or they have. */
     limit_at: Instant.nullable(),
   })
   .meta({ id: 'BudgetForecast' });
 export type BudgetForecast = z.infer<typeof BudgetForecast>;
 
-/** Null without spending, and before a twenty-fourth of the window has passed. */
+/** Null without spending, and before a twenty-fourth of the window has passed; an hour, if it does not end. */
 const forecast = BudgetForecast.nullable();
 
 /** global covers all projects, in days of UTC; project one project, in days of its time zone. */
@@ -242,8 +243,8 @@ export const BudgetRequest = z
   .meta({ id: 'BudgetRequest' });
 export type BudgetRequest = z.infer<typeof BudgetRequest>;
 
-/** Both are of the project's time zone. */
-export const BudgetPeriod = z.enum(['day', 'month']).meta({ id: 'BudgetPeriod' });
+/** Day and month are of the project's time zone. `total` never ends. */
+export const BudgetPeriod = z.enum(['day', 'month', 'total']).meta({ id: 'BudgetPeriod' });
 export type BudgetPeriod = z.infer<typeof BudgetPeriod>;
 
 /** `key:<id>`, `label:<name>=<value>`, `capability:<name>` or `user:<id>`: the part of the calls that a budget limits. */
@@ -269,12 +270,13 @@ export const ScopedBudget = z
     period: BudgetPeriod,
     limit_usd: z.number(),
     soft: SoftShare,
-    /** The first day of the window. */
-    window: z.iso.date(),
+    /** The first day of the window; null by total. */
+    window: z.iso.date().nullable(),
     timezone: z.string(),
     spent_usd: z.number(),
     reserved_usd: z.number(),
-    resets_at: Instant,
+    /** Null by total, which never resets. */
+    resets_at: Instant.nullable(),
     forecast,
     /** The marks that spending has reached in this window: the soft one and 100. */
     reached: z.array(z.strictObject({ percent: z.number(), at: Instant })),
@@ -318,7 +320,7 @@ export const BudgetRefusal = z.strictObject({
   limit_usd: z.number().optional(),
   spent_usd: z.number().optional(),
   reserved_usd: z.number().optional(),
-  /** Null for a ceiling of a run or a call, which never resets. */
+  /** Null for a ceiling of a run or a call, and for a budget by total, which never reset. */
   resets_at: Instant.nullable(),
   /** The minimum that a ceiling or a limit must leave for this call. */
   minimum_usd: z.number(),

@@ -96,11 +96,21 @@ export type RunBudgetRequest = z.infer<typeof RunBudgetRequest>;
 
 /** Body of `POST /v1/runs/bulk`. Each run is accepted or refused on its own. */
 export const BulkRequest = z
-  .strictObject({ runs: z.array(RunRequest).min(1).max(1_000) })
+  .strictObject({
+    runs: z.array(RunRequest).min(1).max(1_000),
+    /**
+     * The most that all these runs, their child runs and reruns may cost together. The runs get the label `batch` with
+     * the id of the answer; its budget by total has this limit.
+     */
+    budget_all_usd: Usd.min(1e-9).optional(),
+  })
   .meta({ id: 'BulkRequest' });
+export type BulkRequest = z.infer<typeof BulkRequest>;
 
 export const BulkAnswer = z
   .strictObject({
+    /** With `budget_all_usd`, if a run was accepted: the runs' label `batch`. Their budget is `label:batch=<this>`. */
+    batch: z.string().optional(),
     items: z.array(
       z.strictObject({
         /** The status of this run's own `POST /v1/runs`. */

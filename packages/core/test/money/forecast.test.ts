@@ -19,6 +19,32 @@ describe('the forecast of a window', () => {
     ['before an hour', { ...day, spent: 1 }, 0.99, null],
     ['without spending', { ...day, spent: 0 }, 12, null],
     ['that has closed', day, 24, null],
+    ['that never closes', { ...day, closes: null }, 12, { spent: null, limitAt: 20 * hour }],
+    ['that never closes, before an hour', { ...day, closes: null, spent: 1 }, 0.99, null],
+    [
+      'that never closes, after an hour',
+      { ...day, closes: null, spent: 1 },
+      1,
+      { spent: null, limitAt: 10 * hour },
+    ],
+    [
+      'that never closes, at its limit',
+      { ...day, closes: null, spent: 10 },
+      12,
+      { spent: null, limitAt: null },
+    ],
+    [
+      'that never closes, without a limit',
+      { ...day, closes: null, limit: 0 },
+      12,
+      { spent: null, limitAt: null },
+    ],
+    [
+      'whose limit is reached in a thousand years',
+      { ...day, closes: null, limit: 6e6 },
+      12,
+      { spent: null, limitAt: null },
+    ],
   ])('%s', (_, window, hours, forecast) => {
     expect(forecastSpend(window, hours * hour)).toEqual(forecast);
   });

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { Priority } from '@capstan/core/contracts/primitives';
 import { Run } from '@capstan/core/contracts/run';
 import { BulkAnswer, RerunPreview } from '@capstan/core/contracts/run-control';
+import { batchLabel, scopeOfBatch } from '@capstan/core/money/scoped-budget';
 import { jsonBody, path } from '../../client/api-client.ts';
 import type { Session } from '../../client/session.ts';
 import { oneOf, parsed, procedure, type Term } from '../../command.ts';
@@ -15,6 +16,7 @@ import {
   parseJsonInput,
   readDurationMs,
   readSource,
+  readUsd,
   resolveRunId,
 } from '../../input/arguments.ts';
 import { meansMany, type RunFilterGiven, runFilterOptions } from '../../input/run-filter.ts';
@@ -35,6 +37,7 @@ interface RunGiven {
   readonly label?: Readonly<Record<string, string>>;
   readonly priority?: string;
   readonly budget?: number;
+  readonly budgetAll?: number;
   readonly idempotencyKey?: string;
   readonly timeout?: number;
   /** true: the mocks file beside the pipeline. */
@@ -51,14 +54,21 @@ const ofServer = [
   'label',
   'priority',
   'budget',
+  'budgetAll',
   'idempotencyKey',
   'timeout',
 ] as const;
 
+/** `idempotency-key` */
+function toOption(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
 /** Runs without a server. */
 async function runMocked(mock: string | true, options: RunGiven, shell: Shell): Promise<true> {
   const given = ofServer.find((name) => options[name] !== undefined);
-  if (given !== undefined) throw new UsageError(`--${given} needs a server; it does not go with --mock`);
+  if (given !== undefined)
+    throw new UsageError(`--${toOption(given)} needs a server; it does not go with --mock`);
   const { runWithMocks } = await import('../../input/mock-run.ts');
   await runWithMocks({ ...options, target: options['file|name'], mock }, shell);
   return true;
@@ -76,8 +86,10 @@ interface BulkArguments {
   /** Path of the jobs, or `-`. */
   readonly bulk: string;
   readonly idempotencyKey?: string | undefined;
+  /** The most that all of them may cost together. */
+  readonly budgetAllUsd?: number | undefined;
   /** Fields common to all runs. */
-  readonly request: Readonly<Record<string, unknown>>;
+  readonly request: { readonly labels?: Readonly<Record<string, string>> | undefined };
 }
 
 const atOnce = 1_000;
@@ -139,11 +151,17 @@ async function runBulk(
   const { jobs, broken } = await readJobs(session, given.bulk);
   let refused = broken;
   const refusals = createRefusals(print.remark);
+  let batch: string | undefined;
   for (let at = 0; at < jobs.length; at += atOnce) {
     const lines = jobs.slice(at, at + atOnce);
-    const runs = lines.map(({ job }) => ({ pipeline: given.target, ...given.request, job }));
+    const labels =
+      batch === undefined ? given.request.labels : { ...given.request.labels, [batchLabel]: batch };
+    const runs = lines.map(({ job }) => ({ pipeline: given.target, ...given.request, labels, job }));
+    const budget_all_usd = batch === undefined ? given.budgetAllUsd : undefined; // later lines join the first ones
     const key = given.idempotencyKey === undefined ? undefined : `${given.idempotencyKey}.${at / atOnce}`;
-    const { value, text } = await client.post('/v1/runs/bulk', BulkAnswer, jsonBody({ runs }, key));
+    const body = jsonBody({ runs, budget_all_usd }, key);
+    const { value, text } = await client.post('/v1/runs/bulk', BulkAnswer, body);
+    batch ??= value.batch;
     refused += value.items.filter(({ run_id }) => run_id === undefined).length;
     if (json) {
       print.json(text);
@@ -157,7 +175,13 @@ async function runBulk(
   refusals.end();
   const all = jobs.length + broken;
   print.remark(`${all - refused} of ${all} runs were started`);
+  if (batch !== undefined) print.remark(describeBatch(batch, given.budgetAllUsd));
   return { started: all - refused, refused };
+}
+
+function describeBatch(batch: string, limitUsd = 0): string {
+  const scope = scopeOfBatch(batch);
+  return `together they may cost ${limitUsd} USD; to change it: capstan budgets put ${scope} --period total --limit-usd USD`;
 }
 
 /** Options that only apply to a single run. */
@@ -166,13 +190,20 @@ const ofOne = ['job', 'file', 'timeout'] as const;
 async function runMany(session: Session, bulk: string, options: RunGiven): Promise<void> {
   const given = ofOne.find((name) => options[name] !== undefined);
   if (given !== undefined) throw new UsageError(`--${given} is of one run; it does not go with --bulk`);
-  const { version, alias, priority, budget: budget_ceiling_usd, idempotencyKey, watch = false } = options;
+  const { version, alias, priority, budget: budget_ceiling_usd, budgetAll, idempotencyKey } = options;
+  const { watch = false } = options;
   // The runs of a watched file are found again by a label, the same for the same key.
   const mark = watch ? (idempotencyKey ?? randomUUID().slice(0, 8)) : undefined;
   const labels = mark === undefined ? options.label : { ...options.label, bulk: mark };
   const request = { version, alias, priority, budget_ceiling_usd, labels };
   const target = options['file|name'];
-  const { started, refused } = await runBulk(session, { target, bulk, idempotencyKey, request });
+  const { started, refused } = await runBulk(session, {
+    target,
+    bulk,
+    idempotencyKey,
+    budgetAllUsd: budgetAll,
+    request,
+  });
   const code = mark === undefined || started === 0 ? exitCodes.ok : await watchMany(session, `bulk=${mark}`);
   session.shell.exitWith(code === exitCodes.ok && refused > 0 ? exitCodes.failed : code);
 }
@@ -181,6 +212,8 @@ async function startRun(session: Session, options: RunGiven): Promise<void> {
   const { print, client, json } = session;
   const { 'file|name': target, bulk, timeout } = options;
   if (bulk !== undefined) return runMany(session, bulk, options);
+  if (options.budgetAll !== undefined)
+    throw new UsageError('--budget-all goes with --bulk; one run has --budget');
   const body = await prepareRun(session, {
     ...options,
     target,
@@ -229,6 +262,7 @@ Examples:
     '--bulk <file>': 'a run of the stored pipeline for each line, which is a job (JSON); - for stdin',
     '--mock [file]': mockOption,
     '--budget <usd>': budgetOption('the most that the whole run may cost'),
+    '--budget-all <usd>': parsed('with --bulk: the most that all runs may cost together', readUsd),
   },
   before: (options, shell) => (options.mock === undefined ? false : runMocked(options.mock, options, shell)),
   run: startRun,

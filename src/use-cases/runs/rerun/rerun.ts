@@ -8,6 +8,7 @@ import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
 import type { RerunPreview, RerunRequest } from '@capstan/core/contracts/run-control';
 import type { ScheduleRequest } from '@capstan/core/contracts/schedule';
 import { AppError, refuseRequest } from '@capstan/core/errors/app-error';
+import { isInBatch } from '@capstan/core/money/scoped-budget';
 import { createNameSuggester } from '@capstan/core/nearest-name';
 import type { Ctx } from '../../../context.ts';
 import type { Db } from '../../../db/connect.ts';
@@ -93,13 +94,15 @@ async function plan(ctx: RerunCtx, { project_id, run_id, request }: RerunOrder):
   return planRerun(ctx, before, { known, job, from, onlyFailed: only_failed, versions });
 }
 
-/** Labels that the definition takes from the job are those of the new job. */
+/** Labels that the definition takes from the job are those of the new job; a batch keeps its runs. */
 function withoutOpen(
   labels: RepeatedRun['labels'],
   { openLabels }: Pick<KnownDefinition, 'openLabels'>,
 ): RepeatedRun['labels'] {
   const open = new Set(openLabels.map(([name]) => name));
-  return Object.fromEntries(Object.entries(labels).filter(([name]) => !open.has(name)));
+  return Object.fromEntries(
+    Object.entries(labels).filter(([name, value]) => !open.has(name) || isInBatch(name, value)),
+  );
 }
 
 /** The part of a new run that its plan decides. */

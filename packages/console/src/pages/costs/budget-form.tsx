@@ -5,6 +5,7 @@ import { type FormEvent, type ReactElement, useId, useState } from 'react';
 import { capabilitiesQuery } from '../../api/capabilities.ts';
 import { useKeys } from '../../api/key-names.ts';
 import { putScopedBudget } from '../../api/money.ts';
+import { budgetPeriods, describePeriod } from '../../budget/budget-model.ts';
 import { Dialog } from '../../shared/dialog.tsx';
 import { Button, fieldClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
@@ -32,7 +33,7 @@ export function NewBudget({ onDone }: { readonly onDone: () => void }): ReactEle
     const form = new FormData(event.currentTarget);
     put.mutate({
       scope: scopeOf(kind, form),
-      period: form.get('period') === 'month' ? 'month' : 'day',
+      period: budgetPeriods.find((one) => one === form.get('period')) ?? 'day',
       limit_usd: readUsd(form),
     });
   };
@@ -52,8 +53,11 @@ export function NewBudget({ onDone }: { readonly onDone: () => void }): ReactEle
       </select>
       <PartField key={kind} kind={kind} />
       <select name="period" aria-label="Period of the budget" className={fieldClass}>
-        <option value="day">a day</option>
-        <option value="month">a month</option>
+        {budgetPeriods.map((one) => (
+          <option key={one} value={one}>
+            {describePeriod(one)}
+          </option>
+        ))}
       </select>
       <UsdField />
       <Button type="submit" look="primary" disabled={put.isPending}>

@@ -5,7 +5,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactElement, useState } from 'react';
 import { nameKeys, useKeys } from '../../api/key-names.ts';
 import { putScopedBudget, removeScopedBudget, scopedBudgetsQuery } from '../../api/money.ts';
-import { describeForecast, describeReset, sharesOf } from '../../budget/budget-model.ts';
+import { describeForecast, describePeriod, describeReset, sharesOf } from '../../budget/budget-model.ts';
 import { usePolling } from '../../live/live.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatUsd } from '../../shared/format.ts';
@@ -37,7 +37,9 @@ export function ScopedBudgets(): ReactElement {
 
 function NoBudgets(): ReactElement {
   return (
-    <p className="text-sm text-muted">None yet. A budget limits a part of the calls, by day or month.</p>
+    <p className="text-sm text-muted">
+      None yet. A budget limits a part of the calls, by day, month or in total.
+    </p>
   );
 }
 
@@ -83,7 +85,7 @@ function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
             {name}
           </span>
           <span className="figure whitespace-nowrap text-sm" title={describeReset(budget)}>
-            {formatUsd(spent_usd)} of {formatUsd(limit_usd)} a {period}
+            {formatUsd(spent_usd)} of {formatUsd(limit_usd)} {describePeriod(period)}
           </span>
         </span>
         <span className="mt-1 flex h-2 overflow-hidden rounded-full bg-quiet-soft" aria-hidden="true">
@@ -120,7 +122,7 @@ function EditBudget({ budget: { scope, period, limit_usd, soft }, name }: Budget
       {isOpen ? (
         <LimitDialog
           title={`Budget of ${name}`}
-          about={`The limit of each ${period}, from the next call on.`}
+          about={`The limit ${period === 'total' ? 'of all calls together' : `of each ${period}`}, from the next call on.`}
           limits={{ usd: limit_usd, soft }}
           change={put}
           onClose={() => setOpen(false)}
