@@ -34,7 +34,7 @@ export async function parkCall(
   return row.until;
 }
 
-/** A process that waits for the answer itself. Its deadline is noted, so that no answer after it is taken. */
+/** A process that waits for the answer itself. Its deadline is noted: a later answer is refused. */
 export async function noteLaterCall(
   db: Db,
   { attempt_id, token }: OwnAttempt,
