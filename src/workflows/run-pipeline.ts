@@ -4,7 +4,7 @@
  * also while it waits for a review, a budget or a timer.
  */
 
-import { findRunFault } from '@capstan/core/received/workflow-messages';
+import { findRunFault, readRested } from '@capstan/core/received/workflow-messages';
 import {
   type AnswerVerdict,
   type DrivenRun,
@@ -41,9 +41,11 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/create-activities.ts';
 import { createProgressRecorder, type ProgressRecorder } from './progress-recorder.ts';
+import { createRests, type Rests } from './rests.ts';
 import {
   createLocalTurns,
   createRunControl,
+  handleSignal,
   type LocalTurns,
   type RunControl,
   requireInput,
@@ -137,6 +139,7 @@ export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineR
   const left = limit.left();
   limit.stop();
   await recorder.afterRecords(async () => undefined);
+  if (run.state.phase === 'running') await begun.rests.told();
   // A command may have ended the run while ends were being stored.
   if (run.state.phase === 'running') return goOn(input, begun, left);
   const end = await run.ended;
@@ -148,6 +151,7 @@ interface BegunWorkflow {
   readonly control: RunControl;
   readonly progress: RunProgress;
   readonly recorder: ProgressRecorder;
+  readonly rests: Rests;
   readonly work: UnitWork;
   /** Resolves when the run is to continue as new. */
   readonly isLong: Promise<void>;
@@ -161,13 +165,24 @@ function beginRun(input: RunPipelineInput): BegunWorkflow {
   const progress = createRunProgress(input, run);
   const inTurn = createLocalTurns();
   const recorder = createProgressRecorder(input, inTurn);
+  const rests = createRests(input, run);
   const running = new CancellationScope();
   const work = createUnitWork({ input, run, control, progress, recorder, inTurn, running });
   const isLong = new Promise<void>((resolve) => {
-    begin(createPorts(input, { work, recorder, inTurn, running, continueAsNew: resolve }));
+    begin(createPorts(input, { work, recorder, rests, inTurn, running, continueAsNew: resolve }));
   });
+  followChildren(input, run);
   progress.refresh();
-  return { run, control, progress, recorder, work, isLong };
+  return { run, control, progress, recorder, rests, work, isLong };
+}
+
+/** Follows the rests of child runs. A signal may have come before the run begins. */
+function followChildren({ plan }: RunPipelineInput, run: DrivenRun): void {
+  const indexOf = new Map(plan.steps.map(({ id }, index) => [id, index]));
+  handleSignal('rested', readRested, ({ step_id, item, run_id: child, rests }) => {
+    const step = indexOf.get(step_id);
+    if (step !== undefined) run.send({ type: 'child_rest', step, item, child, rests });
+  });
 }
 
 const softEvents = 4_096;
@@ -185,7 +200,7 @@ function createHistoryPressure({ history_events = softEvents }: RunPipelineInput
   };
 }
 
-interface PortDependencies extends Pick<BegunWorkflow, 'work' | 'recorder'> {
+interface PortDependencies extends Pick<BegunWorkflow, 'work' | 'recorder' | 'rests'> {
   readonly inTurn: LocalTurns;
   readonly running: CancellationScope;
   readonly continueAsNew: () => void;
@@ -193,7 +208,7 @@ interface PortDependencies extends Pick<BegunWorkflow, 'work' | 'recorder'> {
 
 function createPorts(
   input: RunPipelineInput,
-  { work, recorder, inTurn, running, continueAsNew }: PortDependencies,
+  { work, recorder, rests, inTurn, running, continueAsNew }: PortDependencies,
 ): RunPorts {
   return {
     ...work,
@@ -206,6 +221,7 @@ function createPorts(
     },
     judgeAnswer: (unit) => inTurn(() => judgeItem(input.run_id, unit)),
     cancelRunning: () => running.cancel(),
+    restChanged: rests.changed,
     historyPressure: createHistoryPressure(input),
     continueAsNew,
   };

@@ -32,8 +32,14 @@ export interface RunPipelineInput {
   readonly history_events?: number;
   /** The state of its row at the start. */
   readonly control?: ControlSignal;
+  /** The unit that has started it, which it signals when it begins to rest (M13). Absent: no `for_each` is above it. */
+  readonly parent?: ParentUnit;
   /** The position of a run that continues as new. */
   readonly snapshot?: WorkflowSnapshot;
+}
+
+export interface ParentUnit extends WokenSignal {
+  readonly workflow_id: string;
 }
 
 /** The state that one history of a run passes to the next. */
@@ -65,6 +71,13 @@ export const reportMs = 60_000;
 export interface WokenSignal {
   readonly step_id: string;
   readonly item: number;
+}
+
+/** Payload of the signal `rested`, from a child run to its parent: it waits for people alone, or no longer does (M13). */
+export interface RestedSignal extends WokenSignal {
+  /** Of the child run. */
+  readonly run_id: string;
+  readonly rests: boolean;
 }
 
 export interface RunPipelineResult {

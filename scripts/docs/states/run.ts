@@ -27,9 +27,9 @@ const ends = ['succeeded', 'failed', 'unknown', 'skipped', 'cancelled'] as const
 const ladderWait: Wait = { awaiting: 'review', until: null, ladder: true, ref: null };
 const timeWait: Wait = { awaiting: 'time', until: 1, ref: null };
 
-/** Every event of the machine but the length of the history and judgements of rounds, which change no state that is drawn. */
+/** Every event of the machine but those that change no state that is drawn: its history is long, a round is judged, a child run rests. */
 const eventsOf: {
-  readonly [Type in Exclude<RunMachineEvent['type'], 'history_grew' | 'judged'>]: (
+  readonly [Type in Exclude<RunMachineEvent['type'], 'history_grew' | 'judged' | 'child_rest'>]: (
     key: UnitKey,
   ) => readonly RunMachineEvent[];
 } = {

@@ -467,6 +467,7 @@ create table run (
   parent_item int,
   parent_revision int,
   parent_workflow_id text, -- it receives the end of the run
+  is_below_items boolean not null default false, -- it, or a run above it, is an item of a step with for_each
   parent_told_at timestamptz,
   depth int not null default 0, -- runs above it
   ancestors text[], -- the runs above it, from the first one on; null: nothing started it

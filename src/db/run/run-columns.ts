@@ -26,6 +26,8 @@ export interface RunOrigin {
   readonly backfill_id?: string;
   /** Notified when the run has ended. */
   readonly parent_workflow_id?: string;
+  /** It is an item of a step with `for_each`; runs below it need not know. */
+  readonly is_below_items?: true;
   /** Number of runs above it. */
   readonly depth?: number;
 }
@@ -59,7 +61,7 @@ export interface NewRun extends RunOrigin {
 }
 
 /** Rows of new runs are passed as JSON; only the columns of this list are read from it. */
-const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'started_by'>, true> = {
+const given: Record<Exclude<keyof NewRun, 'is_admitted' | 'is_below_items' | 'started_by'>, true> = {
   run_id: true,
   project_id: true,
   job_id: true,

@@ -7,6 +7,7 @@ import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Priority } from '@capstan/core/contracts/primitives';
 import type { RunState, StalledRun } from '@capstan/core/contracts/run';
 import type { CancelRequest } from '@capstan/core/contracts/run-control';
+import type { ParentUnit } from '@capstan/core/workflow-payloads';
 import { type Db, relaxed } from '../connect.ts';
 import { type DeliveredPage, query, runPrepared } from '../statements.ts';
 
@@ -177,6 +178,8 @@ export interface DeliveryRow {
   readonly skipped: readonly string[];
   /** Dispatch of the steps that leave it open, as decided when the run was accepted. */
   readonly dispatch: readonly DecidedRoute[];
+  /** The unit that started it, if a `for_each` is above it. */
+  readonly parent: ParentUnit | null;
 }
 
 /** Of a rerun; it begins with the ends that it took over. */
@@ -192,6 +195,8 @@ export async function readDelivery(db: Db, runId: string): Promise<DeliveryRow |
          r.cancel_requested_at, r.cancel_mode, r.finished_at, r.control_version,
          r.control_delivered, r.budget_version, r.paused_ms::float8 as paused_ms,
          not ${hasTurn} as waits_its_turn, d.body as definition,
+         case when r.is_below_items then json_build_object('workflow_id', r.parent_workflow_id,
+           'step_id', r.parent_step_id, 'item', r.parent_item) end as parent,
          ${stepsInState('reused')} as reused, ${stepsInState('skipped')} as skipped
        from run r join definition d using (digest) where r.run_id = ?`,
       [runId],

@@ -45,10 +45,11 @@ const insertAll = `with open as materialized (
    from unnest($2::text[], $3::text[], $4::text[]) j (job_id, project_id, body)
    where j.job_id in (select job_id from asked)
  ), taken as (
-   insert into run (${newRunColumns.join(', ')}, ancestors, admitted_at)
-   select ${newRunColumns.map((column) => `r.${column}`).join(', ')}, parent.line, r.admitted_at
+   insert into run (${newRunColumns.join(', ')}, is_below_items, ancestors, admitted_at)
+   select ${newRunColumns.map((column) => `r.${column}`).join(', ')},
+     coalesce(r.is_below_items, false) or coalesce(parent.is_below_items, false), parent.line, r.admitted_at
    from asked r
-   left join lateral (select p.ancestors || p.run_id as line from run p
+   left join lateral (select p.ancestors || p.run_id as line, p.is_below_items from run p
      where p.run_id = r.parent_run_id and p.finished_at is null for share) parent on true
    where parent_run_id is null or parent.line is not null
    on conflict do nothing returning run_id, pipeline, version, job_id

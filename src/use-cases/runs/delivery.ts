@@ -44,8 +44,9 @@ export type RunToStart = Omit<
   | 'control_delivered'
   | 'waits_its_turn'
   | 'paused_ms'
+  | 'parent'
 > &
-  Partial<Pick<DeliveryRow, 'paused_ms'>>;
+  Partial<Pick<DeliveryRow, 'paused_ms' | 'parent'>>;
 
 function controlOf({
   control_version: version,
@@ -59,7 +60,7 @@ function controlOf({
 
 async function toInput(
   { config, temporal, consoleUrl }: DeliveryCtx,
-  { definition, reused, skipped, dispatch, ...row }: RunToStart,
+  { definition, reused, skipped, dispatch, parent = null, ...row }: RunToStart,
 ): Promise<RunPipelineInput> {
   return {
     engine_version: config.ENGINE_VERSION,
@@ -75,6 +76,7 @@ async function toInput(
     dispatch_reasons: listDispatchReasons(definition, dispatch),
     history_events: config.HISTORY_EVENTS,
     ...(row.control_version === 0 ? {} : { control: controlOf(row) }),
+    ...(parent === null ? {} : { parent }),
   };
 }
 

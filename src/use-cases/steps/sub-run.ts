@@ -55,6 +55,7 @@ async function start(ctx: StepRunCtx, unit: StepUnit): Promise<Execution> {
   const submitted = await submitSubRun(ctx, {
     ...termsOfSubRun(step.definition, context),
     parent: { ...key },
+    isItem: step.definition.for_each !== undefined,
     project_id: context.project_id,
     job: resolved.input,
     parentWorkflowId: runWorkflowId({ pipeline: context.definition.pipeline, run_id: key.run_id }),
@@ -88,6 +89,8 @@ export interface SubRunOrder extends SubRunTerms {
     readonly item: number;
     readonly revision: number;
   };
+  /** Of a step with `for_each`. */
+  readonly isItem: boolean;
   readonly project_id: string;
   readonly job: JsonObject;
   /** Gets a signal when the child run has ended. */
@@ -125,13 +128,14 @@ async function create(ctx: RerunPlanCtx, order: SubRunOrder): Promise<string> {
 }
 
 /** The fields that a child run has from its step. */
-function termsOf({ parent, priority, depth, parentWorkflowId }: SubRunOrder) {
+function termsOf({ parent, isItem, priority, depth, parentWorkflowId }: SubRunOrder) {
   const origin = {
     parent_run_id: parent.run_id,
     parent_step_id: parent.step_id,
     parent_item: parent.item,
     parent_revision: parent.revision,
     parent_workflow_id: parentWorkflowId,
+    ...(isItem ? { is_below_items: true as const } : {}),
     depth,
   };
   return { priority, origin };

@@ -19,6 +19,72 @@ const failing = { id: 'bad', capability: 'bad', retry: { max: 0 } };
 
 const fanOuts: readonly ConformanceCase[] = [
   happy(
+    'for_each.max_parallel',
+    'a review of a child run below the item counts as its own',
+    {
+      steps: [
+        {
+          id: 'a',
+          pipeline: 'conformance-middle@1',
+          for_each: { items: [1, 2], max_parallel: 1, enough: 1 },
+          input: { n: '{{ item }}' },
+        },
+      ],
+      output: '{{ steps.a.output }}',
+    },
+    {
+      script: {
+        pipelines: [
+          sub('conformance-inner', {
+            steps: [{ id: 'asks', when: 'job.n == 1', review: { title: 'Go on?' } }],
+            output: '{{ job.n }}',
+          }),
+          sub('conformance-middle', {
+            steps: [{ id: 'b', pipeline: 'conformance-inner@1', input: { n: '{{ job.n }}' } }],
+            output: '{{ steps.b.output }}',
+          }),
+        ],
+      },
+      expected: {
+        ...succeeded,
+        output: [null, 2],
+        steps: { a: { items: ['cancelled', 'succeeded'] } },
+      },
+    },
+  ),
+  unhappy(
+    'for_each.max_parallel',
+    'a child run that works beside its review keeps its place',
+    {
+      steps: [
+        {
+          id: 'a',
+          pipeline: 'conformance-works@1',
+          for_each: { items: [1, 2], max_parallel: 1 },
+        },
+      ],
+    },
+    {
+      script: {
+        capabilities: { x: { replies: [{ delay: '700ms', error: { status: 500, message: 'broken' } }] } },
+        pipelines: [
+          sub('conformance-works', {
+            steps: [
+              { id: 'asks', review: { title: 'Go on?' } },
+              { id: 'b', capability: 'x', retry: { max: 0 } },
+            ],
+          }),
+        ],
+      },
+      expected: {
+        outcome: 'failed',
+        error: 'step_failed',
+        calls: { x: 1 },
+        steps: { a: { error: 'items_failed', items: ['failed'] } },
+      },
+    },
+  ),
+  happy(
     'step.for_each',
     'items may be child runs',
     {

@@ -98,6 +98,45 @@ export const fanOutCases: readonly ConformanceCase[] = [
   ),
   happy(
     'for_each.max_parallel',
+    'items that are child runs with a review keep no place: the reviews of all are open at once',
+    {
+      steps: [
+        {
+          id: 'a',
+          pipeline: 'conformance-asks@1',
+          for_each: { items: [1, 2, 3, 4, 5], max_parallel: 2, enough: 1 },
+          input: { n: '{{ item }}' },
+        },
+      ],
+      output: '{{ steps.a.output }}',
+    },
+    {
+      script: {
+        pipelines: [
+          {
+            pipeline: 'conformance-asks',
+            version: '1',
+            steps: [
+              { id: 'asks', when: 'job.n < 5', review: { title: 'Go on?' } },
+              {
+                id: 'last',
+                when: 'job.n == 5',
+                review: { title: 'Go on?', timeout: '200ms', on_timeout: 'skip' },
+              },
+            ],
+            output: '{{ job.n }}',
+          },
+        ],
+      },
+      expected: {
+        ...succeeded,
+        output: [null, null, null, null, 5],
+        steps: { a: { items: ['cancelled', 'cancelled', 'cancelled', 'cancelled', 'succeeded'] } },
+      },
+    },
+  ),
+  happy(
+    'for_each.max_parallel',
     'with 1, one item runs after the other',
     { ...step({ items: [1, 3, 5], max_parallel: 1 }), output: '{{ steps.a.output[*].v }}' },
     { script, expected: { ...succeeded, output: [1, 3, 5] } },

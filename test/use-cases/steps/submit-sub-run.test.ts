@@ -2,6 +2,7 @@ import { parseExactJson } from '@capstan/core/contracts/exact-json';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { anInstance as aSnapshot } from '../../../packages/core/test/routing/a-snapshot.ts';
+import { readDelivery } from '../../../src/db/run/run-delivery.ts';
 import { createStepResults } from '../../../src/parts/definitions/step-results.ts';
 import { submitPipeline } from '../../../src/use-cases/pipelines/pipelines.ts';
 import { type SubRunOrder, submitSubRun } from '../../../src/use-cases/steps/sub-run.ts';
@@ -45,6 +46,7 @@ function submit(order: Partial<SubRunOrder> = {}) {
     { ...ctx, results: createStepResults(db), media },
     {
       parent: { run_id: parent.run_id, step_id: 'a', item: 0, revision: 0 },
+      isItem: false,
       project_id: parent.project_id,
       reference: 'below@1',
       job: { n: 1 },
@@ -126,6 +128,20 @@ describe('a step that starts a run', () => {
       error: { code, message: expect.stringMatching(/^(below|nothing)@/) },
     });
     expect(await db('run').where({ parent_item: 9 })).toEqual([]);
+  });
+
+  it('knows the unit above it where it is an item, or below one', async () => {
+    const start = async (order: Partial<SubRunOrder>) => {
+      const answer = await submit(order);
+      const run_id = 'run_id' in answer ? answer.run_id : '';
+      return { run_id, parent: (await readDelivery(db, run_id))?.parent };
+    };
+    const item = await start({ ...at(20), isItem: true });
+    expect(item.parent).toEqual({ workflow_id: 'run/p/parent', step_id: 'a', item: 20 });
+    const below = { run_id: item.run_id, step_id: 'b', item: 0, revision: 0 };
+    const { parent: above } = await start({ parent: below, parentWorkflowId: 'p/item', depth: 2 });
+    expect(above).toEqual({ workflow_id: 'p/item', step_id: 'b', item: 0 });
+    expect(await start(at(21))).toMatchObject({ parent: null }); // a round
   });
 
   it('gives it a job with numbers as an instance has written them', async () => {

@@ -51,6 +51,7 @@ export function createLocalPorts(run: LocalRun, continueAsNew: RunPorts['continu
   const { plan, stop, climbing, world } = run;
   return {
     continueAsNew,
+    restChanged: () => void Promise.resolve().then(() => run.onRest(run)),
     historyPressure: world.historyPressure,
     decide: async (steps) => steps.map(({ id }) => decideStep(run, id)),
     judgeRound: (unit) =>
@@ -155,14 +156,23 @@ function executeSubRun(run: LocalRun, unit: UnitRecord, job: JsonObject): UnitOu
     }
     const ceilingUsd = ceilingOfSubRun(terms, definition);
     const onEnd = (): void => wakeUnit(run, unit);
-    const order = { definition, job, depth, priority, ceilingUsd, above: run.budget, onEnd };
+    const onRest = (child: ChildOfUnit): void => tellRest(run, unit, child);
+    const order = { definition, job, depth, priority, ceilingUsd, above: run.budget, onEnd, onRest };
     unit.subRun = run.world.startRun(run.world, order);
   }
   const { ended, budget, runId } = unit.subRun;
   unit.costNano = budget.spentNano();
   return ended === null
-    ? { state: 'waiting', wait: { awaiting: 'run', until: null, ref: runId } }
+    ? { state: 'waiting', wait: { awaiting: 'run', until: null, ref: { run_id: runId } } }
     : takeSubRun(ended, { run_id: runId, pipeline: reference });
+}
+
+type ChildOfUnit = Pick<LocalRun, 'runId' | 'driven'>;
+
+function tellRest({ driven, compiled }: LocalRun, { id, item }: UnitRecord, child: ChildOfUnit): void {
+  const step = compiled.indexOf.get(id) ?? 0;
+  const rests = child.driven?.state.isAtRest === true;
+  driven?.send({ type: 'child_rest', step, item, child: child.runId, rests });
 }
 
 function takeSubRun(

@@ -58,9 +58,11 @@ export interface LocalOrder {
   readonly above: RunBudget | null;
   /** Called once. */
   readonly onEnd: () => void;
+  /** Called when the run begins to rest, and when it no longer does. */
+  readonly onRest: (run: Pick<LocalRun, 'runId' | 'driven'>) => void;
 }
 
-export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'priority' | 'onEnd'> {
+export interface LocalRun extends Pick<LocalOrder, 'definition' | 'depth' | 'priority' | 'onEnd' | 'onRest'> {
   readonly world: World;
   readonly compiled: CompiledDefinition;
   readonly plan: RunPlan;

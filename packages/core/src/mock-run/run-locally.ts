@@ -75,6 +75,7 @@ export async function runLocally(
     depth: 0,
     above: null,
     onEnd: () => undefined,
+    onRest: () => undefined,
     priority: priorityOfRun(definition, priority),
     ceilingUsd: ceilingOfRun(definition, budget_ceiling_usd),
   });

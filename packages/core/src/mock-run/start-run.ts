@@ -35,7 +35,7 @@ export function startRun(world: World, order: LocalOrder): LocalRun {
 
 function openRun(
   world: World,
-  { definition, job, depth, priority, ceilingUsd, above, onEnd }: LocalOrder,
+  { definition, job, depth, priority, ceilingUsd, above, onEnd, onRest }: LocalOrder,
 ): LocalRun {
   world.runs += 1;
   const name = world.runs === 1 ? 'local' : `local_${world.runs}`;
@@ -52,6 +52,7 @@ function openRun(
     depth,
     priority,
     onEnd,
+    onRest,
     beganAt: world.time.now(),
     scope: { job, run: { id: runId, job_id: `job_${name}`, attempt: 1, pipeline, version } },
     budget: createRunBudget(ceilingUsd, above),

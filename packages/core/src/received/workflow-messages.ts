@@ -14,6 +14,8 @@ import {
   type LadderEnd,
   type LadderPosition,
   type LadderStage,
+  type ParentUnit,
+  type RestedSignal,
   type ReviewedSignal,
   type RunPipelineInput,
   type ScheduledRunInput,
@@ -75,6 +77,12 @@ const wokenShape = fields<WokenSignal>({ step_id: text, item: count });
 
 export function readWoken(value: unknown): WokenSignal | null {
   return hasShape(wokenShape, value) ? (value as WokenSignal) : null;
+}
+
+const restedShape = fields<RestedSignal>({ step_id: text, item: count, run_id: text, rests: flag });
+
+export function readRested(value: unknown): RestedSignal | null {
+  return hasShape(restedShape, value) ? (value as RestedSignal) : null;
 }
 
 /** Temporal knows no longer time than about 290 years, and no limit of 0. */
@@ -162,6 +170,7 @@ export const findRunFault: FindFault = (input) => {
     dispatch_reasons: listOf(text),
     history_events: optional(count),
     control: optional(controlShape),
+    parent: optional(fields<ParentUnit>({ workflow_id: text, step_id: text, item: count })),
     snapshot: optional(carriedShape(steps)),
   })(input, 'input');
 };

@@ -69,6 +69,8 @@ export interface RunPorts {
   cancelRunning(): void;
   /** Asks every ladder to end soon. */
   cancelEscalations(): void;
+  /** The run has begun to rest, or no longer rests; its state has which (M13). */
+  restChanged(): void;
   /** The pressure from the length of the run's history. */
   historyPressure(): HistoryPressure;
   /** Continues the run in a new history; nothing is in flight. */
@@ -164,6 +166,9 @@ function obeyCommand(command: Exclude<RunCommand, { type: 'finish' }>, driver: D
       break;
     case 'cancel_escalations':
       ports.cancelEscalations();
+      break;
+    case 'rest_changed':
+      ports.restChanged();
       break;
     case 'continue_as_new':
       ports.continueAsNew();

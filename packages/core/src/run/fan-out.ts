@@ -92,7 +92,8 @@ function mayBeginItem(state: MachineState, step: number, fan: FanOut): boolean {
 export function reopenFanOut(state: MachineState, step: number): void {
   const fan = state.fans.get(step);
   if (fan === undefined) return;
-  const woken = fan.blocked.shift();
+  const hasRoom = fan.running < limitOf(state, step); // not where child runs have ended their rest
+  const woken = hasRoom ? fan.blocked.shift() : undefined;
   if (woken !== undefined) state.woken.add(woken);
   offerItems(state, step);
 }

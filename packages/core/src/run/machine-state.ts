@@ -62,6 +62,13 @@ export interface UnitWait extends UnitKey {
   readonly wait: Wait;
 }
 
+/** A child run begins to rest, or ends its rest: it waits for people alone (M13). */
+export interface ChildRest extends UnitKey {
+  /** Id of the child run. */
+  readonly child: string;
+  readonly rests: boolean;
+}
+
 /** The pressure from the length of a run's history. none: it continues; soft, hard: M6. */
 export type HistoryPressure = 'none' | 'soft' | 'hard';
 
@@ -96,6 +103,12 @@ export interface MachineState {
   readonly held: Map<string, UnitKey>;
   /** Waits for reviews. */
   reviews: number;
+  /** Child runs that rest, by `keyOf` of the unit in progress that started them. */
+  readonly resting: Map<string, string>;
+  /** Waits for child runs that rest. */
+  restingWaits: number;
+  /** Whether the run rests (M13). */
+  isAtRest: boolean;
   /** Units in flight. */
   inFlight: number;
   /** Steps whose decision is in progress. */
@@ -133,6 +146,9 @@ export function createMachineState(plan: RunPlan): MachineState {
     woken: new Set(),
     held: new Map(),
     reviews: 0,
+    resting: new Map(),
+    restingWaits: 0,
+    isAtRest: false,
     inFlight: 0,
     deciding: 0,
     escalating: 0,
@@ -188,8 +204,14 @@ export interface Wait {
   readonly until: number | null;
   /** The ladder resumes afterwards. */
   readonly ladder?: true;
-  /** Small; owned by the driver. */
+  /** Small; owned by the driver. The machine reads `run_id` of a wait for a child run. */
   readonly ref: Json;
+}
+
+/** The child run that a unit waits for. */
+export function childOf({ awaiting, ref }: Wait): string | undefined {
+  if (awaiting !== 'run') return undefined;
+  return ((ref ?? {}) as { readonly run_id?: string }).run_id;
 }
 
 const stateCodes: Record<MachineStepState, string> = {

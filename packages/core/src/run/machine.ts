@@ -16,11 +16,14 @@
  * M10 No item begins while `mostInLine` items of its step wait for a free slot.
  * M11 A judgement of a round is pending work: the run neither ends nor continues as new before it (R1 to R5: repeat/rounds.ts).
  * M12 A unit is called off at most once, and then neither waits nor climbs (R1 to R3 of graph/races.ts).
+ * M13 A run rests while all that is open in it waits for reviews, be they its own or those of child runs that rest.
+ *     `rest_changed` comes when its rest begins and when it ends, unless the run is stopping.
  */
 import type { Failure } from '../contracts/primitives.ts';
 import { enoughSteps, isLost, isWon, notNeeded, type RaceState, tooFewSteps } from '../graph/races.ts';
 import { endItem, endOfFan, openFanOut, takeItem, type WholeEnd } from './fan-out.ts';
 import {
+  type ChildRest,
   countInFlight,
   type FanOut,
   findCallOff,
@@ -44,7 +47,7 @@ import {
   regionOf,
 } from './readiness.ts';
 import { addRound, endRound, type RoundVerdict } from './repeat/rounds.ts';
-import { addWait, mostWaits, takeWaits, takeWokenUnit } from './waits.ts';
+import { addWait, mostWaits, noteChildRest, takeWaits, takeWokenUnit } from './waits.ts';
 
 export type { MachineState, MachineStepState } from './machine-state.ts';
 
@@ -77,6 +80,7 @@ export type RunMachineEvent =
   | (UnitKey & { readonly type: 'step_waiting'; readonly wait: Wait })
   /** The unit's wait was satisfied, or its deadline has passed. */
   | (UnitKey & { readonly type: 'step_woken' })
+  | (ChildRest & { readonly type: 'child_rest' })
   | { readonly type: 'paused' | 'resumed' }
   | { readonly type: 'cancel_requested' }
   | { readonly type: 'timed_out'; readonly error: Failure }
@@ -100,6 +104,8 @@ export type RunCommand =
   | (UnitKey & { readonly type: 'call_off'; readonly why: Failure })
   | { readonly type: 'record'; readonly changes: readonly UnitChange[] }
   | { readonly type: 'cancel_running' | 'cancel_escalations' | 'continue_as_new' }
+  /** The state has which (M13). */
+  | { readonly type: 'rest_changed' }
   | { readonly type: 'finish'; readonly outcome: RunOutcome; readonly error: Failure | null };
 
 export interface BegunRun {
@@ -134,6 +140,9 @@ export function applyEvent(state: MachineState, event: RunMachineEvent): RunComm
     case 'step_woken':
       if (unitState(state, event) !== 'waiting') return [];
       state.woken.add(keyOf(event));
+      return advance(state);
+    case 'child_rest':
+      noteChildRest(state, event);
       return advance(state);
     case 'paused':
     case 'resumed':
@@ -268,6 +277,7 @@ function endUnit(state: MachineState, event: UnitKey & End & { readonly is_short
   const before = unitState(state, event);
   if (before !== 'running' && before !== 'escalating') return [];
   countInFlight(state, { step, item }, -1);
+  state.resting.delete(keyOf({ step, item }));
   if (item === 0) return endStep(state, step, event);
   if (state.plan.steps[step]?.repeats === true) {
     const why = state.calledOff.get(step);
@@ -444,10 +454,27 @@ function advance(state: MachineState): RunCommand[] {
     countInFlight(state, next, 1);
     commands.push(next);
   }
+  commands.push(...changeRest(state));
   if (state.inFlight + state.deciding > 0) return commands;
   if (isOver(state)) commands.push(finish(state));
   else if (state.historyPressure !== 'none') commands.push({ type: 'continue_as_new' });
   return commands;
+}
+
+function changeRest(state: MachineState): RunCommand[] {
+  const isAtRest = rests(state);
+  if (state.phase !== 'running' || isAtRest === state.isAtRest) return [];
+  state.isAtRest = isAtRest;
+  return [{ type: 'rest_changed' }];
+}
+
+/** M13. Whatever could begin has begun, except in a pause, and in the last moments of a history. */
+function rests(state: MachineState): boolean {
+  const { waits, reviews, restingWaits, woken, undecided, ready, nextReady, openFans } = state;
+  if (state.inFlight + state.deciding + woken.size > 0 || waits.size === 0) return false;
+  if (waits.size > reviews + restingWaits) return false;
+  const hasNext = undecided.length > 0 || nextReady < ready.length || openFans.size > 0;
+  return !hasNext || waits.size >= mostWaits;
 }
 
 function mayBegin({ phase, isPaused, historyPressure, inFlight, deciding }: MachineState): boolean {

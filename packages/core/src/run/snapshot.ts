@@ -22,6 +22,7 @@ import {
 } from '../received/shape.ts';
 import { type BegunRun, continueRun } from './machine.ts';
 import {
+  childOf,
   createMachineState,
   type FanOut,
   keyOf,
@@ -36,7 +37,7 @@ import {
 } from './machine-state.ts';
 import type { RunPlan } from './plan.ts';
 import { countDone, judge, makeReady } from './readiness.ts';
-import { keepWait } from './waits.ts';
+import { hasRestingChild, keepWait } from './waits.ts';
 
 interface FanOutSnapshot
   extends Pick<FanOut, 'next' | 'failed' | 'firstFailure' | 'isStopping'>,
@@ -52,6 +53,9 @@ export interface RunSnapshot {
   readonly fans: readonly FanOutSnapshot[];
   readonly waits: readonly UnitWait[];
   readonly woken: readonly UnitKey[];
+  /** Waiting units whose child run rests. Absent: none. */
+  readonly resting?: readonly UnitKey[];
+  readonly isAtRest?: true;
   readonly isPaused: boolean;
 }
 
@@ -91,6 +95,8 @@ export function snapshotShape(steps: number): Shape {
     fans: listOf(fan),
     waits: listOf(fields<UnitWait>({ step, item: count, wait: waitShape })),
     woken: listOf(fields<UnitKey>({ step, item: count })),
+    resting: optional(listOf(fields<UnitKey>({ step, item: count }))),
+    isAtRest: optional(flag),
     isPaused: flag,
   });
 }
@@ -113,10 +119,18 @@ export function takeSnapshot(state: MachineState): RunSnapshot {
     waits: [...state.waits.values()],
     woken: [...state.woken, ...[...state.fans.values()].flatMap(({ blocked }) => blocked)].flatMap((name) => {
       const unit = state.waits.get(name);
-      return unit === undefined ? [] : [{ step: unit.step, item: unit.item }];
+      return unit === undefined ? [] : [toKey(unit)];
     }),
+    ...(state.restingWaits === 0
+      ? {}
+      : { resting: [...state.waits.values()].filter((unit) => hasRestingChild(state, unit)).map(toKey) }),
+    ...(state.isAtRest ? { isAtRest: true } : {}),
     isPaused: state.isPaused,
   };
+}
+
+function toKey({ step, item }: UnitKey): UnitKey {
+  return { step, item };
 }
 
 /** Continues where the run was, and listens to waiting units again. */
@@ -129,7 +143,13 @@ export function restoreRun(plan: RunPlan, snapshot: RunSnapshot): BegunRun {
   for (const [step, race] of state.races) {
     race.isDecided = isWon(race) || isLost(race) || state.steps[step] !== 'pending';
   }
-  for (const wait of snapshot.waits) keepWait(state, wait);
+  const resting = new Set(snapshot.resting?.map(keyOf));
+  for (const unit of snapshot.waits) {
+    const child = childOf(unit.wait);
+    if (child !== undefined && resting.has(keyOf(unit))) state.resting.set(keyOf(unit), child);
+    keepWait(state, unit);
+  }
+  state.isAtRest = snapshot.isAtRest === true;
   for (const key of snapshot.woken) state.woken.add(keyOf(key));
   state.isPaused = snapshot.isPaused;
   const going = continueRun(state);

@@ -1,9 +1,12 @@
 /**
  * The waiting units of a run. A waiting unit is not in flight in the run. An item that waits for a child run, a free
- * slot, its next attempt or an answer still counts among the items, because `max_parallel` limits what is in progress there.
+ * slot, its next attempt or an answer still counts among the items, because `max_parallel` limits what is in progress
+ * there. An item whose child run rests does not: it waits for people, as the child run does.
  */
 import { limitOf, offerItems, reopenFanOut } from './fan-out.ts';
 import {
+  type ChildRest,
+  childOf,
   countInFlight,
   fanOf,
   keyOf,
@@ -21,8 +24,14 @@ export const mostWaits = 2_000;
 /** Waits of an item that is at work, as far as its author's `max_parallel` goes. */
 const atWork: ReadonlySet<Wait['awaiting']> = new Set(['run', 'slot', 'retry', 'callback']);
 
-function keepsPlace({ awaiting }: Wait): boolean {
-  return atWork.has(awaiting);
+/** Whether a waiting unit waits for a child run that rests. */
+export function hasRestingChild({ resting }: MachineState, { step, item, wait }: UnitWait): boolean {
+  const child = childOf(wait);
+  return child !== undefined && resting.get(keyOf({ step, item })) === child;
+}
+
+function keepsPlace(state: MachineState, unit: UnitWait): boolean {
+  return atWork.has(unit.wait.awaiting) && !hasRestingChild(state, unit);
 }
 
 /** Makes a unit in flight wait. */
@@ -31,15 +40,17 @@ export function addWait(state: MachineState, { step, item, wait }: UnitWait): vo
   setUnitState(state, key, 'waiting');
   countInFlight(state, key, -1);
   keepWait(state, { wait, ...key });
-  if (!keepsPlace(wait)) reopenFanOut(state, step);
+  if (!keepsPlace(state, { step, item, wait })) reopenFanOut(state, step);
 }
 
 /** Records the wait of a unit that is not in flight. */
 export function keepWait(state: MachineState, { step, item, wait }: UnitWait): void {
-  state.waits.set(keyOf({ step, item }), { step, item, wait });
+  const unit = { step, item, wait };
+  state.waits.set(keyOf(unit), unit);
   if (wait.awaiting === 'review') state.reviews += 1;
-  const fan = fanOf(state, { step, item });
-  if (fan !== undefined && keepsPlace(wait)) fan.running += 1;
+  if (hasRestingChild(state, unit)) state.restingWaits += 1;
+  const fan = fanOf(state, unit);
+  if (fan !== undefined && keepsPlace(state, unit)) fan.running += 1;
   if (fan !== undefined && wait.awaiting === 'slot') fan.inLine += 1;
 }
 
@@ -52,12 +63,37 @@ function removeWait(state: MachineState, { step, item, wait }: UnitWait): void {
   state.waits.delete(name);
   state.woken.delete(name);
   if (wait.awaiting === 'review') state.reviews -= 1;
+  if (hasRestingChild(state, { step, item, wait })) state.restingWaits -= 1;
   const fan = fanOf(state, { step, item });
-  if (fan !== undefined && keepsPlace(wait)) fan.running -= 1;
+  if (fan !== undefined && keepsPlace(state, { step, item, wait })) fan.running -= 1;
   if (fan !== undefined && wait.awaiting === 'slot') {
     fan.inLine -= 1;
     offerItems(state, step);
   }
+}
+
+/**
+ * Records that the child run of a unit in progress rests, or no longer does; news of another child run, and repeated
+ * news, change nothing. While it rests, an item leaves its place to the next. Its child run goes on without asking, so
+ * for a while more items than `max_parallel` may be at work.
+ */
+export function noteChildRest(state: MachineState, { step, item, child, rests }: ChildRest): void {
+  const key = { step, item };
+  const name = keyOf(key);
+  const now = unitState(state, key);
+  if (now !== 'running' && now !== 'escalating' && now !== 'waiting') return;
+  const unit = state.waits.get(name);
+  const before = unit !== undefined && hasRestingChild(state, unit);
+  if (rests) state.resting.set(name, child);
+  else if (state.resting.get(name) === child) state.resting.delete(name);
+  const after = unit !== undefined && hasRestingChild(state, unit);
+  if (before === after) return;
+  const by = after ? 1 : -1;
+  state.restingWaits += by;
+  const fan = fanOf(state, key);
+  if (fan === undefined) return;
+  fan.running -= by;
+  if (after) reopenFanOut(state, step);
 }
 
 /** The first unit whose wait is over and that may resume. */
@@ -69,7 +105,7 @@ export function takeWokenUnit(state: MachineState): UnitWait | null {
       continue;
     }
     const fan = fanOf(state, unit);
-    if (fan !== undefined && fan.running >= limitOf(state, unit.step) && !keepsPlace(unit.wait)) {
+    if (fan !== undefined && fan.running >= limitOf(state, unit.step) && !atWork.has(unit.wait.awaiting)) {
       state.woken.delete(name);
       fan.blocked.push(name);
       continue;

@@ -66,6 +66,7 @@ async function runTogether(
         above: null,
         priority: definition.priority ?? 'standard',
         ceilingUsd: null,
+        onRest: () => undefined,
         onEnd: () => {
           begun.minutes = (time.now() - minute * minuteMs) / minuteMs;
         },

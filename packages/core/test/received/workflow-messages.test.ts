@@ -12,6 +12,7 @@ import {
   isSubmission,
   newerEngineOf,
   readControl,
+  readRested,
   readReviewed,
   readWoken,
 } from '../../src/received/workflow-messages.ts';
@@ -46,12 +47,13 @@ const nonsense = [
 describe('a signal', () => {
   it('that is nonsense is none of ours', () => {
     for (const value of nonsense) {
-      expect([value, readControl(value, 0), readReviewed(value), readWoken(value)]).toEqual([
+      expect([
         value,
-        null,
-        null,
-        null,
-      ]);
+        readControl(value, 0),
+        readReviewed(value),
+        readWoken(value),
+        readRested(value),
+      ]).toEqual([value, null, null, null, null]);
     }
   });
 
@@ -70,7 +72,7 @@ describe('a signal', () => {
     );
     fc.assert(
       fc.property(anything, (value) => {
-        for (const read of [readReviewed(value), readWoken(value)])
+        for (const read of [readReviewed(value), readWoken(value), readRested(value)])
           if (read !== null) expect(value).toEqual(read);
       }),
     );

@@ -30,6 +30,7 @@ const without: Omit<RunPorts, 'executeStep' | 'cancelRunning'> = {
   listen: () => expect.unreachable(),
   record: () => expect.unreachable(),
   historyPressure: () => 'none',
+  restChanged: () => expect.unreachable(),
   continueAsNew: () => expect.unreachable(),
   giveUpStep: () => expect.unreachable(),
   cancelEscalations: () => expect.unreachable(),

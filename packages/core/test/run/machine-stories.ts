@@ -102,7 +102,7 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
     'a run whose last step is in review waits',
     aPlan(['a']),
     ['a escalates', 'a asks', 'a decided', 'a asks', 'a decided', 'a failed'],
-    ['+a', '^a', '?a', '^a', '?a', '^a', 'failed (step a: gone)'],
+    ['+a', '^a', '?a rest', '^a rest', '?a rest', '^a rest', 'failed (step a: gone)'],
     'failed',
   ],
   [
@@ -116,7 +116,7 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
     'a cancel gives up what is in review',
     aPlan(['a', 'b a']),
     ['a escalates', 'a asks', 'cancel', 'a decided', 'a cancelled'],
-    ['+a', '^a', '?a', 'stop !a', '', 'cancelled'],
+    ['+a', '^a', '?a rest', 'stop !a', '', 'cancelled'],
     'cancelled cancelled',
   ],
   [
@@ -158,7 +158,7 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
     'a ladder that has begun goes on in a paused run, and comes back to its review',
     aPlan(['a', 'b a']),
     ['a escalates', 'pause', 'a asks', 'a decided', 'resume', 'a succeeded', 'b succeeded'],
-    ['+a', '^a', '', '?a', '', '^a', '+b', 'succeeded'],
+    ['+a', '^a', '', '?a rest', 'rest', '^a', '+b', 'succeeded'],
     'succeeded succeeded',
   ],
   [

@@ -90,6 +90,8 @@ function textOf(plan: RunPlan, command: RunCommand): string {
       return 'move on';
     case 'cancel_running':
       return 'stop';
+    case 'rest_changed':
+      return 'rest';
     case 'cancel_escalations':
       return 'stop ladders';
     case 'finish':

@@ -64,6 +64,35 @@ describe('a snapshot', () => {
     expect(takeSnapshot(state).steps).toBe('pdrewsfukco');
   });
 
+  it('holds which child runs rest, and whether the run does', () => {
+    const plan = planWith(['a', 'b'], { a: { decides: true, each: { max_parallel: 1 } } });
+    const child = (item: number): Wait => ({ awaiting: 'run', until: null, ref: { run_id: `run_${item}` } });
+    const rest = (item: number, rests: boolean): RunMachineEvent => ({
+      type: 'child_rest',
+      step: 0,
+      item,
+      child: `run_${item}`,
+      rests,
+    });
+    const state = play(startRun(plan), [
+      { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 3 }] },
+      waiting(0, child(1), 1),
+      rest(1, true),
+      waiting(0, child(2), 2),
+      waiting(1, review),
+    ]);
+    const working = carry(plan, state);
+    expect(takeSnapshot(working.state)).toEqual(takeSnapshot(state));
+    expect([working.state.fans.get(0)?.running, working.state.isAtRest]).toEqual([1, false]);
+    expect(applyEvent(working.state, rest(2, true))).toEqual([{ type: 'execute', step: 0, item: 3 }]);
+    play(working, [waiting(0, child(3), 3), rest(3, true)]);
+    const resting = carry(plan, working.state);
+    expect([resting.state.fans.get(0)?.running, resting.state.isAtRest]).toEqual([0, true]);
+    expect(resting.commands.map(({ type }) => type)).toEqual(['listen', 'listen', 'listen', 'listen']);
+    expect(applyEvent(resting.state, rest(3, false))).toEqual([{ type: 'rest_changed' }]);
+    expect(resting.state.fans.get(0)?.running).toBe(1);
+  });
+
   it('holds waiting and woken items', () => {
     const state = play(startRun(aPlan(['a', 'b', 'c'])), [
       { type: 'history_grew', pressure: 'hard' },

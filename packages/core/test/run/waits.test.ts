@@ -103,6 +103,138 @@ describe('an item that waits', () => {
   });
 });
 
+describe('an item whose child run waits for people alone', () => {
+  const child: Wait = { awaiting: 'run', until: null, ref: { run_id: 'run_1' } };
+  const other: Wait = { awaiting: 'run', until: null, ref: { run_id: 'run_2' } };
+  const rest = (item: number, run: string, rests: boolean): RunMachineEvent => ({
+    type: 'child_rest',
+    step: 0,
+    item,
+    child: run,
+    rests,
+  });
+  const begins = (item: number) => ({ type: 'execute', step: 0, item });
+  const succeeds = (item: number): RunMachineEvent => ({
+    type: 'step_ended',
+    step: 0,
+    item,
+    state: 'succeeded',
+  });
+
+  it('leaves its place to the next, once, however often its child run reports it', () => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(4), waiting(1, child)]);
+    expect(applyEvent(state, rest(1, 'run_1', true))).toEqual([begins(2)]);
+    expect(applyEvent(state, rest(1, 'run_1', true))).toEqual([]);
+    expect(applyEvent(state, waiting(2, other))).toMatchObject([{ type: 'listen' }]);
+    expect(applyEvent(state, rest(2, 'run_2', true))).toEqual([begins(3)]);
+  });
+
+  it('leaves it as soon as it waits, if its child run has reported it before', () => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(2), rest(1, 'run_1', true)]);
+    expect(state.fans.get(0)?.running).toBe(1);
+    expect(applyEvent(state, waiting(1, child))).toMatchObject([{ type: 'listen' }, begins(2)]);
+  });
+
+  it.each([
+    ['another child run of it has reported it', [rest(1, 'run_0', true)]],
+    ['an item that has not begun has reported it', [rest(2, 'run_1', true)]],
+    ['the report was taken back before it waits', [rest(1, 'run_1', true), rest(1, 'run_1', false)]],
+  ])('keeps it where %s', (_, news) => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(2), ...news]);
+    expect(applyEvent(state, waiting(1, child))).toMatchObject([{ type: 'listen' }]);
+    expect(state.fans.get(0)?.running).toBe(1);
+  });
+
+  it('goes on at once beside others, and no further item begins before there are fewer than max_parallel', () => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(3), waiting(1, child), rest(1, 'run_1', true)]);
+    expect(applyEvent(state, rest(1, 'run_1', false))).toEqual([]);
+    expect(state.fans.get(0)?.running).toBe(2);
+    expect(applyEvent(state, woken(1))).toMatchObject([{ type: 'resume', item: 1 }]);
+    expect(applyEvent(state, succeeds(2))).toEqual([]);
+    expect(applyEvent(state, succeeds(1))).toEqual([begins(3)]);
+    expect(state.fans.get(0)?.running).toBe(1);
+  });
+
+  it('takes the end of its child run at once, and lets items that wait for room come in their order', () => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(4), waiting(1, child), rest(1, 'run_1', true)]);
+    play({ state, commands: [] }, [waiting(2, pause), waiting(3, pause), woken(2), woken(3)]);
+    expect(state.fans.get(0)?.blocked).toEqual(['0/2', '0/3']);
+    expect(applyEvent(state, woken(1))).toMatchObject([{ type: 'resume', item: 1 }]);
+    expect(applyEvent(state, succeeds(1))).toEqual([]);
+    expect(state.fans.get(0)?.blocked).toEqual(['0/2', '0/3']);
+    expect(applyEvent(state, succeeds(4))).toMatchObject([{ type: 'resume', item: 2 }]);
+  });
+
+  it('begins nothing in a pause or after a cancel', () => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(3), waiting(1, child), { type: 'paused' }]);
+    expect(applyEvent(state, rest(1, 'run_1', true))).toMatchObject([]);
+    expect(applyEvent(state, { type: 'resumed' })).toEqual([begins(2)]);
+    applyEvent(state, { type: 'cancel_requested' });
+    expect(applyEvent(state, rest(2, 'run_2', true))).toEqual([]);
+  });
+});
+
+describe('a run', () => {
+  const subRunOf = (run_id: string): Wait => ({ awaiting: 'run', until: null, ref: { run_id } });
+  const rest = (step: number, rests: boolean): RunMachineEvent => ({
+    type: 'child_rest',
+    step,
+    item: 0,
+    child: 'run_1',
+    rests,
+  });
+  const changes = (state: MachineState, event: RunMachineEvent): boolean =>
+    applyEvent(state, event).some(({ type }) => type === 'rest_changed');
+
+  it('M13: rests while all that is open waits for reviews, and reports each change once', () => {
+    const { state } = startRun(aPlan(['a', 'b', 'c a']));
+    expect(changes(state, waiting(0, review))).toBe(false);
+    expect(changes(state, waiting(0, review, 1))).toBe(true);
+    expect(state.isAtRest).toBe(true);
+    expect(changes(state, woken(0))).toBe(true);
+    expect(changes(state, { type: 'step_ended', step: 0, item: 0, state: 'succeeded' })).toBe(false);
+    expect(changes(state, waiting(0, review, 2))).toBe(true);
+    expect(state.isAtRest).toBe(true);
+  });
+
+  it.each([
+    ['a time', pause],
+    ['a child run that works', subRunOf('run_2')],
+    ['a free slot', { awaiting: 'slot', until: null, ref: null } satisfies Wait],
+  ])('does not rest while a step waits for %s', (_, wait) => {
+    const { state } = startRun(aPlan(['a', 'b']));
+    expect(changes(state, waiting(0, review))).toBe(false);
+    expect(changes(state, waiting(0, wait, 1))).toBe(false);
+  });
+
+  it('passes on the rest of a child run, as a step and among items', () => {
+    const { state } = startRun(aPlan(['a', 'b']));
+    play({ state, commands: [] }, [waiting(0, subRunOf('run_1')), waiting(0, review, 1)]);
+    expect(changes(state, rest(0, true))).toBe(true);
+    expect(changes(state, rest(0, true))).toBe(false);
+    expect(changes(state, rest(0, false))).toBe(true);
+    const fan = startRun(fanPlan(1));
+    play(fan, [beginItems(2), waiting(1, review), waiting(2, subRunOf('run_1'))]);
+    expect(changes(fan.state, { ...rest(0, true), item: 2 } as RunMachineEvent)).toBe(true);
+  });
+
+  it('does not rest in a pause in which something is to begin', () => {
+    const { state } = startRun(aPlan(['a', 'b', 'c b']));
+    play({ state, commands: [] }, [waiting(0, review), { type: 'paused' }]);
+    expect(changes(state, { type: 'step_ended', step: 1, item: 0, state: 'succeeded' })).toBe(false);
+    const asks = startRun(aPlan(['a'])).state;
+    play({ state: asks, commands: [] }, [{ type: 'paused' }, waiting(0, review)]);
+    expect(asks.isAtRest).toBe(true);
+    expect(changes(asks, woken(0))).toBe(true);
+  });
+});
+
 it('items that are woken come back in their order, whatever another one begins to wait for', () => {
   const { state } = startRun(fanPlan(1));
   play({ state, commands: [] }, [beginItems(4), waiting(1, pause), waiting(2, pause), woken(1), woken(2)]);
