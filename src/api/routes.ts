@@ -15,6 +15,7 @@ import { mcpRoutes } from './routes/mcp.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { moneyRoutes } from './routes/money.ts';
 import { aliasRoutes, openAiRoutes } from './routes/openai.ts';
+import { outsideEventRoutes } from './routes/outside-events.ts';
 import { graphRoutes, pipelineRoutes, planRoutes } from './routes/pipelines.ts';
 import { responseRoutes } from './routes/responses.ts';
 import { reviewRoutes } from './routes/reviews.ts';
@@ -27,6 +28,9 @@ import { sessionAdminRoutes, sessionRoutes } from './routes/sessions.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { skillRoutes } from './routes/skills.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
+
+/** What outside programs start and send. */
+const fromOutside: readonly Route[] = [...hookRoutes, ...outsideEventRoutes];
 
 /** Every route of the API. All except the pages for people are in the OpenAPI document. */
 export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonly Route[] {
@@ -63,7 +67,7 @@ export function createRoutes(config: ApiConfig, console?: ConsoleFiles): readonl
     ...accessRoutes,
     ...auditRoutes,
     ...webhookRoutes,
-    ...hookRoutes,
+    ...fromOutside,
     ...secretRoutes,
     ...serviceRoutes,
   ];

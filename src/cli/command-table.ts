@@ -25,6 +25,7 @@ const loaders: Readonly<Record<string, () => Promise<Register>>> = {
   show: async () => (await import('./commands/runs/runs.ts')).registerShowCommand,
   open: async () => (await import('./commands/runs/runs.ts')).registerOpenCommand,
   events: async () => (await import('./commands/runs/runs.ts')).registerEventsCommand,
+  send: async () => (await import('./commands/runs/send.ts')).registerSendCommand,
   pause: async () => (await import('./commands/runs/runs.ts')).registerPauseCommand,
   resume: async () => (await import('./commands/runs/runs.ts')).registerResumeCommand,
   budget: async () => (await import('./commands/runs/runs.ts')).registerBudgetCommand,

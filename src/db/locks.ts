@@ -22,6 +22,7 @@ const locks = {
   schedule: 'deliver a schedule to Temporal',
   instances: 'count the instances of a project',
   capability_spec: 'compare the specs of a version of a capability',
+  outside_event: 'give and keep events of a name and key; begin to wait for one. Taken before steps',
   repairs: 'decide about repairs of a capability of a project',
 };
 

@@ -116,6 +116,7 @@ interface Purge {
     | 'login_code'
     | 'webhook_delivery'
     | 'hook_delivery'
+    | 'outside_event'
     | 'schedule_gap';
   /** The age from which rows are deleted. */
   readonly hours: number;

@@ -22,6 +22,7 @@ const prefixes = {
   session: 'ssn',
   delivery: 'dlv',
   received: 'rcv',
+  event: 'evt',
   call: 'call',
 } as const;
 

@@ -11,6 +11,7 @@ import { purgeInstances } from '../db/instance/instance.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
 import { purgeGaps } from '../db/schedule.ts';
+import { purgeEvents } from '../db/step/event-wait.ts';
 import { purgeReceived } from '../db/webhook/hook.ts';
 import { purgeDeliveries } from '../db/webhook/webhook.ts';
 import type { BudgetKeeper } from '../parts/budget-keeper.ts';
@@ -157,6 +158,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   old_webhook_deliveries: routine(purgeMs, ({ db }) => purgeDeliveries(db)),
   old_gaps_of_schedules: routine(purgeMs, ({ db }) => purgeGaps(db)),
   old_hook_deliveries: routine(purgeMs, ({ db }) => purgeReceived(db)),
+  old_outside_events: routine(purgeMs, ({ db }) => purgeEvents(db)),
   old_keyed_answers: routine(purgeMs, ({ db }) => purgeAnswers(db)),
   old_cached_answers: routine(purgeMs, ({ db }) => purgeCachedAnswers(db)),
   old_contents: routine(purgeMs, ({ db }) => purgeContents(db)),

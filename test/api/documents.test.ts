@@ -59,6 +59,7 @@ describe('the OpenAPI document', () => {
         'POST /v1/media/{job_id}/{file}/upload',
         'POST /v1/uploads/{token}',
         'POST /v1/callbacks/{token}',
+        'POST /v1/events/{name}',
         'POST /v1/validate',
         'PUT /v1/projects/{id}/settings',
         'PUT /v1/secrets/{name}',

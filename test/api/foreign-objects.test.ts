@@ -243,6 +243,7 @@ const tries: Readonly<Record<string, () => Try>> = {
   list_backfills: () => lacks(`/v1/schedules/${ids.schedule}/backfills`),
   get_backfill: () => lacks(`/v1/schedules/${ids.schedule}/backfills/bkf_1`),
   cancel_backfill: () => lacks(`/v1/schedules/${ids.schedule}/backfills/bkf_1/cancel`, post()),
+  send_event: () => ({ path: `/v1/events/${mark}`, status: 202, ...post({ payload: 1 }) }),
   list_hooks: () => own('/v1/hooks'),
   get_hook: () => lacks(`/v1/hooks/${mark}`),
   replace_hook: () => lacks(`/v1/hooks/${mark}`, { method: 'PUT', body: hookSettings }),

@@ -276,7 +276,7 @@ const ofOwnRows = [
   ...['get_skill_worth', 'create_webhook', 'list_webhooks', 'delete_webhook', 'test_webhook'],
   ...['list_webhook_deliveries', 'create_hook', 'list_hooks', 'get_hook', 'replace_hook', 'delete_hook'],
   ...['list_schedule_gaps', 'create_backfill', 'list_backfills', 'get_backfill', 'cancel_backfill'],
-  ...['rotate_hook', 'list_hook_deliveries', 'get_hook_delivery', 'replay_hook_delivery'],
+  ...['send_event', 'rotate_hook', 'list_hook_deliveries', 'get_hook_delivery', 'replay_hook_delivery'],
 ];
 /** Tried by tests of their own, below. */
 const triedBelow = ['call_agent_tools', 'follow_project'];

@@ -7,7 +7,7 @@ import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { Expectation, Mocks } from '@capstan/core/mock-run/mocks';
 
 /** Both drivers honour it: durations are short, for one of them waits in earnest. */
-export type Script = Pick<Mocks, 'capabilities' | 'reviews' | 'budget_reviews' | 'control'> & {
+export type Script = Pick<Mocks, 'capabilities' | 'reviews' | 'budget_reviews' | 'control' | 'events'> & {
   readonly pipelines?: readonly PipelineDefinition[];
 };
 

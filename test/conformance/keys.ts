@@ -4,6 +4,7 @@ import {
   Concurrency,
   Enough,
   EscalatePolicy,
+  EventStep,
   ForEach,
   PipelineDefinition,
   Repeat,
@@ -23,6 +24,7 @@ const contracts = {
   escalate: EscalatePolicy,
   cache: CachePolicy,
   review: ReviewStep,
+  event: EventStep,
 };
 
 /** As `step.when`, in the order of the contract. */

@@ -9,7 +9,7 @@ import type { LocalResult } from '@capstan/core/mock-run/run-locally';
 import type { CapstanClient } from '../support/capstan.ts';
 import { type ConformanceCase, completeDefinition, isRefusal, type Refusal } from './case.ts';
 import { type CaseFleet, type CaseHost, startFleet } from './temporal-fleet.ts';
-import { answerReviews, controlRun } from './temporal-people.ts';
+import { answerReviews, controlRun, sendEvents } from './temporal-people.ts';
 
 type Step = LocalResult['steps'][number];
 
@@ -34,16 +34,23 @@ async function readPauses({ db }: CaseHost, runId: string): Promise<Pick<SeenRun
   return { pauses: between('finished_at'), gaps: between('started_at') };
 }
 
-/** Cases run in parallel, so each has capabilities of its own. */
+/** Cases run in parallel, so each has capabilities and events of its own. */
 function renameCapabilities(
   definition: JsonObject | PipelineDefinition,
   nameOf: (capability: string) => string,
 ): JsonObject {
   const { steps } = definition as unknown as { readonly steps: readonly JsonObject[] };
   const renamed = steps.map((step) =>
-    typeof step.capability === 'string' ? { ...step, capability: nameOf(step.capability) } : step,
+    typeof step.capability === 'string'
+      ? { ...step, capability: nameOf(step.capability) }
+      : renameEvent(step, nameOf),
   );
   return { ...(definition as JsonObject), steps: renamed };
+}
+
+function renameEvent(step: JsonObject, nameOf: (name: string) => string): JsonObject {
+  const { event } = step as { readonly event?: { readonly name: string } };
+  return event === undefined ? step : { ...step, event: { ...event, name: nameOf(event.name) } };
 }
 
 async function post<Body>(
@@ -95,6 +102,7 @@ export async function playCase(host: CaseHost, one: ConformanceCase, suffix: str
     const people = Promise.all([
       answerReviews(capstan, run_id, one, stop.signal),
       controlRun(capstan, run_id, one, fleet.moments),
+      sendEvents(capstan, one, nameOf),
     ]);
     const run = await Promise.race([capstan.ended(run_id, 60_000), people.then(() => capstan.ended(run_id))]);
     stop.abort();

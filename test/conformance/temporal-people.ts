@@ -1,4 +1,4 @@
-/** What people do in a case, by the API: decisions about reviews, and control of the run. */
+/** What comes from outside in a case, by the API: decisions about reviews, control of the run, and events. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Review, ReviewDecision, ReviewSummary } from '@capstan/core/contracts/review';
 import { parseDuration } from '@capstan/core/duration';
@@ -48,6 +48,21 @@ async function controlOnce(
     action === 'raise' ? ['budget', { budget_ceiling_usd: budget_ceiling_usd ?? null }] : [action, {}];
   const { status } = await request('POST', `/v1/runs/${runId}/${path}`, body);
   if (status >= 300) throw new Error(`POST /v1/runs/${runId}/${path}: ${status}`);
+}
+
+/** Sends the events of the script, each at its time. */
+export async function sendEvents(
+  { request }: CapstanClient,
+  { script = {} }: ConformanceCase,
+  nameOf: (name: string) => string,
+): Promise<void> {
+  await Promise.all(
+    (script.events ?? []).map(async ({ name, after, ...event }) => {
+      await sleep(parseDuration(after ?? '0s'));
+      const { status } = await request('POST', `/v1/events/${nameOf(name)}`, event);
+      if (status !== 202) throw new Error(`POST /v1/events/${nameOf(name)}: ${status}`);
+    }),
+  );
 }
 
 /** The steps during a slow call, in this order on a slow machine as well. */

@@ -24,6 +24,7 @@ export const awaitings: readonly Awaiting[] = [
   'slot',
   'retry',
   'callback',
+  'event',
 ];
 export const reviewKinds: readonly ReviewKind[] = ['escalation', 'skill', 'budget', 'ops', 'step'];
 export const costPeriods: readonly CostPeriod[] = [

@@ -6,6 +6,7 @@
 import type { Awaiting } from './contracts/run-step.ts';
 import type { Unit } from './run/drive.ts';
 import type { Wait } from './run/machine-state.ts';
+import type { WaitReference } from './workflow-payloads.ts';
 
 /**
  * Workflow ids, which people see first in Temporal's Web UI. Ids of runs and escalations are unique by themselves. The
@@ -109,11 +110,13 @@ const awaited: Readonly<Record<Awaiting, string>> = {
   slot: 'a free slot',
   retry: 'its next attempt',
   callback: 'an answer that comes later',
+  event: 'the event',
 };
 
 /** `a person (rev_01…)`: the awaited object of a wait. */
 export function describeAwaited({ awaiting, ref }: Pick<Wait, 'awaiting' | 'ref'>): string {
-  const { review_id, run_id } = (ref ?? {}) as { readonly review_id?: string; readonly run_id?: string };
+  const { review_id, run_id, event } = (ref ?? {}) as WaitReference;
+  if (event !== undefined) return `${awaited[awaiting]} ${event}`;
   const id = review_id ?? run_id;
   return id === undefined ? awaited[awaiting] : `${awaited[awaiting]} (${id})`;
 }

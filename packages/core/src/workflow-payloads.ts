@@ -195,10 +195,12 @@ export type StepExecution =
   | { readonly kind: 'skipped' }
   | { readonly kind: 'cancelled' };
 
-/** The review or the run that the workflow waits for. */
+/** The review, the run or the event that the workflow waits for. */
 export interface WaitReference {
   readonly review_id?: string;
   readonly run_id?: string;
+  /** The name of an event. */
+  readonly event?: string;
 }
 
 export interface WaitingStep {

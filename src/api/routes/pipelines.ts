@@ -45,6 +45,7 @@ const kinds: Readonly<Record<StepKind, GraphNode['kind']>> = {
   run: 'pipeline',
   wait: 'wait',
   review: 'review',
+  event: 'event',
   set: 'set',
 };
 

@@ -114,6 +114,7 @@ const conditionLooks: Readonly<Record<ConditionKind, readonly [symbol: string, c
   slot: looks.waiting,
   retry: looks.retrying,
   callback: looks.waiting,
+  event: looks.waiting,
   time: looks.waiting,
   queued: looks.queued,
   running: looks.running,

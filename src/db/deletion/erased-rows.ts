@@ -47,7 +47,7 @@ export function eraseSchedule(
   });
 }
 
-/** Stops new calls, starts, webhooks and standalone ladders; runs are ended separately. */
+/** Stops new calls, starts, webhooks, events and standalone ladders; runs are ended separately. */
 export async function stopWork(db: Db, projectId: string): Promise<void> {
   const names = { projectId };
   await db.raw(
@@ -56,7 +56,7 @@ export async function stopWork(db: Db, projectId: string): Promise<void> {
     names,
   );
   await endSchedules(db, projectId);
-  for (const table of ['webhook', 'hook'])
+  for (const table of ['webhook', 'hook', 'outside_event'])
     await db.raw(`delete from ${table} where project_id = :projectId`, names);
   await db.raw(
     `update escalation set state = 'cancelled', finished_at = clock_timestamp()

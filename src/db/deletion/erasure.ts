@@ -136,6 +136,7 @@ export async function deleteKeys(trx: Db, keyIds: readonly string[]): Promise<nu
   await trx('repair_decision').whereIn('decided_by', ids).update({ decided_by: 'erased' });
   for (const table of ['webhook', 'schedule', 'hook', 'backfill'])
     await trx(table).whereIn('created_by', ids).update({ created_by: 'erased' });
+  await trx('outside_event').whereIn('sent_by', ids).update({ sent_by: 'erased' });
   return trx('api_key').whereIn('key_id', ids).delete();
 }
 

@@ -538,17 +538,22 @@ create table step (
   sub_run_id text, -- in a copy, of a run that may have been deleted since
   reused_from text, -- the run that the result was taken from
 
-  awaiting text check (awaiting = any ('{review,budget,capability,time,run,slot,retry,callback}')),
+  awaiting text check (awaiting = any ('{review,budget,capability,time,run,slot,retry,callback,event}')),
   wait_since timestamptz, -- of this kind of wait
   wait_until timestamptz, -- null: until it is woken
   wake_requested_at timestamptz, -- its run is to receive the end of the wait
   budget_scope text, -- that has no room
   awaited_capability text, -- whose appearance wakes it; null once it has, so that it may continue to wait for the same
+  awaited_event text, -- its project and its name, as project/name
+  awaited_key text, -- of that event; empty: none
+  received_event text, -- the outside event that is its output
   primary key (run_id, step_id, item)
 );
 create index step_to_wake on step (run_id) where wake_requested_at is not null; -- maintenance: wakes
 create index step_to_wake_for on step (awaited_capability)
   where awaited_capability is not null; -- maintenance: capabilities that appear
+create index step_awaiting_event on step (awaited_event, awaited_key)
+  where awaited_event is not null; -- POST /v1/events
 create index step_awaiting on step (awaiting, budget_scope)
   where awaiting in ('budget', 'capability'); -- raises; instances that appear. Not by state, which changes often
 
@@ -1119,6 +1124,28 @@ create table hook_delivery (
 );
 create index hook_delivery_listed on hook_delivery (hook_id, created_at desc, delivery_id desc); -- its log
 create index hook_delivery_created_at on hook_delivery (created_at); -- purge
+
+-- Outside events of the last day, for steps that begin to wait later (V1 to V4, core/outside-events/rules.ts).
+create table outside_event (
+  event_id text primary key,
+  project_id text not null references project,
+  name text not null,
+  key text not null, -- empty: none
+  sender_id text, -- by which its sender knows it
+  payload json not null,
+  bytes int not null, -- of the payload
+  waiting int not null default 0, -- steps that took it when it came
+  is_taken boolean not null default false, -- by any step
+  sent_by text not null, -- a key or a person
+  created_at timestamptz not null default clock_timestamp()
+);
+create trigger outside_event_refuse_erased before insert on outside_event
+  for each row execute function refuse_erased();
+create unique index outside_event_sender_id on outside_event (project_id, name, sender_id)
+  where sender_id is not null; -- an event that is sent again
+create index outside_event_kept on outside_event (project_id, name, key, created_at); -- a step begins to wait
+create index outside_event_untaken on outside_event (project_id) include (bytes) where not is_taken; -- their limit
+create index outside_event_created_at on outside_event (created_at); -- purge
 
 
 -- Facts about the database itself.

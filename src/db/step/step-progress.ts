@@ -3,11 +3,13 @@
  * decides about several steps in one statement.
  */
 import type { EventType, StepLogData } from '@capstan/core/contracts/event';
+import type { AwaitedEvent } from '@capstan/core/contracts/outside-event';
 import type { Failure, Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { Awaiting } from '@capstan/core/contracts/run-step';
 import type { StepItemKey, StepKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { instantText, query, toJson, toJsonb } from '../statements.ts';
+import { nameAwaited } from './event-wait.ts';
 import { openSteps, waitOver } from './step.ts';
 
 interface StepHold {
@@ -56,6 +58,7 @@ interface NewWait {
   /** A capability that wakes the step, once, when it appears. */
   readonly capability?: string;
   readonly sub_run_id?: string;
+  readonly event?: AwaitedEvent & { readonly project_id: string };
   /** For the run's log. */
   readonly data?: JsonObject;
 }
@@ -71,10 +74,10 @@ const leftMs = '(extract(epoch from wait_until - clock_timestamp()) * 1000)::flo
 
 const keep = `with clock as materialized (select clock_timestamp() as now), held as (
    insert into step (run_id, step_id, item, revision, state, awaiting, wait_since, wait_until, budget_scope,
-     awaited_capability, sub_run_id, started_at)
+     awaited_capability, sub_run_id, awaited_event, awaited_key, started_at)
    select :run_id, :step_id, :item, :revision, 'waiting', :awaiting, now,
      coalesce(cast(:until as timestamptz), now + cast(:for_ms as float8) * interval '1 millisecond'),
-     :budget_scope, :capability, :sub_run_id, case when :begins then now end from clock
+     :budget_scope, :capability, :sub_run_id, :awaited_event, :awaited_key, case when :begins then now end from clock
    where not exists (select 1 from run where run_id = :run_id and finished_at is not null)
    on conflict (run_id, step_id, item) do update set state = 'waiting', awaiting = excluded.awaiting,
      wait_since = case when ${isSame} then step.wait_since else excluded.wait_since end,
@@ -82,6 +85,7 @@ const keep = `with clock as materialized (select clock_timestamp() as now), held
        else excluded.wait_until end,
      budget_scope = excluded.budget_scope, awaited_capability = excluded.awaited_capability,
      sub_run_id = coalesce(excluded.sub_run_id, step.sub_run_id),
+     awaited_event = excluded.awaited_event, awaited_key = excluded.awaited_key,
      started_at = coalesce(step.started_at, excluded.started_at)
    where step.state in ${openSteps} and not (${isSame}
      and step.budget_scope is not distinct from excluded.budget_scope
@@ -110,7 +114,7 @@ const keep = `with clock as materialized (select clock_timestamp() as now), held
 export function keepWaiting(
   db: Db,
   step: StepKey,
-  { awaiting, until, for_ms, begins, budget_scope, capability, sub_run_id, data = {} }: NewWait,
+  { awaiting, until, for_ms, begins, budget_scope, capability, sub_run_id, event, data = {} }: NewWait,
 ): Promise<HeldWait | undefined> {
   return query<HeldWait>(db).first(keep, {
     revision: step.revision,
@@ -122,6 +126,8 @@ export function keepWaiting(
     budget_scope: budget_scope ?? null,
     capability: capability ?? null,
     sub_run_id: sub_run_id ?? null,
+    awaited_event: event === undefined ? null : nameAwaited(event.project_id, event.name),
+    awaited_key: event?.key ?? null,
     ...pick(step),
   });
 }

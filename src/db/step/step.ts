@@ -16,7 +16,7 @@ export const openSteps = `('ready', 'running', 'retrying', 'waiting', 'in_review
 
 /** The columns of a step that no longer waits. */
 export const waitOver = `awaiting = null, wait_since = null, wait_until = null, wake_requested_at = null,
-  budget_scope = null, awaited_capability = null`;
+  budget_scope = null, awaited_capability = null, awaited_event = null, awaited_key = null`;
 
 export interface StepResultRow {
   readonly step_id: string;

@@ -1,5 +1,6 @@
 /**
- * Forecasts one execution of a step of any kind: a call, a child run, a wait, a review or values that are set.
+ * Forecasts one execution of a step of any kind: a call, a child run, a wait, a review, an outside event or
+ * values that are set.
  */
 import { setImmediate } from 'node:timers/promises';
 import { mostAttempts } from '@capstan/core/call/retry';
@@ -9,6 +10,7 @@ import { findPipeline } from '@capstan/core/definition/checks/check-availability
 import { capabilityOf, resolveStepSettings, routeOfStep } from '@capstan/core/definition/step-settings';
 import { parseDuration } from '@capstan/core/duration';
 import { AppError } from '@capstan/core/errors/app-error';
+import { eventTimeoutOf } from '@capstan/core/outside-events/rules';
 import { lowestCeiling } from '@capstan/core/routing/estimate';
 import { ceilingOfSubRun, findDepthFault, splitReference, termsOfSubRun } from '@capstan/core/run/step-rules';
 import { checkJob, type KnownDefinition } from '../../parts/definitions/known-definitions.ts';
@@ -149,6 +151,12 @@ export async function forecastUnit(
       return { ...nobody, reason: 'nobody is called', durationMs: parseDuration(definition.wait ?? '0s') };
     case 'set':
       return { ...nobody, reason: 'values are set; no instance is called' };
+    case 'event': {
+      const limit = eventTimeoutOf(definition);
+      const message = `the run waits here for the event ${definition.event?.name}, for at most ${limit}`;
+      const finding: Finding = { severity: 'note', code: 'event_awaited', pointer: unit.pointer, message };
+      return { ...nobody, reason: `an event is awaited, for at most ${limit}`, findings: [finding] };
+    }
     case 'review': {
       const message = 'the run waits here for a person, for as long as that takes';
       const finding: Finding = { severity: 'note', code: 'person_asked', pointer: unit.pointer, message };

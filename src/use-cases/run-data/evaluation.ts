@@ -12,6 +12,7 @@ import type { ExpressionScope, RoundScope } from '@capstan/core/expression/evalu
 import { findListedStep, mentionItem, mentionsOf } from '@capstan/core/expression/large-outputs';
 import { Meter, workLimits } from '@capstan/core/expression/meter';
 import type { CompiledTemplate } from '@capstan/core/expression/template';
+import { toEventKey } from '@capstan/core/outside-events/rules';
 import {
   type Evaluated,
   evaluateSafely,
@@ -148,6 +149,21 @@ export async function resolveTitle(
   const own = item === 0 ? { value: {} } : await readOwn(values, { step, item });
   if ('error' in own) return own;
   return toTitle(await evaluateInRun(values, title, evaluateTemplate, own.value));
+}
+
+/** The key of the event that a step waits for. @param item 0 = the step as a whole */
+export async function resolveEventKey(
+  values: RunValues,
+  step: CompiledStep,
+  item: number,
+): Promise<Evaluated<string>> {
+  const { key, definition } = step;
+  const written = definition.event?.key;
+  if (written === undefined) return { value: '' };
+  if (key === null) return toEventKey({ value: written });
+  const own = item === 0 ? { value: {} } : await readOwn(values, { step, item });
+  if ('error' in own) return own;
+  return toEventKey(await evaluateInRun(values, key, evaluateTemplate, own.value));
 }
 
 function evaluateInput(template: CompiledTemplate, scope: ExpressionScope, meter: Meter) {

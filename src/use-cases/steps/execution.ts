@@ -39,6 +39,7 @@ import {
   type StepRequest,
   type StepWork,
 } from './call.ts';
+import { executeEvent } from './event.ts';
 import { findLaterCall, waitForAnswer } from './later-answer.ts';
 import { executeReview } from './review.ts';
 import { endOf, failStep, findMissingFile, readEnd } from './step-end.ts';
@@ -126,6 +127,8 @@ async function executeUnit(
       return executePause(db, unit, stored);
     case 'review':
       return executeReview(ctx, unit, stored);
+    case 'event':
+      return executeEvent(ctx, unit, stored);
     case 'set':
       return setValues(ctx, unit, control);
   }

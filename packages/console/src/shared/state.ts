@@ -70,6 +70,7 @@ export const conditionLooks: Readonly<Record<ConditionKind, Omit<StateLook, 'wor
   slot: { icon: 'hourglass', tone: 'waiting' },
   retry: { icon: 'rotate-cw', tone: 'waiting' },
   callback: { icon: 'hourglass', tone: 'running' },
+  event: { icon: 'hourglass', tone: 'waiting' },
   time: { icon: 'hourglass', tone: 'running' },
   queued: { icon: 'circle-dashed', tone: 'quiet' },
   running: { icon: 'loader-circle', tone: 'running' },
@@ -92,6 +93,7 @@ export const awaitingWords: Readonly<Record<Awaiting, string>> = {
   slot: 'a free slot',
   retry: 'its next attempt',
   callback: 'a later answer',
+  event: 'an event',
 };
 
 export const toneText: Readonly<Record<Tone, string>> = {

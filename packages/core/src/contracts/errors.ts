@@ -69,7 +69,7 @@ export const errorTable = {
   limit_reached: row(
     409,
     false,
-    'The project has reached its limit of instances, webhooks, hooks or secrets. Delete some first.',
+    'The project has reached its limit of instances, webhooks, hooks, secrets or kept events. Delete some first; events are kept for a day.',
   ),
   already_there: row(412, false, 'The request has If-None-Match: *, and the file exists already.'),
   digest_mismatch: row(

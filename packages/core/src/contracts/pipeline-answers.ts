@@ -35,6 +35,8 @@ export const stepKindFields = {
   wait: Duration.optional(),
   /** The title of the question. */
   review: z.string().optional(),
+  /** The name of the event that it waits for. */
+  event: z.string().optional(),
   /** The names of the fields that it sets. */
   set: z.string().optional(),
 };

@@ -9,6 +9,7 @@ import { mostItems, mostRounds, mostSteps, showCount } from './limits.ts';
 import {
   CapabilityName,
   Duration,
+  EventName,
   Json,
   JsonObject,
   Labels,
@@ -200,13 +201,35 @@ export const ReviewStep = z
   })
   .meta({ id: 'ReviewStep' });
 
+/** A wait for an outside event; its payload becomes the step's output. */
+export const EventStep = z
+  .strictObject({
+    name: EventName.meta({ description: 'The name of the event, which `POST /v1/events/NAME` sends.' }),
+    key: z.string().min(1).max(1_024).optional().meta({
+      description:
+        'The key of the event, of at most 256 characters; it may hold {{ expressions }}. Default: an event without a key.',
+    }),
+    schema: JsonObject.optional().meta({
+      description:
+        'JSON Schema of the payload. A sender whose payload differs is refused. Default: anything.',
+    }),
+    timeout: Duration.optional().meta({
+      description: 'The time to wait for the event, at most 90d. Default 24h.',
+    }),
+    on_timeout: z.enum(['fail', 'continue']).optional().meta({
+      description:
+        'fail: the step fails if no event comes in time; continue: it succeeds, and its output is null. Default fail.',
+    }),
+  })
+  .meta({ id: 'EventStep' });
+
 /** The condition for starting a step, once all its dependencies are done. */
 export const RunIf = z
   .enum(['all_succeeded', 'any_succeeded', 'all_done', 'any_failed'])
   .meta({ id: 'RunIf' });
 export type RunIf = z.infer<typeof RunIf>;
 
-/** The kind of a step: exactly one of five. The core checks it; the schema for editors states it. */
+/** The kind of a step: exactly one of six. The core checks it; the schema for editors states it. */
 const stepKinds = {
   capability: CapabilityName.optional().meta({ description: 'The capability that the step calls.' }),
   pipeline: PipelineReference.optional().meta({
@@ -216,6 +239,9 @@ const stepKinds = {
   wait: Duration.optional().meta({ description: 'The step waits for this long.' }),
   review: ReviewStep.optional().meta({
     description: "A question to a reviewer; the answer becomes the step's output.",
+  }),
+  event: EventStep.optional().meta({
+    description: "The step waits for an outside event; its payload becomes the step's output.",
   }),
   set: JsonObject.optional().meta({
     description:

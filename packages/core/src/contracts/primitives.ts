@@ -17,6 +17,14 @@ export const CapabilityName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,12
   error: 'a capability name is made of letters, digits, _, - or dots, at most 128 characters',
 });
 
+/** The name of an outside event: like a capability name (`payment.settled`). */
+export const EventName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/, {
+  error: 'the name of an event is made of letters, digits, _, - or dots, at most 128 characters',
+});
+
+/** Which one of the events of a name it is: an order, a job of a provider. */
+export const EventKey = z.string().min(1).max(256);
+
 export const VersionText = z.string().min(1).max(128);
 
 /** A version of another pipeline: `name@version` or `name@alias`. */

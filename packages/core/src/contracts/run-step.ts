@@ -28,10 +28,10 @@ export type StepState = z.infer<typeof StepState>;
 
 /**
  * What a step waits for while it occupies no slot: a person, budget, an instance, a time, a child run, a free slot, its
- * next attempt, an answer that comes later.
+ * next attempt, an answer that comes later, an outside event.
  */
 export const Awaiting = z
-  .enum(['review', 'budget', 'capability', 'time', 'run', 'slot', 'retry', 'callback'])
+  .enum(['review', 'budget', 'capability', 'time', 'run', 'slot', 'retry', 'callback', 'event'])
   .meta({ id: 'Awaiting' });
 export type Awaiting = z.infer<typeof Awaiting>;
 

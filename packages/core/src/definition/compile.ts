@@ -38,6 +38,8 @@ export interface CompiledStep {
   readonly until: CompiledTemplate | null;
   /** The title of its review; null = a text without expressions, or no review. */
   readonly title: CompiledTemplate | null;
+  /** The key of its event; null = a text without expressions, or no key. */
+  readonly key: CompiledTemplate | null;
   /** Indexes of the steps it waits for, unique and ascending. */
   readonly dependencies: readonly number[];
 }
@@ -75,7 +77,7 @@ export function compileDefinition(definition: PipelineDefinition): CompiledDefin
 
 function compileTemplates(
   step: StepTemplates | undefined,
-): Pick<CompiledStep, 'input' | 'when' | 'whenItem' | 'counts' | 'items' | 'until' | 'title'> {
+): Pick<CompiledStep, 'input' | 'when' | 'whenItem' | 'counts' | 'items' | 'until' | 'title' | 'key'> {
   const input = soundTemplate(step?.input ?? null);
   if (step === undefined || input === null) throw new RangeError('a step without a template');
   const when = soundTemplate(step.when);
@@ -88,6 +90,7 @@ function compileTemplates(
     items: soundTemplate(step.items),
     until: soundTemplate(step.until),
     title: openTemplate(step.title),
+    key: openTemplate(step.key),
   };
 }
 
@@ -125,6 +128,8 @@ export interface StepTemplates {
   readonly until: ReferencingTemplate | null;
   /** `review.title`; null for a step of another kind. */
   readonly title: ReferencingTemplate | null;
+  /** `event.key`; null for a step without it. */
+  readonly key: ReferencingTemplate | null;
 }
 
 export interface DefinitionTemplates {
@@ -162,7 +167,7 @@ function* readTemplates({
 }
 
 function readStep(
-  { input, set, when, for_each, repeat, review }: StepDefinition,
+  { input, set, when, for_each, repeat, review, event }: StepDefinition,
   pointer: string,
 ): StepTemplates {
   return {
@@ -175,6 +180,7 @@ function readStep(
     items: for_each === undefined ? null : read(for_each.items, `${pointer}/for_each/items`),
     until: repeat === undefined ? null : readConditionAt(repeat.until, `${pointer}/repeat/until`),
     title: review === undefined ? null : read(review.title, `${pointer}/review/title`),
+    key: event?.key === undefined ? null : read(event.key, `${pointer}/event/key`),
   };
 }
 
@@ -190,14 +196,14 @@ function readConditionAt(text: string, pointer: string, dialect?: typeof answerD
 
 /** The readings of a step, in the order of its keys. */
 export function listReadings(step: StepTemplates): readonly ReferencingTemplate[] {
-  const { when, items, counts, until, title, input } = step;
-  return [when, items, counts, until, title, input].filter((reading) => reading !== null);
+  const { when, items, counts, until, title, key, input } = step;
+  return [when, items, counts, until, title, key, input].filter((reading) => reading !== null);
 }
 
 /** The same of a compiled step. */
 export function listTemplates(step: CompiledStep): readonly CompiledTemplate[] {
-  const { when, whenItem, items, counts, until, title, input } = step;
-  return [when, whenItem, items, counts, until, title, input].filter((template) => template !== null);
+  const { when, whenItem, items, counts, until, title, key, input } = step;
+  return [when, whenItem, items, counts, until, title, key, input].filter((template) => template !== null);
 }
 
 export interface AnalysedDefinition {

@@ -95,11 +95,12 @@ function defaultTotalMs(retry: RetrySettings, timeoutMs: number): number {
   return Math.min(Math.max(defaultTotalTimeoutMs, neededMs), longestTotalMs);
 }
 
-// The kind of a step: a call of a capability, a run of another pipeline, a wait, a review, or values that are set.
+// The kind of a step: a call of a capability, a run of another pipeline, a wait, a review, an outside event, or values that
+// are set.
 
-export type StepKind = 'call' | 'run' | 'wait' | 'review' | 'set';
+export type StepKind = 'call' | 'run' | 'wait' | 'review' | 'event' | 'set';
 
-type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review' | 'set'>;
+type KindFields = Pick<StepDefinition, 'capability' | 'pipeline' | 'wait' | 'review' | 'event' | 'set'>;
 
 /** How many answers of its items are enough for a step; null = all. */
 export function enoughOf({ enough }: Pick<NonNullable<StepDefinition['for_each']>, 'enough'>): {
@@ -112,14 +113,15 @@ export function enoughOf({ enough }: Pick<NonNullable<StepDefinition['for_each']
 }
 
 /** The kind of a step in a checked definition, which has exactly one of the keys. */
-export function stepKindOf({ pipeline, wait, review, set }: KindFields): StepKind {
+export function stepKindOf({ pipeline, wait, review, event, set }: KindFields): StepKind {
   if (set !== undefined) return 'set';
   if (pipeline !== undefined) return 'run';
   if (wait !== undefined) return 'wait';
+  if (event !== undefined) return 'event';
   return review === undefined ? 'call' : 'review';
 }
 
-/** A short description for people: `concat`, `reel@1.0`, `wait 30s`, `review`, `set`. */
+/** A short description for people: `concat`, `reel@1.0`, `wait 30s`, `review`, `event paid`, `set`. */
 export function describeStep(step: KindFields): string {
   switch (stepKindOf(step)) {
     case 'call':
@@ -128,6 +130,8 @@ export function describeStep(step: KindFields): string {
       return step.pipeline ?? '';
     case 'wait':
       return `wait ${step.wait}`;
+    case 'event':
+      return `event ${step.event?.name}`;
     case 'review':
     case 'set':
       return stepKindOf(step);
@@ -148,12 +152,13 @@ export function capabilityOf({ capability }: Pick<StepDefinition, 'capability'>)
 }
 
 /** The kind on the wire: exactly one of the fields is present. */
-export function kindFieldsOf({ capability, pipeline, wait, review, set }: KindFields) {
+export function kindFieldsOf({ capability, pipeline, wait, review, event, set }: KindFields) {
   return {
     ...(capability === undefined ? {} : { capability }),
     ...(pipeline === undefined ? {} : { pipeline }),
     ...(wait === undefined ? {} : { wait }),
     ...(review === undefined ? {} : { review: review.title }),
+    ...(event === undefined ? {} : { event: event.name }),
     ...(set === undefined ? {} : { set: nameFields(set) }),
   };
 }

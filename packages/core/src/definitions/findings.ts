@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import {
   Concurrency,
   EscalatePolicy,
+  EventStep,
   ForEach,
   PipelineDefinition,
   Repeat,
@@ -201,6 +202,7 @@ const partShapes: ReadonlyMap<PropertyKey, object> = new Map<PropertyKey, object
   ['repeat', Repeat.shape],
   ['retry', RetryPolicy.shape],
   ['review', ReviewStep.shape],
+  ['event', EventStep.shape],
 ]);
 
 function knownKeys(path: readonly PropertyKey[]): string[] {

@@ -68,7 +68,14 @@ function mend(copy: Salvage, [top, index, key]: KeyPath): void {
 }
 
 /** The keys that determine the kind of a step. */
-const kindKeys: ReadonlySet<PropertyKey> = new Set(['capability', 'pipeline', 'wait', 'review', 'set']);
+const kindKeys: ReadonlySet<PropertyKey> = new Set([
+  'capability',
+  'pipeline',
+  'wait',
+  'review',
+  'event',
+  'set',
+]);
 
 /** @param key undefined when the step is not an object */
 function mendStep(copy: Salvage, index: number, key: PropertyKey | undefined): void {

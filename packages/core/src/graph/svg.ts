@@ -28,9 +28,9 @@ function shorten(text: string, most: number): string {
 
 export interface GraphNode {
   readonly id: string;
-  /** The work of the node: a capability, `reel@1.0`, `wait 30s`, `review`, `set`. */
+  /** The work of the node: a capability, `reel@1.0`, `wait 30s`, `review`, `event paid`, `set`. */
   readonly label: string;
-  readonly kind: 'capability' | 'pipeline' | 'wait' | 'review' | 'set';
+  readonly kind: 'capability' | 'pipeline' | 'wait' | 'review' | 'event' | 'set';
 }
 
 const margin = 16;
@@ -83,6 +83,7 @@ const head = `<style>
 .ground { fill: #0d1117 } .box { fill: #161b22; stroke: #6e7681 } .id { fill: #e6edf3 } .label { fill: #9198a1 }
 .edges { stroke: #6e7681 } .tip { fill: #6e7681 }
 .pipeline .box { stroke: #58a6ff } .wait .box { stroke: #d29922 } .review .box { stroke: #bc8cff }
+.event .box { stroke: #39c5cf }
 }
 </style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path class="tip" d="M0 0 8 4 0 8z" fill="#8b949e"/></marker></defs>
@@ -127,6 +128,7 @@ const boxes: Readonly<Record<GraphNode['kind'], string>> = {
   pipeline: 'rx="6" stroke="#0969da" stroke-width="2.5"',
   wait: 'rx="23" stroke="#9a6700"',
   review: 'rx="6" stroke="#8250df" stroke-dasharray="5 3"',
+  event: 'rx="23" stroke="#1b7c83" stroke-dasharray="5 3"',
   set: 'rx="0" stroke="#6e7781" stroke-dasharray="2 2"',
 };
 

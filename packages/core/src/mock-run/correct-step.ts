@@ -36,8 +36,8 @@ import {
   stopOf,
   type UnitRecord,
 } from './local-run.ts';
-import { type DecidedReview, isOver, type MockReview, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
+import { type DecidedReview, isOver, type MockReview, requireAction } from './outside/mock-reviewer.ts';
 import { cancelledEnd, endUnit, logEvent, moveUnit, wakeUnit } from './run-journal.ts';
 
 type ClimbEnd = UnitEnd | UnitWaiting;

@@ -8,6 +8,7 @@ import { findPipeline } from '../definition/checks/check-availability.ts';
 import { parseDuration } from '../duration.ts';
 import { summarizeFindings } from '../json/values.ts';
 import { endOfQuestion } from '../ladder/human-review.ts';
+import { endWithoutEvent, eventTimeoutOf, listStepsBefore, toEventKey } from '../outside-events/rules.ts';
 import type { RunPorts, Unit, UnitEnd, UnitResult } from '../run/drive.ts';
 import type { Wait } from '../run/machine-state.ts';
 import {
@@ -32,8 +33,9 @@ import {
   type UnitRecord,
 } from './local-run.ts';
 import { decideStep, evaluate, judgeAnswer, judgeLocalRound } from './local-values.ts';
-import { isOver, requireAction } from './mock-reviewer.ts';
 import { MockFault } from './mocks.ts';
+import type { MockEvent } from './outside/mock-events.ts';
+import { isOver, requireAction } from './outside/mock-reviewer.ts';
 import {
   cancelledEnd,
   endUnit,
@@ -95,6 +97,7 @@ async function executeUnit(run: LocalRun, planned: Unit): Promise<UnitResult> {
   const unit = openUnit(run, nameOf(planned));
   const { kind, input: template } = stepOf(run, unit.id);
   if (kind === 'wait') return settleUnit(run, unit, pause(run, unit));
+  if (kind === 'event') return settleUnit(run, unit, awaitEvent(run, unit));
   const evaluated = evaluate(run, template, unit);
   const resolved = 'error' in evaluated ? evaluated : toInput(evaluated.value);
   if ('error' in resolved) return endUnit(run, unit, { state: 'failed', error: resolved.error });
@@ -123,6 +126,7 @@ async function giveUpUnit(run: LocalRun, planned: Unit, why?: Failure): Promise<
   const unit = unitOf(run, nameOf(planned));
   unit.subRun?.driven?.send({ type: 'cancel_requested' });
   leaveLine(run, unit);
+  if (unit.event !== undefined) run.world.outside.leave(unit.event);
   if (why !== undefined) return endUnit(run, unit, { state: 'cancelled', error: why });
   const error = unit.ladder?.failure;
   const isCalledOff = isCancelled(run) || error === undefined;
@@ -141,6 +145,41 @@ function pause(run: LocalRun, unit: UnitRecord): UnitOutcome {
   return run.world.time.now() >= until
     ? { state: 'succeeded', output: null }
     : { state: 'waiting', wait: { awaiting: 'time', until, ref: null } };
+}
+
+/** The output of a step that waits for an event is the payload. */
+function awaitEvent(run: LocalRun, unit: UnitRecord): UnitOutcome {
+  const { definition, key } = stepOf(run, unit.id);
+  const { name = '', key: written, schema = {} } = definition.event ?? {};
+  if (unit.event === undefined) {
+    const value = key === null ? { value: written ?? '' } : evaluate(run, key, unit);
+    const found = written === undefined ? { value: '' } : toEventKey(value);
+    if ('error' in found) return { state: 'failed', error: found.error };
+    unit.event = run.world.outside.wait({
+      name,
+      key: found.value,
+      schema,
+      dueAt: run.world.time.now() + parseDuration(eventTimeoutOf(definition)),
+      since: run.beganAt,
+      takenBefore: listTakenBefore(run, unit),
+      wake: () => wakeUnit(run, unit),
+    });
+  }
+  const { event, dueAt: until } = unit.event;
+  if (event !== null) return { state: 'succeeded', output: event.payload };
+  if (run.world.time.now() < until) {
+    return { state: 'waiting', wait: { awaiting: 'event', until, ref: { event: name } } };
+  }
+  run.world.outside.leave(unit.event);
+  return endWithoutEvent(definition, unit.event);
+}
+
+/** V3 */
+function listTakenBefore(run: LocalRun, { id }: UnitName): Set<MockEvent> {
+  const units = listStepsBefore(run.compiled, id).flatMap((before) => [
+    ...(run.units.get(before)?.values() ?? []),
+  ]);
+  return new Set(units.flatMap(({ event }) => event?.event ?? []));
 }
 
 /** A step that runs another pipeline: starts the run once, waits for it, and takes its output. */

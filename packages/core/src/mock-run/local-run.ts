@@ -17,7 +17,8 @@ import type { DrivenRun, RunPorts } from '../run/drive.ts';
 import type { RunPlan } from '../run/plan.ts';
 import type { TimeLimit } from '../time-limit.ts';
 import type { MockFleet } from './mock-fleet.ts';
-import type { MockReview, MockReviewer } from './mock-reviewer.ts';
+import type { EventWait, MockEvents } from './outside/mock-events.ts';
+import type { MockReview, MockReviewer } from './outside/mock-reviewer.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** The outcome of a run; `waiting`: nothing happens any more, and the run has not ended. */
@@ -34,6 +35,7 @@ export interface World {
   readonly time: VirtualTime;
   readonly fleet: MockFleet;
   readonly reviewer: MockReviewer;
+  readonly outside: MockEvents;
   readonly seed: number;
   /** Definitions of sub-pipelines. */
   readonly pipelines: readonly PipelineDefinition[];
@@ -141,6 +143,8 @@ export interface UnitRecord extends UnitName {
   subRun?: LocalRun;
   /** Its own review as a review step, or the review of its ladder. */
   review?: MockReview;
+  /** Its wait for an event. */
+  event?: EventWait;
   /** Its position on its ladder. */
   ladder?: ClimbingStep;
   /** Ends the timer of its wait; null when no wait is active. */

@@ -5,6 +5,8 @@ import { PipelineDefinition } from '../contracts/pipeline.ts';
 import {
   CapabilityName,
   Duration,
+  EventKey,
+  EventName,
   Instant,
   Json,
   JsonObject,
@@ -104,6 +106,15 @@ export const MockControl = z.strictObject({
 });
 export type MockControl = z.infer<typeof MockControl>;
 
+const MockEvent = z.strictObject({
+  name: EventName,
+  key: EventKey.optional(),
+  /** After the beginning of the run. Default 0s. */
+  after: Duration.optional(),
+  /** Default null. */
+  payload: Json.optional(),
+});
+
 const ExpectedStep = z.union([
   StepState,
   z.strictObject({
@@ -141,6 +152,8 @@ export const Mocks = z.strictObject({
   /** Decisions of budget reviews. */
   budget_reviews: z.array(MockDecision).optional(),
   control: z.array(MockControl).optional(),
+  /** Outside events, which steps with `event` take. */
+  events: z.array(MockEvent).max(1_000).optional(),
   /** Definitions of sub-pipelines, or files with them; those in the pipeline's own folder are found automatically. */
   pipelines: z.array(z.union([z.string(), PipelineDefinition])).optional(),
   expect: Expectation.optional(),

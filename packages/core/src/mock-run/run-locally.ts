@@ -21,8 +21,9 @@ import {
   type World,
 } from './local-run.ts';
 import { createMockFleet } from './mock-fleet.ts';
-import { createMockReviewer } from './mock-reviewer.ts';
 import { type Expectation, type Mocks, showBriefly } from './mocks.ts';
+import { createMockEvents } from './outside/mock-events.ts';
+import { createMockReviewer } from './outside/mock-reviewer.ts';
 import { listSteps, logEvent } from './run-journal.ts';
 import { startRun } from './start-run.ts';
 import { createVirtualTime, type Settle } from './virtual-time.ts';
@@ -102,7 +103,18 @@ function createWorld(
 ): World {
   const fleet = createMockFleet(mocks.capabilities, time);
   const reviewer = createMockReviewer(mocks, time);
-  return { time, fleet, reviewer, seed, pipelines, onFault, historyPressure, startRun, runs: 0 };
+  return {
+    time,
+    fleet,
+    reviewer,
+    outside: createMockEvents(mocks, time),
+    seed,
+    pipelines,
+    onFault,
+    historyPressure,
+    startRun,
+    runs: 0,
+  };
 }
 
 /** Applies the users' commands to the run at their times. */

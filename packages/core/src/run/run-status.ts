@@ -30,6 +30,8 @@ export type ConditionKind =
   | 'slot'
   | 'retry'
   | 'callback'
+  /** It waits for an outside event. */
+  | 'event'
   | 'time'
   | 'queued'
   | 'running';
@@ -61,6 +63,7 @@ const titles: Readonly<Record<ConditionKind, string>> = {
   slot: 'Waiting for a free slot',
   retry: 'Waiting for its next attempt',
   callback: 'Waiting for a later answer',
+  event: 'Waiting for an event',
   time: 'Sleeping',
   queued: 'Queued',
   running: 'Running',
@@ -104,6 +107,7 @@ const waitsByUrgency: readonly Awaiting[] = [
   'review',
   'budget',
   'capability',
+  'event',
   'run',
   'slot',
   'retry',

@@ -3,8 +3,9 @@ import { isLong } from '../../../../test/support/long.ts';
 import type { PipelineDefinition } from '../../src/contracts/pipeline.ts';
 import type { LocalRun, World } from '../../src/mock-run/local-run.ts';
 import { createMockFleet } from '../../src/mock-run/mock-fleet.ts';
-import { createMockReviewer } from '../../src/mock-run/mock-reviewer.ts';
 import type { Mocks } from '../../src/mock-run/mocks.ts';
+import { createMockEvents } from '../../src/mock-run/outside/mock-events.ts';
+import { createMockReviewer } from '../../src/mock-run/outside/mock-reviewer.ts';
 import { runLocally } from '../../src/mock-run/run-locally.ts';
 import { startRun } from '../../src/mock-run/start-run.ts';
 import { createVirtualTime } from '../../src/mock-run/virtual-time.ts';
@@ -48,6 +49,7 @@ async function runTogether(
     time,
     fleet: createMockFleet(mocks.capabilities, time),
     reviewer: createMockReviewer(mocks, time),
+    outside: createMockEvents(mocks, time),
     seed: 0,
     pipelines: [],
     onFault: (error) => faults.push(error),

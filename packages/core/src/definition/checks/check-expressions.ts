@@ -122,7 +122,7 @@ function checkReference(reference: Reference, context: ReferenceContext): Defini
       return [
         problem(reference, {
           code: 'root_unavailable',
-          message: `${reference.root} has a value only in the input, when or review.title of a step with for_each`,
+          message: `${reference.root} has a value only in the input, when, review.title or event.key of a step with for_each`,
         }),
       ];
     case 'round':

@@ -106,6 +106,7 @@ export function consumerOf(step: StepDefinition, facts: DefinitionFacts): Consum
     }
     case 'wait':
     case 'review':
+    case 'event':
     case 'set':
       return null;
   }
@@ -152,6 +153,11 @@ function outputOf(
     case 'review': {
       const schema = step.review?.schema;
       return schema === undefined || !isSound(schema) ? anyType : typeOfSchema(schema);
+    }
+    case 'event': {
+      const { schema, on_timeout } = step.event ?? {};
+      const payload = schema === undefined || !isSound(schema) ? anyType : typeOfSchema(schema);
+      return on_timeout === 'continue' ? unionOf([payload, nullType]) : payload;
     }
   }
 }

@@ -64,9 +64,9 @@ interface ListRead {
 
 /** Reads of all items, or of fields of all. */
 function listReads({ steps, output }: DefinitionTemplates): readonly ListRead[] {
-  const inSteps = steps.flatMap(({ when, counts, items, until, input, title }) => {
+  const inSteps = steps.flatMap(({ when, counts, items, until, input, title, key }) => {
     const isListed = items !== null && findListedStep(items.template) !== null; // is read item by item
-    const readings = [when, counts, isListed ? null : items, until, title, input];
+    const readings = [when, counts, isListed ? null : items, until, title, key, input];
     return readings.flatMap((reading) => reading?.template ?? []);
   });
   const readsOf = ({ root }: CompiledTemplate, isOutput: boolean): ListRead[] =>

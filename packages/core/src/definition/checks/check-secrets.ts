@@ -19,10 +19,12 @@ export function checkSecrets(
   const labels = templates.labels.map(([, reading]) => reading);
   const others = [templates.output, templates.concurrencyKey, ...labels];
   return [
-    ...templates.steps.flatMap(({ input, when, counts, items, until, title }, index) => {
+    ...templates.steps.flatMap(({ input, when, counts, items, until, title, key }, index) => {
       const step = steps[index];
       const isCall = step !== undefined && stepKindOf(step) === 'call';
-      const rest = [when, counts, items, until, title, ...(isCall ? [] : [input])].flatMap(findMisplaced);
+      const rest = [when, counts, items, until, title, key, ...(isCall ? [] : [input])].flatMap(
+        findMisplaced,
+      );
       return isCall ? [...rest, ...checkInput(step, input, secrets)] : rest;
     }),
     ...others.flatMap(findMisplaced),

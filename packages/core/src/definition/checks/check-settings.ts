@@ -28,7 +28,7 @@ interface DurationRule {
 }
 
 /**
- * The limits for one attempt, a step, the wait for a slot, a run, the pause before a retry, a wait or review, the pause
+ * The limits for one attempt, a step, the wait for a slot, a run, the pause before a retry, a wait, review or event, the pause
  * between rounds, all rounds, an instance, and a cached result.
  */
 const durationRules = {
@@ -55,12 +55,13 @@ export function checkSettings(definition: PipelineDefinition): DefinitionFinding
 }
 
 function checkStep(step: StepDefinition, pointer: string): DefinitionFinding[] {
-  const { total_timeout, wait, review, repeat, wait_for_capability, capability_version } = step;
+  const { total_timeout, wait, review, event, repeat, wait_for_capability, capability_version } = step;
   return [
     ...checkShared(step, pointer),
     ...checkDuration(total_timeout, durationRules.total_timeout, `${pointer}/total_timeout`),
     ...checkDuration(wait, durationRules.wait, `${pointer}/wait`),
     ...checkDuration(review?.timeout, durationRules.wait, `${pointer}/review/timeout`),
+    ...checkDuration(event?.timeout, durationRules.wait, `${pointer}/event/timeout`),
     ...checkDuration(repeat?.pause, durationRules.round, `${pointer}/repeat/pause`),
     ...checkDuration(repeat?.timeout, durationRules.repeat, `${pointer}/repeat/timeout`),
     ...checkDuration(wait_for_capability, durationRules.capability, `${pointer}/wait_for_capability`),
@@ -119,13 +120,21 @@ function checkRange(range: string | undefined, pointer: string): DefinitionFindi
 
 type StepField = keyof StepDefinition;
 
-const kindKeys = ['capability', 'pipeline', 'wait', 'review', 'set'] as const satisfies readonly StepField[];
+const kindKeys = [
+  'capability',
+  'pipeline',
+  'wait',
+  'review',
+  'event',
+  'set',
+] as const satisfies readonly StepField[];
 
 const keyOf: Readonly<Record<StepKind, (typeof kindKeys)[number]>> = {
   call: 'capability',
   run: 'pipeline',
   wait: 'wait',
   review: 'review',
+  event: 'event',
   set: 'set',
 };
 
@@ -161,6 +170,11 @@ const hints: Partial<Readonly<Record<StepKind, Readonly<Record<string, string>>>
   review: {
     timeout: 'the limit of a review is review.timeout',
     total_timeout: 'the limit of a review is review.timeout',
+  },
+  event: {
+    timeout: 'the limit of an event is event.timeout',
+    total_timeout: 'the limit of an event is event.timeout',
+    optional: 'event.on_timeout: continue lets the run continue without the event',
   },
 };
 

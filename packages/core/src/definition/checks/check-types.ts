@@ -151,6 +151,10 @@ function checkStep(index: number, checking: Checking): void {
     const type = typeOf(readings.title, inputScope, checking);
     checkScalar(type, { key: 'review.title', pointer: `${pointer}/review/title` }, checking);
   }
+  if (readings.key !== null) {
+    const type = typeOf(readings.key, inputScope, checking);
+    checkScalar(type, { key: 'event.key', pointer: `${pointer}/event/key` }, checking);
+  }
   const types = read(readings.input, inputScope, checking);
   if (typeof step.input === 'string')
     checkWhole(typeOfNode(readings.input.template.root, types), pointer, checking);
@@ -326,10 +330,11 @@ interface OwnSchema {
 export function listOwnSchemas({ job_schema, steps }: PipelineDefinition): readonly OwnSchema[] {
   return [
     ...(job_schema === undefined ? [] : [{ schema: job_schema, pointer: '/job_schema' }]),
-    ...steps.flatMap(({ review }, index) =>
-      review?.schema === undefined
-        ? []
-        : [{ schema: review.schema, pointer: `/steps/${index}/review/schema` }],
+    ...steps.flatMap((step, index) =>
+      (['review', 'event'] as const).flatMap((kind) => {
+        const schema = step[kind]?.schema;
+        return schema === undefined ? [] : [{ schema, pointer: `/steps/${index}/${kind}/schema` }];
+      }),
     ),
   ];
 }

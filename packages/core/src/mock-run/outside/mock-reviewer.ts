@@ -1,10 +1,10 @@
 /** The reviewers of a local run: each review gets the next decision from the mocks, or none. */
-import type { StepDefinition } from '../contracts/pipeline.ts';
-import type { ReviewKind, ReviewPayload } from '../contracts/review.ts';
-import { parseDuration } from '../duration.ts';
-import { actionsOf } from '../review-actions.ts';
-import { type MockDecision, MockFault, type Mocks } from './mocks.ts';
-import type { VirtualTime } from './virtual-time.ts';
+import type { StepDefinition } from '../../contracts/pipeline.ts';
+import type { ReviewKind, ReviewPayload } from '../../contracts/review.ts';
+import { parseDuration } from '../../duration.ts';
+import { actionsOf } from '../../review-actions.ts';
+import { type MockDecision, MockFault, type Mocks } from '../mocks.ts';
+import type { VirtualTime } from '../virtual-time.ts';
 
 interface AskedAbout {
   readonly kind: ReviewKind;
