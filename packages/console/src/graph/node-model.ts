@@ -22,11 +22,12 @@ export interface NodeFacts {
   readonly attempts: number;
 }
 
-export function describeKind({ capability, pipeline, wait, review, set }: Omit<DrawnStep, 'id'>): string {
+export function describeKind({ capability, pipeline, wait, review, event, set }: Omit<DrawnStep, 'id'>): string {
   if (capability !== undefined) return capability;
   if (pipeline !== undefined) return `run ${pipeline}`;
   if (wait !== undefined) return `wait ${wait}`;
   if (review !== undefined) return 'asks a person';
+  if (event !== undefined) return `waits for ${event}`;
   return set === undefined ? '' : `sets ${set}`;
 }
 
