@@ -1,40 +1,41 @@
 /**
  * A run below a `for_each` signals its parent when it begins to rest, and when its rest ends (M13): the item that it is
  * leaves its place among `max_parallel` meanwhile. One signal is sent at a time, so that they arrive in order, and only
- * what differs from the last one is sent: at most two for each review. A parent that has ended needs none.
+ * a change from the last one is sent: at most two for each review. A parent that has ended needs none.
  */
 
+import type { ParentUnit } from '@capstan/core/contracts/run-control';
 import type { DrivenRun } from '@capstan/core/run/drive';
-import type { ParentUnit, RestedSignal, RunPipelineInput } from '@capstan/core/workflow-payloads';
+import type { RestedSignal, RunPipelineInput } from '@capstan/core/workflow-payloads';
 import { CancellationScope, getExternalWorkflowHandle, TemporalFailure } from '@temporalio/workflow';
 
 export interface Rests {
   /** The run has begun to rest, or no longer rests. */
   changed(): void;
-  /** Resolves when the parent has been told, so that a signal is not lost between two histories. */
-  told(): Promise<void>;
+  /** Resolves when the parent has the last signal, so that none is lost between two histories. */
+  sent(): Promise<void>;
 }
 
 export function createRests({ parent, run_id, snapshot }: RunPipelineInput, { state }: DrivenRun): Rests {
   let known = snapshot?.machine.isAtRest === true;
-  let telling: Promise<void> | null = null;
-  const tellParent = async (unit: ParentUnit): Promise<void> => {
+  let sending: Promise<void> | null = null;
+  const signalParent = async (unit: ParentUnit): Promise<void> => {
     while (known !== state.isAtRest) {
       known = state.isAtRest;
-      await tell(unit, { run_id, rests: known });
+      await send(unit, { run_id, rests: known });
     }
-    telling = null;
+    sending = null;
   };
   return {
     changed: () => {
       if (parent === undefined) return;
-      telling ??= Promise.resolve().then(() => tellParent(parent)); // at the end of the turn
+      sending ??= Promise.resolve().then(() => signalParent(parent)); // at the end of the turn
     },
-    told: () => telling ?? Promise.resolve(),
+    sent: () => sending ?? Promise.resolve(),
   };
 }
 
-async function tell(
+async function send(
   { workflow_id, ...unit }: ParentUnit,
   news: Pick<RestedSignal, 'run_id' | 'rests'>,
 ): Promise<void> {

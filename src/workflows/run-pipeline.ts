@@ -139,7 +139,7 @@ export async function runPipeline(input: RunPipelineInput): Promise<RunPipelineR
   const left = limit.left();
   limit.stop();
   await recorder.afterRecords(async () => undefined);
-  if (run.state.phase === 'running') await begun.rests.told();
+  if (run.state.phase === 'running') await begun.rests.sent();
   // A command may have ended the run while ends were being stored.
   if (run.state.phase === 'running') return goOn(input, begun, left);
   const end = await run.ended;

@@ -5,6 +5,7 @@
 
 import type { SuccessfulAttempt } from './call/types.ts';
 import type { Failure, Json } from './contracts/primitives.ts';
+import type { ParentUnit } from './contracts/run-control.ts';
 import type { Awaiting } from './contracts/run-step.ts';
 import type { RunOutcome } from './run/machine.ts';
 import type { RunPlan } from './run/plan.ts';
@@ -36,10 +37,6 @@ export interface RunPipelineInput {
   readonly parent?: ParentUnit;
   /** The position of a run that continues as new. */
   readonly snapshot?: WorkflowSnapshot;
-}
-
-export interface ParentUnit extends WokenSignal {
-  readonly workflow_id: string;
 }
 
 /** The state that one history of a run passes to the next. */

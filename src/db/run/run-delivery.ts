@@ -6,8 +6,7 @@ import type { DecidedRoute } from '@capstan/core/contracts/decision';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Priority } from '@capstan/core/contracts/primitives';
 import type { RunState, StalledRun } from '@capstan/core/contracts/run';
-import type { CancelRequest } from '@capstan/core/contracts/run-control';
-import type { ParentUnit } from '@capstan/core/workflow-payloads';
+import type { CancelRequest, ParentUnit } from '@capstan/core/contracts/run-control';
 import { type Db, relaxed } from '../connect.ts';
 import { type DeliveredPage, query, runPrepared } from '../statements.ts';
 

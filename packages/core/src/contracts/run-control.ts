@@ -167,3 +167,10 @@ export const RunCount = z
   })
   .meta({ id: 'RunCount' });
 export type RunCount = z.infer<typeof RunCount>;
+
+/** The unit of a parent's workflow that has started a child run. */
+export interface ParentUnit {
+  readonly workflow_id: string;
+  readonly step_id: string;
+  readonly item: number;
+}

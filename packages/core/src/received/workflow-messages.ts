@@ -5,6 +5,7 @@
  * is none has a fault, and ends its workflow.
  */
 import type { Failure } from '../contracts/primitives.ts';
+import type { ParentUnit } from '../contracts/run-control.ts';
 import type { PlannedStep, RunPlan } from '../run/plan.ts';
 import { snapshotShape } from '../run/snapshot.ts';
 import {
@@ -14,7 +15,6 @@ import {
   type LadderEnd,
   type LadderPosition,
   type LadderStage,
-  type ParentUnit,
   type RestedSignal,
   type ReviewedSignal,
   type RunPipelineInput,

@@ -16,7 +16,7 @@
  * M10 No item begins while `mostInLine` items of its step wait for a free slot.
  * M11 A judgement of a round is pending work: the run neither ends nor continues as new before it (R1 to R5: repeat/rounds.ts).
  * M12 A unit is called off at most once, and then neither waits nor climbs (R1 to R3 of graph/races.ts).
- * M13 A run rests while all that is open in it waits for reviews, be they its own or those of child runs that rest.
+ * M13 A run rests while every open unit of it waits for a review, of its own or of a child run that rests.
  *     `rest_changed` comes when its rest begins and when it ends, unless the run is stopping.
  */
 import type { Failure } from '../contracts/primitives.ts';
@@ -468,7 +468,7 @@ function changeRest(state: MachineState): RunCommand[] {
   return [{ type: 'rest_changed' }];
 }
 
-/** M13. Whatever could begin has begun, except in a pause, and in the last moments of a history. */
+/** M13. Every unit that can begin has begun, except in a pause, and in the last moments of a history. */
 function rests(state: MachineState): boolean {
   const { waits, reviews, restingWaits, woken, undecided, ready, nextReady, openFans } = state;
   if (state.inFlight + state.deciding + woken.size > 0 || waits.size === 0) return false;

@@ -74,7 +74,7 @@ function removeWait(state: MachineState, { step, item, wait }: UnitWait): void {
 
 /**
  * Records that the child run of a unit in progress rests, or no longer does; news of another child run, and repeated
- * news, change nothing. While it rests, an item leaves its place to the next. Its child run goes on without asking, so
+ * news, change nothing. While it rests, an item leaves its place to the next. Its child run continues without asking, so
  * for a while more items than `max_parallel` may be at work.
  */
 export function noteChildRest(state: MachineState, { step, item, child, rests }: ChildRest): void {

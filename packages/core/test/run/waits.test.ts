@@ -140,7 +140,7 @@ describe('an item whose child run waits for people alone', () => {
   it.each([
     ['another child run of it has reported it', [rest(1, 'run_0', true)]],
     ['an item that has not begun has reported it', [rest(2, 'run_1', true)]],
-    ['the report was taken back before it waits', [rest(1, 'run_1', true), rest(1, 'run_1', false)]],
+    ['the report is withdrawn before it waits', [rest(1, 'run_1', true), rest(1, 'run_1', false)]],
   ])('keeps it where %s', (_, news) => {
     const { state } = startRun(fanPlan(1));
     play({ state, commands: [] }, [beginItems(2), ...news]);
@@ -148,7 +148,7 @@ describe('an item whose child run waits for people alone', () => {
     expect(state.fans.get(0)?.running).toBe(1);
   });
 
-  it('goes on at once beside others, and no further item begins before there are fewer than max_parallel', () => {
+  it('continues at once, and no further item begins before there are fewer than max_parallel', () => {
     const { state } = startRun(fanPlan(1));
     play({ state, commands: [] }, [beginItems(3), waiting(1, child), rest(1, 'run_1', true)]);
     expect(applyEvent(state, rest(1, 'run_1', false))).toEqual([]);
@@ -192,7 +192,7 @@ describe('a run', () => {
   const changes = (state: MachineState, event: RunMachineEvent): boolean =>
     applyEvent(state, event).some(({ type }) => type === 'rest_changed');
 
-  it('M13: rests while all that is open waits for reviews, and reports each change once', () => {
+  it('M13: rests while every open unit waits for reviews, and reports each change once', () => {
     const { state } = startRun(aPlan(['a', 'b', 'c a']));
     expect(changes(state, waiting(0, review))).toBe(false);
     expect(changes(state, waiting(0, review, 1))).toBe(true);
