@@ -22,7 +22,14 @@ export interface NodeFacts {
   readonly attempts: number;
 }
 
-export function describeKind({ capability, pipeline, wait, review, event, set }: Omit<DrawnStep, 'id'>): string {
+export function describeKind({
+  capability,
+  pipeline,
+  wait,
+  review,
+  event,
+  set,
+}: Omit<DrawnStep, 'id'>): string {
   if (capability !== undefined) return capability;
   if (pipeline !== undefined) return `run ${pipeline}`;
   if (wait !== undefined) return `wait ${wait}`;
