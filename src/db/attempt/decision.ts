@@ -71,24 +71,30 @@ export async function listDecisions(
   project_id: string,
   { capability, endpoint, run_id, since, until, ids, after, limit }: DecisionFilter,
 ): Promise<readonly ListedDecisionRow[]> {
-  const query = db('attempt')
+  const part = (isOpen: boolean) => {
+    const query = db('attempt').where({ project_id }).whereNot({ state: 'cached' });
+    if (isOpen) query.whereNull('finished_at').whereIn('state', ['reserved', 'dispatched']);
+    else query.whereNotNull('finished_at');
+    if (capability !== undefined) query.where({ capability });
+    if (endpoint !== undefined) query.where({ endpoint });
+    if (run_id !== undefined) query.where({ run_id });
+    if (since !== undefined) query.where('started_at', '>=', since);
+    if (until !== undefined) query.where('started_at', '<', until);
+    if (ids !== undefined) query.whereRaw(`${id} >= ? and ${id} < ?`, [...ids]);
+    if (after !== undefined) query.whereRaw(`${id} < ?`, [after]);
+    return query.orderByRaw(`${id} desc`).limit(limit);
+  };
+  // Ended calls and open ones, which are few, have indexes of their own.
+  return db
+    .from(db.unionAll([part(false), part(true)], true).as('attempt'))
     .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
-    .where({ project_id })
-    .whereNot({ state: 'cached' })
     .orderByRaw(`${id} desc`)
-    .limit(limit);
-  if (capability !== undefined) query.where({ capability });
-  if (endpoint !== undefined) query.where({ endpoint });
-  if (run_id !== undefined) query.where({ run_id });
-  if (since !== undefined) query.where('started_at', '>=', since);
-  if (until !== undefined) query.where('started_at', '<', until);
-  if (ids !== undefined) query.whereRaw(`${id} >= ? and ${id} < ?`, [...ids]);
-  if (after !== undefined) query.whereRaw(`${id} < ?`, [after]);
-  return query.select(
-    ...(['attempt.attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano'] as const),
-    ...(['duration_ms', 'state'] as const),
-    db.raw(`nullif(endpoint, '') as chosen, inputs::text as inputs, ${errorCode}`),
-  );
+    .limit(limit)
+    .select(
+      ...(['attempt.attempt_id', 'run_id', 'step_id', 'started_at', 'settled_nano'] as const),
+      ...(['duration_ms', 'state'] as const),
+      db.raw(`nullif(endpoint, '') as chosen, inputs::text as inputs, ${errorCode}`),
+    );
 }
 
 export interface ReasonRow {

@@ -141,6 +141,7 @@ describe('lists of a project beside another one with many rows', () => {
         scopes,
         error: isOpen ? null : { code: 'no' },
         state: isOpen ? 'dispatched' : 'settled',
+        finished_at: isOpen ? null : db.fn.now(),
       });
     let calls = 0;
     const { means, rows } = await readingOf('attempt', async () => {
