@@ -99,6 +99,7 @@ describe('candidates', () => {
         start_cost: null,
         token_cost: null,
         stops: false,
+        answers_later: null,
         lengths: null,
         breaker_until_ms: null,
         is_local: false,

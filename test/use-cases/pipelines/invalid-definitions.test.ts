@@ -255,6 +255,24 @@ const rows: Readonly<Record<string, Row>> = {
   key_unknown: [second('capability: open', 'dependson: [a]'), '9:5 /steps/1/dependson'],
   type_invalid: [second('capability: open', 'when: 1'), '9:11 /steps/1/when'],
   value_invalid: [second('capability: open', 'run_if: all_suceeded'), '9:13 /steps/1/run_if'],
+  race_conflict: [second('capability: open', 'first: 1', 'run_if: all_done'), '9:12 /steps/1/first'],
+  race_shared: [
+    steps(
+      '- {id: a, capability: open}',
+      '- {id: b, capability: open, depends_on: [a]}',
+      '- {id: c, capability: open, first: 1, depends_on: [a]}',
+    ),
+    '6:38 /steps/2/first',
+  ],
+  race_unreachable: [second('capability: open', 'first: 3'), '9:12 /steps/1/first'],
+  repeat_conflict: [
+    second('capability: open', 'for_each: {items: [1]}', 'repeat: {until: round.output.x, max: 2}'),
+    '10:13 /steps/1/repeat',
+  ],
+  repeat_useless: [
+    second('capability: open', 'repeat: {until: job.x, max: 2}'),
+    '9:21 /steps/1/repeat/until',
+  ],
   // text
   findings_cut: [jsonSteps(list(1_001, (n) => ({ id: `s${n}`, capability: 'none' }))), 'undefined:undefined'],
   json_syntax: [json(',}'), '1:76 /steps/0'],
