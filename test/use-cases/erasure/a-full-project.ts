@@ -229,6 +229,8 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     bytes: 2,
   };
   await db('hook_delivery').insert({ ...received, body: { mark } });
+  const event = { event_id: mark, project_id, name: mark, key: mark, sender_id: mark, sent_by: mark };
+  await db('outside_event').insert({ ...event, payload: { mark }, bytes: 2 });
   const schedule_id = newId('schedule');
   const body = { name: mark, pipeline: mark };
   await db('leaving_job').insert({ job_id: newId('job'), project_id });
