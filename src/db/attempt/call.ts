@@ -55,6 +55,12 @@ export interface CallFilter {
   readonly limit: number;
 }
 
+/** Every attempt is one of the two. In these words the conditions are those of the indexes of lists, and of held slots. */
+export const indexed = {
+  ended: 'finished_at is not null',
+  open: `finished_at is null and state in ('reserved', 'dispatched')`,
+} as const;
+
 /** The collation of the indexes that serve this order, which the primary key lacks. */
 const id = 'a.attempt_id collate "C"';
 
@@ -108,8 +114,8 @@ export function listCalls(db: Db, projectId: string, filter: CallFilter): Promis
   const { outcome } = filter;
   const page = `order by ${id} desc limit :limit`;
   const parts = [
-    outcome !== 'running' && 'a.finished_at is not null',
-    (outcome ?? 'running') === 'running' && `a.finished_at is null and ${ended.running}`,
+    outcome !== 'running' && indexed.ended,
+    (outcome ?? 'running') === 'running' && indexed.open,
   ].filter((part) => part !== false);
   const lists = parts.map((part) => `(select ${columns} from attempt a where ${part} and ${where} ${page})`);
   return query<CallRow>(db).all(`select * from (${lists.join(' union all ')}) a ${page}`, {

@@ -4,6 +4,7 @@ import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { AttemptState } from '@capstan/core/contracts/run-step';
 import type { Db } from '../connect.ts';
 import type { GrownColumns } from './attempt.ts';
+import { indexed } from './call.ts';
 
 export interface DecisionRow extends GrownColumns {
   readonly attempt_id: string;
@@ -71,10 +72,8 @@ export async function listDecisions(
   project_id: string,
   { capability, endpoint, run_id, since, until, ids, after, limit }: DecisionFilter,
 ): Promise<readonly ListedDecisionRow[]> {
-  const part = (isOpen: boolean) => {
-    const query = db('attempt').where({ project_id }).whereNot({ state: 'cached' });
-    if (isOpen) query.whereNull('finished_at').whereIn('state', ['reserved', 'dispatched']);
-    else query.whereNotNull('finished_at');
+  const part = (which: string) => {
+    const query = db('attempt').where({ project_id }).whereNot({ state: 'cached' }).whereRaw(which);
     if (capability !== undefined) query.where({ capability });
     if (endpoint !== undefined) query.where({ endpoint });
     if (run_id !== undefined) query.where({ run_id });
@@ -86,7 +85,7 @@ export async function listDecisions(
   };
   // Ended calls and open ones, which are few, have indexes of their own.
   return db
-    .from(db.unionAll([part(false), part(true)], true).as('attempt'))
+    .from(db.unionAll([part(indexed.ended), part(indexed.open)], true).as('attempt'))
     .leftJoin('attempt_choice', 'attempt_choice.attempt_id', 'attempt.attempt_id')
     .orderByRaw(`${id} desc`)
     .limit(limit)

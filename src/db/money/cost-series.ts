@@ -4,6 +4,7 @@
  * call holds its payer, also where a run made it, so no run is read.
  */
 import type { CostGrouping, CostSeriesQuery } from '@capstan/core/contracts/money';
+import { indexed } from '../attempt/call.ts';
 import type { Db } from '../connect.ts';
 import { query } from '../statements.ts';
 
@@ -91,7 +92,7 @@ export function listCostRows(
          coalesce((a.tokens ->> 'input')::bigint, 0) + coalesce((a.tokens ->> 'output')::bigint, 0) as tokens
        from attempt a
        where a.project_id = :projectId
-         and (a.finished_at is not null or a.state in ('reserved', 'dispatched'))
+         and (${indexed.ended} or ${indexed.open})
          and a.attempt_id collate "C" >= :firstId and a.attempt_id collate "C" < :lastId
          and a.started_at >= :since and a.started_at < :until${conditionsOf(filter, bindings)}) a
      group by 1, 2, 3 order by 3`,
