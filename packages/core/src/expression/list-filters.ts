@@ -222,8 +222,14 @@ function entriesOf(filter: 'keys' | 'values') {
 function valueAt(input: FilterInput): Outcome {
   const { value, evaluation } = input;
   const [place = null] = input.values;
-  if (value === null)
-    return missing(() => ({ message: `null has nothing at ${describeIn(evaluation, place)}` }));
+  if (value === null) {
+    if (typeof place === 'number' || typeof place === 'string')
+      return missing(() => ({ message: `null has nothing at ${describeIn(evaluation, place)}` }));
+    throw evaluationError(
+      evaluation,
+      `a place is a number or a string, not ${describeIn(evaluation, place)}`,
+    );
+  }
   if (isList(value)) {
     if (typeof place !== 'number' || !Number.isInteger(place) || place < 0)
       throw evaluationError(

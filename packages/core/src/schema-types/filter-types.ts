@@ -1,11 +1,13 @@
 /** The types that filters take and yield. */
 import type { AnyFilterName, FilterName } from '../expression/filters.ts';
-import { itemTypeOf, typeOfFields, unionOf } from './combine-types.ts';
+import { itemTypeOf, unionOf } from './combine-types.ts';
 import { missingValue, someValue, type TypedValue, unknownValue } from './path-type.ts';
 import {
   anyType,
+  aType,
   booleanKinds,
   booleanType,
+  createObjectType,
   integerType,
   isKind,
   kinds,
@@ -13,6 +15,7 @@ import {
   neverType,
   nullType,
   numberType,
+  type Property,
   scalarKinds,
   stringType,
   type ValueType,
@@ -124,14 +127,30 @@ function boundsOf({ numbers }: ValueType): { readonly least?: number; readonly m
   return counts.length === 0 ? {} : { least: Math.min(...counts), most: Math.max(...counts) };
 }
 
-function combinationsType(type: ValueType): TypedValue {
-  const names = [...type.object.names()];
-  const lists = names.map((name) => type.object.property(name).type);
-  if (type.object.other().type !== neverType && names.length === 0) return someValue(listOf(anyType));
-  const row = typeOfFields(new Map(names.map((name, at) => [name, () => itemTypeOf(lists[at] ?? anyType)])));
-  const least = lists.reduce((count, { list }) => count * list.least, 1);
-  const most = lists.reduce((count, { list }) => count * list.most, 1);
-  return someValue(listOf(row, { least, most }));
+/** A row has the keys of the object. A key that may be missing makes one row of each, or as many as its list has items. */
+function combinationsType({ object }: ValueType): TypedValue {
+  const rowProperty = ({ type, presence }: Property): Property => ({ type: itemTypeOf(type), presence });
+  const row = createObjectType({
+    names: object.names,
+    required: object.required,
+    named: (name) => rowProperty(object.property(name)),
+    other: () => rowProperty(object.other()),
+    isDescribed: object.isDescribed,
+  });
+  const isOpen = object.other().presence !== 'never';
+  const counts = [...object.names()].map((name) => countFactors(object.property(name)));
+  const least = isOpen ? 0 : counts.reduce((count, factor) => count * factor.least, 1);
+  const most = isOpen ? Number.POSITIVE_INFINITY : counts.reduce((count, factor) => count * factor.most, 1);
+  return someValue(listOf(aType({ kinds: kinds.object, object: row }), { least, most }));
+}
+
+function countFactors({ type: { list }, presence }: Property): {
+  readonly least: number;
+  readonly most: number;
+} {
+  if (presence === 'never') return { least: 1, most: 1 };
+  if (presence === 'certain') return list;
+  return { least: Math.min(1, list.least), most: Math.max(1, list.most) };
 }
 
 const sortable = kinds.number | kinds.string;

@@ -70,12 +70,15 @@ function typeIn(text: string, types: Readonly<Record<string, ValueType>>) {
   return { typed, faults };
 }
 
-/** Whether a filter gets an empty list: it takes items of any type, where others are refused as a mistake. */
-function meetsEmptyList(x: Json, y: Json, calls: readonly string[]): boolean {
+/**
+ * Whether a filter has nothing to work on: no value, or a list without items. What it refuses of every other input is
+ * a mistake all the same.
+ */
+function isIdle(x: Json, y: Json, calls: readonly string[]): boolean {
   return calls.some((_, count) => {
     const before = ['job.x', ...calls.slice(0, count)].join(' | ');
-    const given = evaluateIn(`{{ (${before}) ?? null }}`, aJob({ x, y }));
-    return Array.isArray(given) && given.length === 0;
+    const given = evaluateIn(`{{ (${before}) ?? "nothing" }}`, aJob({ x, y }));
+    return given === 'nothing' || (Array.isArray(given) && given.length === 0);
   });
 }
 
@@ -85,6 +88,18 @@ test('a field that no object has is not certainly wrong where each item may be n
   expect(evaluateIn('{{ job.x | map("a") }}', aJob({ x: [null] }))).toEqual([null]);
   expect(faults).toMatchObject([{ severity: 'warning', code: 'path_optional' }]);
   expect(typed.missing).toBe('maybe');
+});
+
+test.each<[readonly Json[], Json]>([
+  [[{}, { a: 0 }], [{}]],
+  [[{ a: [1] }, { a: [1], b: [2, 3] }], [{ a: 1 }]],
+  [[{ a: [1] }, { b: [] }], [{ a: 1 }]],
+  [[{}, { a: [1, 2], b: [1, 2] }], [{}]],
+])('rows of objects that have a key or lack it: %j', (values, rows) => {
+  const { typed, faults } = typeIn('{{ job.x | combinations }}', { x: unionOf(values.map(typeOfValue)) });
+  expect(evaluateIn('{{ job.x | combinations }}', aJob({ x: values[0] as Json }))).toEqual(rows);
+  expect(faults.filter(({ severity }) => severity === 'error')).toEqual([]);
+  expect(overlapOf(typed.type, typeOfValue(rows), { left: 100_000 })).toBe('some');
 });
 
 test('the result of an evaluation has the type, and no error was certain', () => {
@@ -98,7 +113,7 @@ test('the result of an evaluation has the type, and no error was certain', () =>
         if (error instanceof ExpressionError) return;
         throw error;
       }
-      if (meetsEmptyList(x, y, calls)) return;
+      if (isIdle(x, y, calls)) return;
       for (const type of [typeOfValue(x), unionOf([typeOfValue(x), typeOfValue(other)])]) {
         const { typed, faults } = typeIn(text, { x: type, y: typeOfValue(y) });
         expect([text, faults.filter(({ severity }) => severity === 'error')]).toEqual([text, []]);
