@@ -1,7 +1,7 @@
 /** Which projects keep the contents of their calls, as this process knows it, and what it holds of those in flight. */
-import { LRUCache } from 'lru-cache';
 import { keepsContents } from '../../db/access/project.ts';
 import type { Db } from '../../db/connect.ts';
+import { createRecentFacts } from '../recent-facts.ts';
 import type { Claimed } from './routed-call.ts';
 
 /** A call whose contents are kept. */
@@ -21,28 +21,15 @@ export interface KeptContents {
   heldOf(claimed: Claimed): HeldContent | undefined;
 }
 
-const trustMs = 5_000;
-
-/** While the database is away, what was last known holds. */
 export function createKeptContents(db: Db): KeptContents {
-  const known = new LRUCache<string, { readonly keeps: boolean }>({
-    max: 1_000,
-    ttl: trustMs,
-    allowStaleOnFetchRejection: true,
-    noDeleteOnFetchRejection: true,
-    fetchMethod: async (projectId) => ({ keeps: await keepsContents(db, projectId) }),
-  });
+  const known = createRecentFacts((projectId) => keepsContents(db, projectId));
   const held = new WeakMap<Claimed, HeldContent>();
   return {
-    keeps: (projectId) =>
-      known.get(projectId)?.keeps ??
-      known.fetch(projectId).then(
-        (found) => found?.keeps ?? false,
-        () => false,
-      ),
-    forget: (projectId) => {
-      known.delete(projectId);
+    keeps: (projectId) => {
+      const keeps = known.of(projectId);
+      return typeof keeps === 'boolean' ? keeps : keeps.catch(() => false);
     },
+    forget: known.forget,
     hold: (claimed) => {
       const content: HeldContent = { events: null };
       held.set(claimed, content);

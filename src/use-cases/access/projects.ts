@@ -101,7 +101,7 @@ export async function changeProject(
     await insertAudit(trx, { ...entry, project_id, data: toAudited(settings) });
     return changed;
   });
-  modelRules.delete(project_id);
+  modelRules.forget(project_id);
   keptContents.forget(project_id);
   return toProject(row);
 }

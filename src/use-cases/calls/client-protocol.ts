@@ -22,7 +22,6 @@ import type { Translation } from '@capstan/core/model-protocols/translation';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { maySpeak, type SpokenProtocol } from '@capstan/core/routing/types';
 import type { ServerCtx } from '../../context.ts';
-import { rulesOf } from '../../parts/model-rules.ts';
 import type { CallCtx } from './direct-calls.ts';
 
 /** The request as the client sent it. */
@@ -183,7 +182,7 @@ export async function prepareCall(
   const { capability, protocol, translation } = asked;
   const { input, offered, toolNames } = translation;
   // A client may be stricter than its project, but not laxer.
-  const isStrict = terms.client.isStrict || (await rulesOf(ctx, terms.caller)).isStrict;
+  const isStrict = terms.client.isStrict || (await ctx.modelRules.of(terms.caller.project_id)).isStrict;
   const refusal = refuseTranslation(translation, terms.client, isStrict);
   const isSpoken = hasSpeaker(ctx, terms, asked);
   if (!isSpoken && refusal !== null) throw refusal;

@@ -21,7 +21,6 @@ import { answerKey, type KeptAnswer } from '../../db/idempotency.ts';
 import type { OnDelta } from '../../parts/calls/routed-call.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import { newId } from '../../parts/ids.ts';
-import { rulesOf } from '../../parts/model-rules.ts';
 import { requireCallable } from '../access/caller.ts';
 import type { Idempotency } from '../idempotency.ts';
 import { callCapability } from '../routing/call.ts';
@@ -136,7 +135,7 @@ export async function chosenOnBudget(
   ctx: Pick<CallCtx, 'modelRules'>,
   caller: ProjectKey,
 ): Promise<CallOnBudget | null> {
-  const chosen = caller.onBudget ?? (await rulesOf(ctx, caller)).onBudget;
+  const chosen = caller.onBudget ?? (await ctx.modelRules.of(caller.project_id)).onBudget;
   return chosen === 'pause' ? null : chosen; // a direct call has nothing that could wait
 }
 
@@ -148,7 +147,7 @@ export async function chosenOnBudget(
  */
 async function execCapability(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer> {
   const { capability, request, key, keeps, signal, onDelta } = call;
-  const on_budget = request.on_budget ?? (await chosenOnBudget(ctx, call.caller)) ?? undefined;
+  const onBudget = request.on_budget ?? (await chosenOnBudget(ctx, call.caller)) ?? undefined;
   let hasPassedOn = false;
   const passOn: OnDelta = (delta, attemptId) => {
     hasPassedOn = true;
@@ -167,7 +166,7 @@ async function execCapability(ctx: CallCtx, call: ExecCall): Promise<ExecAnswer>
     input: request.input,
     declaredFields: call.declaredFields ?? [],
     forms: call.forms,
-    route: toConstraints(capability, { ...request, on_budget }, call.protocol),
+    route: toConstraints(capability, request, { onBudget, protocol: call.protocol }),
     maxWaitMs: Math.min(longestWaitMs, request.timeout_ms),
     hasPassedOn: () => hasPassedOn,
     onDelta: onDelta && passOn,

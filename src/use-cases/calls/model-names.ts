@@ -20,7 +20,6 @@ import {
 } from '../../db/instance/model-alias.ts';
 import { requireCapability } from '../../parts/fleet/fleet-poller.ts';
 import type { ProjectFleet } from '../../parts/fleet/fleet-view.ts';
-import { rulesOf } from '../../parts/model-rules.ts';
 import { type Caller, isBeyondCalls, toCallingKey } from '../access/caller.ts';
 
 export type NameCtx = Pick<ServerCtx, 'db' | 'fleet' | 'modelRules'>;
@@ -41,7 +40,7 @@ async function refuseUnknown(
   const isOfKind = (capability: string): boolean =>
     capability.startsWith(modelPrefixes[kind]) && mayCallName(caller, capability);
   const names = [...(await listCapabilityNames(ctx.db, caller.project_id))].filter(isOfKind);
-  const aliases = [...(await rulesOf(ctx, caller)).aliases].flatMap(([alias, to]) =>
+  const aliases = [...(await ctx.modelRules.of(caller.project_id)).aliases].flatMap(([alias, to]) =>
     isOfKind(to) ? [alias] : [],
   );
   const suggestion = createNameSuggester(names)(name) ?? createNameSuggester(aliases)(model);
@@ -69,7 +68,9 @@ export async function findModel(
   { model, kind }: { readonly model: string; readonly kind: ModelKind },
 ): Promise<string> {
   const prefix = modelPrefixes[kind];
-  const target = isModelName(model) ? undefined : (await rulesOf(ctx, caller)).aliases.get(model);
+  const target = isModelName(model)
+    ? undefined
+    : (await ctx.modelRules.of(caller.project_id)).aliases.get(model);
   if (target !== undefined && !target.startsWith(prefix))
     throw refuseName(model, `the alias leads to ${target}, and ${kind} needs a capability ${prefix}NAME`);
   const name = target ?? (model.startsWith(prefix) ? model : `${prefix}${model}`);
@@ -101,7 +102,9 @@ export async function listModels(ctx: NameCtx, caller: Caller): Promise<Model[]>
   const names = await listCapabilityNames(ctx.db, caller.project_id);
   const fleet = ctx.fleet.seenBy(caller.project_id);
   const own = [...names].filter(isModelName).map((name): [string, string] => [name, name]);
-  const aliases = [...(await rulesOf(ctx, caller)).aliases].filter(([, capability]) => names.has(capability));
+  const aliases = [...(await ctx.modelRules.of(caller.project_id)).aliases].filter(([, capability]) =>
+    names.has(capability),
+  );
   return [...own, ...aliases]
     .filter(([, capability]) => !isBeyondCalls(caller, capability))
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -145,7 +148,7 @@ export async function setAlias(
     await insertAudit(trx, { ...entry, data: { capability } });
     return stored;
   });
-  ctx.modelRules.delete(project_id);
+  ctx.modelRules.forget(project_id);
   return toAlias(row);
 }
 
@@ -157,5 +160,5 @@ export async function removeAlias(ctx: NameCtx, { project_id, key_id }: Caller, 
     const entry = { project_id, actor: key_id, action: 'alias.deleted', subject: name };
     await insertAudit(trx, { ...entry, data: { ...gone } });
   });
-  ctx.modelRules.delete(project_id);
+  ctx.modelRules.forget(project_id);
 }

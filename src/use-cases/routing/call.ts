@@ -17,6 +17,7 @@ import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { MediaMention } from '@capstan/core/media';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { TraceHeaders } from '@capstan/core/telemetry/trace-context';
+import type { CapabilityCall } from '../../clients/capability-http.ts';
 import { readReport } from '../../clients/read-answer.ts';
 import type { Ctx } from '../../context.ts';
 import { forgetAnswer } from '../../db/attempt/callback.ts';
@@ -74,8 +75,7 @@ async function deliverCall(
   const callbackUrl = addressOf(ctx, claimed);
   const priced = passOn === undefined ? growing : seen; // without parts, nothing would be seen
   const metered = priced && new MeteredCall(ctx, { request, claimed, priced, protocol }, signal);
-  const { outcome, durationMs } = await ctx.client.call({
-    ...describeCall(request, claimed),
+  const sending = describeCall(request, claimed, {
     callbackUrl: callbackUrl === undefined ? undefined : await callbackUrl,
     input: revealed?.input ?? input,
     redactor: revealed?.redactor,
@@ -91,6 +91,7 @@ async function deliverCall(
         : undefined,
     trace,
   });
+  const { outcome, durationMs } = await ctx.client.call(sending);
   if (outcome.kind === 'accepted') {
     return acceptLater(ctx, { request, claimed, durationMs, redactor: revealed?.redactor }, signal);
   }
@@ -98,18 +99,31 @@ async function deliverCall(
   return metered?.end(sent, passOn && ((part) => passOn(part, claim.attempt_id))) ?? sent;
 }
 
+type SendingOptions = Pick<
+  CapabilityCall,
+  'callbackUrl' | 'input' | 'redactor' | 'signal' | 'onDelta' | 'trace'
+>;
+
+/** Every field is written out: an object that is spread gets a hidden class of its own for each call. */
 function describeCall(
   { onProgress, openLog, wrong = noWrongAnswers }: CallRequest,
   { claim, instance: { endpoint }, number: attempt, timeoutMs }: Claimed,
-) {
+  { callbackUrl, input, redactor, signal, onDelta, trace }: SendingOptions,
+): CapabilityCall {
   return {
     endpoint,
+    input,
+    redactor,
     idempotencyKey: toOpaqueKey(claim.key, wrong.count),
     previousFault: wrong.fault,
+    callbackUrl,
     attempt,
     timeoutMs,
+    signal,
     onProgress,
+    onDelta,
     log: openLog?.({ attempt, endpoint }),
+    trace,
   };
 }
 

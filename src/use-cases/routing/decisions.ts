@@ -28,7 +28,6 @@ import type {
   RouteConstraints,
   RouteRequest,
   RuledOut,
-  SpokenProtocol,
 } from '@capstan/core/routing/types';
 import type { Ctx, ServerCtx } from '../../context.ts';
 import {
@@ -113,7 +112,7 @@ interface DecisionPage {
 export function toConstraints(
   capability: string,
   wish: Omit<ExecRequest, 'input'>,
-  protocol?: SpokenProtocol,
+  { onBudget, protocol }: Pick<RouteConstraints, 'onBudget' | 'protocol'>,
 ): RouteConstraints {
   return {
     capability,
@@ -122,7 +121,7 @@ export function toConstraints(
     timeoutMs: wish.timeout_ms,
     versionRange: wish.version ?? null,
     ceilingUsd: wish.budget_ceiling_usd ?? null,
-    onBudget: wish.on_budget,
+    onBudget,
     protocol,
   };
 }
@@ -147,7 +146,7 @@ export async function previewDecision(
   const turn = turnFor();
   if (turn !== null) await turn;
   const costOf = input === undefined ? null : createCostOfInput(input, { note: noteWork });
-  const route = toConstraints(capability, wish);
+  const route = toConstraints(capability, wish, {});
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
   return previewChoice(fleet, route, { ...headroom, ruledOut, bounds }).decision;
 }

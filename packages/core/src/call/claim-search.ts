@@ -82,9 +82,19 @@ function chooseNow(
   const known = fleet.of(route.capability);
   const { instances, priorMs } = known;
   const nowMs = fleet.nowMs();
-  const { versionRange, tags, onBudget, ceilingUsd, runCeilingUsd, timeoutMs } = route;
-  const callers = { projectId, nowMs, onBudget, ceilingUsd, runCeilingUsd, timeoutMs };
-  const bounds = boundsOf(known, costOf, { ...callers, versionRange, tags, ruledOut, native });
+  // Written out: an object that is spread gets a hidden class of its own for each call.
+  const bounds = boundsOf(known, costOf, {
+    projectId,
+    nowMs,
+    onBudget: route.onBudget,
+    ceilingUsd: route.ceilingUsd,
+    runCeilingUsd: route.runCeilingUsd,
+    timeoutMs: route.timeoutMs,
+    versionRange: route.versionRange,
+    tags: route.tags,
+    ruledOut,
+    native,
+  });
   const request: RouteRequest = {
     capability: route.capability,
     versionRange: route.versionRange,

@@ -179,7 +179,8 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
     const delivery = await deliver(ports, { request, claimed }, source);
     if ('until' in delivery) return delivery;
     const costUsd = fromNanoUsd(delivery.amount);
-    const decision = { ...claimed.decision, settled_usd: costUsd, ...(delivery.isStopped ? stopped : {}) };
+    const settled = { ...claimed.decision, settled_usd: costUsd };
+    const decision = delivery.isStopped ? { ...settled, stopped: 'budget' as const } : settled;
     const end = endOf(claimed, delivery, decision);
     if (end?.kind === 'succeeded') request.batch?.onAnswered(end);
     const isAccepted = await ports.settle(request, claimed, { delivery, end });
@@ -189,8 +190,6 @@ async function makeAttempt<Request extends RoutedCall, Claimed extends ClaimedCa
     stopListening();
   }
 }
-
-const stopped = { stopped: 'budget' } as const;
 
 /** C4; also decides what the outcome means for the attempt, the budget and the call. */
 async function deliver<Request extends RoutedCall, Claimed extends ClaimedCall>(
