@@ -6,4 +6,4 @@ import { watchFailures } from './failures.ts';
 import { drawAsAsked } from './runs.ts';
 
 watchFailures();
-await drawAsAsked();
+drawAsAsked();

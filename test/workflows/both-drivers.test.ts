@@ -22,7 +22,7 @@ import {
 } from '../../packages/core/test/mock-run/any-pipeline.ts';
 import type { InlineEnd } from '../../src/activities/step-activities.ts';
 import { isLong } from '../support/long.ts';
-import { seed as askedSeed, runs } from '../support/runs.ts';
+import { runs, seed } from '../support/runs.ts';
 import {
   type Script,
   type ScriptedBatchEnd,
@@ -33,7 +33,6 @@ import {
 } from '../support/scripted-runs.ts';
 
 const numRuns = runs(isLong ? 6 : 4);
-const seed = askedSeed ?? 20_261_122;
 /** As many at once as the workers of one process take well. */
 const batch = 12;
 

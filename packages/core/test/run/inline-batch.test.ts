@@ -135,7 +135,7 @@ describe('followers of inline steps', () => {
         predicted += followers.length;
         if (isLast) closed += 1;
       }),
-      { numRuns: runs(600), seed: seed ?? 20_261_122 },
+      { numRuns: runs(600), seed },
     );
     expect(predicted).toBeGreaterThan(runs(100));
     expect(closed).toBeGreaterThan(runs(40));
