@@ -6,9 +6,10 @@ import { startStack } from '../src/dev/stack.ts';
 import { callRecorders } from './histories/record-calls.ts';
 import { engineRecorders } from './histories/record-engine.ts';
 import { ladderRecorders } from './histories/record-ladders.ts';
+import { waitRecorders } from './histories/record-waits.ts';
 import { startRecording } from './histories/recording.ts';
 
-const recorders = { ...callRecorders, ...engineRecorders, ...ladderRecorders };
+const recorders = { ...callRecorders, ...engineRecorders, ...ladderRecorders, ...waitRecorders };
 const wanted = process.argv.slice(2);
 const chosen = Object.entries(recorders).filter(([name]) => wanted.length === 0 || wanted.includes(name));
 

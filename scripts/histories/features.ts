@@ -47,5 +47,10 @@ export const features: Readonly<Record<string, string>> = {
   'moved-on': 'a long run, its first history',
   'moved-on-2': 'its second one, from a snapshot',
   'moved-on-3': 'its last one, with a review that was asked in the first',
+  event: 'steps wait for an outside event, of which one does not come',
+  'answered-later': 'a call whose answer comes later',
+  rested: 'an item begins while the child run of another one waits for a person',
+  resting: 'the first history of that child run, until only a person is waited for',
+  'resting-2': 'its second one, which rests from its beginning',
   rerun: 'a run that reuses results of another',
 };
