@@ -98,6 +98,20 @@ describe.each(protocols)('%s, of an instance that speaks it', (protocol, path, b
     expect(decision.reserved_usd).toBeCloseTo(Number(exec?.input.most_input_tokens) * 0.0001);
   });
 
+  test('counts what a model adds for tools only where it has some', async () => {
+    native.handle = (_, answering) => answer(answering, 200, { ok: true, output });
+    const tool =
+      protocol === 'openai.chat'
+        ? { type: 'function', function: { name: 'look', parameters: { type: 'object' } } }
+        : { name: 'look', input_schema: { type: 'object' } };
+    const tools = `"tools":[${JSON.stringify(tool)}],`;
+    for (const field of ['', tools]) await (await post(path, body.replace('{', `{${field}`))).text();
+    const [without = 0, withTools = 0] = native.execs.map(({ input }) => Number(input.most_input_tokens));
+    expect(without).toBeLessThan(body.length + 100);
+    expect(withTools - without).toBeGreaterThan(600);
+    expect(withTools - without).toBeLessThan(650 + tools.length);
+  });
+
   test.each([1, 3, 17, 400])('is streamed byte for byte, in pieces of %i characters', async (size) => {
     const events = `event: one\ndata: {"big": 12345678901234567890, "a": 1.0}\n\n: ping\n\ndata: {"text":"héllo 😀 ${'漢'.repeat(50)}"}\n\n`;
     const pieces = [...events].reduce<string[]>((all, char, at) => {

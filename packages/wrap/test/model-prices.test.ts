@@ -323,8 +323,8 @@ describe('the declared worst case', () => {
     const { worst_case = '' } = defineModel(model).cost_model;
     const most = (most_input_tokens: number) =>
       createCostOfInput({ most_input_tokens, max_output_tokens: 1_000 })(worst_case);
-    expect(most(199_360)).toBeCloseTo(200_000 * 6e-6 + 0.0225, 9);
-    expect(most(199_361)).toBeCloseTo(200_001 * 12e-6 + 0.0225, 9);
+    expect(most(200_000)).toBeCloseTo(200_000 * 6e-6 + 0.0225, 9);
+    expect(most(200_001)).toBeCloseTo(200_001 * 12e-6 + 0.0225, 9);
   });
 });
 

@@ -16,7 +16,7 @@ function declare(more: Partial<ModelFile>) {
 
 const schema = '((input.response_schema | json | tokens) + 40 ?? 0)';
 const tools = '((input.tools | json | tokens) + 600 ?? 0)';
-const question = `(input.most_input_tokens + 640 ?? (input.messages | tokens) + ${schema} + ${tools})`;
+const question = `(input.most_input_tokens ?? (input.messages | tokens) + ${schema} + ${tools})`;
 
 it.each<[name: string, model: Partial<ModelFile>, worst_case: string | undefined]>([
   [

@@ -8,6 +8,7 @@ import type { ProjectKey } from '@capstan/core/call/caller';
 import type { CallForms, ChosenForm } from '@capstan/core/call/types';
 import type { ExecRequest } from '@capstan/core/contracts/decision';
 import {
+  addedTokens,
   type ClientProtocol,
   type NativeModelInput,
   NativeModelOutput,
@@ -70,6 +71,14 @@ export function countMostTokens(body: JsonObject, bytes: number): number {
   return typeof tokens === 'number' ? Math.ceil(tokens) : bytes;
 }
 
+const toolFields = ['tools', 'functions', 'mcp_servers'] as const;
+
+/** What a model adds to a request. Protocols name schemas of answers in many ways, so one is always counted. */
+function countAdded(body: JsonObject): number {
+  const hasTools = toolFields.some((field) => body[field] !== undefined);
+  return addedTokens.schema + (hasTools ? addedTokens.tools : 0);
+}
+
 function toNativeInput(
   { protocol, body, translation: { input } }: AskedInProtocol,
   { bytes, headers }: ClientRequest,
@@ -81,7 +90,7 @@ function toNativeInput(
     ...(Object.keys(headers).length === 0 ? {} : { headers }),
     ...(max_output_tokens === undefined ? {} : { max_output_tokens }),
     ...(n === undefined ? {} : { n }),
-    most_input_tokens: countMostTokens(body, bytes.length),
+    most_input_tokens: countMostTokens(body, bytes.length) + countAdded(body),
   };
 }
 

@@ -28,11 +28,15 @@ export const NativeModelInput = z
     }),
     n: z.number().int().min(1).optional().meta({ description: 'Answers that it asks for; absent: one.' }),
     most_input_tokens: z.number().int().min(0).meta({
-      description: 'The most tokens that the request can count, by the rule of the filter `tokens`.',
+      description:
+        'The most tokens that the request can count, by the rule of the filter `tokens`, with what a model adds to it.',
     }),
   })
   .meta({ id: 'NativeModelInput' });
 export type NativeModelInput = z.infer<typeof NativeModelInput>;
+
+/** Tokens that a model, or its provider, adds to a question: with a schema for its answer, and with tools. */
+export const addedTokens = { schema: 40, tools: 600 } as const;
 
 const count = z.number().min(0).nullish();
 

@@ -1,5 +1,6 @@
 /** What a call of a model may cost, and what it did cost, by the prices of its file. */
 
+import { addedTokens } from '@capstan/core/contracts/model-protocol';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { mediaPartTokens } from '@capstan/core/expression/language';
 import { isPlainObject } from '@capstan/core/json/values';
@@ -35,10 +36,6 @@ function usdPerToken(usdPerMtok: number): number {
   return Number((usdPerMtok / 1e6).toPrecision(12));
 }
 
-/** Tokens of what the model, or its provider, adds to a question with tools or with a schema. */
-const added = { schema: 40, tools: 600 } as const;
-export const addedTokens = added.schema + added.tools;
-
 /** The filter `tokens` counts an image as `mediaPartTokens`; a provider that counts more makes each token more. */
 function imageFactor({ imageTokens }: ModelTerms): number {
   return Math.max(1, imageTokens / mediaPartTokens);
@@ -57,10 +54,10 @@ function costOfQuestion(question: string, [usual, long]: readonly number[], limi
  * may have any keys. An answer counts at its highest price, since to measure the question once more is too much work.
  */
 export function costOfChat(prices: Prices, terms: ModelTerms): WrittenCost {
-  const schema = `((input.response_schema | json | tokens) + ${added.schema} ?? 0)`;
-  const tools = `((input.tools | json | tokens) + ${added.tools} ?? 0)`;
+  const schema = `((input.response_schema | json | tokens) + ${addedTokens.schema} ?? 0)`;
+  const tools = `((input.tools | json | tokens) + ${addedTokens.tools} ?? 0)`;
   const neutral = `(input.messages | tokens) + ${schema} + ${tools}`;
-  const native = `input.most_input_tokens + ${addedTokens}`;
+  const native = 'input.most_input_tokens';
   const factor = imageFactor(terms);
   const steps = highestFrom(prices, terms.cache, Date.now());
   const limit = Math.floor((steps[1]?.above ?? 0) / factor);

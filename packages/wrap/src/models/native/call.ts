@@ -16,7 +16,7 @@ import type { WrappedCall } from '../../wrap-kind.ts';
 import { noteOf } from '../conversation.ts';
 import { createModelAnswer, type GrowingAnswer } from '../model-answer.ts';
 import type { ChatModelPart } from '../model-part.ts';
-import { addedTokens, type ModelTerms, requireCovered, requireRateFor } from '../money/terms.ts';
+import { type ModelTerms, requireCovered, requireRateFor } from '../money/terms.ts';
 import { type ModelProtocol, parseObject, usageOfRefusal } from '../protocol.ts';
 import type { Provider } from '../provider.ts';
 import { cutText } from '../tool-calls.ts';
@@ -56,7 +56,7 @@ function createCount(askedModel: string, hide: Provider['hide']): GrowingAnswer 
 function requireMeans({ terms }: NativeModel, input: NativeModelInput, maxOutputTokens: number): void {
   const { n = 1, most_input_tokens: most } = input;
   requireRateFor(terms, n);
-  const tokens = most * Math.max(1, terms.imageTokens / mediaPartTokens) + addedTokens;
+  const tokens = most * Math.max(1, terms.imageTokens / mediaPartTokens);
   requireCovered(terms, { way: 'native', times: n, countQuestion: () => tokens, answer: maxOutputTokens });
 }
 
