@@ -1,6 +1,7 @@
 /** Outside events over HTTP: who may send them, what is refused, and what their senders see. */
 import type { EventReceipt } from '@capstan/core/contracts/outside-event';
 import type { Problem } from '@capstan/core/contracts/problem';
+import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 
@@ -45,7 +46,13 @@ test('a payload that the waiting step refuses is answered with pointers', async 
     awaiting: 'event',
     awaited_event: `${api.projectId}/sum`,
     awaited_key: '',
+    wait_since: '2026-01-01T00:00:00Z',
     wait_until: api.db.raw(`clock_timestamp() + interval '1 hour'`),
+  });
+  const [, step] = await readJson<StepDetail>(api.call(`/v1/runs/${run.run_id}/steps/a`));
+  expect(step).toMatchObject({
+    event: 'sum',
+    open_wait: { since: '2026-01-01T00:00:00.000Z', until: expect.any(String), event_key: null },
   });
   const [status, problem] = await send({ payload: { sum: 'much' } }, 'sum');
   expect([status, problem.code]).toEqual([422, 'request_invalid']);

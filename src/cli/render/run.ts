@@ -8,7 +8,9 @@ import type { Json } from '@capstan/core/contracts/primitives';
 import { type Run, terminalRunStates } from '@capstan/core/contracts/run';
 import type { Attempt, CachedFrom, RunStep, StepDetail, StepState } from '@capstan/core/contracts/run-step';
 import { writeJson } from '@capstan/core/json/text';
+import { describeEvent } from '@capstan/core/outside-events/rules';
 import { describeDecided } from '@capstan/core/repair/describe-decided';
+import { describeAwaited } from '@capstan/core/workflow-names';
 import type { Session } from '../client/session.ts';
 import { formatDuration, formatRunState, formatSpan, formatState, formatUsd } from './formats.ts';
 import { type Columns, cutText, renderRows, type Style, type TableLayout } from './print.ts';
@@ -282,7 +284,9 @@ function renderAttempt(attempt: Attempt, number: number, layout: StepLayout): st
 }
 
 /** A short description of the step's kind. */
-function describeKind({ capability, pipeline, pipeline_version, wait, review, set }: StepDetail): string {
+function describeKind(step: StepDetail): string {
+  const { capability, pipeline, pipeline_version, wait, review, event, set, open_wait } = step;
+  if (event !== undefined) return describeEvent({ name: event, key: open_wait?.event_key ?? '' });
   if (set !== undefined) return `set ${set}`;
   if (pipeline_version !== undefined) return `${pipeline}, version ${pipeline_version}`;
   return capability ?? pipeline ?? (wait === undefined ? undefined : `wait ${wait}`) ?? review ?? '';
@@ -324,6 +328,13 @@ function renderStepOutput({ output, next_cursor }: StepDetail, style: StepLayout
   ];
 }
 
+function describeWait({ awaiting, open_wait }: StepDetail): string[] {
+  if (awaiting === undefined || open_wait === undefined) return [];
+  const { since, until } = open_wait;
+  const limit = until === null ? 'without a limit' : `until ${until}`;
+  return [`waits for ${describeAwaited({ awaiting, ref: null })} since ${since}, ${limit}`];
+}
+
 export function renderStepDetail(step: StepDetail, layout: StepLayout): string[] {
   const { style, now } = layout;
   const head = [
@@ -336,6 +347,7 @@ export function renderStepDetail(step: StepDetail, layout: StepLayout): string[]
   const details = step.error?.details;
   return [
     head.join('  '),
+    ...describeWait(step),
     ...(step.depends_on.length === 0 ? [] : [`after ${step.depends_on.join(', ')}`]),
     ...(step.dispatch === undefined ? [] : [style.dim(`${step.dispatch.how}: ${step.dispatch.message}`)]),
     ...(step.error === undefined ? [] : [`${style.red(step.error.code)}: ${step.error.message}`]),

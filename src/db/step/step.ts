@@ -162,7 +162,10 @@ export interface RunStepRow {
   readonly revision: number;
   readonly error: Failure | null;
   readonly awaiting: Awaiting | null;
+  readonly wait_since: Date | null;
   readonly wait_until: Date | null;
+  /** Of the outside event that it waits for; empty: one without a key. */
+  readonly awaited_key: string | null;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
   readonly endpoint: string | null;
@@ -205,7 +208,8 @@ const budgetReviewOf = `(select r.review_id from review r join run on run.run_id
 /** @param which selects from `step s`; a step as a whole has the attempts of all its items */
 function selectSteps(which: string, by: string): string {
   return `select s.step_id, s.item, s.state, s.revision, s.error,
-     case when s.state = 'in_review' and ${asksForMoney} then 'budget' else s.awaiting end as awaiting, s.wait_until, s.started_at, s.finished_at,
+     case when s.state = 'in_review' and ${asksForMoney} then 'budget' else s.awaiting end as awaiting,
+     s.wait_since, s.wait_until, s.awaited_key, s.started_at, s.finished_at,
      s.budget_scope, s.sub_run_id, s.reused_from, a.endpoint, coalesce(a.attempts, 0) as attempts,
      coalesce(a.cached, 0) as cached,
      coalesce(a.cost_nano, 0) + case when s.sub_run_id is not null or s.items is not null

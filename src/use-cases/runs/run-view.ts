@@ -147,6 +147,13 @@ export function toRunStep(
   };
 }
 
+export function toOpenWait(row: RunStepRow | undefined): Pick<StepDetail, 'open_wait'> {
+  if (row?.state !== 'waiting' || row.wait_since === null) return {};
+  const { wait_since, wait_until, awaited_key: key } = row;
+  const event = key === null ? {} : { event_key: key === '' ? null : key };
+  return { open_wait: { since: wait_since.toISOString(), until: toIso(wait_until), ...event } };
+}
+
 export function toStepRevision(row: StepRevisionRow): StepRevision {
   return toWire(StepRevision, row);
 }

@@ -24,7 +24,7 @@ import { listStepRevisions } from '../../db/step/step-revision.ts';
 import { decodeNumberCursor, type PageRequest, toPage } from '../cursor.ts';
 import { resolveInput } from '../run-data/evaluation.ts';
 import { requireRun } from './run-reading.ts';
-import { toAttempt, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
+import { toAttempt, toOpenWait, toRunStep, toStepEscalation, toStepRevision } from './run-view.ts';
 
 /** The most bytes of an output in a list of 200. */
 const largestShown = 65_536;
@@ -143,6 +143,7 @@ export async function getStep(
     ...toRunStep(definition, row, run.versions),
     run_id,
     depends_on: [...(definition.depends_on ?? [])],
+    ...toOpenWait(row),
     ...(dispatch === null ? {} : { dispatch: explainDispatch(dispatch) }),
     ...(input === undefined ? {} : { input }),
     ...(revisions.length === 0 ? {} : { revisions: revisions.map(toStepRevision) }),

@@ -1,8 +1,12 @@
 /** Who is let in, and the view of open runs. In a real browser, against the real server, worker and database. */
 
+import { execFileSync } from 'node:child_process';
 import type { LoginLink } from '@capstan/core/contracts/sign-in';
 import { expect, test } from 'vitest';
+import { connectDatabase } from '../../../../src/db/connect.ts';
+import { startInstance } from '../../../../test/support/fleet.ts';
 import { isLong } from '../../../../test/support/long.ts';
+import { waitFor } from '../../../../test/support/wait.ts';
 import { formatUsd } from '../../src/shared/format.ts';
 import type { OpenPage } from '../support/browser.ts';
 import { startRunOf, useSharedStudio } from '../support/studio.ts';
@@ -112,6 +116,49 @@ test('a step that waits for an instance shows the considered ones, and its run s
   await why.getByRole('heading', { name: 'Ruled out' }).waitFor();
   expect(await why.getByRole('listitem').count()).toBe(2);
   await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+  opened.expectQuiet();
+  await opened.close();
+});
+
+test('a step that waits for an event shows a line that ends its wait, and one whose answer comes later its instance', async () => {
+  const { capstan } = visitors.studio;
+  const renderer = await startInstance(capstan, { name: 'later' });
+  renderer.handle = () => undefined;
+  const { run_id } = await capstan.submit([
+    {
+      id: 'paid',
+      event: {
+        name: 'paid',
+        key: "it's 7",
+        schema: { type: 'object', required: ['sum'], properties: { sum: { type: 'number' } } },
+      },
+    },
+    { id: 'film', capability: 'later' },
+  ]);
+  await waitFor('the call', () => renderer.execs[0]);
+  // No instance reaches this server, which has no address for it. So the wait is what the server writes for one.
+  const db = connectDatabase(capstan.databaseUrl, 1);
+  const until = new Date(Date.now() + 3_600_000);
+  const wait_since = new Date();
+  const parked = { state: 'waiting', awaiting: 'callback', wait_since, wait_until: until };
+  await db('step').where({ run_id, step_id: 'film' }).update(parked);
+  await db.destroy();
+  const opened = await visitors.visit();
+  const { page } = opened;
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await opened.go(`/runs/${run_id}?step=film`);
+  const wait = page.getByRole('region', { name: 'Open wait' });
+  const { host } = new URL(renderer.endpoint);
+  await wait.filter({ hasText: `Waits for the answer of ${host} until` }).waitFor();
+  await opened.walk(`/runs/${run_id}?step=paid`);
+  await wait.filter({ hasText: /Waits for the event paid with key "it's 7" until .*in 23 h/ }).waitFor();
+  await wait.getByRole('button', { name: 'Copy the line of capstan' }).waitFor();
+  await wait.getByRole('button', { name: 'Copy the line of curl' }).click();
+  const line = await page.evaluate<string>('navigator.clipboard.readText()');
+  execFileSync('sh', ['-c', line], { stdio: 'pipe', env: { ...process.env, CAPSTAN_API_KEY: capstan.key } });
+  await wait.waitFor({ state: 'detached' });
+  await capstan.request('POST', `/v1/runs/${run_id}/cancel`, {});
+  await renderer.stop();
   opened.expectQuiet();
   await opened.close();
 });

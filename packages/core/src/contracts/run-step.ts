@@ -5,7 +5,7 @@ import { Decision, StepDispatch } from './decision.ts';
 import { EscalationAdvice, EscalationAttempt, EscalationLevel, LadderMove } from './escalation.ts';
 import { mostItems } from './limits.ts';
 import { stepKindFields } from './pipeline-answers.ts';
-import { Failure, Instant, Json, ListQuery, listOf, StepId, VersionText } from './primitives.ts';
+import { EventKey, Failure, Instant, Json, ListQuery, listOf, StepId, VersionText } from './primitives.ts';
 import { AsDecided } from './skill.ts';
 
 export const StepState = z
@@ -156,6 +156,16 @@ export const StepDetail = z
     ...stepFields,
     run_id: z.string(),
     depends_on: z.array(StepId),
+    /** Of a step in the state `waiting`. */
+    open_wait: z
+      .strictObject({
+        since: Instant,
+        /** The wait ends then, if nothing ends it before; null: it has no limit. */
+        until: Instant.nullable(),
+        /** Of the outside event that it waits for; null: an event without a key. Absent for other waits. */
+        event_key: EventKey.nullable().optional(),
+      })
+      .optional(),
     /** The planned dispatch, and its reason; absent for a step without calls. */
     dispatch: StepDispatch.optional(),
     /** The input of the first execution, from the definition. */

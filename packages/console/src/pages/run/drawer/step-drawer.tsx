@@ -24,7 +24,8 @@ import { StepLogTab } from './step-log-tab.tsx';
 import type { StepTabProps } from './step-tab-props.ts';
 
 const DecisionTab = latePart(() => import('./decision-tab.tsx'), 'DecisionTab');
-const WhyWaiting = latePart(() => import('./why-waiting.tsx'), 'WhyWaiting');
+const WhyWaiting = latePart(() => import('./waits/why-waiting.tsx'), 'WhyWaiting');
+const OpenWait = latePart(() => import('./waits/open-wait.tsx'), 'OpenWait');
 const ItemGrid = latePart(() => import('./item-grid.tsx'), 'ItemGrid');
 const RoundList = latePart(() => import('./round-list.tsx'), 'RoundList');
 const LadderTab = latePart(() => import('./ladder-tab.tsx'), 'LadderTab');
@@ -112,6 +113,7 @@ function StepContent({ run, search, onSearch }: RunViewProps): ReactElement | nu
         <>
           <StepHead run={run} step={step} />
           <Suspense>
+            {step.open_wait === undefined ? null : <OpenWait run={run} step={step} wait={step.open_wait} />}
             {step.state === 'waiting' || step.state === 'retrying' ? (
               <WhyWaiting run={run} step={step} />
             ) : null}

@@ -2,12 +2,12 @@ import type { Run } from '@capstan/core/contracts/run';
 import type { StepDetail } from '@capstan/core/contracts/run-step';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
-import { routeQuery } from '../../../api/capabilities.ts';
-import { isStatus } from '../../../api/problem-error.ts';
-import { runGraphQuery } from '../../../api/runs.ts';
-import { DecisionLanes } from '../../../decision/decision-lanes.tsx';
-import { type RouteQuestion, routeQuestionOf } from '../../../decision/route-question.ts';
-import { QueryView } from '../../../shared/query-view.tsx';
+import { routeQuery } from '../../../../api/capabilities.ts';
+import { isStatus } from '../../../../api/problem-error.ts';
+import { runGraphQuery } from '../../../../api/runs.ts';
+import { DecisionLanes } from '../../../../decision/decision-lanes.tsx';
+import { type RouteQuestion, routeQuestionOf } from '../../../../decision/route-question.ts';
+import { QueryView } from '../../../../shared/query-view.tsx';
 
 interface WhyWaitingProps {
   readonly run: Run;
