@@ -89,11 +89,11 @@ async function itemsOf(run: Run, step: string): Promise<RunStep[]> {
   return (await capstan.request<{ items: RunStep[] }>('GET', path)).body.items;
 }
 
-const many = Array.from({ length: 200 }, (_, index) => `n${index + 1}`);
-const seven = ['n3', 'n17', 'n18', 'n90', 'n120', 'n199', 'n200'];
+const many = Array.from({ length: 50 }, (_, index) => `n${index + 1}`);
+const seven = ['n3', 'n17', 'n18', 'n30', 'n42', 'n49', 'n50'];
 const each = (tolerate: number) => ({ items: '{{ job.names }}', tolerate });
 
-describe('a fan-out of 200 paid items of which 7 failed', () => {
+describe('a fan-out of 50 paid items of which 7 failed', () => {
   test.each<[string, number, string, number]>([
     ['that failed', 0, 'failed', 0],
     ['that was tolerated, with a join', 7, 'succeeded', 1],
@@ -107,12 +107,12 @@ describe('a fan-out of 200 paid items of which 7 failed', () => {
     answersFirst = many.length - seven.length;
     const first = await runToEnd(pipeline, { names: many });
     answersFirst = 0;
-    expect([first.state, first.steps[0]?.items]).toEqual([state, { succeeded: 193, failed: 7 }]);
+    expect([first.state, first.steps[0]?.items]).toEqual([state, { succeeded: 43, failed: 7 }]);
     broken.clear();
     const { run, preview, calls } = await repeat(first);
     expect(calls).toEqual([...seven, ...(joins === 0 ? [] : ['join'])].sort());
-    expect(preview.executed[0]?.items).toEqual({ all: 200, kept: 193, repeated: '3,17-18,90,120,199-200' });
-    expect(run.steps[0]).toMatchObject({ state: 'succeeded', items: { reused: 193, succeeded: 7 } });
+    expect(preview.executed[0]?.items).toEqual({ all: 50, kept: 43, repeated: '3,17-18,30,42,49-50' });
+    expect(run.steps[0]).toMatchObject({ state: 'succeeded', items: { reused: 43, succeeded: 7 } });
     const page = await capstan.request<{ output: { made: string }[] }>(
       'GET',
       `/v1/runs/${run.run_id}/steps/shots?limit=200`,

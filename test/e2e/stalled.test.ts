@@ -2,17 +2,16 @@
 
 import type { Run } from '@capstan/core/contracts/run';
 import { Client, Connection } from '@temporalio/client';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { connectionOf } from '../../src/clients/temporal/connection.ts';
 import { createPayloadCodec } from '../../src/clients/temporal/payload-codec.ts';
-import { type Capstan, startCapstan } from '../support/capstan.ts';
+import { type SharedCapstan, shareCapstan } from '../support/shared-capstan.ts';
 import { waitFor } from '../support/wait.ts';
 
-let capstan: Capstan;
+let capstan: SharedCapstan;
 beforeAll(async () => {
-  capstan = await startCapstan();
+  capstan = await shareCapstan();
 });
-afterAll(() => capstan?.stop());
 
 async function readRun(runId: string): Promise<Run> {
   return (await capstan.request<Run>('GET', `/v1/runs/${runId}`)).body;
