@@ -1,4 +1,12 @@
-import type { Hook, HookDelivery, HookDeliveryDetail, HookReceipt } from '@capstan/core/contracts/hook';
+import type {
+  Hook,
+  HookCreated,
+  HookDelivery,
+  HookDeliveryDetail,
+  HookReceipt,
+  HookRequest,
+  HookSettings,
+} from '@capstan/core/contracts/hook';
 import { queryOptions } from '@tanstack/react-query';
 import { askPlainly, newIdempotencyKey } from './client.ts';
 
@@ -32,4 +40,18 @@ export function replayReceived(name: string, deliveryId: string): Promise<HookRe
     method: 'POST',
     headers: { 'Idempotency-Key': newIdempotencyKey() },
   });
+}
+
+/** The only answer with the secret. */
+export function createHook(body: HookRequest): Promise<HookCreated> {
+  return askPlainly('/v1/hooks', { method: 'POST', body });
+}
+
+/** Its name and its secret stay. */
+export function replaceHook(name: string, body: HookSettings): Promise<Hook> {
+  return askPlainly(`/v1/hooks/${name}`, { method: 'PUT', body });
+}
+
+export function removeHook(name: string): Promise<void> {
+  return askPlainly(`/v1/hooks/${name}`, { method: 'DELETE' });
 }

@@ -8,29 +8,59 @@ import { Breakable } from '../shared/breakable.tsx';
 import { CopyButton } from '../shared/copy-button.tsx';
 import { Button, EmptyState, linkClass, Panel } from '../shared/parts.tsx';
 import { QueryView } from '../shared/query-view.tsx';
+import { HookControls } from './hook-controls.tsx';
+import { HookForm } from './hook-form.tsx';
 import { describeUnsigned, signatureWords } from './hook-model.ts';
 import { ReceivedList } from './received-list.tsx';
 
-/** Hooks with their addresses, and the deliveries of the chosen one. */
+/** Hooks with their addresses, and the deliveries of the chosen one. The secret of a new one is shown once. */
 export function HookList(): ReactElement {
   const query = useQuery(hooksQuery());
+  const [isNew, setNew] = useState(false);
+  const [secret, setSecret] = useState<string | null>(null);
+  const finish = (made: string | null): void => {
+    setNew(false);
+    setSecret(made);
+  };
   return (
-    <Panel isTight>
-      <QueryView query={query}>
-        {({ items }) =>
-          items.length === 0 ? (
-            <EmptyState
-              title="No hooks yet"
-              command="node bin/capstan.mjs hooks add NAME PIPELINE --signature github"
-            >
-              A hook has an address, to which a service outside sends signed requests. Each starts a run.
-            </EmptyState>
-          ) : (
-            <Hooks hooks={items} />
-          )
+    <div className="flex flex-col gap-4">
+      {secret === null ? null : <MadeSecret secret={secret} />}
+      <Panel
+        title="Hooks"
+        isTight
+        actions={
+          <Button look="primary" icon="plus" onClick={() => setNew(true)}>
+            New hook …
+          </Button>
         }
-      </QueryView>
-    </Panel>
+      >
+        <QueryView query={query}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <EmptyState
+                title="No hooks yet"
+                command="node bin/capstan.mjs hooks add NAME PIPELINE --signature github"
+              >
+                A hook has an address, to which a service outside sends signed requests. Each starts a run.
+              </EmptyState>
+            ) : (
+              <Hooks hooks={items} />
+            )
+          }
+        </QueryView>
+      </Panel>
+      {isNew ? <HookForm of={null} onDone={finish} onClose={() => setNew(false)} /> : null}
+    </div>
+  );
+}
+
+function MadeSecret({ secret }: { readonly secret: string }): ReactElement {
+  return (
+    <p role="status" className="flex flex-wrap items-center gap-2 rounded-md bg-done-soft px-3 py-2 text-sm">
+      <code className="min-w-0 break-all font-mono">{secret}</code>
+      <CopyButton text={secret} name="the secret" />
+      <span className="text-muted">The sender signs with it. Copy it now; you will not see it again.</span>
+    </p>
   );
 }
 
@@ -93,14 +123,12 @@ function HookHead({ hook, isShown, onToggle }: HookHeadProps): ReactElement {
         </Link>
         <span className="text-muted">{signatureWords[signature]}</span>
         {enabled ? null : <span className="text-waiting">disabled: it refuses deliveries</span>}
-        <Button
-          className="ml-auto"
-          aria-expanded={isShown}
-          aria-label={`Deliveries to ${name}`}
-          onClick={onToggle}
-        >
-          Deliveries
-        </Button>
+        <div className="ml-auto flex flex-wrap justify-end gap-1.5">
+          <Button aria-expanded={isShown} aria-label={`Deliveries to ${name}`} onClick={onToggle}>
+            Deliveries
+          </Button>
+          <HookControls hook={hook} />
+        </div>
       </div>
       <p className="flex items-center gap-1">
         <code className="min-w-0 font-mono text-xs break-all text-muted">{url}</code>

@@ -288,6 +288,55 @@ test('a webhook receives events, is tried from the page, and is deleted', async 
   server.close();
 });
 
+test('a hook is made, with faults at their fields and its secret shown once, then edited, switched off and deleted', async () => {
+  const { capstan } = visitors.studio;
+  const opened = await visitors.visit({}, /422/);
+  const { page } = opened;
+  await opened.go('/settings?tab=hooks');
+  await page.getByRole('button', { name: 'New hook …' }).click();
+  const form = page.getByRole('dialog');
+  await form.getByLabel('Name').fill('on-order');
+  await form.getByLabel('Pipeline').selectOption('reel');
+  await form.getByLabel('Job').fill('{"clips": "{{ bodi.clips }}"}');
+  await form.getByLabel('Filter').fill('body.paid ==');
+  await form.getByRole('button', { name: 'Create hook' }).click();
+  await form
+    .getByRole('alert')
+    .getByText(/^clips: .*bodi/)
+    .waitFor();
+  expect(await form.getByRole('alert').count()).toBe(2);
+  await opened.turnTo('dark');
+  await opened.resizeTo(390);
+  expect(await opened.axe()).toEqual([]);
+  await form.getByLabel('Filter').fill('body.paid');
+  expect(await form.getByRole('alert').count()).toBe(1);
+  await form.getByLabel('Job').fill('{"clips": "{{ body.clips }}"}');
+  await form.getByRole('button', { name: 'Create hook' }).click();
+  await page.getByText('you will not see it again').waitFor();
+  expect(await opened.axe()).toEqual([]);
+  await page.getByRole('button', { name: 'Edit on-order' }).click();
+  await form.getByLabel('How the sender').selectOption('with the secret as a bearer');
+  await form.getByLabel('Key').fill('{{ body.id }}');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Switch off on-order' }).click();
+  await page.getByText('disabled: it refuses deliveries').waitFor();
+  const { body: kept } = await capstan.request('GET', '/v1/hooks/on-order');
+  expect(kept).toMatchObject({
+    pipeline: 'reel',
+    signature: 'bearer',
+    job: { clips: '{{ body.clips }}' },
+    filter: 'body.paid',
+    key: '{{ body.id }}',
+    enabled: false,
+  });
+  await page.getByRole('button', { name: 'Delete on-order' }).click();
+  await page.getByRole('button', { name: 'Delete the hook' }).click();
+  await page.getByRole('strong').filter({ hasText: 'on-order' }).waitFor({ state: 'detached' });
+  opened.expectQuiet();
+  await opened.close();
+});
+
 test('a secret that cannot be encrypted is not set; one is listed without its value, and deleted', async () => {
   const { databaseUrl, projectId: project_id } = visitors.studio.capstan;
   const db = connectDatabase(databaseUrl, 1);

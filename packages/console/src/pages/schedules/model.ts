@@ -11,6 +11,7 @@ import type {
   Schedule,
   ScheduleGap,
 } from '@capstan/core/contracts/schedule';
+import { readChoice } from '../../form/target-model.ts';
 import { formatMoment } from '../../shared/format.ts';
 
 export const overlapWords: Readonly<Record<OverlapPolicy, string>> = {
@@ -40,12 +41,11 @@ export function previewStarts(cron: string, timezone: string, now: number): Star
   }
 }
 
-/** @param field the form's values, by name; `choice` is `alias NAME`, `version V`, or empty for the latest */
+/** @param field the form's values, by name */
 export function toScheduleRequest(
   field: (name: string) => string,
   { pipeline, job }: { readonly pipeline: string; readonly job: Json },
 ): object {
-  const [kind = '', ...name] = field('choice').split(' ');
   const budget = field('budget');
   return {
     name: field('name'),
@@ -55,7 +55,7 @@ export function toScheduleRequest(
     catch_up: field('catch_up'),
     pipeline,
     job,
-    ...(kind === '' ? {} : { [kind]: name.join(' ') }),
+    ...readChoice(field('choice')),
     ...(budget === '' ? {} : { budget_ceiling_usd: Number(budget) }),
   };
 }

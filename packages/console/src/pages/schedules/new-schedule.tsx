@@ -1,10 +1,10 @@
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import type { OverlapPolicy } from '@capstan/core/contracts/schedule';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, type ReactElement, type ReactNode, useId, useState } from 'react';
-import { aliasesQuery } from '../../api/aliases.ts';
-import { pipelineQuery, pipelinesQuery, versionsQuery } from '../../api/pipelines.ts';
+import { type FormEvent, type ReactElement, useId, useState } from 'react';
+import { pipelineQuery } from '../../api/pipelines.ts';
 import { createSchedule } from '../../api/schedules.ts';
+import { Field, PipelineTarget } from '../../form/pipeline-target.tsx';
 import { SchemaForm } from '../../form/schema-form.tsx';
 import { createValue } from '../../form/schema-model.ts';
 import { Dialog } from '../../shared/dialog.tsx';
@@ -56,7 +56,7 @@ export function NewSchedule({ onClose }: { readonly onClose: () => void }): Reac
           <input name="name" required className={fieldClass} />
         </Field>
         <Calendar />
-        <Target pipeline={pipeline} onChoose={choose} />
+        <PipelineTarget pipeline={pipeline} versionLabel="Version at each start" onChoose={choose} />
         <Field label="While the last run is still going on">
           <select name="overlap" className={fieldClass} defaultValue="skip">
             {overlaps.map((policy) => (
@@ -90,16 +90,6 @@ export function NewSchedule({ onClose }: { readonly onClose: () => void }): Reac
   );
 }
 
-function Field({ label, children }: { readonly label: string; readonly children: ReactNode }): ReactElement {
-  return (
-    // biome-ignore lint/a11y/noLabelWithoutControl: the control is its child
-    <label className="flex flex-col gap-1">
-      {label}
-      {children}
-    </label>
-  );
-}
-
 /** The start times, with the next ones during typing. */
 function Calendar(): ReactElement {
   const [cron, setCron] = useState('0 9 * * 1-5');
@@ -129,52 +119,5 @@ function Calendar(): ReactElement {
         {fault ?? `Starts ${starts.map((at) => formatMoment(at, timezone)).join(', ')} …`}
       </p>
     </>
-  );
-}
-
-interface TargetProps {
-  readonly pipeline: string;
-  readonly onChoose: (pipeline: string) => void;
-}
-
-/** The pipeline, and its version at each start. */
-function Target({ pipeline, onChoose }: TargetProps): ReactElement {
-  const pipelines = useQuery(pipelinesQuery()).data?.items ?? [];
-  const isChosen = pipeline !== '';
-  const aliases = useQuery({ ...aliasesQuery(pipeline), enabled: isChosen }).data?.items ?? [];
-  const versions = useQuery({ ...versionsQuery(pipeline), enabled: isChosen }).data?.items ?? [];
-  return (
-    <div className="flex flex-wrap gap-3">
-      <Field label="Pipeline">
-        <select
-          required
-          className={fieldClass}
-          value={pipeline}
-          onChange={({ target }) => onChoose(target.value)}
-        >
-          <option value="">…</option>
-          {pipelines.map(({ pipeline: name }) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </Field>
-      <Field label="Version at each start">
-        <select key={pipeline} name="choice" className={fieldClass}>
-          <option value="">the latest</option>
-          {aliases
-            .filter(({ alias }) => alias !== 'latest')
-            .map(({ alias, version }) => (
-              <option key={alias} value={`alias ${alias}`}>
-                alias {alias} (now {version})
-              </option>
-            ))}
-          {versions.map(({ version }) => (
-            <option key={version} value={`version ${version}`}>
-              always {version}
-            </option>
-          ))}
-        </select>
-      </Field>
-    </div>
   );
 }
