@@ -1,7 +1,7 @@
 /**
- * Seals the values of secrets by the keys of `PAYLOAD_KEYS`, as payloads for Temporal are sealed: the first key seals,
- * each key opens. A sealed value is bound to its project and name, so a row that is copied to another place cannot be
- * opened there.
+ * Seals the values of secrets, and answers that may repeat them, by the keys of `PAYLOAD_KEYS`, as payloads for Temporal
+ * are sealed: the first key seals, each key opens. A sealed text is bound to its place, so a row that is copied to
+ * another place cannot be opened there.
  */
 import { deriveCipherKey, seal, unseal } from './cipher.ts';
 import { readPayloadKeys } from './temporal/payload-codec.ts';
@@ -12,7 +12,7 @@ export interface SecretOwner {
   readonly name: string;
 }
 
-interface SealedSecret {
+interface Sealed {
   readonly sealed: Buffer;
   readonly key_id: string;
 }
@@ -22,34 +22,57 @@ export interface SecretCipher {
   readonly keyId: string;
   /** The ids of all keys, which open. */
   readonly keyIds: readonly string[];
-  seal(owner: SecretOwner, value: string): SealedSecret;
+  seal(owner: SecretOwner, value: string): Sealed;
   /** @throws Error that names the missing key */
-  open(owner: SecretOwner, sealed: SealedSecret): string;
+  open(owner: SecretOwner, sealed: Sealed): string;
+  /** The body of an answer that waits until its call takes it. */
+  sealAnswer(attemptId: string, body: Buffer): Sealed;
+  /** @throws Error that names the missing key */
+  openAnswer(attemptId: string, sealed: Sealed): Buffer;
+}
+
+type KeyList = ReturnType<typeof readPayloadKeys>;
+
+function createKeyRing(list: KeyList, purpose: string) {
+  const keys = new Map(list.map(({ id, key }) => [id, deriveCipherKey(key.toString('base64'), purpose)]));
+  const newest = list[0].id;
+  const sealingKey = keys.get(newest) as Buffer;
+  return {
+    seal: (plain: Buffer): Sealed => ({ key_id: newest, sealed: seal(sealingKey, plain) }),
+    /** @param read gives null for what belongs to another place */
+    open: <Value>(what: string, { key_id, sealed }: Sealed, read: (plain: Buffer) => Value | null): Value => {
+      const key = keys.get(key_id);
+      const place = `${what} is encrypted by the key ${JSON.stringify(key_id)} of PAYLOAD_KEYS`;
+      if (key === undefined) throw new Error(`${place}; there are ${[...keys.keys()].join(', ')}`);
+      const plain = unseal(key, sealed);
+      const value = plain === null ? null : read(plain);
+      if (value === null) throw new Error(`${place}, which is another one here`);
+      return value;
+    },
+  };
 }
 
 /** @param setting `PAYLOAD_KEYS` @returns null without keys */
 export function createSecretCipher(setting: string | undefined): SecretCipher | null {
   if (setting === undefined) return null;
-  const [newest, ...others] = readPayloadKeys(setting);
-  const keys = new Map(
-    [newest, ...others].map(({ id, key }) => [id, deriveCipherKey(key.toString('base64'), 'secrets')]),
-  );
-  const sealingKey = keys.get(newest.id) as Buffer;
+  const list = readPayloadKeys(setting);
+  const secrets = createKeyRing(list, 'secrets');
+  const answers = createKeyRing(list, 'answers');
   return {
-    keyId: newest.id,
-    keyIds: [...keys.keys()],
-    seal: ({ project_id, name }, value) => ({
-      key_id: newest.id,
-      sealed: seal(sealingKey, Buffer.from(JSON.stringify([project_id, name, value]))),
-    }),
-    open: ({ project_id, name }, { key_id, sealed }) => {
-      const key = keys.get(key_id);
-      const place = `the secret ${name} is encrypted by the key ${JSON.stringify(key_id)} of PAYLOAD_KEYS`;
-      if (key === undefined) throw new Error(`${place}; there are ${[...keys.keys()].join(', ')}`);
-      const plain = unseal(key, sealed);
-      const [project, own, value] = plain === null ? [] : (JSON.parse(plain.toString()) as string[]);
-      if (project === project_id && own === name && value !== undefined) return value;
-      throw new Error(`${place}, which is another one here`);
-    },
+    keyId: list[0].id,
+    keyIds: list.map(({ id }) => id),
+    seal: ({ project_id, name }, value) =>
+      secrets.seal(Buffer.from(JSON.stringify([project_id, name, value]))),
+    open: ({ project_id, name }, sealed) =>
+      secrets.open(`the secret ${name}`, sealed, (plain) => {
+        const [project, own, value] = JSON.parse(plain.toString()) as string[];
+        return project === project_id && own === name ? (value ?? null) : null;
+      }),
+    sealAnswer: (attemptId, body) => answers.seal(Buffer.concat([Buffer.from(attemptId), body])),
+    openAnswer: (attemptId, sealed) =>
+      answers.open(`the answer to ${attemptId}`, sealed, (plain) => {
+        const own = Buffer.from(attemptId);
+        return plain.subarray(0, own.length).equals(own) ? plain.subarray(own.length) : null;
+      }),
   };
 }

@@ -9,13 +9,15 @@ export async function listTables(db: Db): Promise<readonly string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Tables with a row that contains the text. */
+/** Tables with a row that contains the text, also among bytes. */
 export async function tablesNaming(db: Db, text: string): Promise<readonly string[]> {
   const tables = await listTables(db);
   const looks = tables.map(
     (table) =>
-      `select '${table}' as name where exists (select from ${table} t where strpos(cast(t as text), :text) > 0)`,
+      `select '${table}' as name where exists (
+         select from ${table} t where strpos(cast(t as text), :text) > 0 or strpos(cast(t as text), :hex) > 0)`,
   );
-  const { rows } = await db.raw<{ rows: { name: string }[] }>(looks.join(' union all '), { text });
+  const hex = Buffer.from(text).toString('hex');
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(looks.join(' union all '), { text, hex });
   return rows.map(({ name }) => name);
 }

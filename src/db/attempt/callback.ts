@@ -50,10 +50,22 @@ export async function noteLaterCall(
 
 export type Receipt = 'taken' | 'overdue' | 'late' | 'again' | 'unknown';
 
-export async function receiveAnswer(trx: Db, attemptId: string, body: Buffer): Promise<Receipt> {
-  const row = await query<{ receipt: Receipt }>(trx).one('select receive_answer(?, ?) as receipt', [
+/** The body of an answer at rest. */
+export interface StoredBody {
+  readonly body: Buffer;
+  /** The key that seals it; null: it is not sealed. */
+  readonly key_id: string | null;
+}
+
+export async function receiveAnswer(
+  trx: Db,
+  attemptId: string,
+  { body, key_id }: StoredBody,
+): Promise<Receipt> {
+  const row = await query<{ receipt: Receipt }>(trx).one('select receive_answer(?, ?, ?) as receipt', [
     attemptId,
     body,
+    key_id,
   ]);
   return row.receipt;
 }
@@ -113,6 +125,8 @@ export interface LaterAttempt extends OwnAttempt {
   readonly errors: readonly Failure[];
   /** Null: none has come, or it was settled. */
   readonly body: Buffer | null;
+  /** The key that seals it. */
+  readonly key_id: string | null;
   /** The call does not take it. Null: none has come. */
   readonly is_late: boolean | null;
   /** From the claim to the answer, ms; null: none has come. */
@@ -125,7 +139,7 @@ export function readLaterAttempt(db: Db, attemptId: string): Promise<LaterAttemp
        a.capability, a.instance_id, a.endpoint, a.cost_type, a.rate_usd, a.reserved_nano, a.risk_nano, a.later,
        (extract(epoch from a.answers_by - a.started_at) * 1000)::float8 as timeout_ms, h.decision,
        (select count(*)::int from attempt o where o.key = a.key and o.counted and o.number < a.number) as counted,
-       failures_of(a.key) -> 'errors' as errors, c.body, c.is_late,
+       failures_of(a.key) -> 'errors' as errors, c.body, c.key_id, c.is_late,
        (extract(epoch from c.received_at - a.started_at) * 1000)::float8 as duration_ms
      from attempt a left join callback_answer c using (attempt_id) left join attempt_choice h using (attempt_id)
      where a.attempt_id = ?`,
@@ -133,14 +147,13 @@ export function readLaterAttempt(db: Db, attemptId: string): Promise<LaterAttemp
   );
 }
 
-interface ArrivedAnswer {
-  readonly body: Buffer;
+interface ArrivedAnswer extends StoredBody {
   readonly duration_ms: number;
 }
 
 export function readArrivedAnswer(db: Db, attemptId: string): Promise<ArrivedAnswer | undefined> {
   return query<ArrivedAnswer>(db, 'read_arrived_answer').first(
-    `select c.body, (extract(epoch from c.received_at - a.started_at) * 1000)::float8 as duration_ms
+    `select c.body, c.key_id, (extract(epoch from c.received_at - a.started_at) * 1000)::float8 as duration_ms
      from callback_answer c join attempt a using (attempt_id) where c.attempt_id = ? and c.body is not null and not c.is_late`,
     [attemptId],
   );
@@ -148,7 +161,7 @@ export function readArrivedAnswer(db: Db, attemptId: string): Promise<ArrivedAns
 
 /** Its attempt was settled. The row stays: the address is used. */
 export async function forgetAnswer(db: Db, attemptId: string): Promise<void> {
-  await db('callback_answer').where({ attempt_id: attemptId }).update({ body: null });
+  await db('callback_answer').where({ attempt_id: attemptId }).update({ body: null, key_id: null });
 }
 
 /** A worker that continues with a call needs this long after the deadline. */

@@ -879,7 +879,8 @@ create index attempt_paid on attempt (finished_at) where budget_window is not nu
 -- The answer to an attempt that came later, at the address that its request carried. A row means that the address is used.
 create table callback_answer (
   attempt_id text primary key references attempt on delete cascade,
-  body bytea, -- as it was sent; null: it was settled
+  body bytea, -- as it was sent, sealed by the key; null: it was settled
+  key_id text, -- null: there was no key, and the body is not sealed
   is_late boolean not null, -- the call did not wait for it any more, or its deadline was over
   received_at timestamptz not null default clock_timestamp()
 );

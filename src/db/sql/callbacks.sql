@@ -38,7 +38,7 @@ end $$;
 -- overdue: it came at the deadline or after it, and the call has not ended yet; the call times out.
 -- late: nothing waits for it, and only the money is left to settle. again: the address was used. unknown: there is no
 -- such attempt, or its project was erased. It locks the step, then the attempt (L2, L3).
-create or replace function receive_answer(p_attempt text, p_body bytea) returns text language plpgsql as $$
+create or replace function receive_answer(p_attempt text, p_body bytea, p_key text) returns text language plpgsql as $$
 declare
   a record;
   s record;
@@ -58,8 +58,8 @@ begin
   v_is_open := a.state = 'dispatched'
     and (a.step_id is null or s.finished_at is null and s.run_finished_at is null);
   v_is_overdue := v_is_open and coalesce(v_now >= a.until, false);
-  insert into callback_answer (attempt_id, body, is_late, received_at)
-    values (p_attempt, p_body, not v_is_open or v_is_overdue, v_now) on conflict do nothing;
+  insert into callback_answer (attempt_id, body, key_id, is_late, received_at)
+    values (p_attempt, p_body, p_key, not v_is_open or v_is_overdue, v_now) on conflict do nothing;
   if not found then
     return 'again';
   elsif not v_is_open then

@@ -14,18 +14,12 @@ import { judgeSent } from '@capstan/core/call/drive-call';
 import { AppError } from '@capstan/core/errors/app-error';
 import type { Ctx } from '../../context.ts';
 import { settleAndClaim } from '../../db/attempt/attempt.ts';
-import {
-  forgetAnswer,
-  listLeftAnswers,
-  loseOverdueCalls,
-  readLaterAttempt,
-  receiveAnswer,
-} from '../../db/attempt/callback.ts';
+import { forgetAnswer, listLeftAnswers, loseOverdueCalls, receiveAnswer } from '../../db/attempt/callback.ts';
 import { checkOutput } from '../routing/call.ts';
-import { claimedOf, laterAnswerBytes, readAdopted } from '../routing/later-calls.ts';
+import { claimedOf, laterAnswerBytes, readAdopted, readAttempt, sealBody } from '../routing/later-calls.ts';
 import { toLateEnd } from '../routing/reservation.ts';
 
-type SettlingCtx = Pick<Ctx, 'db' | 'fleet' | 'config' | 'validator' | 'transientTexts'>;
+type SettlingCtx = Pick<Ctx, 'db' | 'fleet' | 'config' | 'validator' | 'transientTexts' | 'secretCipher'>;
 type ReceiptCtx = SettlingCtx & Pick<Ctx, 'callbackAddresses' | 'telemetry'>;
 
 /** @throws AppError `body_too_large` */
@@ -51,7 +45,7 @@ function noSuchAddress(): AppError {
 export async function receiveLaterAnswer(ctx: ReceiptCtx, token: string, stream: Readable): Promise<void> {
   const attemptId = await ctx.callbackAddresses.read(token);
   if (attemptId === null) throw noSuchAddress();
-  const body = await readBounded(stream);
+  const body = sealBody(ctx, attemptId, await readBounded(stream));
   const receipt = await ctx.db.transaction(async (trx) => {
     const received = await receiveAnswer(trx, attemptId, body);
     if (received === 'late') await settleLate({ ...ctx, db: trx }, attemptId);
@@ -73,7 +67,7 @@ export async function receiveLaterAnswer(ctx: ReceiptCtx, token: string, stream:
 
 /** K5 */
 async function settleLate(ctx: SettlingCtx, attemptId: string): Promise<void> {
-  const attempt = await readLaterAttempt(ctx.db, attemptId);
+  const attempt = await readAttempt(ctx, attemptId);
   const { state, run_id, step_id, item } = attempt;
   if (state === 'dispatched' || state === 'lost') {
     const isOfStep = run_id !== null && step_id !== null;

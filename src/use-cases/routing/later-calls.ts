@@ -10,6 +10,7 @@ import type { CallLater } from '@capstan/core/call/types';
 import { countWrongAnswers } from '@capstan/core/call/wrong-answer';
 import { type CancelSignal, toAbortSignal } from '@capstan/core/cancellation';
 import type { Decision } from '@capstan/core/contracts/decision';
+import { AppError } from '@capstan/core/errors/app-error';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
 import type { InstanceSnapshot } from '@capstan/core/routing/types';
 import type { Redactor } from '@capstan/core/secrets/redaction';
@@ -22,6 +23,8 @@ import {
   noteLaterCall,
   parkCall,
   readArrivedAnswer,
+  readLaterAttempt,
+  type StoredBody,
 } from '../../db/attempt/callback.ts';
 import type { CallRequest, Claimed } from '../../parts/calls/routed-call.ts';
 import { decisionIdOf } from '../../parts/ids.ts';
@@ -70,18 +73,19 @@ export async function continueLater(
 const pauses = { firstMs: 50, mostMs: 1_000 };
 
 async function waitInPlace(
-  { db }: Pick<Ctx, 'db'>,
+  ctx: Pick<Ctx, 'db' | 'secretCipher'>,
   { claimed, durationMs, redactor }: AcceptedCall,
   signal: CancelSignal,
 ): Promise<SentRequest> {
   const { claim, timeoutMs } = claimed;
   const deadline = performance.now() + timeoutMs - durationMs;
-  await noteLaterCall(db, claim, { timeoutMs, later: factsOf(claimed) });
+  await noteLaterCall(ctx.db, claim, { timeoutMs, later: factsOf(claimed) });
   for (let pauseMs = pauses.firstMs; ; pauseMs = Math.min(pauseMs * 1.5, pauses.mostMs)) {
     const leftMs = deadline - performance.now(); // before the look, so that the last one is after the deadline
-    const arrived = await readArrivedAnswer(db, claim.attempt_id);
+    const arrived = await readArrivedAnswer(ctx.db, claim.attempt_id);
     if (arrived !== undefined) {
-      return { outcome: await readBody(arrived.body, redactor), durationMs: arrived.duration_ms };
+      const body = openBody(ctx, claim.attempt_id, arrived);
+      return { outcome: await readBody(body, redactor), durationMs: arrived.duration_ms };
     }
     if (signal.aborted) {
       const kind = signal.reason === 'cancelled' ? 'cancelled' : 'abandoned';
@@ -92,6 +96,37 @@ async function waitInPlace(
       () => undefined,
     );
   }
+}
+
+type Sealing = Pick<Ctx, 'secretCipher'>;
+
+/** The body as it is stored until its call takes it: it may repeat a secret, which nothing stores in plain text. */
+export function sealBody({ secretCipher }: Sealing, attemptId: string, body: Buffer): StoredBody {
+  if (secretCipher === null) return { body, key_id: null };
+  const { sealed, key_id } = secretCipher.sealAnswer(attemptId, body);
+  return { body: sealed, key_id };
+}
+
+/** @throws AppError `unavailable` when this process lacks the key */
+function openBody({ secretCipher }: Sealing, attemptId: string, { body, key_id }: StoredBody): Buffer {
+  if (key_id === null) return body;
+  if (secretCipher === null)
+    throw new AppError('unavailable', 'the answer is encrypted, and this process has no PAYLOAD_KEYS');
+  try {
+    return secretCipher.openAnswer(attemptId, { sealed: body, key_id });
+  } catch (cause) {
+    throw new AppError('unavailable', (cause as Error).message, { cause });
+  }
+}
+
+/** @throws AppError `unavailable` when this process lacks the key of its answer */
+export async function readAttempt(
+  ctx: Pick<Ctx, 'db' | 'secretCipher'>,
+  attemptId: string,
+): Promise<LaterAttempt> {
+  const attempt = await readLaterAttempt(ctx.db, attemptId);
+  const { body, key_id } = attempt;
+  return body === null ? attempt : { ...attempt, body: openBody(ctx, attemptId, { body, key_id }) };
 }
 
 function readBody(body: Buffer, redactor: Redactor | undefined): Promise<CallOutcome> {

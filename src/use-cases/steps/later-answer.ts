@@ -5,10 +5,10 @@
  */
 import type { StepExecution, WaitingStep } from '@capstan/core/workflow-payloads';
 import type { WorkerCtx } from '../../context.ts';
-import { adoptCall, readLaterAttempt } from '../../db/attempt/callback.ts';
+import { adoptCall } from '../../db/attempt/callback.ts';
 import type { StoredStep } from '../../db/step/step.ts';
 import type { Claimed } from '../../parts/calls/routed-call.ts';
-import { claimedOf } from '../routing/later-calls.ts';
+import { claimedOf, readAttempt } from '../routing/later-calls.ts';
 import type { StepUnit } from '../run-data/evaluation.ts';
 import type { StepControl } from './call.ts';
 
@@ -47,7 +47,7 @@ export async function findLaterCall(
       return waitForAnswer(answers_by as Date, { leftMs: control.remainingMs, rounds: control.round });
     case 'adopted': {
       const remainingMs = Math.max(0, control.remainingMs - waited_ms);
-      const attempt = await readLaterAttempt(ctx.db, attempt_id);
+      const attempt = await readAttempt(ctx, attempt_id);
       const adopted = claimedOf(ctx, attempt.is_late ? { ...attempt, body: null } : attempt, key);
       return { adopted, control: { ...control, remainingMs } };
     }

@@ -140,7 +140,7 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     ...own,
     key_id: `shared-${mark.length}`,
     name: 'shared',
-    secret_sha256: Buffer.from(`o${mark}`),
+    secret_sha256: Buffer.from(`shared-${mark.length}`),
     projects: [other, project_id],
   });
   await db('session').insert({
@@ -155,7 +155,7 @@ async function fillOffice({ db, mark }: World, project_id: string, other: string
     expires_at: new Date(),
   });
   const person = { ...own, key_id: `person-${mark.length}`, projects: [project_id], name: 'Ada' };
-  await insertKey(db, { ...person, secret_sha256: Buffer.from(`p${mark}`) });
+  await insertKey(db, { ...person, secret_sha256: Buffer.from(`person-${mark.length}`) });
   await db('person').insert({
     key_id: person.key_id,
     issuer: 'https://id.test',

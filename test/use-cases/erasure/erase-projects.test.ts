@@ -278,17 +278,17 @@ test.each(['no answer', 'a late answer', 'an answer that was settled'])(
       await db('attempt')
         .where({ attempt_id })
         .update({ answers_by: new Date(0), lease_until: new Date(0) });
-      expect(await receiveAnswer(db, attempt_id, Buffer.from(mark))).toBe('overdue');
+      expect(await receiveAnswer(db, attempt_id, { body: Buffer.from(mark), key_id: null })).toBe('overdue');
     }
     if (what === 'an answer that was settled') {
-      expect(await receiveAnswer(db, attempt_id, Buffer.from(mark))).toBe('taken');
+      expect(await receiveAnswer(db, attempt_id, { body: Buffer.from(mark), key_id: null })).toBe('taken');
       await db('attempt').where({ attempt_id }).update({ token: claim.token });
       await settleAttempt(db, anEnd({ attempt_id, step, ...claim }));
     }
     await beginErasure({ db }, operator([kept.project_id]), project_id);
     await eraseWholly(project_id, eraser(), 5);
     expect(await db('callback_answer').where({ attempt_id })).toEqual([]);
-    expect(await receiveAnswer(db, attempt_id, Buffer.from(mark))).toBe('unknown');
+    expect(await receiveAnswer(db, attempt_id, { body: Buffer.from(mark), key_id: null })).toBe('unknown');
     expect(await tablesNaming(db, project_id)).toEqual([]);
     expect(await findDrift(db)).toEqual([]);
   },

@@ -7,6 +7,7 @@ import type { JsonObject } from '@capstan/core/contracts/primitives';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Caller } from '../../../src/use-cases/access/caller.ts';
 import { receiveLaterAnswer } from '../../../src/use-cases/callbacks/receipt.ts';
+import { readAttempt } from '../../../src/use-cases/routing/later-calls.ts';
 import { deleteSecret, setSecret } from '../../../src/use-cases/secrets/secrets.ts';
 import { executeRevision, executeStep } from '../../../src/use-cases/steps/execution.ts';
 import { aProject, aRun, type StoredRun } from '../../support/factories.ts';
@@ -106,6 +107,10 @@ describe('a step with a secret', () => {
     const address = String(slow.execs[0]?.headers['x-callback-url']);
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     await receiveLaterAnswer(worker.ctx, address.split('/').at(-1) ?? '', Readable.from([Buffer.from(text)]));
+    expect(await tablesNaming(db, value)).toEqual([]);
+    const { attempt_id } = await db('attempt').where({ run_id: run.run_id }).first();
+    const keyless = readAttempt({ db, secretCipher: null }, attempt_id);
+    await expect(keyless).rejects.toMatchObject({ code: 'unavailable' });
     const ended = await worker.execute(run, { step_id: 'a', resumed: true });
     expect(JSON.stringify(ended)).toContain('[secret token]');
     expect(await tablesNaming(db, value)).toEqual([]);
