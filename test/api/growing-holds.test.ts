@@ -193,8 +193,12 @@ describe('the end of the room', () => {
     const [plain, stops, refuses] = [await keyOf(), await keyOf('stop'), await keyOf('refuse')];
     const reasonOf = async (headers: Record<string, string>, on_budget?: string) => {
       const body = { input: { tokens: 1 }, ...(on_budget ? { on_budget } : {}) };
+      const question = { capability: 'model.chosen', ...body };
+      const foreseen = (await (await api.call('/v1/route', { body: question, headers })).json()) as Decision;
       const [ended] = await playOn(model, [execOn(api, 'model.chosen', { body, headers })]);
-      return ended?.body.routing?.reason.includes('its hold grows');
+      const grows = ended?.body.routing?.reason.includes('its hold grows');
+      expect(foreseen.reason.includes('its hold grows')).toBe(grows);
+      return grows;
     };
     const setProject = async (on_budget: string | null) => {
       const path = `/v1/projects/${projectId}/settings`;

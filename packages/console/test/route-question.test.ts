@@ -11,7 +11,13 @@ const definition: PipelineDefinition = {
     { id: 'ask', review: { title: 'May it?' } },
   ],
 };
-const run = { priority: 'standard', budget_ceiling_usd: 1, cost_usd: 0.25, reserved_usd: 0.5 } as const;
+const run = {
+  priority: 'standard',
+  budget_ceiling_usd: 1,
+  cost_usd: 0.25,
+  reserved_usd: 0.5,
+  on_budget: null,
+} as const;
 const waiting = { id: 'cut', state: 'waiting', awaiting: 'capability', input: { clip: 1 } } as const;
 
 test('a waiting step asks what its worker would ask, with what the run has left', () => {
@@ -20,6 +26,7 @@ test('a waiting step asks what its worker would ask, with what the run has left'
     priority: 'standard',
     timeout_ms: 20_000,
     tags: ['gpu'],
+    on_budget: 'pause',
     version: '^1.2',
     budget_ceiling_usd: 0.25,
     input: { clip: 1 },
@@ -49,3 +56,13 @@ test.each([
   ['of one that waits for a review', { id: 'ask', state: 'in_review' }],
   ['of one that sleeps for a moment', { ...waiting, awaiting: 'time' }],
 ] as const)('nothing is asked %s', (_, step) => expect(routeQuestionOf(run, definition, step)).toBeNull());
+
+test('the end of its room is that of the step, of the defaults, or of the project', () => {
+  const refusing = { ...run, on_budget: 'refuse' } as const;
+  const choosing = (on_budget: 'stop') => ({
+    ...definition,
+    defaults: { ...definition.defaults, on_budget },
+  });
+  expect(routeQuestionOf(refusing, definition, waiting)).toMatchObject({ on_budget: 'refuse' });
+  expect(routeQuestionOf(refusing, choosing('stop'), waiting)).toMatchObject({ on_budget: 'stop' });
+});

@@ -21,7 +21,7 @@ import { InputVerdict } from '@capstan/core/contracts/review';
 import { AppError } from '@capstan/core/errors/app-error';
 import { listCachedResults, readCacheSummary, removeCachedResults } from '../../use-cases/calls/cache.ts';
 import { exportCalls, readCall, readCallContent, readCalls } from '../../use-cases/calls/calls.ts';
-import { makeDirectCall } from '../../use-cases/calls/direct-calls.ts';
+import { chosenOnBudget, makeDirectCall } from '../../use-cases/calls/direct-calls.ts';
 import { checkInput } from '../../use-cases/reviews/input.ts';
 import { previewDecision, readDecision, readDecisions } from '../../use-cases/routing/decisions.ts';
 import { AcceptHeader, answerCsv, wantsCsv } from '../csv.ts';
@@ -110,7 +110,10 @@ export const callRoutes: readonly Route[] = [
     body: json(RouteRequestBody, 'data'),
     responses: { 200: Decision },
     errors: ['not_found'],
-    result: (ctx, { caller, body }) => previewDecision(ctx, caller.project_id, body),
+    result: async (ctx, { caller, body }) => {
+      const on_budget = body.on_budget ?? (await chosenOnBudget(ctx, caller)) ?? undefined;
+      return previewDecision(ctx, caller.project_id, { ...body, on_budget });
+    },
   }),
   route('GET /v1/calls', {
     operation: 'list_calls',

@@ -14,7 +14,13 @@ import {
   Publisher,
   PublisherList,
 } from '@capstan/core/contracts/capability';
-import { Decision, DecisionDetail, ExecAnswer } from '@capstan/core/contracts/decision';
+import {
+  CallOnBudget,
+  Decision,
+  DecisionDetail,
+  ExecAnswer,
+  StepOnBudget,
+} from '@capstan/core/contracts/decision';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { writeJson } from '@capstan/core/json/text';
 import { download, getAll, jsonBody, path } from '../client/api-client.ts';
@@ -131,6 +137,7 @@ Example:
   args: { '<capability>': 'its name' },
   options: {
     ...routeOptions,
+    '--on-budget <way>': oneOf('its end when its budgets have no more room', CallOnBudget.options),
     '--idempotency-key <key>': 'the same key makes the call once, and is answered the same for 24 hours',
   },
   call: async ({ client, shell }, { capability, idempotencyKey, ...options }) => {
@@ -173,7 +180,10 @@ export const registerRouteCommand = command('route', {
   about: 'show which instance a call would be given now, or why one went where it went',
   example: 'capstan route thumbnail --priority interactive',
   args: { '<capability>': 'its name' },
-  options: routeOptions,
+  options: {
+    ...routeOptions,
+    '--on-budget <way>': oneOf('of a step or a call: its end without room', StepOnBudget.options),
+  },
   inner: [explainCommand],
   call: async ({ client, shell }, { capability, ...options }) => {
     const input = options.input === undefined ? undefined : await readInput(options.input, shell);

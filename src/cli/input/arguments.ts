@@ -113,6 +113,7 @@ export interface RouteOptions {
   readonly version?: string;
   readonly tag?: readonly string[];
   readonly timeout?: number;
+  readonly onBudget?: string;
 }
 
 export const routeOptions = {
@@ -137,8 +138,9 @@ export async function readInput(text: string, { stdin }: Shell): Promise<Readonl
 }
 
 /** The fields of the body beside `input`; the API fills in defaults. */
-export function toRouteFields({ priority, budget, version, tag, timeout }: RouteOptions) {
+export function toRouteFields({ priority, budget, version, tag, timeout, onBudget }: RouteOptions) {
   return {
+    on_budget: onBudget,
     priority,
     version,
     tags: tag,

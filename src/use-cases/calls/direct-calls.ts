@@ -133,7 +133,7 @@ const retry: RetrySettings = {
 /** The end of direct calls without room, by choice of the key, else of the project; null: of neither. */
 export async function chosenOnBudget(
   ctx: Pick<CallCtx, 'modelRules'>,
-  caller: ProjectKey,
+  caller: Pick<ProjectKey, 'project_id'> & Partial<Pick<ProjectKey, 'onBudget'>>,
 ): Promise<CallOnBudget | null> {
   const chosen = caller.onBudget ?? (await ctx.modelRules.of(caller.project_id)).onBudget;
   return chosen === 'pause' ? null : chosen; // a direct call has nothing that could wait

@@ -134,7 +134,7 @@ export function toConstraints(
 export async function previewDecision(
   ctx: Pick<Ctx, 'db' | 'fleet' | 'validator'>,
   projectId: string,
-  { capability, input, ...wish }: RouteRequestBody,
+  { capability, input, on_budget: onBudget, ...wish }: RouteRequestBody,
 ): Promise<Decision> {
   const { db, validator } = ctx;
   await requireCapability(ctx, { projectId, name: capability }, '/capability');
@@ -146,7 +146,7 @@ export async function previewDecision(
   const turn = turnFor();
   if (turn !== null) await turn;
   const costOf = input === undefined ? null : createCostOfInput(input, { note: noteWork });
-  const route = toConstraints(capability, wish, {});
+  const route = toConstraints(capability, wish, { onBudget });
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
   return previewChoice(fleet, route, { ...headroom, ruledOut, bounds }).decision;
 }

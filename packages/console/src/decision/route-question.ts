@@ -1,4 +1,5 @@
 /** The router's question for a waiting step, by the same rule as in the worker. */
+import type { OnBudget } from '@capstan/core/contracts/decision';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
 import type { Json } from '@capstan/core/contracts/primitives';
 import type { Run } from '@capstan/core/contracts/run';
@@ -13,10 +14,14 @@ export interface RouteQuestion {
   readonly version?: string;
   readonly tags?: readonly string[];
   readonly timeout_ms?: number;
+  readonly on_budget?: OnBudget;
 }
 
-type SpendingRun = Pick<Run, 'priority' | 'budget_ceiling_usd' | 'cost_usd' | 'reserved_usd'>;
-type AskingStep = Pick<StepDetail, 'id' | 'state' | 'awaiting' | 'error' | 'input' | 'revisions'>;
+type SpendingRun = Pick<Run, 'priority' | 'budget_ceiling_usd' | 'cost_usd' | 'reserved_usd'> & {
+  /** The choice of its project; null: none, or it is unknown. */
+  readonly on_budget: OnBudget | null;
+};
+export type AskingStep = Pick<StepDetail, 'id' | 'state' | 'awaiting' | 'error' | 'input' | 'revisions'>;
 
 /** The remaining money, USD; null = no ceiling. */
 function leftOf({ budget_ceiling_usd, cost_usd, reserved_usd }: SpendingRun): number | null {
@@ -41,6 +46,7 @@ export function routeQuestionOf(
     priority: run.priority,
     ceilingUsd: leftOf(run),
     remainingMs: Number.POSITIVE_INFINITY,
+    onBudget: run.on_budget,
   });
   const ceilings = [route.ceilingUsd, route.runCeilingUsd ?? null].filter((ceiling) => ceiling !== null);
   const input = step.revisions?.at(-1)?.input ?? step.input;
@@ -49,6 +55,7 @@ export function routeQuestionOf(
     priority: route.priority,
     timeout_ms: route.timeoutMs,
     tags: [...route.tags],
+    ...(route.onBudget === undefined ? {} : { on_budget: route.onBudget }),
     ...(input === undefined ? {} : { input }),
     ...(route.versionRange === null ? {} : { version: route.versionRange }),
     ...(ceilings.length === 0 ? {} : { budget_ceiling_usd: Math.min(...ceilings) }),

@@ -124,7 +124,14 @@ const routeFields = {
 
 /** Body of `POST /v1/route`. With an input, instances whose schema refuses it are ruled out. */
 export const RouteRequestBody = z
-  .strictObject({ capability: CapabilityName, input: JsonObject.optional(), ...routeFields })
+  .strictObject({
+    capability: CapabilityName,
+    input: JsonObject.optional(),
+    ...routeFields,
+    on_budget: StepOnBudget.optional().meta({
+      description: 'As of the step or the call. Default: as of a call that names none.',
+    }),
+  })
   .meta({ id: 'RouteRequest' });
 export type RouteRequestBody = z.infer<typeof RouteRequestBody>;
 

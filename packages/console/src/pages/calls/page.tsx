@@ -1,10 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { ReactElement } from 'react';
-import { projectsQuery } from '../../api/access.ts';
 import { callsQuery } from '../../api/calls.ts';
 import { readProject } from '../../api/project.ts';
-import { sessionQuery } from '../../api/session.ts';
 import { CallTable } from '../../calls/call-table.tsx';
 import { toCallsPath } from '../../calls/calls-path.ts';
 import { type CallsSearch, readPages, writePages } from '../../searches.ts';
@@ -12,6 +10,7 @@ import { CursorPager } from '../../shared/cursor-pager.tsx';
 import { Icon } from '../../shared/icon.tsx';
 import { buttonClass, EmptyState, PageHead, Panel } from '../../shared/parts.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
+import { useProject } from '../../shared/use-project.ts';
 import { CallFilters } from './filters.tsx';
 
 function toCsvAddress(search: CallsSearch): string {
@@ -70,12 +69,8 @@ export function CallsPage(): ReactElement {
 
 /** For those who may switch contents on, while they are off. */
 function ContentHint(): ReactElement | null {
-  const { scopes = [], projects: own = [] } = useQuery(sessionQuery).data ?? {};
-  const chosen = readProject() ?? own[0]?.project_id;
-  const isAllowed = (scopes as readonly string[]).includes('admin');
-  const projects = useQuery({ ...projectsQuery(), enabled: isAllowed, retry: false }).data?.items ?? [];
-  const current = projects.find((one) => one.project_id === chosen);
-  if (current === undefined || current.content_days !== null) return null;
+  const project = useProject();
+  if (project === undefined || project.content_days !== null) return null;
   return (
     <p className="mb-3 text-sm text-muted">
       What is sent and answered is not kept.{' '}

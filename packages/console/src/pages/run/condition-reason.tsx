@@ -12,7 +12,8 @@ import { isOwnBudget, useBudgetReview } from '../../api/budget-review.ts';
 import { capabilitiesQuery, routeQuery } from '../../api/capabilities.ts';
 import { openReviewsQuery, reviewQuery } from '../../api/reviews.ts';
 import { failedItemsQuery, itemsQuery, runGraphQuery, runQuery, stepQuery } from '../../api/runs.ts';
-import { type RouteQuestion, routeQuestionOf } from '../../decision/route-question.ts';
+import type { RouteQuestion } from '../../decision/route-question.ts';
+import { useRouteQuestion } from '../../decision/use-route-question.ts';
 import { actionWords } from '../../review/review-words.ts';
 import { Moment } from '../../shared/ago.tsx';
 import { formatClock, formatDuration } from '../../shared/format.ts';
@@ -150,12 +151,11 @@ function OtherBudget({ review: { run_id, reason } }: { readonly review: Review }
 }
 
 function NoInstance({ run, step }: StepReasonProps): ReactElement | null {
-  const { data: graph } = useQuery(runGraphQuery(run.run_id));
   const { data: known } = useQuery(capabilitiesQuery());
   // Items wait where their step as a whole is running.
   const asking =
     step.items === undefined ? step : ({ ...step, state: 'waiting', awaiting: 'capability' } as const);
-  const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, asking);
+  const question = useRouteQuestion(run, asking);
   if (question === null || known === undefined) return null;
   if (known.items.some(({ name }) => name === question.capability)) return <RouterSays question={question} />;
   return <>No instance has registered {question.capability}. The run continues when one does.</>;

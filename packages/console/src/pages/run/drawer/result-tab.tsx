@@ -28,6 +28,10 @@ export function ResultTab({ step }: StepTabProps): ReactElement {
           // Each item shows its own.
           ['instance', isWhole ? null : (step.endpoint ?? null)],
           ['cached', describeCached(step)],
+          [
+            'stopped',
+            step.attempts.at(-1)?.decision?.stopped === undefined ? null : 'its budgets had no more room',
+          ],
           ['dispatch', step.dispatch === undefined ? null : `${step.dispatch.how}: ${step.dispatch.message}`],
           ['after', step.depends_on.length === 0 ? null : step.depends_on.join(', ')],
           ['child run', step.sub_run_id === undefined ? null : <RunLink key="run" id={step.sub_run_id} />],

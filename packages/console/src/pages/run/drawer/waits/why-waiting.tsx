@@ -4,9 +4,9 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactElement } from 'react';
 import { routeQuery } from '../../../../api/capabilities.ts';
 import { isStatus } from '../../../../api/problem-error.ts';
-import { runGraphQuery } from '../../../../api/runs.ts';
 import { DecisionLanes } from '../../../../decision/decision-lanes.tsx';
-import { type RouteQuestion, routeQuestionOf } from '../../../../decision/route-question.ts';
+import type { RouteQuestion } from '../../../../decision/route-question.ts';
+import { useRouteQuestion } from '../../../../decision/use-route-question.ts';
 import { QueryView } from '../../../../shared/query-view.tsx';
 
 interface WhyWaitingProps {
@@ -16,8 +16,7 @@ interface WhyWaitingProps {
 
 /** The current candidates, and why none is chosen; refreshed while the step waits. */
 export function WhyWaiting({ run, step }: WhyWaitingProps): ReactElement | null {
-  const { data: graph } = useQuery(runGraphQuery(run.run_id));
-  const question = graph === undefined ? null : routeQuestionOf(run, graph.definition, step);
+  const question = useRouteQuestion(run, step);
   return question === null ? null : <Considered question={question} />;
 }
 
