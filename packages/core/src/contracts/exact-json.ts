@@ -11,6 +11,8 @@
 interface Decimal {
   readonly digits: string;
   readonly exponent: number;
+  /** How many are written from the first that is not 0. */
+  readonly length: number;
 }
 
 function readDecimal(written: string): Decimal {
@@ -20,7 +22,8 @@ function readDecimal(written: string): Decimal {
   let end = all.length;
   while (all[end - 1] === '0') end -= 1;
   const digits = all.slice(0, end);
-  return { digits, exponent: Number(power) - fraction.length + all.length - digits.length };
+  const exponent = Number(power) - fraction.length + all.length - digits.length;
+  return { digits, exponent, length: all.length };
 }
 
 function isSame(a: Decimal, b: Decimal): boolean {
@@ -36,8 +39,8 @@ export function isKept(written: string): boolean {
   if (!Number.isFinite(value)) return false;
   if (String(value) === written) return true; // as a rule
   const decimal = readDecimal(written);
-  const { length } = decimal.digits;
-  if (length === 0) return true;
+  const { length } = decimal;
+  if (length === 0 || isSame(decimal, readDecimal(String(value)))) return true;
   return length <= mostDigits && isSame(decimal, readDecimal(value.toPrecision(length)));
 }
 
