@@ -114,6 +114,11 @@ export function createDispatchOf(
   };
 }
 
+function countAnswers(calls: number): string {
+  if (calls === 0) return 'no call';
+  return calls === 1 ? '1 call' : `${calls} calls`;
+}
+
 function explain({ code, p90_ms = 0, calls = 0 }: DispatchChoice): string {
   switch (code) {
     case 'short':
@@ -121,7 +126,7 @@ function explain({ code, p90_ms = 0, calls = 0 }: DispatchChoice): string {
     case 'slow':
       return `9 of 10 calls take up to ${formatDuration(p90_ms)}; up to ${formatDuration(mostShortMs)} is short`;
     case 'unknown':
-      return `${calls} calls are known that its instances have answered; ${fewestKnownCalls} are needed to tell whether it is short`;
+      return `its instances have answered ${countAnswers(calls)} so far; ${fewestKnownCalls} answers are needed to know whether its calls are short`;
     case 'asked':
       return 'the definition says so';
     case 'at_most_once':

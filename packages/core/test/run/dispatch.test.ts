@@ -107,11 +107,12 @@ describe('what a run decides', () => {
   it('gives the seen figures and the required ones', () => {
     const { message } = explainDispatch({ how: 'queued', code: 'slow', calls: 12, p90_ms: 340.2 });
     expect(message).toBe('9 of 10 calls take up to 340 ms; up to 100 ms is short');
-    const unknown =
-      'calls are known that its instances have answered; 5 are needed to tell whether it is short';
+    const known = (calls: string) =>
+      `its instances have answered ${calls} so far; 5 answers are needed to know whether its calls are short`;
     const others: [DispatchChoice, string][] = [
-      [{ how: 'queued', code: 'unknown', calls: 3 }, `3 ${unknown}`],
-      [{ how: 'queued', code: 'unknown' }, `0 ${unknown}`],
+      [{ how: 'queued', code: 'unknown', calls: 3 }, known('3 calls')],
+      [{ how: 'queued', code: 'unknown' }, known('no call')],
+      [{ how: 'queued', code: 'unknown', calls: 1 }, known('1 call')],
       [
         { how: 'inline', code: 'short', calls: 12, p90_ms: 13.2 },
         '9 of 10 calls take at most 13.2 ms, as far as 12 calls show; up to 100 ms is short',
