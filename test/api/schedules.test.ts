@@ -212,7 +212,9 @@ it('starts one run for a key, also at the same moment, and refuses the key with 
   const bodies = await Promise.all(answers.map((answer) => answer.json() as Promise<Schedule>));
   expect(answers.map(({ status }) => status)).toEqual([202, 202, 202]);
   expect(new Set(bodies.map(({ last_start }) => last_start?.run_id)).size).toBe(1);
-  expect(await runsOf(schedule_id)).toHaveLength(1);
+  const runs = await runsOf(schedule_id);
+  const planned = runs.map(({ scheduled_at = '' }) => Date.parse(scheduled_at));
+  expect(planned).toEqual([Date.parse(bodies[0]?.last_start?.scheduled_at ?? '')]);
   const again = await trigger(schedule_id, 'one');
   expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([202, 'true']);
   expect((await trigger(schedule_id, 'one', {})).status).toBe(422);

@@ -114,6 +114,7 @@ interface ShownColumns {
   readonly parent_step_id: string | null;
   readonly parent_item: number | null;
   readonly schedule_id: string | null;
+  readonly scheduled_at: Date | null;
   readonly created_at: Date;
   readonly started_at: Date | null;
   readonly finished_at: Date | null;
@@ -136,6 +137,7 @@ const shown: Record<keyof ShownColumns, true> = {
   parent_step_id: true,
   parent_item: true,
   schedule_id: true,
+  scheduled_at: true,
   created_at: true,
   started_at: true,
   finished_at: true,
@@ -163,6 +165,7 @@ export function rowOfNew(run: NewRun): RunRow {
     parent_step_id: run.parent_step_id ?? null,
     parent_item: run.parent_item ?? null,
     schedule_id: run.schedule_id ?? null,
+    scheduled_at: run.scheduled_at === undefined ? null : new Date(run.scheduled_at),
     error: null,
     state: 'queued',
     created_at: new Date(),

@@ -72,3 +72,8 @@ export function describeLimit({ forecast, period, timezone: timeZone }: Forecast
   const date = { day: 'numeric', month: 'short', ...year, timeZone } as const;
   return `on ${new Date(forecast.limit_at).toLocaleDateString(undefined, date)}, ${time} (${timeZone})`;
 }
+
+/** `batch=bat_1` of `label:batch=bat_1`, as the list of runs filters by it; null: another part. */
+export function labelOfScope(scope: string): string | null {
+  return scope.startsWith('label:') ? scope.slice('label:'.length) : null;
+}

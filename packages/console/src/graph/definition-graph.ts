@@ -1,9 +1,9 @@
 /** The graph of a definition, with a plan's forecast of its steps. */
 
-import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
+import type { PipelineDefinition, StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { Plan } from '@capstan/core/contracts/plan';
 import { analyseDefinition, showGraph } from '@capstan/core/definition/compile';
-import { kindFieldsOf } from '@capstan/core/definition/step-settings';
+import { enoughOf, kindFieldsOf } from '@capstan/core/definition/step-settings';
 import { formatDuration, formatUsd } from '../shared/format.ts';
 import type { DrawnEdge } from './drawn-step.ts';
 import { describeKind, type NodeFacts } from './node-model.ts';
@@ -13,13 +13,22 @@ export interface DrawnGraph {
   readonly edges: readonly DrawnEdge[];
 }
 
+/** `after the first 2 of 5`, `for each item`, `repeats, at most 9 rounds`: what is not seen in its edges. */
+function describeShape({ first, depends_on = [], for_each, repeat }: StepDefinition): string {
+  const race = first === 1 ? 'after the first' : `after the first ${first}`;
+  const enough = for_each === undefined ? null : enoughOf(for_each);
+  return [
+    ...(first === undefined ? [] : [`${race} of ${depends_on.length}`]),
+    ...(for_each === undefined ? [] : ['for each item']),
+    ...(enough === null ? [] : [`${enough.count} ${enough.count === 1 ? 'is' : 'are'} enough`]),
+    ...(repeat === undefined ? [] : [`repeats, at most ${repeat.max} rounds`]),
+  ].join(', ');
+}
+
 export function toGraph(definition: PipelineDefinition): DrawnGraph {
   const nodes = definition.steps.map((step): NodeFacts => {
-    const { id, for_each, repeat } = step;
     const does = describeKind(kindFieldsOf(step));
-    const rounds = repeat === undefined ? '' : `repeats, at most ${repeat.max} rounds`;
-    const note = for_each === undefined ? rounds : 'for each item';
-    return { id, does, state: null, note, time: '', money: '', attempts: 0 };
+    return { id: step.id, does, state: null, note: describeShape(step), time: '', money: '', attempts: 0 };
   });
   return { nodes, edges: showGraph(definition, analyseDefinition(definition)).edges };
 }

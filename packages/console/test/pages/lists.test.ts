@@ -221,7 +221,8 @@ test('a schedule is made with everything the API takes, after a look at its next
     cron: '0 9 29 2 *',
   });
   await capstan.request('POST', `/v1/schedules/${made?.schedule_id}/trigger`);
-  await card.getByRole('list', { name: 'Last runs' }).getByRole('link').first().waitFor();
+  const last = card.getByRole('list', { name: 'Last runs' }).getByRole('link').first();
+  await last.getByText(/^planned for .+, started/).waitFor();
   opened.expectQuiet();
   await opened.close();
 });

@@ -170,6 +170,8 @@ const runFields = {
   /** The step that started this run. */
   parent: z.strictObject({ run_id: z.string(), step_id: StepId, item: z.number().int() }).optional(),
   schedule_id: z.string().optional(),
+  /** The moment for which its schedule planned it. */
+  scheduled_at: Instant.optional(),
   created_at: Instant,
   started_at: Instant.nullable(),
   finished_at: Instant.nullable(),

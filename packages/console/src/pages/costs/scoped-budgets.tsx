@@ -2,14 +2,21 @@
 
 import type { ScopedBudget } from '@capstan/core/contracts/money';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { type ReactElement, useState } from 'react';
 import { nameKeys, useKeys } from '../../api/key-names.ts';
 import { putScopedBudget, removeScopedBudget, scopedBudgetsQuery } from '../../api/money.ts';
-import { describeForecast, describePeriod, describeReset, sharesOf } from '../../budget/budget-model.ts';
+import {
+  describeForecast,
+  describePeriod,
+  describeReset,
+  labelOfScope,
+  sharesOf,
+} from '../../budget/budget-model.ts';
 import { usePolling } from '../../live/live.tsx';
 import { ConfirmButton } from '../../shared/confirm-button.tsx';
 import { formatUsd } from '../../shared/format.ts';
-import { Button, Panel, tableClass } from '../../shared/parts.tsx';
+import { Button, linkClass, Panel, tableClass } from '../../shared/parts.tsx';
 import { ProblemView } from '../../shared/problem-view.tsx';
 import { QueryView } from '../../shared/query-view.tsx';
 import { LimitDialog, type Limits, NewBudget } from './budget-form.tsx';
@@ -77,6 +84,7 @@ function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
   const { scope, period, limit_usd, spent_usd, reserved_usd, soft } = budget;
   const { spent, reserved } = sharesOf({ daily_limit_usd: limit_usd, spent_usd, reserved_usd });
   const forecast = describeForecast(budget);
+  const label = labelOfScope(scope);
   return (
     <tr>
       <td className="w-full">
@@ -92,6 +100,11 @@ function BudgetRow({ budget, name }: BudgetRowProps): ReactElement {
           <span className={spent >= soft ? 'bg-failed' : 'bg-accent'} style={{ width: `${spent * 100}%` }} />
           <span className="hatched" style={{ width: `${reserved * 100}%` }} />
         </span>
+        {label === null ? null : (
+          <Link to="/runs" search={{ label }} className={`${linkClass} mt-1 mr-3 inline-block text-xs`}>
+            Its runs
+          </Link>
+        )}
         {forecast === null ? null : <span className="mt-1 block text-xs text-muted">{forecast}</span>}
       </td>
       <td className="text-right! sm:whitespace-nowrap">

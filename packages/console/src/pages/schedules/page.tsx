@@ -150,7 +150,10 @@ function LastRuns({ schedule }: { readonly schedule: Schedule }): ReactElement |
               className="flex items-center justify-between gap-3 hover:underline"
             >
               <ConditionMark condition={conditionOfRun(run)} />
-              <span className="text-xs text-muted">
+              <span className="text-right text-xs text-muted">
+                {run.scheduled_at === undefined
+                  ? ''
+                  : `planned for ${formatMoment(run.scheduled_at, schedule.timezone)}, started `}
                 <Ago at={run.created_at} />
               </span>
             </Link>
