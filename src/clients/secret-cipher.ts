@@ -12,7 +12,7 @@ export interface SecretOwner {
   readonly name: string;
 }
 
-interface Sealed {
+interface SealedText {
   readonly sealed: Buffer;
   readonly key_id: string;
 }
@@ -22,13 +22,13 @@ export interface SecretCipher {
   readonly keyId: string;
   /** The ids of all keys, which open. */
   readonly keyIds: readonly string[];
-  seal(owner: SecretOwner, value: string): Sealed;
+  seal(owner: SecretOwner, value: string): SealedText;
   /** @throws Error that names the missing key */
-  open(owner: SecretOwner, sealed: Sealed): string;
+  open(owner: SecretOwner, sealed: SealedText): string;
   /** The body of an answer that waits until its call takes it. */
-  sealAnswer(attemptId: string, body: Buffer): Sealed;
+  sealAnswer(attemptId: string, body: Buffer): SealedText;
   /** @throws Error that names the missing key */
-  openAnswer(attemptId: string, sealed: Sealed): Buffer;
+  openAnswer(attemptId: string, sealed: SealedText): Buffer;
 }
 
 type KeyList = ReturnType<typeof readPayloadKeys>;
@@ -38,9 +38,13 @@ function createKeyRing(list: KeyList, purpose: string) {
   const newest = list[0].id;
   const sealingKey = keys.get(newest) as Buffer;
   return {
-    seal: (plain: Buffer): Sealed => ({ key_id: newest, sealed: seal(sealingKey, plain) }),
+    seal: (plain: Buffer): SealedText => ({ key_id: newest, sealed: seal(sealingKey, plain) }),
     /** @param read gives null for what belongs to another place */
-    open: <Value>(what: string, { key_id, sealed }: Sealed, read: (plain: Buffer) => Value | null): Value => {
+    open: <Value>(
+      what: string,
+      { key_id, sealed }: SealedText,
+      read: (plain: Buffer) => Value | null,
+    ): Value => {
       const key = keys.get(key_id);
       const place = `${what} is encrypted by the key ${JSON.stringify(key_id)} of PAYLOAD_KEYS`;
       if (key === undefined) throw new Error(`${place}; there are ${[...keys.keys()].join(', ')}`);

@@ -18,7 +18,7 @@ import { waitFor } from '../support/wait.ts';
 type When = 'no worker' | 'all back';
 
 interface Waiting {
-  readonly awaiting: 'review' | 'budget' | 'capability' | 'run' | 'time' | 'pause';
+  readonly awaiting: 'review' | 'budget' | 'capability' | 'run' | 'time' | 'pause' | 'event';
   readonly extra?: object;
   /** @param who of the run, unique */
   readonly steps: (who: string) => readonly object[];
@@ -125,6 +125,15 @@ const cases: readonly Waiting[] = [
     },
     come: (runId) => post(`/v1/runs/${runId}/resume`, {}),
     output: wentOn,
+  },
+  {
+    awaiting: 'event',
+    steps: (who) => [
+      { id: 'paid', event: { name: 'paid', key: who } },
+      after('paid', '{{ steps.paid.output.sum }}'),
+    ],
+    come: (_, who) => post('/v1/events/paid', { key: who, payload: { sum: 12 } }),
+    output: () => ({ after: { v: 12 } }),
   },
   {
     awaiting: 'time',

@@ -1,6 +1,7 @@
-/** Answers that come later, while processes are killed and while Temporal does not answer. */
+/** Answers that come later, and outside events, while processes are killed and while Temporal does not answer. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import type { EventReceipt } from '@capstan/core/contracts/outside-event';
 import type { Problem } from '@capstan/core/contracts/problem';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { connectDatabase, type Db } from '../../src/db/connect.ts';
@@ -55,13 +56,34 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function begin(who: string): Promise<string> {
-  const steps = [{ id: 'a', capability: 'render', input: { who } }];
-  const { run_id } = await capstan.submit(steps);
-  await waitFor(`${who} to wait for its answer`, () =>
-    db('step').where({ run_id, state: 'waiting', awaiting: 'callback' }).first(),
+function awaits(run_id: string, awaiting: 'callback' | 'event'): Promise<unknown> {
+  return waitFor(`${run_id} to wait for ${awaiting}`, () =>
+    db('step').where({ run_id, state: 'waiting', awaiting }).first(),
   );
+}
+
+/** @param more steps beside the call */
+async function begin(who: string, more: readonly object[] = []): Promise<string> {
+  const { run_id } = await capstan.submit([{ id: 'a', capability: 'render', input: { who } }, ...more]);
+  await awaits(run_id, 'callback');
   return run_id;
+}
+
+function eventStep(who: string) {
+  return { id: 'b', event: { name: 'shipped', key: who } };
+}
+
+/** The same delivery each time. */
+async function sendShipped(who: string): Promise<EventReceipt> {
+  const event = { key: who, id: who, payload: { to: who } };
+  return (await capstan.request<EventReceipt>('POST', '/v1/events/shipped', event)).body;
+}
+
+async function expectGivenOnce(run_id: string, who: string): Promise<void> {
+  const log = await db('event').where({ run_id, step_id: 'b', type: 'step.succeeded' });
+  expect(log).toHaveLength(1);
+  const events = await db('outside_event').where({ key: who }).select('payload', 'waiting');
+  expect(events).toEqual([{ payload: { to: who }, waiting: 1 }]);
 }
 
 /** @returns status and code */
@@ -79,6 +101,7 @@ const disturbances: readonly (readonly [string, () => Promise<void>, () => Promi
   ['the worker is dead', () => capstan.killWorker('SIGKILL'), () => capstan.startWorker()],
   ['the server was killed', () => restartServer(), async () => undefined],
   ['Temporal is away', () => temporal.cut(), () => temporal.restore()],
+  ['the server is killed after it', async () => undefined, () => restartServer()],
 ];
 
 async function restartServer(): Promise<void> {
@@ -86,14 +109,32 @@ async function restartServer(): Promise<void> {
   await capstan.startServer();
 }
 
-test.each(disturbances)('a run continues with its answer when %s', async (who, disturb, mend) => {
-  const run_id = await begin(who);
-  await disturb();
-  expect(await send(who, resultOf(who))).toEqual([204, null]);
-  expect(await send(who, resultOf(who))).toEqual([409, 'callback_answered']);
-  await mend();
-  const run = await capstan.ended(run_id);
-  expect(run).toMatchObject({ state: 'succeeded', cost_usd: 0.01 });
+test.each(disturbances)(
+  'a run continues with its answer and its event when %s',
+  async (who, disturb, mend) => {
+    const run_id = await begin(who, [eventStep(who)]);
+    await awaits(run_id, 'event');
+    await disturb();
+    expect(await send(who, resultOf(who))).toEqual([204, null]);
+    expect(await sendShipped(who)).toMatchObject({ waiting: 1, repeated: false });
+    expect(await send(who, resultOf(who))).toEqual([409, 'callback_answered']);
+    expect(await sendShipped(who)).toMatchObject({ waiting: 1, repeated: true });
+    await mend();
+    const run = await capstan.ended(run_id);
+    expect(run).toMatchObject({ state: 'succeeded', cost_usd: 0.01, output: { b: { to: who } } });
+    await expectGivenOnce(run_id, who);
+  },
+);
+
+test('an event is given once whose server is killed while it comes, and that is sent again', async () => {
+  const { run_id } = await capstan.submit([eventStep('dying')]);
+  await awaits(run_id, 'event');
+  const first = sendShipped('dying').catch(() => null);
+  await restartServer();
+  await first;
+  expect(await sendShipped('dying')).toMatchObject({ waiting: 1 });
+  expect(await capstan.ended(run_id)).toMatchObject({ state: 'succeeded', output: { b: { to: 'dying' } } });
+  await expectGivenOnce(run_id, 'dying');
 });
 
 test('a cancelled run does not wait; the answer settles its cost', async () => {
