@@ -221,6 +221,31 @@ describe('a rerun', () => {
     expect(run.labels).toEqual({ team: 'a', clip: 'clip b' });
   });
 
+  test('keeps the event that a step waited for, and another job waits for its own', async () => {
+    const steps = [
+      { id: 'paid', event: { name: 'paid', key: '{{ job.order }}' } },
+      { id: 'send', capability: 'x', input: { sum: '{{ steps.paid.output.sum }}' } },
+    ];
+    const body = { definition: { pipeline: 'ordered', version: '1', steps }, job: { order: 7 } };
+    const [, old] = await readJson<Run>(api.call('/v1/runs', { body }));
+    const step = { run_id: old.run_id, finished_at: new Date() };
+    await api.db('step').insert([
+      { ...step, step_id: 'paid', state: 'succeeded', output: '{"sum":12}', received_event: 'evt_1' },
+      { ...step, step_id: 'send', state: 'failed', error: { code: 'input_rejected', message: 'no' } },
+    ]);
+    const end = { state: 'failed', output: undefined, error: null, step_ids: [] } as const;
+    await finishRun(api.db, { run_id: old.run_id, ...end });
+    expect(await preview(old, { only_failed: true, job: { order: 8 } })).toMatchObject({
+      executed: [{ id: 'paid', reason: 'job.order is another value' }, { id: 'send' }],
+    });
+    const [, run] = await rerun(old, { only_failed: true });
+    const [, paid] = await readJson(api.call(`/v1/runs/${run.run_id}/steps/paid`));
+    expect(paid).toMatchObject({ state: 'reused', output: { sum: 12 } });
+    const event = { key: '7', payload: { sum: 13 } };
+    const [, receipt] = await readJson(api.call('/v1/events/paid', { body: event }));
+    expect(receipt).toMatchObject({ waiting: 0 });
+  });
+
   test('repeats a step that names a deleted file', async () => {
     const old = await anEndedRun();
     const here = `media://${old.job_id}/a.mp4`;

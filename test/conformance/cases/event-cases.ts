@@ -42,6 +42,23 @@ export const eventCases = [
       expected: { ...succeeded, output: { also: 'yes', paid: 'yes' } },
     },
   ),
+  happy(
+    'step.event',
+    'an event that comes during a pause of the run is used after it',
+    { steps: [paid, { id: 'b', capability: 'x', input: { sum: '{{ steps.paid.output.sum }}' } }] },
+    {
+      job,
+      script: {
+        ...script,
+        events: [{ name: 'paid', key: '7', after: '600ms', payload: { sum: 12 } }],
+        control: [
+          { at: '200ms', action: 'pause' },
+          { at: '1200ms', action: 'resume' },
+        ],
+      },
+      expected: { ...succeeded, steps: { paid: 'succeeded', b: { output: { sum: 12 } } }, calls: { x: 1 } },
+    },
+  ),
   unhappy(
     'step.event',
     'a second wait is for a second event',

@@ -3,6 +3,8 @@ import { mostKeptEvents } from '@capstan/core/contracts/outside-event';
 import type { StepDefinition } from '@capstan/core/contracts/pipeline';
 import type { Json, JsonObject } from '@capstan/core/contracts/primitives';
 import { expect, test } from 'vitest';
+import { finishRun } from '../../../src/db/run/run.ts';
+import { pauseRun, requestCancel, resumeRun } from '../../../src/db/run/run-control.ts';
 import { purgeEvents } from '../../../src/db/step/event-wait.ts';
 import { recordChanges } from '../../../src/db/step/step-progress.ts';
 import { listWakes } from '../../../src/db/step/step-wait.ts';
@@ -227,6 +229,32 @@ test.each([
   expect(await execute(run, 'a', { resumed: true })).toMatchObject(end);
   const row = await db('step').where({ run_id: run.run_id }).first();
   expect(row).toMatchObject({ awaited_event: null, awaited_key: null, awaiting: null });
+});
+
+test('it comes during a pause of the run, and the step has it before the run is resumed', async () => {
+  const name = aName();
+  const run = await aRunOf({ name });
+  await awaits(run);
+  const key = { run_id: run.run_id, project_id: world.projectId() };
+  expect(await pauseRun(db, key)).toBe(true);
+  expect(await send(name, { payload: 1 })).toMatchObject({ waiting: 1 });
+  expect(await send(name, { payload: 2 })).toMatchObject({ waiting: 0 });
+  expect(await resumeRun(db, key)).toBe(true);
+  expect(await execute(run, 'a', { resumed: true })).toMatchObject(ended(1));
+  expect(await logOf(run)).toEqual(['step.started a', 'step.waiting a', 'step.succeeded a']);
+});
+
+test('a run that was cancelled takes no event: the next one takes it', async () => {
+  const name = aName();
+  const run = await aRunOf({ name });
+  await awaits(run);
+  const order = { mode: 'graceful', reason: null } as const;
+  expect(await requestCancel(db, { run_id: run.run_id, project_id: world.projectId() }, order)).toBe(true);
+  const end = { state: 'cancelled', output: undefined, error: null, step_ids: ['a'] } as const;
+  await finishRun(db, { run_id: run.run_id, ...end });
+  expect(await send(name, { payload: 1 })).toMatchObject({ waiting: 0 });
+  expect(await execute(run, 'a', { resumed: true })).toMatchObject({ kind: 'cancelled' });
+  expect(await execute(await aRunOf({ name }))).toMatchObject(ended(1));
 });
 
 test('a step that was given up takes no event', async () => {

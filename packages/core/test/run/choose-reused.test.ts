@@ -22,6 +22,7 @@ function definitionOf(changed: Partial<Record<string, Partial<StepDefinition>>> 
 }
 
 const job: JsonObject = { clips: [{ name: 'a', size: 1 }], loud: true };
+const changed = 'its definition is another one';
 const all = ['cut', 'tone', 'each', 'join', 'send'];
 
 function rootsOf(job: JsonObject): Repetition['roots'] {
@@ -124,6 +125,30 @@ describe('a run that is repeated', () => {
     expect(
       choose({ definition, before, job: other, rootsBefore: rootsOf({ ...other, name: 'short' }) }).executed,
     ).toEqual([]);
+  });
+
+  it.each<[string, StepDefinition['event'], JsonObject, string | undefined]>([
+    ['the event that a step waited for', { name: 'paid', key: '{{ job.order }}' }, { order: 7 }, undefined],
+    [
+      'no event of another key',
+      { name: 'paid', key: '{{ job.order }}' },
+      { order: 8 },
+      'job.order is another value',
+    ],
+    ['no event of another name', { name: 'sent', key: '{{ job.order }}' }, { order: 7 }, changed],
+    ['no event of an older form', { name: 'paid', schema: { type: 'number' } }, { order: 7 }, changed],
+  ])('keeps %s', (_, event, values, reason) => {
+    const withEvent = (cut: StepDefinition['event']): PipelineDefinition => ({
+      ...definitionOf(),
+      steps: [{ id: 'cut', event: cut }],
+    });
+    const reasons = reasonsOf({
+      definition: withEvent(event),
+      before: withEvent({ name: 'paid', key: '{{ job.order }}' }),
+      job: values,
+      rootsBefore: rootsOf({ order: 7 }),
+    });
+    expect(reasons.cut).toBe(reason);
   });
 
   it.each<[string, StepState | undefined, string]>([
