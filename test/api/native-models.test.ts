@@ -1,6 +1,8 @@
 /** Wrapped models that speak the protocol of the client: through the router, everything is as on a direct connection. */
+import type { CallContent } from '@capstan/core/contracts/call';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestApi, type TestApi } from '../support/api.ts';
+import { toConversation } from '../../packages/console/src/calls/conversation-model.ts';
+import { readJson, startTestApi, type TestApi } from '../support/api.ts';
 import { type ModelReply, type ModelServer, startModelServer } from '../support/model-server.ts';
 import { createServedModels } from '../support/served-models.ts';
 import { waitFor } from '../support/wait.ts';
@@ -126,3 +128,133 @@ describe.each(protocols)('%s', (_, written) => {
     expect(text.match(/too busy/g)).toHaveLength(1);
   });
 });
+
+function eventsOf(all: readonly object[]): string {
+  return all.map((one) => `data: ${JSON.stringify(one)}\n\n`).join('');
+}
+
+const streams: readonly (readonly [string, string, object, string])[] = [
+  [
+    'openai.chat',
+    '/openai/v1/chat/completions',
+    {
+      model: 'chat',
+      max_completion_tokens: 50,
+      stream_options: { include_usage: true },
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'Weather?' },
+      ],
+      tools: [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }],
+    },
+    eventsOf([
+      { choices: [{ index: 0, delta: { role: 'assistant', content: 'One ' } }] },
+      { choices: [{ index: 0, delta: { content: 'moment. ☔' } }] },
+      ...['{"city":', '"Bonn"}'].map((text, at) => ({
+        choices: [
+          {
+            index: 0,
+            delta: {
+              tool_calls: [
+                {
+                  index: 0,
+                  id: 'c1',
+                  function: { ...(at === 0 ? { name: 'weather' } : {}), arguments: text },
+                },
+              ],
+            },
+          },
+        ],
+      })),
+      { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] },
+      { choices: [], usage: { prompt_tokens: 1000, completion_tokens: 500 } },
+    ]),
+  ],
+  [
+    'openai.responses',
+    '/openai/v1/responses',
+    {
+      model: 'chat',
+      store: false,
+      max_output_tokens: 50,
+      instructions: 'Be brief.',
+      input: [{ role: 'user', content: [{ type: 'input_text', text: 'Weather?' }] }],
+      tools: [{ type: 'function', name: 'weather', parameters: { type: 'object' } }],
+    },
+    eventsOf([
+      { type: 'response.created', response: { status: 'in_progress' } },
+      { type: 'response.output_item.added', output_index: 0, item: { type: 'message' } },
+      { type: 'response.output_text.delta', output_index: 0, delta: 'One ' },
+      { type: 'response.output_text.delta', output_index: 0, delta: 'moment. ☔' },
+      {
+        type: 'response.output_item.added',
+        output_index: 1,
+        item: { type: 'function_call', name: 'weather' },
+      },
+      { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{"city":' },
+      { type: 'response.function_call_arguments.delta', output_index: 1, delta: '"Bonn"}' },
+      {
+        type: 'response.completed',
+        response: { status: 'completed', output: [{}], usage: { input_tokens: 1000, output_tokens: 500 } },
+      },
+    ]),
+  ],
+  [
+    'anthropic.messages',
+    '/anthropic/v1/messages',
+    {
+      model: 'messages',
+      max_tokens: 50,
+      system: 'Be brief.',
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'Weather?' }] }],
+      tools: [{ name: 'weather', input_schema: { type: 'object' } }],
+    },
+    eventsOf([
+      { type: 'message_start', message: { model: 'm', usage: { input_tokens: 1000, output_tokens: 1 } } },
+      { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'One ' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'moment. ☔' } },
+      {
+        type: 'content_block_start',
+        index: 1,
+        content_block: { type: 'tool_use', id: 'c1', name: 'weather', input: {} },
+      },
+      ...['{"city":', '"Bonn"}'].map((partial_json) => ({
+        type: 'content_block_delta',
+        index: 1,
+        delta: { type: 'input_json_delta', partial_json },
+      })),
+      { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 500 } },
+      { type: 'message_stop' },
+    ]),
+  ],
+];
+
+describe.each(streams)('the kept contents of a stream of %s', (_, path, request, events) => {
+  beforeAll(() => keepContents(7));
+  afterAll(() => keepContents(null));
+
+  test.each([7, 10_000])('are a conversation, whatever its pieces: %i bytes', async (each) => {
+    provider.answer(() => ({ garbage: events, each }));
+    const answered = await post(`${api.url}${path}`, JSON.stringify({ ...request, stream: true }));
+    expect(await answered.text()).toBe(events);
+    const id = answered.headers.get('x-capstan-decision');
+    const content = await waitFor('its contents', async () => {
+      const [status, body] = await readJson<CallContent>(api.call(`/v1/calls/${id}/content`));
+      return status === 200 ? body : undefined;
+    });
+    expect(toConversation(content)).toEqual({
+      said: [
+        { role: 'system', kind: 'text', text: 'Be brief.' },
+        { role: 'user', kind: 'text', text: 'Weather?' },
+        { role: 'assistant', kind: 'text', text: 'One moment. ☔' },
+        { role: 'assistant', kind: 'tool call', name: 'weather', text: '{"city":"Bonn"}' },
+      ],
+      tools: ['weather'],
+    });
+  });
+});
+
+async function keepContents(content_days: number | null): Promise<void> {
+  await api.call(`/v1/projects/${api.projectId}/settings`, { method: 'PUT', body: { content_days } });
+}
