@@ -1,5 +1,5 @@
 /** How the pages look, to everyone: at a desk and on a phone, by day and by night. */
-import type { Run } from '@capstan/core/contracts/run';
+import type { Run, RunSummary } from '@capstan/core/contracts/run';
 import { expect, test } from 'vitest';
 import { startInstance } from '../../../../test/support/fleet.ts';
 import { isLong } from '../../../../test/support/long.ts';
@@ -96,17 +96,38 @@ test("behind an open run, the expectation of today's plan is shown, for everyone
   await opened.close();
 });
 
-test('a run that takes a day is drawn on a phone like any other', async () => {
+/** With long names and large amounts. */
+function widen({ items }: { readonly items: readonly RunSummary[] }): {
+  readonly items: readonly RunSummary[];
+} {
+  const wide = {
+    pipeline: 'catalogue-of-the-evening-edition',
+    version: '2026.11.28-candidate',
+    cost_usd: 1_234.5678,
+    reserved_usd: 123.4567,
+    labels: { campaign: 'autumn-in-all-countries' },
+  };
+  return { items: items.map((run) => ({ ...run, ...wide })) };
+}
+
+test('a run that takes a day, with long names and large amounts, is drawn on a phone like any other', async () => {
   const opened = await visitors.visit();
+  await opened.page.route(/\/v1\/runs\?/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { next_cursor: null, ...widen(await response.json()) } });
+  });
   await opened.go('/');
+  await opened.page.evaluate(`localStorage.setItem('capstan.runs.columns', '["labels", "trigger"]')`);
   await opened.resizeTo(390);
   const { body } = await visitors.studio.capstan.request<Run>('GET', `/v1/runs/${visitors.studio.waiting}`);
   await opened.page.clock.setFixedTime(Date.parse(body.started_at as string) + 86_370_000);
   for (const path of ['/', '/runs']) {
     await opened.walk(path);
     await opened.page.getByRole('cell', { name: '23 h 59 min' }).first().waitFor();
+    await opened.page.getByRole('cell', { name: '$1,234.57' }).first().waitFor();
     expect(await opened.page.evaluate(cutTables), path).toEqual([]);
   }
+  await opened.page.evaluate(`localStorage.removeItem('capstan.runs.columns')`);
   await opened.close();
 });
 

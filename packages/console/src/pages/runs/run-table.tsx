@@ -57,9 +57,9 @@ export function RunTable({
                 <th className="@max-3xl:hidden">Steps</th>
               </>
             )}
-            {columns.has('labels') ? <th>Labels</th> : null}
-            {columns.has('trigger') ? <th>Trigger</th> : null}
-            <th className="text-right!">Took</th>
+            {columns.has('labels') ? <th className="max-sm:hidden">Labels</th> : null}
+            {columns.has('trigger') ? <th className="max-sm:hidden">Trigger</th> : null}
+            <th className="text-right! max-sm:hidden">Took</th>
             <th className="text-right!">Cost</th>
             <th className="text-right! max-sm:hidden">Started</th>
           </tr>
@@ -125,11 +125,14 @@ function RunRow({ run, isCompact, columns, isChosen, onChoose }: RunRowProps): R
       {isCompact ? null : <IdAndSteps run={run} />}
       {columns.has('labels') ? <Labels run={run} /> : null}
       {columns.has('trigger') ? <Trigger run={run} /> : null}
-      <td className="figure whitespace-nowrap text-right!">
+      <td className="figure whitespace-nowrap text-right! max-sm:hidden">
         <Took run={run} />
       </td>
       <td className="figure text-right!">
         {formatUsd(run.cost_usd)}
+        <span className="block text-xs text-muted sm:hidden">
+          <Took run={run} />
+        </span>
         {run.reserved_usd === 0 ? null : (
           <span className="block text-xs text-muted" title="reserved">
             +{formatUsd(run.reserved_usd)} <span className="max-sm:hidden">reserved</span>
@@ -158,7 +161,7 @@ function IdAndSteps({ run: { run_id, step_counts } }: { readonly run: RunSummary
 /** Each links to the runs with the same label. */
 function Labels({ run: { labels } }: { readonly run: RunSummary }): ReactElement {
   return (
-    <td>
+    <td className="max-sm:hidden">
       <span className="flex max-w-56 flex-wrap gap-1">
         {Object.entries(labels).map(([name, value]) => (
           <Link
@@ -179,7 +182,7 @@ function Labels({ run: { labels } }: { readonly run: RunSummary }): ReactElement
 function Trigger({ run: { schedule_id, rerun_of, parent } }: { readonly run: RunSummary }): ReactElement {
   const from = rerun_of ?? parent?.run_id;
   return (
-    <td className="whitespace-nowrap text-xs text-muted">
+    <td className="whitespace-nowrap text-xs text-muted max-sm:hidden">
       {schedule_id === undefined ? null : (
         <Link to="/schedules" className={linkClass}>
           schedule
