@@ -25,7 +25,7 @@ let answersFirst = 0;
 beforeAll(async () => {
   capstan = await shareCapstan();
   const cost_model = { type: 'per_call', rate_usd: rate };
-  instance = await startInstance(capstan, { name, cost_model, max_concurrency: 64 });
+  instance = await startInstance(capstan, { name, cost_model, max_concurrency: 16 });
   const countAnswers = (): number => instance.execs.filter(({ answered }) => answered).length;
   instance.handle = async ({ input }, response) => {
     if (!broken.has(String(input.name))) {
