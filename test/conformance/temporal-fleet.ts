@@ -71,6 +71,7 @@ function toRetryAfter(ms: number): string {
 
 async function respond(response: Response, given: MockAnswer, moments: Moments): Promise<void> {
   if (given.delayMs > 0) await Promise.all([moments.slowCalled(), sleep(given.delayMs)]);
+  if (given.laterMs !== null) return answer(response, 202, { ok: true });
   switch (given.kind) {
     case 'output':
       return answer(response, 200, { ok: true, output: given.output });
@@ -89,6 +90,31 @@ async function respond(response: Response, given: MockAnswer, moments: Moments):
   }
 }
 
+function bodyOf(given: MockAnswer): string {
+  switch (given.kind) {
+    case 'output':
+      return JSON.stringify({ ok: true, output: given.output });
+    case 'error': {
+      const { status, message, retryAfterMs } = given;
+      const retry_after_s = retryAfterMs === null ? undefined : retryAfterMs / 1_000;
+      return JSON.stringify({ ok: false, error: message, status, retry_after_s });
+    }
+    default:
+      return '<html></html>';
+  }
+}
+
+/** Sends the answer to an accepted call. A call that has ended meanwhile does not take it. */
+async function answerLater({ headers }: Exec, given: MockAnswer, signal: AbortSignal): Promise<void> {
+  if (given.laterMs === null) return;
+  const address = String(headers['x-callback-url']);
+  await sleep(given.laterMs, undefined, { signal })
+    .then(() => fetch(address, { method: 'POST', body: bodyOf(given) }))
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+}
+
 /** @param nameOf the name under which a capability of the case is registered */
 export async function startFleet(
   { capstan, db }: CaseHost,
@@ -100,6 +126,9 @@ export async function startFleet(
   const instances: { readonly capability: string; readonly instance: Instance }[] = [];
   const late: Promise<void>[] = [];
   const arrivals: number[] = [];
+  const stopped = new AbortController();
+  const answersLater = ({ replies = [] }: MockCapability) =>
+    replies.some((reply) => reply.later !== undefined);
 
   const startOne = async (capability: string, mock: MockCapability, position: number): Promise<void> => {
     const { version, tags, cost_model, max_concurrency, input } = mock;
@@ -110,6 +139,7 @@ export async function startFleet(
       ...(cost_model === undefined ? {} : { cost_model }),
       ...(max_concurrency === undefined ? {} : { max_concurrency }),
       ...(input === undefined ? {} : { input }),
+      ...(answersLater(mock) ? { async: { slot: 'freed' } as const } : {}),
       output: mock.output ?? {},
     });
     const give = answers.get(capability) as ReturnType<typeof createMockCapability>;
@@ -117,7 +147,8 @@ export async function startFleet(
       arrivals.push(position);
       const step_id = await stepOf(db, instance, exec);
       const given = give({ input: exec.input as JsonObject, step_id, instance: position });
-      return respond(response, given, moments);
+      await respond(response, given, moments);
+      late.push(answerLater(exec, given, stopped.signal));
     };
     instances.push({ capability, instance });
   };
@@ -145,6 +176,7 @@ export async function startFleet(
       return counts;
     },
     stop: async () => {
+      stopped.abort();
       await Promise.all(late);
       // Else they would be asked for their health until the test run ends, at ports that others get.
       const leave = async ({ capability, instance: { endpoint, stop } }: (typeof instances)[number]) => {

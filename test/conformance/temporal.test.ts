@@ -42,14 +42,20 @@ const keysOfNoDriver = new Set([
   ...['review.title', 'concurrency.limit', 'for_each.items'],
 ]);
 
+function answersLater({ script = {} }: ConformanceCase): boolean {
+  const replies = Object.values(script.capabilities ?? {}).flatMap((capability) => capability.replies ?? []);
+  return replies.some(({ later }) => later !== undefined);
+}
+
 /**
- * The first case of each other key, and all refusals, which start no run; the long form has all cases, as
- * local.test.ts.
+ * The first case of each other key, the cases with later answers, and all refusals, which start no run; the long form
+ * has all cases, as local.test.ts.
  */
 const cases = allCases.filter(
   (one, at) =>
     isLong ||
     isRefusal(one.expected) ||
+    answersLater(one) ||
     (!keysOfNoDriver.has(one.key) &&
       allCases.findIndex((other) => !isRefusal(other.expected) && other.key === one.key) === at),
 );

@@ -185,8 +185,17 @@ async function tellStandstill(request: CapstanClient['request'], runId: string):
   return JSON.stringify({ now: new Date(), state: run.state, open, last, away }, null, 1);
 }
 
-/** @param endsWithUs whether its processes end with this one: for those that no test stops */
-export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs = false): Promise<Capstan> {
+interface StartWay {
+  /** Its processes end with this one: for those that no test stops. */
+  readonly endsWithUs?: boolean;
+  /** Its worker knows the address of its server, where instances answer later. It starts after the server. */
+  readonly takesLaterAnswers?: boolean;
+}
+
+export async function startCapstan(
+  settings: NodeJS.ProcessEnv = {},
+  { endsWithUs = false, takesLaterAnswers = false }: StartWay = {},
+): Promise<Capstan> {
   const database = await createTestDatabase();
   const folder = await mkdtemp(join(tmpdir(), 'capstan-e2e-'));
   const access = await prepareDatabase(database.url, { apiKeyFile: join(folder, 'key') });
@@ -206,8 +215,15 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
   const log: string[] = [];
   const added: Program[] = [];
   const startWorkerProgram = (packageFolder?: string): Program => {
-    const options = { file: 'src/worker.ts', readyMessage: 'worker is ready', environment, log, endsWithUs };
-    return startProgram({ ...options, packageFolder });
+    const own = takesLaterAnswers ? { ...environment, PUBLIC_URL: url } : environment;
+    return startProgram({
+      packageFolder,
+      file: 'src/worker.ts',
+      readyMessage: 'worker is ready',
+      log,
+      endsWithUs,
+      environment: own,
+    });
   };
 
   const killAdded = (): Promise<unknown> =>
@@ -273,6 +289,8 @@ export async function startCapstan(settings: NodeJS.ProcessEnv = {}, endsWithUs 
       await rm(folder, { recursive: true, force: true });
     },
   };
-  await Promise.all([capstan.startServer(), capstan.startWorker()]);
+  const started = capstan.startServer();
+  if (takesLaterAnswers) await started;
+  await Promise.all([started, capstan.startWorker()]);
   return capstan;
 }

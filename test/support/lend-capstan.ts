@@ -34,7 +34,7 @@ export async function startLender(startFleet: Start): Promise<Lender> {
     },
   };
   const server = createServer(({ url = '/' }, response) => {
-    started ??= startCapstan(settings, true);
+    started ??= startCapstan(settings, { endsWithUs: true, takesLaterAnswers: true });
     started
       .then((capstan) => answers[url]?.(capstan))
       .then(

@@ -137,6 +137,19 @@ export const callCases: readonly ConformanceCase[] = [
   ),
   happy(
     'step.retry',
+    'a call whose later answer is a transient failure is retried',
+    step({ retry: onceMore }),
+    {
+      script: {
+        capabilities: {
+          x: { replies: [{ times: 1, later: '200ms', error: { status: 500, message: 'broken' } }, {}] },
+        },
+      },
+      expected: twice,
+    },
+  ),
+  happy(
+    'step.retry',
     'a call with a lost connection is sent to another instance at once',
     step({ retry: { max: 1, initial: '1h' }, total_timeout: '20s' }),
     { script: deafFirst({ lost: true }), expected: bySecond },
@@ -280,6 +293,19 @@ export const callCases: readonly ConformanceCase[] = [
     script: { capabilities: { x: { replies: [{ delay: '100ms' }] } } },
     expected: { ...succeeded, steps: { a: { attempts: 1 } } },
   }),
+  happy('step.timeout', 'a later answer in time is accepted', step({ timeout: '20s', input: { n: 1 } }), {
+    script: { capabilities: { x: { replies: [{ later: '300ms' }] } } },
+    expected: { ...succeeded, steps: { a: { attempts: 1, output: { n: 1 } } }, calls: { x: 1 } },
+  }),
+  unhappy(
+    'step.timeout',
+    'an accepted call without its later answer times out',
+    step({ timeout: '500ms', retry: onceMore }),
+    {
+      script: { capabilities: { x: { replies: [{ later: '60s' }] } } },
+      expected: failed('attempt_timeout', 2),
+    },
+  ),
   happy(
     'step.timeout',
     'after a timeout, another instance is called',

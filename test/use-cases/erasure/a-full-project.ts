@@ -45,12 +45,13 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
     await settleAttempt(db, anEnd(claim, { settled_nano: 700n, output: { mark } }));
   }
   await db('step').insert({
-    ...{ run_id: run.run_id, step_id: 'waits', state: 'waiting', awaiting: 'event' },
-    ...{
-      awaited_event: `${project_id}/${mark}`,
-      awaited_key: mark,
-      wait_until: new Date(Date.now() + 60_000),
-    },
+    run_id: run.run_id,
+    step_id: 'waits',
+    state: 'waiting',
+    awaiting: 'event',
+    awaited_event: `${project_id}/${mark}`,
+    awaited_key: mark,
+    wait_until: new Date(Date.now() + 60_000),
   });
   const budget = {
     scope: `label:team=${mark}`,
