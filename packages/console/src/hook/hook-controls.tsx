@@ -56,7 +56,11 @@ export function HookControls({ hook }: { readonly hook: Hook }): ReactElement {
       {isEdited ? (
         <HookForm of={hook} onDone={() => setEdited(false)} onClose={() => setEdited(false)} />
       ) : null}
-      {error === null ? null : <ProblemView error={error} />}
+      {error === null ? null : (
+        <div className="basis-full">
+          <ProblemView error={error} />
+        </div>
+      )}
     </>
   );
 }

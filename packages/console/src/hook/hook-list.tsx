@@ -123,7 +123,7 @@ function HookHead({ hook, isShown, onToggle }: HookHeadProps): ReactElement {
         </Link>
         <span className="text-muted">{signatureWords[signature]}</span>
         {enabled ? null : <span className="text-waiting">disabled: it refuses deliveries</span>}
-        <div className="ml-auto flex flex-wrap justify-end gap-1.5">
+        <div className="ml-auto flex flex-wrap gap-1.5 max-sm:my-1 max-sm:ml-0 max-sm:gap-1 max-sm:[&>button]:px-2">
           <Button aria-expanded={isShown} aria-label={`Deliveries to ${name}`} onClick={onToggle}>
             Deliveries
           </Button>

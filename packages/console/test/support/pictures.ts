@@ -22,6 +22,12 @@ const shown: ReadonlySet<string> = new Set([
   'run-files-light',
   'compare-light',
   'cache-light',
+  'call-light',
+  'call-dark-phone',
+  'aliases-light',
+  'hooks-light',
+  'hooks-dark-phone',
+  'calls-dark-phone',
 ]);
 
 /** Each step of the learning demonstration, by each way. */
