@@ -103,11 +103,13 @@ export function createRouteFilter({
 
 export function createFilter(request: RouteRequest): Filter {
   const { ruledOut, ceilingUsd, headroomUsd } = request;
+  const { range, tags } = createRouteFilter(request);
   return {
     request,
     ruledOut: ruledOut.size === 0 ? null : ruledOut,
     hasLimit: ceilingUsd !== null || headroomUsd !== null,
-    ...createRouteFilter(request),
+    range,
+    tags,
   };
 }
 
