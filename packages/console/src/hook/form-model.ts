@@ -22,10 +22,10 @@ export function readJob(text: string): string | JsonObject | null {
   return isPlainObject(value) ? value : null;
 }
 
-type Kept = Partial<Pick<Hook, 'priority' | 'budget_ceiling_usd' | 'labels' | 'enabled'>>;
+type KeptSettings = Partial<Pick<Hook, 'priority' | 'budget_ceiling_usd' | 'labels' | 'enabled'>>;
 
 /** What the form does not ask for. */
-function keptOf({ priority, budget_ceiling_usd, labels, enabled = true }: Kept) {
+function keptOf({ priority, budget_ceiling_usd, labels, enabled = true }: KeptSettings) {
   return {
     enabled,
     ...(priority === undefined ? {} : { priority }),
@@ -55,7 +55,7 @@ interface WrittenHook {
   readonly pipeline: string;
   readonly signature: HookSignature;
   /** The hook as it was. */
-  readonly former?: Kept | undefined;
+  readonly former?: KeptSettings | undefined;
 }
 
 /** @returns null: the job is no template */

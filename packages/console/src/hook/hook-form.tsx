@@ -183,7 +183,7 @@ function Templates({ hook, faultOf }: TemplatesProps): ReactElement {
   );
 }
 
-interface TextFieldProps {
+interface HookTextProps {
   readonly name: HookField;
   readonly label: string;
   readonly hint?: string;
@@ -196,7 +196,7 @@ interface TextFieldProps {
   readonly placeholder?: string;
 }
 
-function TextField({ label, hint, fault, isLong = false, ...control }: TextFieldProps): ReactElement {
+function TextField({ label, hint, fault, isLong = false, ...control }: HookTextProps): ReactElement {
   const id = useId();
   const about = `${id}-about`;
   const common = {

@@ -120,7 +120,7 @@ test('a step that waits for an instance shows the considered ones, and its run s
   await opened.close();
 });
 
-test('a step that waits for an event shows a line that ends its wait, and one whose answer comes later its instance', async () => {
+test('a step shows the event that it waits for with a line to send it, and the instance that answers later', async () => {
   const { capstan } = visitors.studio;
   const renderer = await startInstance(capstan, { name: 'later' });
   renderer.handle = () => undefined;
@@ -136,7 +136,7 @@ test('a step that waits for an event shows a line that ends its wait, and one wh
     { id: 'film', capability: 'later' },
   ]);
   await waitFor('the call', () => renderer.execs[0]);
-  // No instance reaches this server, which has no address for it. So the wait is what the server writes for one.
+  // No instance reaches this server, which has no address for it. The row is that of a call that was left to its instance.
   const db = connectDatabase(capstan.databaseUrl, 1);
   const until = new Date(Date.now() + 3_600_000);
   const wait_since = new Date();

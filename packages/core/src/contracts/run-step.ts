@@ -160,7 +160,7 @@ export const StepDetail = z
     open_wait: z
       .strictObject({
         since: Instant,
-        /** The wait ends then, if nothing ends it before; null: it has no limit. */
+        /** The latest end of the wait; null: it has no limit. */
         until: Instant.nullable(),
         /** Of the outside event that it waits for; null: an event without a key. Absent for other waits. */
         event_key: EventKey.nullable().optional(),
