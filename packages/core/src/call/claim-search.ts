@@ -74,16 +74,13 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly projectId: string | null;
 }
 
-function chooseNow(
-  fleet: FleetNow,
-  { findDue, waiting }: ChoiceFacts,
-  { seed, route, shortage, ruledOut, busy, failedBefore, costOf, native, projectId }: Learnt,
-): { request: RouteRequest; choice: Choice } {
-  const known = fleet.of(route.capability);
-  const { instances, priorMs } = known;
-  const nowMs = fleet.nowMs();
-  // Written out: an object that is spread gets a hidden class of its own for each call.
-  const bounds = boundsOf(known, costOf, {
+/** Every field is written out: an object that is spread gets a hidden class of its own for each call. */
+function boundsNow(
+  known: Parameters<typeof boundsOf>[0],
+  { route, ruledOut, costOf, native, projectId }: Learnt,
+  nowMs: number,
+): RouteRequest['bounds'] {
+  return boundsOf(known, costOf, {
     projectId,
     nowMs,
     onBudget: route.onBudget,
@@ -95,6 +92,18 @@ function chooseNow(
     ruledOut,
     native,
   });
+}
+
+function chooseNow(
+  fleet: FleetNow,
+  { findDue, waiting }: ChoiceFacts,
+  learnt: Learnt,
+): { request: RouteRequest; choice: Choice } {
+  const { seed, route, shortage, ruledOut, busy, failedBefore } = learnt;
+  const known = fleet.of(route.capability);
+  const { instances, priorMs } = known;
+  const nowMs = fleet.nowMs();
+  const bounds = boundsNow(known, learnt, nowMs);
   const request: RouteRequest = {
     capability: route.capability,
     versionRange: route.versionRange,
