@@ -15,7 +15,7 @@ test('a fact is known at once until 5 s have passed, false as well', async () =>
   expect(facts.of('film')).toBeInstanceOf(Promise);
 });
 
-test('what was last known holds while it cannot be read, however often it is asked', async () => {
+test('the last known fact holds while it cannot be read, however often it is asked', async () => {
   let nowMs = 1_000;
   let answer: () => Promise<string> = async () => 'first';
   const facts = createRecentFacts(

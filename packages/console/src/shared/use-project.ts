@@ -4,7 +4,7 @@ import { projectsQuery } from '../api/access.ts';
 import { readProject } from '../api/project.ts';
 import { sessionQuery } from '../api/session.ts';
 
-/** The chosen project with its settings; undefined: they are not known yet, or this session may not read them. */
+/** The chosen project with its settings; undefined: they have not come yet, or this session may not read them. */
 export function useProject(): Project | undefined {
   const { scopes = [], projects: own = [] } = useQuery(sessionQuery).data ?? {};
   const chosen = readProject() ?? own[0]?.project_id;

@@ -71,8 +71,8 @@ function typeIn(text: string, types: Readonly<Record<string, ValueType>>) {
 }
 
 /**
- * Whether a filter has nothing to work on: no value, or a list without items. What it refuses of every other input is
- * a mistake all the same.
+ * Whether a filter has nothing to work on: no value, or a list without items. An argument that it refuses for every
+ * other input is still a mistake.
  */
 function isIdle(x: Json, y: Json, calls: readonly string[]): boolean {
   return calls.some((_, count) => {
