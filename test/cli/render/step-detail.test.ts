@@ -35,6 +35,18 @@ it('shows how it was carried out, and why', () => {
   expect(renderStepDetail({ ...step, dispatch }, layout)).toContain('queued: its calls take long');
 });
 
+it.each([
+  [null, 'waits for the event since 2026-01-01T00:00:00Z, without a limit'],
+  ['2026-01-02T00:00:00Z', 'waits for the event since 2026-01-01T00:00:00Z, until 2026-01-02T00:00:00Z'],
+])('shows its event and its wait until %s', (until, line) => {
+  const { capability: _, ...rest } = step;
+  const open_wait = { since: '2026-01-01T00:00:00Z', until, event_key: '7' };
+  const waiting = { ...rest, state: 'waiting', event: 'paid', awaiting: 'event', open_wait } as const;
+  const lines = renderStepDetail(waiting, layout);
+  expect(lines[0]).toContain('paid with key "7"');
+  expect(lines).toContain(line);
+});
+
 it('names the step whose result a cached attempt has used', () => {
   const attempt = aCachedAttempt({ run_id: 'run_0', step_id: 'a' });
   const lines = renderStepDetail({ ...step, attempts: [attempt] }, layout);
