@@ -33,6 +33,7 @@ const saidInWords: readonly RegExp[] = [
   /^\S+ \/(endpoint|spec_url|health_url|url) invalid_address$/,
   /^\S+ \/cost_model\/(worst_case|expected) invalid_cost$/,
   /^\S+ \/name other_name$/,
+  /^\S+ \/(from|until) invalid_value$/,
   /^\S+ \/timezone (invalid_value|timezone_unknown)$/,
   /^\/v1\/publishers\/\{name\} \/projects invalid_value$/,
   /^\/v1\/runs\/\{id\}\/rerun \/from\/\* unknown_step$/,

@@ -5,6 +5,7 @@ import { insertJob } from '../../../src/db/run/job.ts';
 import { useDatabase } from '../../support/database.ts';
 import { aProject } from '../../support/factories.ts';
 import { untilLocked } from '../../support/locks.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const { db, url } = useDatabase();
 
@@ -53,7 +54,13 @@ test('the bytes of a project are summed without a look at the rows of its files'
        from job, generate_series(1, 2000) n where job_id = any (?)`,
     [jobs],
   );
-  await db.raw('vacuum analyze media_object');
+  await waitFor('pages that every transaction sees', async () => {
+    await db.raw('vacuum analyze media_object');
+    const { rows } = await db.raw<{ rows: { is_seen: boolean }[] }>(
+      `select relallvisible > 0.9 * relpages as is_seen from pg_class where oid = 'media_object'::regclass`,
+    );
+    return rows[0]?.is_seen;
+  });
   const place = { job_id: 'job_one', file: 'file-1' };
   expect(await sumBytes(db, place)).toBe((2_000 * 2_001) / 2 - 1);
   expect(await sumBytes(db, { job_id: 'job_none', file: 'a' })).toBe(0);

@@ -40,7 +40,7 @@ export function PipelineTarget({
   const isChosen = pipeline !== '';
   const aliases = useQuery({ ...aliasesQuery(pipeline), enabled: isChosen }).data?.items;
   const versions = useQuery({ ...versionsQuery(pipeline), enabled: isChosen }).data?.items;
-  // A list that comes later would leave a former choice unselected.
+  // Nothing can be chosen before both lists are there: what comes later would take the choice away.
   const isKnown = aliases !== undefined && versions !== undefined;
   return (
     <div className="flex flex-wrap gap-3">
@@ -57,8 +57,15 @@ export function PipelineTarget({
           ))}
         </select>
       </Field>
+      {isKnown ? null : <input type="hidden" name="choice" value={choice} />}
       <Field label={versionLabel}>
-        <select key={`${pipeline} ${isKnown}`} name="choice" defaultValue={choice} className={fieldClass}>
+        <select
+          key={`${pipeline} ${isKnown}`}
+          name="choice"
+          defaultValue={choice}
+          disabled={!isKnown}
+          className={fieldClass}
+        >
           <option value="">the latest</option>
           {aliases
             ?.filter(({ alias }) => alias !== 'latest')
