@@ -1,5 +1,6 @@
 /**
- * Holds that grow beside reservations of the worst case: `npm run bench -- holds [--quick] [--trace FILE] [--speed N]`.
+ * Holds that grow beside reservations of the worst case: `npm run bench -- holds [--quick] [--trace FILE] [--speed N]
+ * [--only grows,worst,many]`.
  * 200 chat requests of a public trace begin at once under a ceiling, through one and four servers, on real Postgres, with
  * a provider that writes 50 tokens a second, and N times as many (8) where the worst case is held: that takes minutes of
  * waiting, which are shown in seconds of the slow provider. At the end 100 callers send 1,200 requests, with little room,
@@ -26,8 +27,10 @@ const { values: options } = parseArgs({
     quick: { type: 'boolean', default: false },
     trace: { type: 'string' },
     speed: { type: 'string', default: '8' },
+    only: { type: 'string', default: 'grows,worst,many' },
   },
 });
+const parts: ReadonlySet<string> = new Set(options.only.split(','));
 const speedOfWorst = Number(options.speed);
 const requestCount = options.quick ? 60 : 200;
 /** Of the replays of a limit that has room for many calls, by so many callers. */
@@ -150,10 +153,13 @@ async function bench(place: Place): Promise<boolean> {
     rows.push(row);
     say(show(row));
   };
-  for (const scenario of [...scenarios, ...beside]) await play(scenario, requests);
-  await play({ ...slow, servers: 4, ceiling: 0.9, callers }, manyRequests);
-  for (const name of names) place.mayDie.add(name);
-  await play({ ...slow, servers: 4, ceiling: 1.1, callers, killEveryS }, manyRequests);
+  if (parts.has('grows')) for (const scenario of scenarios) await play(scenario, requests);
+  if (parts.has('worst')) for (const scenario of beside) await play(scenario, requests);
+  if (parts.has('many')) {
+    await play({ ...slow, servers: 4, ceiling: 0.9, callers }, manyRequests);
+    for (const name of names) place.mayDie.add(name);
+    await play({ ...slow, servers: 4, ceiling: 1.1, callers, killEveryS }, manyRequests);
+  }
   provider.close();
   await meter.close();
   const missed = findMissedBars(rows);

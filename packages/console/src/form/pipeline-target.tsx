@@ -40,7 +40,7 @@ export function PipelineTarget({
   const isChosen = pipeline !== '';
   const aliases = useQuery({ ...aliasesQuery(pipeline), enabled: isChosen }).data?.items;
   const versions = useQuery({ ...versionsQuery(pipeline), enabled: isChosen }).data?.items;
-  // Nothing can be chosen before both lists are there: what comes later would take the choice away.
+  // A choice waits for both lists: the one that comes later would take it away.
   const isKnown = aliases !== undefined && versions !== undefined;
   return (
     <div className="flex flex-wrap gap-3">
