@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { Key } from '@capstan/core/contracts/access';
 import type { CostSeries, ScopedBudget } from '@capstan/core/contracts/money';
 import { expect, test } from 'vitest';
-import { keepPicture } from '../support/pictures.ts';
+import { keepBoth } from '../support/pictures.ts';
 import { useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -117,7 +117,7 @@ test('any days by two groups are the numbers of the API, and lead to their calls
   const { width = 0 } = (await chart.boundingBox()) ?? {};
   await chart.hover({ position: { x: ((last + 0.5) / Math.max(14, body.starts.length)) * width, y: 140 } });
   await page.locator('[data-tooltip]').getByText('night, shift × join').waitFor();
-  await keepPicture(page, 'costs-crossed-light');
+  await keepBoth(opened, 'costs-crossed');
   const [file] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('link', { name: 'CSV' }).click(),
@@ -131,7 +131,6 @@ test('any days by two groups are the numbers of the API, and lead to their calls
   await opened.go('/costs?period=last_7_days&by=label&label=team&and=capability');
   await opened.resizeTo(390);
   await row.waitFor();
-  await keepPicture(page, 'costs-crossed-light-phone');
   const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
   expect([await axe('all'), wide]).toEqual([[], 0]);
   await capstan.request('DELETE', `${budget}?period=month`);

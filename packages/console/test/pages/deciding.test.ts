@@ -8,7 +8,7 @@ import { decide as decideByApi } from '../../../../test/support/reviews.ts';
 import type { SharedCapstan } from '../../../../test/support/shared-capstan.ts';
 import { waitFor } from '../../../../test/support/wait.ts';
 import type { OpenPage } from '../support/browser.ts';
-import { keepPicture } from '../support/pictures.ts';
+import { keepBoth } from '../support/pictures.ts';
 import { askQuestion, useStudio } from '../support/studio.ts';
 
 const visitors = useStudio();
@@ -220,7 +220,7 @@ test('reviews show the inputs that differ, are changed in their row, and are dec
   expect(heads.map((text) => text.trim())).toEqual(['', 'Review', 'title', 'minutes', 'Answer', 'Decide']);
   await page.getByLabel('title: Title of ep-3').fill('The third');
   await page.getByLabel('score: Title of ep-3').pressSequentially('2.50');
-  await keepPicture(page, 'reviews-light');
+  await keepBoth(opened, 'reviews');
   expect(await opened.axe()).toEqual([]);
   await page.getByLabel('Choose all of Question: episode › approve').check();
   await page.keyboard.press('a');

@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { isLong } from '../../../../test/support/long.ts';
 import type { SharedCapstan } from '../../../../test/support/shared-capstan.ts';
 import { makePhoto } from '../support/ffmpeg.ts';
-import { keepPicture } from '../support/pictures.ts';
+import { keepBoth } from '../support/pictures.ts';
 import { askQuestion, useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -69,7 +69,7 @@ test('files of a run are a gallery with steps and prices, and a file that cannot
   const widths = `Promise.all([...document.querySelectorAll('main img')].slice(0, 2)
     .map((one) => one.decode().then(() => one.alt.split('/').pop() + ' ' + one.naturalWidth)))`;
   expect(await page.evaluate(widths)).toEqual(['photo.png 640', 'graded.png 640']);
-  await keepPicture(page, 'run-files-light');
+  await keepBoth(opened, 'run-files');
   expect(await opened.axe()).toEqual([]);
   await graded.getByRole('button', { name: 'grade' }).click();
   await page.getByRole('complementary', { name: 'Step grade' }).waitFor();

@@ -4,7 +4,7 @@ import type { RunsSummary } from '@capstan/core/contracts/run-picture';
 import type { LoginLink } from '@capstan/core/contracts/sign-in';
 import { expect, test } from 'vitest';
 import { startInstance } from '../../../../test/support/fleet.ts';
-import { keepPicture } from '../support/pictures.ts';
+import { keepBoth } from '../support/pictures.ts';
 import { askQuestion, startRunOf, useSharedStudio } from '../support/studio.ts';
 
 const visitors = useSharedStudio();
@@ -77,7 +77,7 @@ test('two runs are compared, and repeated together', async () => {
   await page.getByRole('button', { name: 'join' }).click();
   await page.getByRole('region', { name: 'Input of join' }).getByText('"Two"').waitFor();
   await page.getByRole('row', { name: /^All / }).getByText('$0.01').first().waitFor();
-  await keepPicture(page, 'compare-light');
+  await keepBoth(opened, 'compare');
   await opened.go('/runs');
   for (const id of [one, same]) await page.getByLabel(`Choose ${id}`).check();
   await page.getByRole('button', { name: 'Run again …' }).click();

@@ -3,31 +3,36 @@ import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
+import type { OpenPage } from './browser.ts';
 import { runFfmpeg } from './ffmpeg.ts';
 
 const folder = fileURLToPath(new URL('../../../../docs/pictures', import.meta.url));
 
-/** What the docs show. */
-const shown: ReadonlySet<string> = new Set([
+/** Of these the docs show one picture. */
+const single = [
   'run-light',
   'run-step-dark',
   'run-timeline-light',
   'review-light-phone',
   'fleet-light',
-  'calls-light',
   'editor-light',
-  'reviews-light',
-  'costs-crossed-light',
-  'costs-crossed-light-phone',
-  'run-files-light',
-  'compare-light',
-  'cache-light',
-  'call-light',
-  'call-dark-phone',
-  'aliases-light',
-  'hooks-light',
-  'hooks-dark-phone',
-  'calls-dark-phone',
+];
+/** Of these a wide and light one, and a dark one of a phone. */
+const paired = [
+  'aliases',
+  'cache',
+  'call',
+  'calls',
+  'compare',
+  'costs-crossed',
+  'hooks',
+  'reviews',
+  'run-files',
+];
+
+const shown: ReadonlySet<string> = new Set([
+  ...single,
+  ...paired.flatMap((name) => [`${name}-light`, `${name}-dark-phone`]),
 ]);
 
 /** Each step of the learning demonstration, by each way. */
@@ -49,6 +54,17 @@ async function reduceColours(path: string): Promise<void> {
 export async function keepPicture(page: Page, name: string): Promise<void> {
   if (!isTakingPictures() || !(shown.has(name) || name.startsWith(ofLearning))) return;
   await takePicture(page, name);
+}
+
+/** The open page as NAME-light and NAME-dark-phone; afterwards it is wide and light again. */
+export async function keepBoth({ page, resizeTo, turnTo }: OpenPage, name: string): Promise<void> {
+  if (!isTakingPictures()) return;
+  await keepPicture(page, `${name}-light`);
+  await resizeTo(390);
+  await turnTo('dark');
+  await keepPicture(page, `${name}-dark-phone`);
+  await turnTo('light');
+  await resizeTo(1280);
 }
 
 /** As docs/pictures/NAME.png. @param height of its upper part, in pixels; default: the whole window */
