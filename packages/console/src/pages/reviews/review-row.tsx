@@ -213,7 +213,7 @@ function Field({ field, title, isBusy, onChange }: FieldProps): ReactElement {
     const all = kind === 'boolean' ? [true, false] : choices;
     const at = all.indexOf(value as never);
     return (
-      <label className="flex items-center gap-1.5 text-xs text-muted">
+      <label className="flex items-center gap-1.5 text-xs text-muted max-sm:flex-col max-sm:items-start max-sm:gap-0.5">
         {name}
         <select
           aria-label={label}
@@ -233,7 +233,7 @@ function Field({ field, title, isBusy, onChange }: FieldProps): ReactElement {
     );
   }
   return (
-    <label className="flex items-center gap-1.5 text-xs text-muted">
+    <label className="flex items-center gap-1.5 text-xs text-muted max-sm:flex-col max-sm:items-start max-sm:gap-0.5">
       {name === 'usd' ? 'USD' : name}
       <input
         aria-label={label}
