@@ -74,7 +74,9 @@ function makeMutants(): Made {
 
 function listTests(folders: readonly string[]): string[] {
   const own = folders.map(testsOf);
-  const files = [...own, ...furtherTests].flatMap((folder) => listFiles(folder, '.test.ts'));
+  const files = [...own, ...furtherTests].flatMap((path) =>
+    path.endsWith('.test.ts') ? [path] : listFiles(path, '.test.ts'),
+  );
   return [...new Set([...files, ...lastTests])].map((file) => resolve(file));
 }
 
