@@ -233,3 +233,29 @@ describe('G4: an admission', () => {
     );
   });
 });
+
+describe('the edges of what is learnt', () => {
+  const terms = { startNano: 10, unitNano: 0.4, mostNano: 100, ahead: 1 };
+  const times = (count: number, units: number) =>
+    Array.from({ length: count }, () => units).reduce<readonly number[]>(addLength, []);
+
+  it('rounds what was used up, to its worst case at most', () => {
+    expect([usedNano(terms, 1), usedNano(terms, 5), usedNano(terms, 1_000)]).toEqual([11, 12, 100]);
+  });
+
+  it('expects from the 32nd ended call on, without a spread where all used the same', () => {
+    expect(expectUnits(times(31, 50), 0, 4_096)).toEqual({ mean: 4_096, variance: 0 });
+    const { mean, variance } = expectUnits(times(32, 50), 0, 4_096);
+    expect(mean).toBeGreaterThan(40);
+    expect(mean).toBeLessThan(60);
+    expect(variance).toBeCloseTo(0, 6);
+  });
+
+  it('counts the longest calls together', () => {
+    expect(addLength([], 2 ** 40)).toHaveLength(100);
+  });
+
+  it('expects no more than the worst case allows, and is sure of it', () => {
+    expect(expectCost(terms, times(64, 5_000), 0)).toEqual({ mean: 100, variance: 0 });
+  });
+});
