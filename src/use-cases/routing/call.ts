@@ -104,7 +104,7 @@ type SendingOptions = Pick<
   'callbackUrl' | 'input' | 'redactor' | 'signal' | 'onDelta' | 'trace'
 >;
 
-/** Every field is written out: an object that is spread gets a hidden class of its own for each call. */
+/** Every field is written out, for one hidden class (bench/README.md, "Memory that a call keeps"). */
 function describeCall(
   { onProgress, openLog, wrong = noWrongAnswers }: CallRequest,
   { claim, instance: { endpoint }, number: attempt, timeoutMs }: Claimed,

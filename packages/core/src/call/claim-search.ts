@@ -74,7 +74,7 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly projectId: string | null;
 }
 
-/** Every field is written out: an object that is spread gets a hidden class of its own for each call. */
+/** Every field is written out, for one hidden class (bench/README.md, "Memory that a call keeps"). */
 function boundsNow(
   known: Parameters<typeof boundsOf>[0],
   { route, ruledOut, costOf, native, projectId }: Learnt,

@@ -11,6 +11,7 @@ import {
   integerType,
   isKind,
   kinds,
+  type ListType,
   listOf,
   neverType,
   nullType,
@@ -144,10 +145,7 @@ function combinationsType({ object }: ValueType): TypedValue {
   return someValue(listOf(aType({ kinds: kinds.object, object: row }), { least, most }));
 }
 
-function countFactors({ type: { list }, presence }: Property): {
-  readonly least: number;
-  readonly most: number;
-} {
+function countFactors({ type: { list }, presence }: Property): Pick<ListType, 'least' | 'most'> {
   if (presence === 'never') return { least: 1, most: 1 };
   if (presence === 'certain') return list;
   return { least: Math.min(1, list.least), most: Math.max(1, list.most) };
