@@ -8,7 +8,6 @@ import {
   CapabilityDetail,
   CapabilityList,
   type CapabilitySpec,
-  type CostModel,
   type Instance,
   InstanceState,
   Publisher,
@@ -27,15 +26,10 @@ import { download, getAll, jsonBody, path } from '../client/api-client.ts';
 import type { Session } from '../client/session.ts';
 import { asRow, command, group, listed, oneOf, parsed, procedure } from '../command.ts';
 import { readInput, readLimit, routeOptions, toRouteFields } from '../input/arguments.ts';
-import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
+import { formatDuration, formatPrice, formatReason, formatState, formatUsd } from '../render/formats.ts';
 import type { Columns, Printer } from '../render/print.ts';
 import { renderDecision, renderMoney } from '../render/routing.ts';
 import { indentJson } from '../render/run.ts';
-
-function formatPrice({ type, rate_usd }: CostModel): string {
-  if (type === 'free') return 'free';
-  return `${formatUsd(rate_usd)}/${type === 'per_second' ? 's' : 'call'}`;
-}
 
 const instanceTable: Columns<Instance> = [
   ['CAPABILITY', 'name'],

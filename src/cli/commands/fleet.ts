@@ -20,7 +20,7 @@ import { parsed, procedure, required } from '../command.ts';
 import { exitCodes, UnreachableError, UsageError } from '../errors.ts';
 import { collectText } from '../input/arguments.ts';
 import { readMoment } from '../input/run-filter.ts';
-import { formatDuration, formatReason, formatState, formatUsd } from '../render/formats.ts';
+import { formatDuration, formatPrice, formatReason, formatState, formatUsd } from '../render/formats.ts';
 import { type Columns, renderRows } from '../render/print.ts';
 import { createLiveBlock } from '../watch/watch-run.ts';
 
@@ -69,10 +69,12 @@ function fleetTable({ costs, instances }: Pick<FleetPicture, 'costs' | 'instance
     ['CAPABILITY', ({ name, version }) => `${name}@${version}`],
     ['STATE', ({ state }, { style }) => formatState(state, style)],
     ['BUSY', drawLoad],
+    ['PRICE', ({ cost_model }) => formatPrice(cost_model), 'right'],
     ['QUEUE', 'queue_depth', 'right'],
     ['SPEED', ({ duration_ms: ms }) => (ms === null ? '' : formatDuration(ms)), 'right'],
     ['SUCCEEDED', ({ success_rate }) => `${Math.round(success_rate * 100)} %`, 'right'],
     ['TODAY', ({ endpoint }) => formatUsd(costs.get(endpoint) ?? 0), 'right'],
+    ['TAGS', ({ tags }) => tags.join(' '), 'shrinks'],
     ['ENDPOINT', 'endpoint', 'shrinks'],
     ...ownerColumn(instances),
     ['REASON', formatReason, 'shrinks'],

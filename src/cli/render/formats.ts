@@ -1,5 +1,5 @@
 /** Money, durations, sizes, ages, states and counts of rows for people. */
-import type { Instance, InstanceState } from '@capstan/core/contracts/capability';
+import type { CostModel, Instance, InstanceState } from '@capstan/core/contracts/capability';
 import type { ReviewState } from '@capstan/core/contracts/review';
 import type { RunState, RunSummary } from '@capstan/core/contracts/run';
 import type { AttemptState, StepState } from '@capstan/core/contracts/run-step';
@@ -14,6 +14,11 @@ export { formatUsd };
 /** The API uses 0 for no limit. */
 export function formatDailyLimit(usd: number): string {
   return usd === 0 ? 'none' : formatUsd(usd);
+}
+
+export function formatPrice({ type, rate_usd }: CostModel): string {
+  if (type === 'free') return 'free';
+  return `${formatUsd(rate_usd)}/${type === 'per_second' ? 's' : 'call'}`;
 }
 
 /** `12ms`, `1.2s`, `1m04s`, `2h03m`, `3d04h`. */

@@ -14,7 +14,7 @@ const busy: Instance = {
   spec_url: 'http://gpu:8000/spec',
   health_url: 'http://gpu:8000/health',
   cost_model: { type: 'per_second', rate_usd: 0.0004 },
-  tags: ['gpu'],
+  tags: ['gpu', 'a'],
   max_concurrency: 4,
   state: 'up',
   generation: 1,
@@ -69,9 +69,15 @@ test('shows what each instance does, what it cost today, and why it gets no call
   const { shell, seen } = aShell();
   await runCapstan(['fleet', '--url', url, '--key', 'k'], shell);
   const [head, first, second] = seen.stdout.split('\n');
-  expect(head).toMatch(/CAPABILITY +STATE +BUSY +QUEUE +SPEED +SUCCEEDED +TODAY +ENDPOINT +REASON/);
-  expect(first).toMatch(/upscale@1.0.0 .*up +▮▮▯▯ 2\/4 +0 +1.5s +90 % +\$0.25 +http:\/\/gpu:8000/);
-  expect(second).toMatch(/quarantined +▯▯▯▯ 0\/4 .* \$0 +http:\/\/desk:8000 +its \/spec does not answer/);
+  expect(head).toMatch(
+    /CAPABILITY +STATE +BUSY +PRICE +QUEUE +SPEED +SUCCEEDED +TODAY +TAGS +ENDPOINT +REASON/,
+  );
+  expect(first).toMatch(
+    /upscale@1.0.0 .*up +▮▮▯▯ 2\/4 +\$0.0004\/s +0 +1.5s +90 % +\$0.25 +gpu a +http:\/\/gpu:8000/,
+  );
+  expect(second).toMatch(
+    /quarantined +▯▯▯▯ 0\/4 .* \$0 +gpu a +http:\/\/desk:8000 +its \/spec does not answer/,
+  );
   expect(seen.stderr).toBe('2 instances, 1 up, 1 busy; $0.25 today\n');
 });
 
