@@ -2,7 +2,7 @@
  * The programs of a cluster that npm does not bring, kept in the cache: HAProxy from the PATH or out of Debian's package,
  * the others built with Go once.
  */
-import { findOnPath } from '../../src/dev/temporal/source.ts';
+import { findOnPath } from '../../src/dev/programs.ts';
 import { ensureDebianProgram } from '../tools/debian-program.ts';
 import { ensureGoProgram } from '../tools/ensure-program.ts';
 import { versitygw } from '../tools/versitygw.ts';

@@ -1,7 +1,7 @@
 /** The systemd units: verified, and what they may do at most as much as is written here. */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findOnPath } from '../../src/dev/temporal/source.ts';
+import { findOnPath } from '../../src/dev/programs.ts';
 import { runCommand } from '../package/run-command.ts';
 
 /** Tenths of systemd's own scale from 0 to 10. */

@@ -6,7 +6,8 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
+import { findOnPath } from '../../src/dev/programs.ts';
+import { findCacheDir } from '../../src/dev/temporal/source.ts';
 import { runCommand } from '../package/run-command.ts';
 import { makeWhole } from './ensure-program.ts';
 

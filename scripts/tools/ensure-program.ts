@@ -4,7 +4,8 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { findCacheDir, findGo, findOnPath } from '../../src/dev/temporal/source.ts';
+import { findGo, findOnPath } from '../../src/dev/programs.ts';
+import { findCacheDir } from '../../src/dev/temporal/source.ts';
 import { runCommand } from '../package/run-command.ts';
 
 const cache = findCacheDir(process.env, homedir());

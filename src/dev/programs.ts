@@ -1,11 +1,12 @@
 /**
- * Starts this package's own programs: from sources through the TypeScript loader, or compiled. A helper program is run
- * to its end, checked for progress, and ended when this process ends.
+ * Starts this package's own programs: from sources through the TypeScript loader, or compiled. Finds programs of this
+ * machine. A helper program is run to its end, checked for progress, and ended when this process ends.
  */
 
 import { spawn } from 'node:child_process';
+import { access, constants, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { extname } from 'node:path';
+import { delimiter, extname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -25,6 +26,34 @@ export function findProgram(path: string): Program {
       ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
       : [];
   return { command: process.execPath, args: [...loader, file] };
+}
+
+// Programs of this machine.
+
+export async function isProgram(file: string): Promise<boolean> {
+  const isAllowed = await access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  return isAllowed && (await stat(file)).isFile();
+}
+
+/** @param more folders to search after the PATH */
+export async function findOnPath(
+  name: string,
+  environment: NodeJS.ProcessEnv,
+  more: readonly string[] = [],
+): Promise<string | null> {
+  const folders = [...(environment.PATH ?? '').split(delimiter), ...more];
+  for (const folder of folders.filter((entry) => entry !== '')) {
+    const file = join(folder, name);
+    if (await isProgram(file)) return file;
+  }
+  return null;
+}
+
+export function findGo(environment: NodeJS.ProcessEnv): Promise<string | null> {
+  return findOnPath('go', environment, ['/usr/local/go/bin', '/opt/homebrew/bin']);
 }
 
 // Runs a helper program to its end, checks its progress, and stops it with this process.

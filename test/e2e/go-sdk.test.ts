@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { checkCapability } from '@capstan/capability/conformance';
 import type { CapabilityDetail } from '@capstan/core/contracts/capability';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findGo } from '../../src/dev/temporal/source.ts';
+import { findGo } from '../../src/dev/programs.ts';
 import { startRegistered } from '../support/foreign-programs.ts';
 import { isLong } from '../support/long.ts';
 import { shareCapstan } from '../support/shared-capstan.ts';

@@ -10,7 +10,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { haproxyConfiguration } from '../../scripts/cluster/haproxy-configuration.ts';
 import { type ClusterPorts, chooseClusterPorts } from '../../scripts/cluster/ports.ts';
 import { declaredRoutes } from '../../scripts/docs/declared-routes.ts';
-import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
+import { findOnPath } from '../../src/dev/programs.ts';
+import { findCacheDir } from '../../src/dev/temporal/source.ts';
 import { waitFor } from '../support/wait.ts';
 
 const kept = join(findCacheDir(process.env, homedir()), 'debian-haproxy', 'haproxy');

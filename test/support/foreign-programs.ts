@@ -12,7 +12,8 @@ import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { makeWhole } from '../../scripts/tools/ensure-program.ts';
-import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
+import { findOnPath } from '../../src/dev/programs.ts';
+import { findCacheDir } from '../../src/dev/temporal/source.ts';
 import { waitFor } from './wait.ts';
 
 export const sdk = fileURLToPath(new URL('../../sdk/python/', import.meta.url));

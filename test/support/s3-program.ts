@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { ensureGoProgram } from '../../scripts/tools/ensure-program.ts';
 import { versitygw } from '../../scripts/tools/versitygw.ts';
-import { findCacheDir, findOnPath } from '../../src/dev/temporal/source.ts';
+import { findOnPath } from '../../src/dev/programs.ts';
+import { findCacheDir } from '../../src/dev/temporal/source.ts';
 
 export interface S3Program {
   /** Null when there is none; then `reason` gives the cause. */

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import semver from 'semver';
 import { isPortFree } from '../ports.ts';
-import { findGo, findOnPath } from '../temporal/source.ts';
+import { findGo, findOnPath } from '../programs.ts';
 import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';
 
 const run = promisify(execFile);

