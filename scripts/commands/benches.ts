@@ -7,6 +7,10 @@ interface Bench extends Named {
 }
 
 export const benches: Readonly<Record<string, Bench>> = {
+  'first-run': {
+    says: 'how long a machine without Capstan takes until its first run has succeeded, part by part',
+    load: () => import('../../bench/first-run/main.ts'),
+  },
   engine: {
     says: 'what a step costs beside bare Temporal, Restate and DBOS',
     load: () => import('../../bench/engine/main.ts'),

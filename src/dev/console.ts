@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { PartReport } from './progress.ts';
@@ -57,9 +58,13 @@ function readBuiltHash(root: string): string | null {
   }
 }
 
-function runBuild(root: string): Promise<void> {
+/** Lower than that of the parts of the stack, which start in parallel. */
+const buildPriority = 10;
+
+function runBuild(root: string, signal: AbortSignal | undefined): Promise<void> {
   const args = ['--import', 'tsx', join('scripts', 'console', 'build.ts')];
-  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], signal });
+  if (child.pid !== undefined) setPriority(child.pid, buildPriority);
   let printed = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
@@ -72,13 +77,23 @@ function runBuild(root: string): Promise<void> {
   });
 }
 
+interface BuildOptions {
+  /** Default: this checkout. */
+  readonly root?: string;
+  /** Ends the build. */
+  readonly signal?: AbortSignal;
+}
+
 /** A failed build leaves the rest of the stack running: the API needs no page. */
-export async function buildConsole(report: PartReport, root: string = checkout): Promise<void> {
+export async function buildConsole(report: PartReport, options: BuildOptions = {}): Promise<void> {
+  const { root = checkout, signal } = options;
   const hash = hashConsoleSources(root);
   if (hash === null || hash === readBuiltHash(root)) return;
   report('working', 'building the page');
-  await runBuild(root).then(
+  await runBuild(root, signal).then(
     () => report('ready', 'built from its sources'),
-    (error: Error) => report('failed', `the page could not be built: ${error.message}`),
+    (error: Error) => {
+      if (signal?.aborted !== true) report('failed', `the page could not be built: ${error.message}`);
+    },
   );
 }

@@ -32,11 +32,10 @@ export async function makeDemoMedia(folder: string, cacheDir: string): Promise<D
     'second.mp4': clip('testsrc2', 440, 3),
     'music.m4a': music,
   };
-  const files: Record<string, string> = {};
-  for (const [name, recipe] of Object.entries(recipes)) {
+  const made = Object.entries(recipes).map(async ([name, recipe]) => {
     const path = join(folder, name);
     await runFfmpeg(tools, [...recipe, '-y', path], AbortSignal.timeout(60_000));
-    files[name] = path;
-  }
-  return { files };
+    return [name, path] as const;
+  });
+  return { files: Object.fromEntries(await Promise.all(made)) };
 }

@@ -17,14 +17,16 @@ export interface Program {
 
 const extension = extname(import.meta.url);
 
+/** False in a package, which is compiled. */
+export const runsFromSources = extension === '.ts';
+
 /** @param path without extension, relative to `src/`, such as "server" or "dev/temporal/download" */
 export function findProgram(path: string): Program {
   const file = fileURLToPath(new URL(`../${path}${extension}`, import.meta.url));
   // The loader by its URL: its bare name would be resolved from the user's working directory.
-  const loader =
-    extension === '.ts'
-      ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
-      : [];
+  const loader = runsFromSources
+    ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href]
+    : [];
   return { command: process.execPath, args: [...loader, file] };
 }
 

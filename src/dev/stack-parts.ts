@@ -1,6 +1,12 @@
 /**
- * Starts the parts of the stack in the order of their dependencies: Postgres and Temporal in parallel, then tables,
- * then server and worker, then sample capabilities. Services that the environment names are used instead of started.
+ * Starts the parts of the stack, each as soon as the parts that it needs are ready:
+ *
+ * - Postgres with its tables, Temporal, and in a checkout the bundle of the workflows;
+ * - then server and worker, which need all of them;
+ * - then the sample capabilities, which need the server alone.
+ *
+ * In a checkout the page is built meanwhile, which no part waits for. Services that the environment names are used
+ * instead of started.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +17,7 @@ import { describeSample, sampleNames } from './capabilities.ts';
 import { buildConsole } from './console.ts';
 import { type PortPlan, type StackPorts, startOnPorts } from './ports.ts';
 import { ensureDatabase, startPostgres } from './postgres/server.ts';
+import { findProgram, runProgram, runsFromSources } from './programs.ts';
 import { createPartReport, type Report } from './progress.ts';
 import { describeServer, describeWorker } from './service-processes.ts';
 import type { ChildSpec } from './supervisor/child-process.ts';
@@ -35,6 +42,8 @@ export interface StackPlace {
   /** Called before each start of the server. */
   readonly setApiUrl: (url: string) => void;
   readonly cacheDir: string;
+  /** Aborts when the stack ends. */
+  readonly ending: AbortSignal;
 }
 
 async function setupDatabase(place: StackPlace): Promise<string> {
@@ -98,12 +107,35 @@ async function setupTables({ report, dataDir }: StackPlace, databaseUrl: string)
   return prepared;
 }
 
-/** Starts server and worker, which both know the address of the server: both stop if one of them does not start. */
+const bundleLimitMs = 300_000;
+
+/** A package contains the bundle; from sources, a worker would make it while all wait. @returns settings of the worker */
+async function setupWorkflows({ report, environment, dataDir }: StackPlace): Promise<NodeJS.ProcessEnv> {
+  if (environment.WORKFLOW_BUNDLE || !runsFromSources) return {};
+  const part = createPartReport(report, 'workflows');
+  part('working', 'bundling');
+  const file = join(dataDir, 'workflow-bundle.js');
+  const { command, args } = findProgram('processes/write-workflow-bundle');
+  await runProgram(command, [...args, file], { environment, timeoutMs: bundleLimitMs });
+  part('ready', 'bundled from their sources');
+  return { WORKFLOW_BUNDLE: file };
+}
+
+interface Services {
+  readonly apiUrl: string;
+  /** Resolves when the worker is ready. */
+  readonly worker: Promise<unknown>;
+}
+
+/**
+ * Starts server and worker, which both know the address of the server. @returns when the server is ready
+ * @throws Error when the server does not start; the worker is stopped then
+ */
 async function startServices(
   { supervisor, report, dataDir, setApiUrl }: StackPlace,
   { api }: StackPorts,
   shared: NodeJS.ProcessEnv,
-): Promise<string> {
+): Promise<Services> {
   const apiUrl = `http://127.0.0.1:${api}`;
   setApiUrl(apiUrl);
   const environment = { ...shared, HOST: '127.0.0.1', PORT: String(api), PUBLIC_URL: apiUrl };
@@ -115,14 +147,19 @@ async function startServices(
     part('ready', detail);
     return stop;
   };
-  const starts = await Promise.allSettled([
-    start('server', apiUrl, describeServer(options, apiUrl)),
-    start('worker', 'polls the task queue', describeWorker(options)),
-  ]);
-  const failed = starts.find(({ status }) => status === 'rejected');
-  if (failed === undefined) return apiUrl;
-  await Promise.all(starts.map((one) => (one.status === 'fulfilled' ? one.value() : undefined)));
-  throw (failed as PromiseRejectedResult).reason;
+  const worker = start('worker', 'polls the task queue', describeWorker(options));
+  // Its failure is for the caller, who has it when the server is ready.
+  worker.catch(() => undefined);
+  try {
+    await start('server', apiUrl, describeServer(options, apiUrl));
+  } catch (error) {
+    await worker.then(
+      (stop) => stop(),
+      () => undefined,
+    );
+    throw error;
+  }
+  return { apiUrl, worker };
 }
 
 /** A sample that cannot start, such as without ffmpeg, does not stop the rest. */
@@ -152,22 +189,26 @@ async function startSamples(
 
 /** @throws Error of the first part that does not start */
 export async function startParts(place: StackPlace): Promise<Omit<StackFile, 'pids'>> {
-  const [databaseUrl, temporal] = await Promise.all([
+  void buildConsole(createPartReport(place.report, 'console'), { signal: place.ending });
+  const [databaseUrl, temporal, workflows] = await Promise.all([
     setupDatabase(place).then(async (url) => ({ url, ...(await setupTables(place, url)) })),
     setupTemporal(place),
-    buildConsole(createPartReport(place.report, 'console')),
+    setupWorkflows(place),
   ]);
   const mediaUrl = setupMedia(place);
   const services = {
     ...temporal.environment,
+    ...workflows,
     DATABASE_URL: databaseUrl.url,
     MEDIA_URL: mediaUrl,
     RATE_LIMITS: place.environment.RATE_LIMITS ?? (place.ephemeral ? 'off' : 'on'),
     ...(temporal.uiUrl === null ? {} : { TEMPORAL_UI_URL: temporal.uiUrl }),
   };
-  const apiUrl = await startOnPorts(place.plan, ['api'], (ports) => startServices(place, ports, services));
+  const { apiUrl, worker } = await startOnPorts(place.plan, ['api'], (ports) =>
+    startServices(place, ports, services),
+  );
   const access = { api_url: apiUrl, api_key: databaseUrl.api_key, media_url: mediaUrl };
-  if (place.samples) await startSamples(place, access);
+  await Promise.all([worker, place.samples ? startSamples(place, access) : undefined]);
   return {
     ...access,
     project_id: databaseUrl.project_id,

@@ -20,6 +20,7 @@ import { planStackPorts } from './ports.ts';
 import type { Report } from './progress.ts';
 import { startParts } from './stack-parts.ts';
 import { createSupervisor, type SupervisedProcess, type Supervisor } from './supervisor/supervisor.ts';
+import { findUnfit, readSystem } from './system.ts';
 import { findCacheDir } from './temporal/source.ts';
 
 export interface StackOptions {
@@ -127,20 +128,24 @@ function watchFolders(
  * then
  */
 export async function startStack(options: StackOptions): Promise<Stack> {
+  const unfit = findUnfit(readSystem());
+  if (unfit !== null) throw new Error(unfit);
   // Validated before anything is started.
   (options.watch ?? []).forEach(findWatchedFolders);
   const held = await holdFolder(options);
   const { dataDir, supervisor, lock } = held;
   let watching: readonly WatchedCapability[] = [];
+  const ending = new AbortController();
   const stop = async (): Promise<void> => {
+    ending.abort();
     await Promise.all(watching.map(({ close }) => close()));
     await release(held);
   };
   try {
     const plan = await planStackPorts(dataDir, options.port);
     const cacheDir = findCacheDir(options.environment, homedir());
-    const setApiUrl = lock.setApiUrl;
-    const started = startParts({ ...options, dataDir, supervisor, plan, cacheDir, setApiUrl });
+    const place = { dataDir, supervisor, plan, cacheDir, setApiUrl: lock.setApiUrl, ending: ending.signal };
+    const started = startParts({ ...options, ...place });
     const info = held.publish(await Promise.race([started, rejectOnAbort(options.signal)]));
     watching = watchFolders(held, options, info);
     const allStarted = Promise.all(watching.map((one) => one.started));

@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import semver from 'semver';
 import { isPortFree } from '../ports.ts';
 import { findGo, findOnPath } from '../programs.ts';
+import { findUnfit, readSystem } from '../system.ts';
 import { type Check, type DoctorOptions, messageOf, missing, ok, warning } from './check.ts';
 
 const run = promisify(execFile);
@@ -32,6 +33,14 @@ export function checkNode(): Check {
   const found = process.version;
   if (semver.satisfies(process.versions.node, wanted)) return ok('Node', found);
   return missing('Node', found, `install Node ${wanted} (https://nodejs.org)`);
+}
+
+export function checkSystem(): Check {
+  const system = readSystem();
+  const { platform, arch, glibc } = system;
+  const found = `${platform} on ${arch}${glibc === null ? '' : `, glibc ${glibc}`}`;
+  const unfit = findUnfit(system);
+  return unfit === null ? ok('system', found) : missing('system', found, unfit);
 }
 
 function isInstalled(name: string): boolean {

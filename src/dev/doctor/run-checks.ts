@@ -32,6 +32,7 @@ import {
   checkNode,
   checkOptionalParts,
   checkPorts,
+  checkSystem,
 } from './machine-checks.ts';
 
 const run = promisify(execFile);
@@ -97,13 +98,11 @@ async function checkTemporal(options: DoctorOptions): Promise<Check> {
   if (hasExternalTemporal(environment)) return checkOwnTemporal(environment);
   const present = await findPresentProgram(options);
   if (present !== null) return ok('Temporal', `server ${present.version}, ${present.origin}`);
-  const others = [
-    (await findPip(environment)) === null ? '' : ', else installed with pip',
-    (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)',
-  ];
+  const from = (await findPip(environment)) === null ? 'downloaded' : 'installed with pip';
+  const built = (await findGo(environment)) === null ? '' : ', else built with go install (about 150 s)';
   return warning(
     'Temporal',
-    `no server here; ${proven.released.cli} is downloaded at the first start${others.join('')}`,
+    `no server here; ${proven.released.cli} is ${from} at the first start${built}`,
     'install the Temporal CLI (https://docs.temporal.io/cli) or Python with pip, or set TEMPORAL_ADDRESS',
   );
 }
@@ -217,7 +216,7 @@ export async function checkMedia(options: DoctorOptions): Promise<Check> {
 /** The most important check comes first. */
 export async function runChecks(options: DoctorOptions): Promise<readonly Check[]> {
   const groups = await Promise.all([
-    [checkNode(), checkDependencies(), checkOptionalParts()],
+    [checkSystem(), checkNode(), checkDependencies(), checkOptionalParts()],
     Promise.all([checkPostgres(options), checkTemporal(options)]),
     checkMediaTools(options),
     Promise.all([checkGo(options), checkPorts(), checkDataFolder(options), checkDisk(options)]),

@@ -1,6 +1,6 @@
 /**
  * The ways to bring the program of the Temporal dev server to this machine, and the versions that the tests of Capstan
- * pass with. Each way puts one program into an empty folder. The cheapest way comes first; the build is the last one.
+ * pass with. Each way puts one program into an empty folder.
  */
 import { readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -76,8 +76,8 @@ async function download({ folder, environment }: Destination, report: PartReport
   await runProgram(command, [...args, folder, `v${proven.released.cli}`], {
     environment,
     timeoutMs: 300_000,
-    // A firewall may drop packets silently; then no file appears. With pip, another way is quick.
-    giveUpAfterMs: (await findPip(environment)) === null ? 20_000 : 5_000,
+    // A firewall may drop packets silently; then no file appears.
+    giveUpAfterMs: 20_000,
     isUnderWay: async () => {
       isUnderWay ||= (await readdir(folder)).length > 0;
       return isUnderWay;
@@ -129,9 +129,9 @@ async function build({ folder, environment }: Destination, report: PartReport): 
   await nameProgram(folder);
 }
 
-/** In the order in which they are tried. */
+/** In the order in which they are tried: only pip checks what comes, and only the build takes minutes. */
 export const ways: readonly ServerSource[] = [
-  { origin: 'downloaded', cli: proven.released.cli, bring: download },
   { origin: 'installed with pip', cli: proven.released.cli, bring: install },
+  { origin: 'downloaded', cli: proven.released.cli, bring: download },
   { origin: 'built with go install', cli: proven.built.cli, bring: build },
 ];

@@ -15,9 +15,10 @@ export async function provideConsole(): Promise<string> {
   await client.connect();
   try {
     await client.query('select pg_advisory_lock($1)', [buildLock]);
-    await buildConsole((status, detail) => {
+    const report = (status: string, detail: string): void => {
       if (status === 'failed') throw new Error(detail);
-    }, root);
+    };
+    await buildConsole(report, { root });
     const place = join(inject('packageFolder'), 'dist', 'console');
     if (!existsSync(place)) symlinkSync(join(root, 'dist', 'console'), place);
   } finally {
