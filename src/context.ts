@@ -47,6 +47,7 @@ import type { EventFeed } from './parts/feeds/event-feed.ts';
 import type { StreamFeed } from './parts/feeds/stream-feed.ts';
 import type { FleetPoller } from './parts/fleet/fleet-poller.ts';
 import type { Probing } from './parts/fleet/probes-in-flight.ts';
+import type { ResidencyRecorder } from './parts/fleet/residency-recorder.ts';
 import type { CurrentSpecs, SchemaValidator } from './parts/fleet/specs.ts';
 import type { SpeedRecorder } from './parts/fleet/speed-recorder.ts';
 import type { HealthQuestions } from './parts/health.ts';
@@ -103,8 +104,9 @@ export interface Ctx {
   readonly halfOpenProbes: HalfOpenProbes;
   /** Calls that wait for a slot. */
   readonly waitQueue: WaitQueue;
-  /** Records how fast instances answer. */
+  /** Record how fast instances answer, and what they have loaded. */
   readonly speed: SpeedRecorder;
+  readonly residency: ResidencyRecorder;
   readonly attemptSpans: AttemptSpans;
   /** Which projects keep the contents of their calls. */
   readonly keptContents: KeptContents;

@@ -48,6 +48,7 @@ import { createStepResults } from '../parts/definitions/step-results.ts';
 import { createLeaseRenewer } from '../parts/delivery/lease-renewer.ts';
 import { createFleetPoller } from '../parts/fleet/fleet-poller.ts';
 import { createProbing } from '../parts/fleet/probes-in-flight.ts';
+import { createResidencyRecorder } from '../parts/fleet/residency-recorder.ts';
 import { createCurrentSpecs, createSchemaValidator } from '../parts/fleet/specs.ts';
 import { createSpeedRecorder } from '../parts/fleet/speed-recorder.ts';
 import { createDirectMedia } from '../parts/media/direct-media.ts';
@@ -151,8 +152,9 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
   const client = createCapabilityClient({ guard, answerLimitBytes, livenessIntervalMs, freezes });
   const breakers = createBreakers(base);
   const speed = createSpeedRecorder(base);
+  const residency = createResidencyRecorder({ ...base, fleet });
   const attemptWriter = createAttemptWriter(base);
-  parts.add(together(attemptWriter, speed, breakers, client));
+  parts.add(together(attemptWriter, speed, residency, breakers, client));
   const leases = parts.add(createLeases(base));
   parts.add(fleet);
   return {
@@ -161,6 +163,7 @@ function createRouting(base: ProcessParts & Pick<Ctx, 'guard' | 'probing' | 'vet
     fleet,
     freezes,
     speed,
+    residency,
     leases,
     validator: parts.add(createSchemaValidator(base)),
     breakers,

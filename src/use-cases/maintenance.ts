@@ -8,6 +8,7 @@ import type { Db } from '../db/connect.ts';
 import { cancelOrphanedEscalations } from '../db/escalation/escalation.ts';
 import { purgeAdviceAnswers, purgeAnswers } from '../db/idempotency.ts';
 import { purgeInstances } from '../db/instance/instance.ts';
+import { purgeLoadTimes } from '../db/instance/residency.ts';
 import { addParts } from '../db/partitions.ts';
 import { cancelOrphanedReviews } from '../db/review/review-delivery.ts';
 import { purgeGaps } from '../db/schedule.ts';
@@ -165,6 +166,7 @@ const duties: Readonly<Record<string, DutyOf>> = {
   old_advice: routine(purgeMs, ({ db }) => purgeAdviceAnswers(db)),
   old_results: routine(purgeMs, ({ db }) => purgeResults(db)),
   old_instances: { everyMs: purgeMs, work: ({ db }) => purgeInstances(db) },
+  old_load_times: { everyMs: purgeMs, work: ({ db }) => purgeLoadTimes(db) },
   abandoned_uploads: { everyMs: purgeMs, work: ({ parts }) => parts.media.sweep(abandonedMs) },
   parts_of_tables: routine(60 * minuteMs, ({ db }) => addParts(db)),
   secrets_under_former_keys: { everyMs: 10_000, work: ({ parts }) => parts.resealSecrets() },

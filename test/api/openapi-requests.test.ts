@@ -32,6 +32,7 @@ const saidInWords: readonly RegExp[] = [
   /^\/v1\/costs\S* \/query\/(period|from|to) custom$/,
   /^\S+ \/(endpoint|spec_url|health_url|url) invalid_address$/,
   /^\S+ \/cost_model\/(worst_case|expected) invalid_cost$/,
+  /^\S+ \/affinity affinity_invalid$/,
   /^\S+ \/name other_name$/,
   /^\S+ \/(from|until) invalid_value$/,
   /^\S+ \/timezone (invalid_value|timezone_unknown)$/,

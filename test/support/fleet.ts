@@ -21,6 +21,8 @@ export interface Instance {
   readonly execs: Exec[];
   /** Sets its answers to the next calls. */
   handle: Handler;
+  /** More fields of the answers of `/health`. */
+  health: object;
   stop(): Promise<void>;
 }
 
@@ -47,6 +49,9 @@ export interface InstanceOptions {
   readonly description?: string;
   readonly warm_up?: { readonly input: object };
   readonly shared_with?: SharedWith;
+  readonly affinity?: string;
+  readonly max_resident?: number;
+  readonly resident?: readonly string[];
 }
 
 export function answer(response: ServerResponse, status: number, body: unknown): void {
@@ -93,11 +98,19 @@ export async function startInstance(
     ...(options.protocols === undefined ? {} : { protocols: options.protocols }),
     ...(options.stops === undefined ? {} : { stops: options.stops }),
     ...(options.async === undefined ? {} : { async: options.async }),
+    ...(options.affinity === undefined ? {} : { affinity: options.affinity }),
   };
-  const instance: Instance = { endpoint: '', execs: [], handle: echo, stop: () => closeServer(server) };
+  const instance: Instance = {
+    endpoint: '',
+    execs: [],
+    handle: echo,
+    health: {},
+    stop: () => closeServer(server),
+  };
   const server = createServer(async (request, response) => {
     if (request.url === '/health') {
-      return answer(response, 200, { status: 'ok', name, version, uptime_ms: process.uptime() * 1_000 });
+      const uptime_ms = process.uptime() * 1_000;
+      return answer(response, 200, { status: 'ok', name, version, uptime_ms, ...instance.health });
     }
     if (request.url === '/spec') return answer(response, 200, spec);
     if (request.method !== 'POST') return answer(response, 404, { ok: false, error: 'nothing is here' });
@@ -131,6 +144,8 @@ export async function startInstance(
     settle: options.settle,
     warm_up: options.warm_up,
     shared_with: options.shared_with,
+    max_resident: options.max_resident,
+    resident: options.resident,
   });
   if (status >= 300) throw new Error(`registration: ${status} ${JSON.stringify(body)}`);
   return instance;

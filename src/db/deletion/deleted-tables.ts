@@ -192,6 +192,7 @@ export const deletedTables: readonly DeletedTable[] = [
   { table: 'pipeline_version', ofProject: eraseVersions },
   { table: 'skill_version', ofProject: eraseSkillVersions },
   { table: 'skill', ofProject: byProject },
+  { table: 'load_time', ofProject: 'owner_project = :projectId' },
   {
     table: 'instance',
     ofProject: `owner_project = :projectId and not exists (select from attempt a

@@ -121,7 +121,7 @@ export async function foldSpeedReports(db: Db, reports: readonly SpeedReport[]):
        mean_cost_usd = coalesce(r.kept * coalesce(l.mean_cost_usd, s.first_cost) + s.cost, l.mean_cost_usd),
        success_count = i.success_count * r.decay + r.successes,
        failure_count = i.failure_count * r.decay + r.failures,
-       lengths = ${addedLengths}
+       lengths = ${addedLengths}, last_call_at = case when r.successes > 0 then now() else i.last_call_at end
      from report r join locked l using (instance_id) left join speed s using (instance_id)
      where i.instance_id = r.instance_id`,
     [toJsonb(reports.map(({ durations, costs, weights, ...report }) => report)), toJsonb(calls)],
@@ -139,7 +139,8 @@ export async function recordUptime(db: Db, instanceId: string, uptimeMs: number)
 export async function forgetCalls(db: Db, instanceId: string): Promise<void> {
   await db.raw(
     `update instance set breaker_until = null, breaker_openings = 0, duration_ms = null, deviation_ms = null,
-       mean_cost_usd = null, success_count = 0, failure_count = 0, lengths = null
+       mean_cost_usd = null, success_count = 0, failure_count = 0, lengths = null, resident = '{}', most_reported = 1,
+       distrusted = '{}', pace = null, last_call_at = null
      where instance_id = ?`,
     [instanceId],
   );

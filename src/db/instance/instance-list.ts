@@ -96,6 +96,10 @@ export interface FeedRow extends InstanceJson<(typeof polledColumns)[number]> {
   /** Time since which it is down or deregistered. */
   readonly down_since_ms: number | null;
   readonly breaker_until_ms: number | null;
+  /** When its last successful call ended. */
+  readonly last_call_ms: number | null;
+  /** How many keys it holds loaded at once. */
+  readonly max_resident: number;
 }
 
 export interface FeedPoll {
@@ -106,6 +110,16 @@ export interface FeedPoll {
   readonly held: Readonly<Record<string, number>>;
   /** Instances for whose leased slots of the holder another router waits. */
   readonly slot_requests: readonly string[];
+  /** When the oldest open call of each instance with keys began, Unix ms; absent = it has none. */
+  readonly busy_since: Readonly<Record<string, number>>;
+  /** Changed averages of calls with keys. */
+  readonly load_times: readonly (readonly [
+    ownerProject: string,
+    name: string,
+    key: string,
+    warmMs: number | null,
+    coldMs: number | null,
+  ])[];
   /** Calls of steps in line, by line and then by rank; absent = 0. */
   readonly lines: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
@@ -120,13 +134,21 @@ export function pollInstances(db: Db, since: string, holder: string | null = nul
            greatest(0, coalesce(queue_depth, 0) - queue_depth_held) as reported_extra,
            extract(epoch from queue_depth_at)::double precision * 1000 as reported_at_ms,
            extract(epoch from down_since)::double precision * 1000 as down_since_ms,
-           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms
+           extract(epoch from breaker_until)::double precision * 1000 as breaker_until_ms,
+           extract(epoch from last_call_at)::double precision * 1000 as last_call_ms,
+           coalesce(max_resident, most_reported) as max_resident
          from instance where changed_xid >= ?::xid8 order by instance_id) changed), '[]') as instances,
        coalesce((select json_object_agg(instance_id, held) from ${heldSlots} h), '{}') as held,
        coalesce((select json_agg(instance_id) from slot_lease where holder = ?::uuid and is_wanted), '[]') as slot_requests,
+       coalesce((select json_object_agg(instance_id, began) from (
+         select a.instance_id, extract(epoch from min(a.started_at))::double precision * 1000 as began
+         from instance i join attempt a on a.instance_id = i.instance_id and a.state in ('reserved', 'dispatched')
+         where i.resident <> '{}' group by 1) b), '{}') as busy_since,
+       coalesce((select json_agg(json_build_array(owner_project, name, key, warm_ms, cold_ms)) from load_time
+         where changed_xid >= ?::xid8), '[]') as load_times,
        coalesce((select json_object_agg(line, ranks) from (
          select line, json_object_agg(priority, calls) as ranks from (
            select line, priority, count(*) as calls from queued_call group by 1, 2) r group by 1) l), '{}') as lines`,
-    [since, holder, holder],
+    [since, holder, holder, since],
   );
 }

@@ -16,6 +16,7 @@ import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
 import { query, toJsonb } from '../statements.ts';
 import { purgePublishers } from './capability-name.ts';
+import { recordResident } from './residency.ts';
 
 export interface InstanceColumns {
   readonly instance_id: string;
@@ -74,6 +75,18 @@ export interface InstanceColumns {
   readonly token_cost: string | null;
   /** How many ended calls used so many units, by `lengthBucket`; null: none is known. */
   readonly lengths: readonly number[] | null;
+  /** An expression over the input of a call: the key of what it needs loaded; null: nothing. */
+  readonly affinity: string | null;
+  /** How many keys it holds at once; null: as many as it reports. */
+  readonly max_resident: number | null;
+  /** Keys that it has loaded, as far as it is known, the latest first. */
+  readonly resident: readonly string[];
+  readonly most_reported: number;
+  /** Keys that it reported wrongly, and until when they are not believed, Unix ms. */
+  readonly distrusted: Readonly<Record<string, number>>;
+  /** Its calls with a key take this multiple of the usual time; null: unknown. */
+  readonly pace: number | null;
+  readonly last_call_at: Date | null;
   /** Calls that cost more than their worst case. */
   readonly overruns: number;
   /** By project: when the last three of its calls did, newest first, Unix ms; null: there were fewer. */
@@ -125,6 +138,7 @@ const registeredColumns = [
   'max_concurrency',
   'settle',
   'warm_up',
+  'max_resident',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** The SQL of `routedState` (core/instance-states.ts). */
@@ -160,6 +174,10 @@ export const polledColumns = [
   'stops',
   'answers_later',
   'lengths',
+  'affinity',
+  'resident',
+  'distrusted',
+  'pace',
 ] as const satisfies readonly (keyof InstanceColumns)[];
 
 /** Columns as JSON holds them: a price is a number there. */
@@ -307,7 +325,7 @@ export async function updateInstanceState(db: Db, instanceId: string, change: St
   );
 }
 
-interface FoundSpec extends Pick<InstanceColumns, 'protocols' | 'stops' | 'answers_later'> {
+interface FoundSpec extends Pick<InstanceColumns, 'protocols' | 'stops' | 'answers_later' | 'affinity'> {
   readonly digest: string;
   /** Where the address leads, as the probe was connected. */
   readonly peer: string | null;
@@ -316,14 +334,14 @@ interface FoundSpec extends Pick<InstanceColumns, 'protocols' | 'stops' | 'answe
 export async function updateSpecDigest(
   db: Db,
   instanceId: string,
-  { digest, protocols, stops, answers_later, peer }: FoundSpec,
+  { digest, protocols, stops, answers_later, affinity, peer }: FoundSpec,
 ): Promise<void> {
   await db.raw(
     `update instance set spec_digest = :digest, known_digest = :digest, protocols = :protocols::text[],
        stops = :stops,
-       answers_later = :answers_later, peer = :peer
+       answers_later = :answers_later, affinity = :affinity, peer = :peer
      where instance_id = :instanceId`,
-    { digest, protocols, stops, answers_later, peer, instanceId },
+    { digest, protocols, stops, answers_later, affinity, peer, instanceId },
   );
 }
 
@@ -331,8 +349,23 @@ export async function recordHeartbeat(db: Db, instanceId: string): Promise<void>
   await db.raw('update instance set last_heartbeat_at = now() where instance_id = ?', [instanceId]);
 }
 
+/** What an instance reports of itself; absent: nothing. */
+export interface InstanceReport {
+  readonly queue_depth?: number | undefined;
+  readonly resident?: string[] | undefined;
+}
+
+export async function recordReport(
+  db: Db,
+  instanceId: string,
+  { queue_depth, resident }: InstanceReport,
+): Promise<void> {
+  if (queue_depth !== undefined) await recordQueueDepth(db, instanceId, queue_depth);
+  if (resident !== undefined) await recordResident(db, instanceId, resident);
+}
+
 /** @param queueDepth reported by the instance, stored with our number of open calls at this time */
-export async function recordQueueDepth(db: Db, instanceId: string, queueDepth: number): Promise<void> {
+async function recordQueueDepth(db: Db, instanceId: string, queueDepth: number): Promise<void> {
   await db.raw(
     `update instance i set queue_depth = ?, queue_depth_at = now(), queue_depth_held = ${heldSlots}
      where i.instance_id = ?`,

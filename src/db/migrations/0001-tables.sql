@@ -218,6 +218,13 @@ create table instance (
   stops boolean not null default false, -- a closed connection ends its work, by its spec
   answers_later text check (answers_later in ('held', 'freed')), -- whether a call keeps its slot then, by its spec; null: it answers in place
   lengths int[], -- how many ended calls used so many units (core/money/holds.ts); null: none is known
+  affinity text, -- an expression over a call's input: the key of what it needs loaded, by its spec; null: nothing
+  max_resident int, -- how many keys it holds at once, by its registration; null: as many as it reports
+  resident text[] not null default '{}', -- keys that it has served or reported, the latest first (core/routing/residency.ts)
+  most_reported int not null default 1, -- how many it has reported at once
+  distrusted jsonb not null default '{}', -- keys that it reported wrongly, and until when they are not believed, Unix ms
+  pace double precision, -- its calls with a key take this multiple of the usual time; null: unknown
+  last_call_at timestamptz, -- when its last successful call ended, about
   unique (name, endpoint),
   check (cost_type <> 'free' or rate_usd = 0)
 );
@@ -229,6 +236,21 @@ create index instance_endpoint on instance (endpoint); -- other names of an endp
 create index instance_warm_due_at on instance (warm_due_at) where warm_due_at is not null; -- warm-ups
 create index instance_drain_until on instance (drain_until) where drain_until is not null; -- ends of drains
 create trigger instance_touch before update on instance for each row execute function touch_instance();
+
+-- How long calls with a key take in the fleet of a project, where it is loaded (warm) and where it is not (cold):
+-- moving averages. The empty key stands for all keys together.
+create table load_time (
+  owner_project text not null references project,
+  name text not null,
+  key text not null,
+  warm_ms double precision, -- null: none was seen
+  cold_ms double precision,
+  seen_at timestamptz not null default now(),
+  changed_xid xid8 not null default pg_current_xact_id(),
+  primary key (owner_project, name, key)
+);
+create index load_time_changed_xid on load_time (changed_xid); -- the routers' poll
+create index load_time_seen_at on load_time (seen_at); -- purge
 
 -- Specs that instances returned at `/spec`, once per text.
 create table capability_spec (
@@ -579,6 +601,7 @@ create table queued_call (
   called_at timestamptz, -- a slot is expected to be free for it
   calls int not null default 0, -- how often it was called without a result
   call_after timestamptz, -- called without a result, it lets others go first
+  loads text, -- the key of what it needs loaded; null: nothing
   primary key (run_id, step_id, item),
   foreign key (run_id, step_id, item) references step on delete cascade
 );

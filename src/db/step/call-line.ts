@@ -2,11 +2,13 @@
 import type { StepItemKey } from '../attempt/attempt.ts';
 import type { Db } from '../connect.ts';
 import { takeLock } from '../locks.ts';
-import { query } from '../statements.ts';
+import { query, toJsonb } from '../statements.ts';
 
 export interface NewQueuedCall extends StepItemKey {
   readonly line: string;
   readonly priority: number;
+  /** The key of what it needs loaded; null: nothing. */
+  readonly loads: string | null;
   /** How long it lets others go first if it was called without a result, by how often, ms. */
   readonly asideMs: readonly number[];
 }
@@ -15,11 +17,12 @@ export interface NewQueuedCall extends StepItemKey {
 export async function queueCall(trx: Db, { run_id, step_id, item, ...call }: NewQueuedCall): Promise<void> {
   await takeLock(trx, 'call_line', call.line, run_id); // N2: many calls of a run come at once, each to a place of its own
   await trx.raw(
-    `insert into queued_call (run_id, step_id, item, line, priority, place)
-     values (:run_id, :step_id, :item, :line, :priority, greatest(
+    `insert into queued_call (run_id, step_id, item, line, priority, loads, place)
+     values (:run_id, :step_id, :item, :line, :priority, :loads, greatest(
        coalesce((select max(q.place) from queued_call q where q.line = :line and q.run_id = :run_id), 0),
        coalesce((select l.served from call_line l where l.line = :line), 0)) + 1)
      on conflict (run_id, step_id, item) do update set line = excluded.line, priority = excluded.priority,
+       loads = excluded.loads,
        calls = queued_call.calls + 1, called_at = null,
        call_after = clock_timestamp() + interval '1 millisecond'
          * (cast(:asideMs as float8[]))[least(queued_call.calls + 1, cardinality(cast(:asideMs as float8[])))]
@@ -57,6 +60,8 @@ export interface LineLength {
   readonly waiting: number;
   /** Called, and not at work yet. */
   readonly called: number;
+  /** Some of them have a key. */
+  readonly has_keys: boolean;
 }
 
 /** A called one that has not come after this time is called again: its signal, or its worker, was lost. */
@@ -72,24 +77,67 @@ export async function readLines(db: Db): Promise<readonly LineLength[]> {
   return query<LineLength>(db).all(
     `select q.line,
        (count(*) filter (where q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter}))::int as waiting,
-       (count(*) filter (where q.called_at >= clock_timestamp() - ${lostAfter}))::int as called
+       (count(*) filter (where q.called_at >= clock_timestamp() - ${lostAfter}))::int as called,
+       coalesce(bool_or(q.loads is not null), false) as has_keys
      from queued_call q group by q.line order by q.line`,
   );
 }
 
+/** A call of a line, by its place. */
+export interface QueuedMember extends StepItemKey {
+  readonly rank: number;
+  readonly waitedMs: number;
+  readonly key: string | null;
+  readonly isCalled: boolean;
+}
+
+/** Of a called one that has not come. */
+const isOpen = `(q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter})`;
+
+/** Whether a call may be called: its step waits, its run is not paused, and it lets no others go first. */
+const mayBeCalled = `s.state = 'waiting' and s.awaiting = 'slot' and r.state <> 'paused'
+  and (q.call_after is null or q.call_after <= clock_timestamp())`;
+
+const inOrder = 'q.priority, q.place, q.queued_at, q.run_id, q.step_id, q.item';
+
+/** The first calls of a line that may be called, and those that were called, in order. */
+export function readMembers(db: Db, line: string, limit: number): Promise<readonly QueuedMember[]> {
+  return query<QueuedMember>(db).all(
+    `select q.run_id, q.step_id, q.item, q.priority as rank, q.loads as key, not ${isOpen} as "isCalled",
+       (extract(epoch from clock_timestamp() - q.queued_at) * 1000)::float8 as "waitedMs"
+     from queued_call q join step s using (run_id, step_id, item) join run r using (run_id)
+     where q.line = ? and (not ${isOpen} or ${mayBeCalled}) order by ${inOrder} limit ?`,
+    [line, limit],
+  );
+}
+
 /**
- * Calls the next calls of a line; those of paused runs stay. It locks their steps in the order in which claims do.
+ * Calls calls of a line; those of paused runs stay. It locks their steps in the order in which claims do.
+ * @param isNext selects `queued_call q` @param isServed whether later calls take places behind theirs (N2)
  * @returns how many
  */
-export function callNext(db: Db, line: string, limit: number): Promise<number> {
+function callThose(
+  db: Db,
+  {
+    line,
+    isNext,
+    isServed,
+    limit,
+    ...bindings
+  }: {
+    readonly line: string;
+    readonly isNext: string;
+    readonly isServed: boolean;
+    readonly limit: number;
+    readonly ids?: string;
+  },
+): Promise<number> {
   return query(db).written(
     `with next as materialized (
        select q.run_id, q.step_id, q.item, q.place from queued_call q
        join step s using (run_id, step_id, item) join run r using (run_id)
-       where q.line = :line and s.state = 'waiting' and s.awaiting = 'slot' and r.state <> 'paused'
-         and (q.called_at is null or q.called_at < clock_timestamp() - ${lostAfter})
-         and (q.call_after is null or q.call_after <= clock_timestamp())
-       order by q.priority, q.place, q.queued_at, q.run_id, q.step_id, q.item limit :limit
+       where q.line = :line and ${isOpen} and ${mayBeCalled} and ${isNext}
+       order by ${inOrder} limit :limit
      ), due as (
        select s.run_id, s.step_id, s.item, n.place from step s join next n using (run_id, step_id, item)
        order by s.run_id, s.step_id, s.item for update of s skip locked
@@ -97,11 +145,28 @@ export function callNext(db: Db, line: string, limit: number): Promise<number> {
        update queued_call q set called_at = clock_timestamp() from due
        where q.run_id = due.run_id and q.step_id = due.step_id and q.item = due.item
      ), served as (
-       insert into call_line (line, served) select :line, max(place) from due having count(*) > 0
+       insert into call_line (line, served) select :line, max(place) from due having count(*) > 0 and :isServed
        on conflict (line) do update set served = greatest(call_line.served, excluded.served)
      )
      update step s set wake_requested_at = clock_timestamp() from due
      where s.run_id = due.run_id and s.step_id = due.step_id and s.item = due.item`,
-    { line, limit },
+    { line, limit, isServed, ...bindings },
   );
+}
+
+/** Calls the next calls of a line. @returns how many */
+export function callNext(db: Db, line: string, limit: number): Promise<number> {
+  return callThose(db, { line, isNext: 'true', isServed: true, limit });
+}
+
+/** Calls these calls of a line. @param isServed false: they pass others (W5) @returns how many */
+export function callMembers(
+  db: Db,
+  line: string,
+  { members, isServed }: { readonly members: readonly StepItemKey[]; readonly isServed: boolean },
+): Promise<number> {
+  const ids = toJsonb(members.map(({ run_id, step_id, item }) => ({ run_id, step_id, item })));
+  const isNext = `(q.run_id, q.step_id, q.item) in (select i.run_id, i.step_id, i.item
+    from json_to_recordset(cast(:ids as json)) i (run_id text, step_id text, item int))`;
+  return callThose(db, { line, isNext, isServed, limit: members.length, ids });
 }

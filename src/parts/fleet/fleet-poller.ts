@@ -152,6 +152,8 @@ export interface FleetPoller {
   find(instanceId: string): InstanceSnapshot | undefined;
   /** The database's clock, as far as it is known. */
   nowMs(): number;
+  /** A call with the key begins on an instance. @returns whether its list has changed */
+  noteServed(instanceId: string, key: string): boolean;
   /**
    * Counts a call more on an instance, until a later poll has counted it. @returns reverts it when the claim is refused
    */
@@ -194,8 +196,21 @@ function wakeWhereRoomIs(view: FleetView, waiters: SlotWaiters): void {
 }
 
 function readingsOf(view: FleetView) {
-  const { seenBy, all, find, nowMs, noteClaim, takeSlotRequest, hasLines, inLine, noteInLine, ageMs } = view;
-  return { seenBy, all, find, nowMs, noteClaim, takeSlotRequest, hasLines, inLine, noteInLine, ageMs };
+  const { seenBy, all, find, nowMs, noteClaim, noteServed, takeSlotRequest, ...lines } = view;
+  const { hasLines, inLine, noteInLine, ageMs } = lines;
+  return {
+    seenBy,
+    all,
+    find,
+    nowMs,
+    noteClaim,
+    noteServed,
+    takeSlotRequest,
+    hasLines,
+    inLine,
+    noteInLine,
+    ageMs,
+  };
 }
 
 export function createFleetPoller({ db, intervalMs = 250, logger }: FleetPollerOptions): FleetPoller {

@@ -6,6 +6,7 @@
 
 import type { Fleet, FleetNow } from '@capstan/core/call/claim-search';
 import { evictedAfterMs, queueDepthMs } from '@capstan/core/contracts/limits';
+import { type LoadBook, type LoadTimes, serveKey } from '@capstan/core/residency/residency';
 import { isDeclaring } from '@capstan/core/routing/call-bound';
 import { priorDuration } from '@capstan/core/routing/estimate';
 import { isLocal } from '@capstan/core/routing/ranking';
@@ -32,6 +33,8 @@ export interface FleetView {
   /** The database's clock, as far as it is known. */
   nowMs(): number;
   note(instanceId: string, by: 1 | -1): void;
+  /** A call with the key begins on an instance. @returns whether its list has changed */
+  noteServed(instanceId: string, key: string): boolean;
   /** Counts a call more. @returns reverts it, unless a poll has counted it by then */
   noteClaim(instanceId: string): () => void;
   /** Counts calls on leased slots of this process, which polls leave out. */
@@ -72,13 +75,33 @@ interface Entry {
 
 const noFleet: Fleet = { instances: [], priorMs: priorDuration([]) };
 
-function toFleet(instances: readonly InstanceSnapshot[]): Fleet {
-  if (instances.length === 0) return noFleet;
+/** The averages of calls with keys, of all capabilities. */
+class LoadTimeView {
+  readonly #books = new Map<string, Map<string, LoadTimes>>();
+
+  accept(rows: FeedPoll['load_times']): void {
+    for (const [owner, name, key, warmMs, coldMs] of rows) {
+      const book = this.#books.get(name) ?? new Map<string, LoadTimes>();
+      this.#books.set(name, book.set(`${owner} ${key}`, { warmMs, coldMs }));
+    }
+  }
+
+  /** Of a capability. */
+  bookOf(name: string): LoadBook {
+    return (owner, key) => this.#books.get(name)?.get(`${owner} ${key}`);
+  }
+}
+
+function toFleet(instances: readonly InstanceSnapshot[], times: LoadTimeView): Fleet {
+  const [first] = instances;
+  if (first === undefined) return noFleet;
   const declaring = instances.filter(isDeclaring);
   return {
     instances,
     priorMs: priorDuration(instances),
     declaring: declaring.length === 0 ? undefined : declaring,
+    hasAffinity: instances.some(({ affinity }) => affinity != null),
+    loads: times.bookOf(first.name),
   };
 }
 
@@ -95,14 +118,15 @@ function readRanks(ranks: Readonly<Record<string, number>>): Map<number, number>
 
 type Fleets = Map<string, NamedFleet<InstanceSnapshot, Fleet>>;
 
-function addTo(fleets: Fleets, { snapshot, row }: Entry): void {
-  const named = fleets.get(row.name) ?? new NamedFleet(toFleet);
+function addTo(fleets: Fleets, { snapshot, row }: Entry, times: LoadTimeView): void {
+  const named = fleets.get(row.name) ?? new NamedFleet((instances) => toFleet(instances, times));
   fleets.set(row.name, named);
   named.add(snapshot, row);
 }
 
 export function createFleetView(): FleetView {
   const entries = new Map<string, Entry>();
+  const times = new LoadTimeView();
   let fleets: Fleets = new Map();
   let horizon = '0';
   /** Numbers of polls. */
@@ -141,17 +165,18 @@ export function createFleetView(): FleetView {
     (row.down_since_ms !== null && nowMs - row.down_since_ms > evictedAfterMs);
 
   /** Every poll ends with recomputed counts, ages and fleets: some microseconds per instance, four times a second. */
-  const recount = (held: FeedPoll['held'], nowMs: number): void => {
+  const recount = ({ held, busy_since }: Pick<FeedPoll, 'held' | 'busy_since'>, nowMs: number): void => {
     const named: Fleets = new Map();
     for (const [id, entry] of entries) {
       entry.polledHeld = held[id] ?? 0;
       entry.notesBeforePoll = 0;
       count(entry);
+      entry.snapshot.busy_since_ms = busy_since[id] ?? null;
       const { reported_at_ms, reported_extra } = entry.row;
       const isFresh = reported_at_ms !== null && nowMs - reported_at_ms <= queueDepthMs;
       entry.snapshot.reported_extra = isFresh ? reported_extra : 0;
       if (isForgotten(entry, nowMs)) entries.delete(id);
-      else addTo(named, entry);
+      else addTo(named, entry, times);
     }
     fleets = named;
   };
@@ -186,6 +211,7 @@ export function createFleetView(): FleetView {
       const notedAfter = begun;
       entry.notes += 1;
       count(entry);
+      entry.snapshot.busy_since_ms ??= nowMs();
       return () => {
         if (accepted > notedAfter) return;
         if (begun > notedAfter) entry.notesBeforePoll -= 1;
@@ -226,7 +252,15 @@ export function createFleetView(): FleetView {
       }
       return horizon;
     },
-    acceptPoll: ({ instances, held, now_ms, ...poll }) => {
+    noteServed: (instanceId, key) => {
+      const snapshot = entries.get(instanceId)?.snapshot;
+      if (snapshot === undefined) return false;
+      snapshot.last_call_ms = nowMs();
+      if (snapshot.resident?.[0] === key) return false;
+      snapshot.resident = serveKey(snapshot.resident ?? [], key, snapshot.max_resident ?? 1);
+      return true;
+    },
+    acceptPoll: ({ instances, now_ms, ...poll }) => {
       accepted = begun;
       readAt.accepted = readAt.begun;
       slotRequests = new Set(poll.slot_requests);
@@ -234,7 +268,8 @@ export function createFleetView(): FleetView {
       horizon = poll.horizon;
       clock = { databaseMs: now_ms, ownMs: performance.now() };
       for (const row of instances) accept(row);
-      recount(held, now_ms);
+      times.accept(poll.load_times);
+      recount(poll, now_ms);
     },
     dropPoll: () => {
       begun -= 1;

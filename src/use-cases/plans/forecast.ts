@@ -6,6 +6,7 @@
  * a claim. Equal calls that the same instances refuse are examined once, so that a thousand steps are cheap.
  */
 
+import { findResidency } from '@capstan/core/call/claim-search';
 import { explainMiss, type NoClaim } from '@capstan/core/call/no-claim';
 import type { Candidate } from '@capstan/core/contracts/decision';
 import type { PipelineDefinition } from '@capstan/core/contracts/pipeline';
@@ -18,10 +19,12 @@ import type { CriticalPath } from '@capstan/core/graph/dag';
 import type { CallPlace, UnitGroup, Workload } from '@capstan/core/graph/foreseen-time';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { fromNanoUsd, toNanoUsd } from '@capstan/core/money/nano-usd';
+import { createKeyOfInput, type KeyOfInput } from '@capstan/core/residency/affinity-key';
+import { ownMs } from '@capstan/core/residency/residency';
 import { boundsOf } from '@capstan/core/routing/call-bound';
 import { countAtOnce, likelyCost, lowestCeiling } from '@capstan/core/routing/estimate';
 import { findPriceRange, type Headroom } from '@capstan/core/routing/price-range';
-import type { Choice, RouteConstraints } from '@capstan/core/routing/types';
+import type { Choice, RankedInstance, RouteConstraints } from '@capstan/core/routing/types';
 import type { Ctx } from '../../context.ts';
 import type { CheckCtx } from '../../parts/definitions/definition-facts.ts';
 import type { KnownDefinition } from '../../parts/definitions/known-definitions.ts';
@@ -216,8 +219,12 @@ export async function forecastCall(
   const { ruledOut: refused } = refusals;
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut: refused, nowMs: fleet.nowMs() });
   const ruledOut = [...refusals.ruledOut.keys()];
-  const key = JSON.stringify([route, attempts, ruledOut, refusals.errors, [...(bounds ?? [])]]);
-  const forecast = calls.get(key) ?? priceCall(fleet, { route, attempts, refusals, headroom, bounds });
+  const keyOf = input === null ? null : createKeyOfInput(input, noteWork);
+  const loads = [...(findResidency(known, { route, keyOf }, fleet.nowMs())?.values() ?? [])].map(
+    (one) => one.key,
+  );
+  const key = JSON.stringify([route, attempts, ruledOut, refusals.errors, [...(bounds ?? [])], loads]);
+  const forecast = calls.get(key) ?? priceCall(fleet, { route, attempts, refusals, headroom, bounds, keyOf });
   calls.set(key, forecast);
   return forecast;
 }
@@ -225,11 +232,15 @@ export async function forecastCall(
 function priceCall(
   fleet: ProjectFleet,
   call: Omit<PlannedCall, 'input'> &
-    Pick<ChoicePreview['request'], 'bounds'> & { readonly refusals: Refusals; readonly headroom: Headroom },
+    Pick<ChoicePreview['request'], 'bounds'> & {
+      readonly refusals: Refusals;
+      readonly headroom: Headroom;
+      readonly keyOf: KeyOfInput | null;
+    },
 ): CallForecast {
-  const { route, attempts, refusals, headroom, bounds } = call;
+  const { route, attempts, refusals, headroom, bounds, keyOf } = call;
   const within = withinRun(headroom, route);
-  const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut, bounds });
+  const preview = previewChoice(fleet, route, { ...within, ruledOut: refusals.ruledOut, bounds, keyOf });
   const { request, decision } = preview;
   const { chosen, reason, candidates } = decision;
   const { best } = preview.choice;
@@ -245,11 +256,15 @@ function priceCall(
     reason,
     candidates,
     cost: prices === null ? noCost : { least, expected, worst, limit: worst },
-    durationMs: best?.instance.duration_ms ?? request.priorMs,
+    durationMs: best === null ? request.priorMs : durationOf(best, request.priorMs),
     atOnce: best === null ? null : countAtOnce(best.instance, request, { costUsd: best.costUsd, roomUsd }),
     places: toPlaces(preview.choice, request),
     trouble: best === null ? findTrouble(preview, refusals) : null,
   };
+}
+
+function durationOf({ instance, residency }: RankedInstance, priorMs: number): number {
+  return residency === undefined ? (instance.duration_ms ?? priorMs) : ownMs(residency);
 }
 
 /** Instances that count: those that are up, unless none is. Beyond those that the choice shows, all are like them. */
@@ -258,11 +273,11 @@ function toPlaces(
   { capability, priorMs }: ChoicePreview['request'],
 ): CallPlace[] {
   const up = shown.filter(({ instance }) => instance.state === 'up');
-  const places = (up.length === 0 ? shown : up).map(({ instance }) => ({
-    instanceId: instance.instance_id,
-    slots: instance.max_concurrency,
-    ahead: instance.held + instance.reported_extra,
-    durationMs: instance.duration_ms ?? priorMs,
+  const places = (up.length === 0 ? shown : up).map((ranked) => ({
+    instanceId: ranked.instance.instance_id,
+    slots: ranked.instance.max_concurrency,
+    ahead: ranked.instance.held + ranked.instance.reported_extra,
+    durationMs: durationOf(ranked, priorMs),
   }));
   const [first] = places;
   const more = possible - shown.length;

@@ -13,6 +13,7 @@ import {
   type ProbeFailure,
 } from '@capstan/core/fleet/instance-states';
 import { canonicalJson } from '@capstan/core/json/values';
+import { findAffinityFault } from '@capstan/core/residency/affinity-key';
 import type { ProbeFault } from '../../clients/capability-probe.ts';
 import type { Ctx } from '../../context.ts';
 import type { Db } from '../../db/connect.ts';
@@ -25,7 +26,7 @@ import {
 import {
   type InstanceRow,
   lockInstance,
-  recordQueueDepth,
+  recordReport,
   updateInstanceState,
   updateSpecDigest,
 } from '../../db/instance/instance.ts';
@@ -42,6 +43,8 @@ export interface ProbeFinding {
   readonly stops?: boolean;
   /** Whether it answers later, and what becomes of the slot; only with a spec. */
   readonly answers_later?: InstanceRow['answers_later'];
+  /** The key of what a call needs loaded; only with a spec. */
+  readonly affinity?: string | null;
   /** The answer of `/health`, where the probe was good. */
   readonly health: Health | null;
   /** Where the address leads; only with a spec. */
@@ -74,8 +77,8 @@ function fromFault(path: string, fault: ProbeFault): ProbeFinding {
 }
 
 /**
- * A spec consists of name, version, schemas and determinism; price, prose, protocols, stops and async may differ
- * between instances.
+ * A spec consists of name, version, schemas and determinism; price, prose, protocols, stops, async and affinity may
+ * differ between instances.
  */
 function digestOf({ name, version, input, output, deterministic }: CapabilitySpec): string {
   const schemas = { name, version, input, output };
@@ -105,7 +108,7 @@ export async function examineInstance(
   const spec = answer.value;
   const fault = findStranger('/spec', row, spec) ?? (await findSpecFault(ctx, spec));
   if (fault !== null) return mismatch(fault);
-  const { protocols = null, stops = false, async: later, ...stored } = spec;
+  const { protocols = null, stops = false, async: later, affinity = null, ...stored } = spec;
   const { name, version } = stored;
   return {
     event: { kind: 'probe_ok' },
@@ -113,6 +116,7 @@ export async function examineInstance(
     protocols,
     stops,
     answers_later: later?.slot ?? null,
+    affinity,
     health: health.value,
     peer: probe.peerOf(row.health_url),
   };
@@ -132,6 +136,8 @@ async function findSpecFault(
   { vetter, probing: { signal } }: Pick<Ctx, 'probing' | 'vetter'>,
   spec: CapabilitySpec,
 ): Promise<string | null> {
+  const affinityFault = spec.affinity === undefined ? null : findAffinityFault(spec.affinity);
+  if (affinityFault !== null) return `/spec: its affinity cannot be used: ${affinityFault}`;
   for (const side of ['input', 'output'] as const) {
     const fault = await vetter.vet(spec[side], signal);
     if (fault !== null) return `/spec: its ${side} schema cannot be used: ${fault}`;
@@ -208,7 +214,8 @@ export async function applyFinding(
   return ctx.db.transaction(async (trx) => {
     const within = { ...ctx, db: trx };
     const { instance_id } = probed;
-    const { spec, protocols = null, stops = false, answers_later = null, peer = null } = finding;
+    const { spec, protocols = null, stops = false, answers_later = null, affinity = null } = finding;
+    const { peer = null } = finding;
     const fault = spec === null ? null : await findRivalFault(trx, probed, { spec, peer });
     const row = await lockInstance(trx, instance_id);
     if (row === null) return 'deregistered';
@@ -224,6 +231,7 @@ export async function applyFinding(
         protocols,
         stops,
         answers_later,
+        affinity,
         peer,
       });
     }
@@ -238,18 +246,18 @@ export async function applyFinding(
 async function applyHealth(
   { db, logger }: Pick<Ctx, 'db' | 'logger'>,
   { probed, row }: { readonly probed: InstanceRow; readonly row: InstanceRow },
-  { uptime_ms, queue_depth }: Health,
+  { uptime_ms, ...report }: Health,
 ): Promise<void> {
   const { instance_id, uptime_at, registered_at } = row;
-  if (queue_depth !== undefined) await recordQueueDepth(db, instance_id, queue_depth);
-  if (probed.uptime_at?.getTime() !== uptime_at?.getTime()) return;
+  const isReadSince = probed.uptime_at?.getTime() !== uptime_at?.getTime();
   const hasRegisteredSince = uptime_at !== null && uptime_at < registered_at;
-  if (isNewProcess({ ...row, hasRegisteredSince }, uptime_ms)) {
+  if (!isReadSince && isNewProcess({ ...row, hasRegisteredSince }, uptime_ms)) {
     await forgetCalls(db, instance_id);
     if (!hasRegisteredSince) await warmInstance(db, instance_id); // its registration has done so
     logger.info({ instance_id, capability: row.name, endpoint: row.endpoint }, 'instance is a new process');
   }
-  await recordUptime(db, instance_id, uptime_ms);
+  if (!isReadSince) await recordUptime(db, instance_id, uptime_ms);
+  await recordReport(db, instance_id, report);
 }
 
 function isOldNews(probed: InstanceRow, row: InstanceRow, { event }: ProbeFinding): boolean {

@@ -17,10 +17,11 @@ import { joinFlight } from '@capstan/core/pacing';
 import type { Ctx } from '../../context.ts';
 import {
   type InstanceKey,
+  type InstanceReport,
   type InstanceRow,
   probeNamesakes,
   recordHeartbeat,
-  recordQueueDepth,
+  recordReport,
 } from '../../db/instance/instance.ts';
 import { type InstanceRequest, keyOf, normaliseAddresses } from './addresses.ts';
 import { applyEvent, examineInstance } from './examination.ts';
@@ -31,7 +32,7 @@ import { type ProbingCtx, vetInBackground } from './vetting.ts';
 interface Beat {
   readonly projectId: string;
   readonly key: InstanceKey;
-  readonly queue_depth: number | undefined;
+  readonly report: InstanceReport;
 }
 
 /** `revived`: it was down. `adopted`: it was unknown. @throws AppError `not_found`, `forbidden`, `request_invalid` */
@@ -40,7 +41,7 @@ export async function takeHeartbeat(
   projectId: string,
   request: InstanceRequest<HeartbeatRequest>,
 ): Promise<HeartbeatAnswer> {
-  const beat: Beat = { projectId, key: keyOf(ctx, request), queue_depth: request.body.queue_depth };
+  const beat: Beat = { projectId, key: keyOf(ctx, request), report: request.body };
   const known = await noteHeartbeat(ctx, beat);
   const row = known?.row ?? (await adopt(ctx, beat));
   const revived = known?.revived ?? false;
@@ -53,14 +54,14 @@ export async function takeHeartbeat(
 /** @returns null when it is not registered @throws AppError `forbidden` */
 function noteHeartbeat(
   { db, logger }: Pick<Ctx, 'db' | 'logger'>,
-  { projectId, key, queue_depth }: Beat,
+  { projectId, key, report }: Beat,
 ): Promise<{ row: InstanceRow; revived: boolean } | null> {
   return db.transaction(async (trx) => {
     const row = await lockOwnInstance(trx, projectId, key);
     if (row === null) return null;
     if (row.state === 'deregistered') return { row, revived: false };
     await recordHeartbeat(trx, row.instance_id);
-    if (queue_depth !== undefined) await recordQueueDepth(trx, row.instance_id, queue_depth);
+    await recordReport(trx, row.instance_id, report);
     if (row.state === 'up' && row.next_probe_at === null) return { row, revived: false };
     const state = await applyEvent({ db: trx, logger }, row, { kind: 'heartbeat' });
     const revived = row.state === 'down' && state === 'up';
@@ -72,7 +73,10 @@ function noteHeartbeat(
 const maxAdoptions = 20;
 
 /** @throws AppError `not_found` with the reason why it was not adopted, `forbidden` */
-function adopt(ctx: RegistryCtx, { projectId, key, queue_depth }: Beat): Promise<InstanceRow> {
+function adopt(
+  ctx: RegistryCtx,
+  { projectId, key, report: { queue_depth, resident } }: Beat,
+): Promise<InstanceRow> {
   const { adoptions } = ctx.probing;
   const id = JSON.stringify([projectId, key.name, key.endpoint]);
   if (adoptions.size >= maxAdoptions && !adoptions.has(id)) {
@@ -80,7 +84,7 @@ function adopt(ctx: RegistryCtx, { projectId, key, queue_depth }: Beat): Promise
   }
   return joinFlight(adoptions, id, async () => {
     const registration = normaliseAddresses(ctx, await readRegistration(ctx, key));
-    const { row } = await writeRegistration(ctx, projectId, { ...registration, queue_depth });
+    const { row } = await writeRegistration(ctx, projectId, { ...registration, queue_depth, resident });
     const { instance_id, name, endpoint } = row;
     ctx.logger.info({ instance_id, capability: name, endpoint }, 'instance adopted');
     return row;

@@ -27,7 +27,7 @@ import {
   moveInstance,
   probeNamesakes,
   type Registered,
-  recordQueueDepth,
+  recordReport,
   updateRegistration,
 } from '../../db/instance/instance.ts';
 import { newId } from '../../parts/ids.ts';
@@ -93,8 +93,7 @@ export function writeRegistration(
   const most = config.INSTANCES_PER_PROJECT;
   return db.transaction(async (trx) => {
     const { instanceId, generationBefore } = await upsert(trx, { projectId, most }, registration);
-    if (registration.queue_depth !== undefined)
-      await recordQueueDepth(trx, instanceId, registration.queue_depth);
+    await recordReport(trx, instanceId, registration);
     const row = await findInstance(trx, instanceId);
     if (row === null) throw new Error(`instance ${instanceId} vanished inside its own transaction`);
     await probeNamesakes(trx, row);
@@ -104,7 +103,7 @@ export function writeRegistration(
 }
 
 /** Turns a registration into its columns. Fields with a column of the same name need no line here. */
-function toRegistered({ cost_model, ...registration }: Registration): Registered & InstanceKey {
+function toRegistered({ cost_model, resident, ...registration }: Registration): Registered & InstanceKey {
   return {
     ...registration,
     cost_type: cost_model.type,

@@ -12,6 +12,7 @@ import { type CallOutcome, outputInvalid, unwrapAnswer } from '@capstan/core/cal
 import type { CallEnd, CallLater } from '@capstan/core/call/types';
 import { noWrongAnswers } from '@capstan/core/call/wrong-answer';
 import type { CancelSignal } from '@capstan/core/cancellation';
+import { ReportedKeys } from '@capstan/core/contracts/capability';
 import type { ClientProtocol } from '@capstan/core/contracts/model-protocol';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
 import type { MediaMention } from '@capstan/core/media';
@@ -193,7 +194,11 @@ export async function checkOutput(
   }
   const errors = await check(unwrapped.output);
   return errors.length === 0
-    ? { kind: 'answered', body: unwrapped.output as JsonObject }
+    ? {
+        kind: 'answered',
+        body: unwrapped.output as JsonObject,
+        resident: ReportedKeys.parse(unwrapped.resident),
+      }
     : { ...outputInvalid(errors), ...readReport(unwrapped.output as JsonObject) };
 }
 

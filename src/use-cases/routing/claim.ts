@@ -18,6 +18,7 @@ import { explainMiss, isWorthWaiting, timeInLine } from '@capstan/core/call/no-c
 import type { ClaimEnd } from '@capstan/core/call/types';
 import type { Json } from '@capstan/core/contracts/primitives';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
+import { createKeyOfInput } from '@capstan/core/residency/affinity-key';
 import type { NativeCost } from '@capstan/core/routing/call-bound';
 import { lineOf, rankOf } from '@capstan/core/routing/call-line';
 import { halfOpenTier } from '@capstan/core/routing/ranking';
@@ -53,8 +54,10 @@ export async function claimInstance(
     costOf: createCostOfInput(target.input, { note: noteWork }),
     native: nativeCostOf(target),
     projectId: target.projectId,
+    keyOf: createKeyOfInput(target.input, noteWork),
   });
-  const own = { target, search, queue: queueOf(scope, capability) };
+  const key = search.keyIn(ctx.fleet.seenBy(target.projectId).of(capability));
+  const own = { target, search, key, queue: queueOf(scope, capability, key), deadline };
   const inLine = countInLine(ctx, target);
   if (inLine > 0 && target.inLine?.isCalled === false) {
     return toClaimEnd(lookOnceMore(ctx, own, inLine), own); // N4
@@ -66,9 +69,7 @@ export async function claimInstance(
       : await searchInstance(ctx, own, waitQueue.count(own.queue));
   if (!isHopeful(first, tried)) return toClaimEnd(first, own);
   const place = { queue: own.queue, priority: target.route.priority, deadline };
-  const { result, ahead } = await waitQueue.enter(place, () =>
-    waitAndSearch(ctx, { ...own, tried, deadline }),
-  );
+  const { result, ahead } = await waitQueue.enter(place, () => waitAndSearch(ctx, { ...own, tried }));
   const last = result ?? lookOnceMore(ctx, own, ahead + countInLine(ctx, target));
   const waitedMs = first.choice.best === null ? 0 : performance.now() - beganAt;
   return { ...toClaimEnd(last, own), waitedMs };
@@ -100,28 +101,29 @@ function isHopeful(end: SearchEnd, tried: ReadonlySet<string>): end is NothingFo
 interface OwnSearch {
   readonly target: CallRequest;
   readonly search: ClaimSearch;
+  /** Of what the call needs loaded; null: nothing. */
+  readonly key: string | null;
+  /** Until when the call itself waits for a slot, on the clock of `performance.now()`. */
+  readonly deadline: number;
 }
 
 interface HopefulSearch extends OwnSearch {
   readonly queue: string;
   readonly tried: ReadonlySet<string>;
-  readonly deadline: number;
 }
 
 /** A call that waits repeats that after this time. */
 const wantAgainMs = 500;
 
 /** First in its queue: it searches again whenever a slot may be free. @returns null when its time was over */
-async function waitAndSearch(
-  ctx: Ctx,
-  { target, search, queue, tried, deadline }: HopefulSearch,
-): Promise<SearchEnd | null> {
+async function waitAndSearch(ctx: Ctx, hopeful: HopefulSearch): Promise<SearchEnd | null> {
+  const { target, search, queue, tried, deadline } = hopeful;
   const { fleet, waitQueue, slotLeases } = ctx;
   const { signal, route } = target;
   while (performance.now() < deadline && !signal.aborted) {
     if ((await target.isHeld?.()) === true) return null; // C9
     search.forgetMoment();
-    const end = await searchInstance(ctx, { target, search }, waitQueue.count(queue) - 1);
+    const end = await searchInstance(ctx, hopeful, waitQueue.count(queue) - 1);
     if (!isHopeful(end, tried)) return end;
     if (end.choice.best !== null) slotLeases.want(end.choice.best.instance);
     const leftMs = Math.min(deadline - performance.now(), wantAgainMs);
@@ -135,7 +137,9 @@ async function searchInstance(ctx: Ctx, own: OwnSearch, waiting: number): Promis
   const { target, search } = own;
   const { fleet, halfOpenProbes } = ctx;
   const seen = fleet.seenBy(target.projectId);
-  const facts = target.isAtMostOnce ? { waiting } : { waiting, findDue: halfOpenProbes.findDue };
+  const { findDue } = halfOpenProbes;
+  const patienceMs = patienceOf(own);
+  const facts = target.isAtMostOnce ? { waiting, patienceMs } : { waiting, patienceMs, findDue };
   for (;;) {
     const chosen = search.next(seen, facts);
     if (chosen.kind === 'none') return chosen;
@@ -162,7 +166,7 @@ async function claimTrial(ctx: Ctx, target: CallRequest, chosen: Chosen): Promis
   }
 }
 
-function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Claimed> {
+function toClaimEnd(end: SearchEnd, { target, search, key }: OwnSearch): ClaimEnd<Claimed> {
   if (end.kind === 'claimed' && search.wrong !== undefined) return { ...end, wrong: search.wrong };
   if (end.kind !== 'none') return end;
   const { request, choice } = end;
@@ -171,7 +175,15 @@ function toClaimEnd(end: SearchEnd, { target, search }: OwnSearch): ClaimEnd<Cla
   const inLineMs = isOutside && noClaim.isFull === true ? timeInLine(choice, request.waiting ?? 0) : 0;
   const retryAfterMs = Math.max(noClaim.retryAfterMs, inLineMs);
   const details = { ...(error.details as object), decision } as unknown as Json;
-  return { kind: 'none', ...noClaim, decision, isFinal, retryAfterMs, error: { ...error, details } };
+  return {
+    kind: 'none',
+    ...noClaim,
+    affinity: key,
+    decision,
+    isFinal,
+    retryAfterMs,
+    error: { ...error, details },
+  };
 }
 
 /**
@@ -203,7 +215,14 @@ async function isFitting(
   return errors.length === 0;
 }
 
+/** W4: a step's call waits in line as long as it takes; one that was called has its slot; others wait themselves. */
+function patienceOf({ target: { step, inLine }, deadline }: OwnSearch): number | undefined {
+  if (inLine?.isCalled === true) return 0;
+  return step !== null && inLine !== undefined ? undefined : Math.max(0, deadline - performance.now());
+}
+
 /** The callers that wait for the same slots. */
-function queueOf(scope: string | null, capability: string): string {
-  return scope === null ? capability : `${capability} ${scope}`;
+function queueOf(scope: string | null, capability: string, key: string | null): string {
+  const own = key === null ? capability : JSON.stringify([capability, key]);
+  return scope === null ? own : `${own} ${scope}`;
 }

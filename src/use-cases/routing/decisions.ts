@@ -3,7 +3,7 @@
  */
 
 import { outcomeOf } from '@capstan/core/call/call-facts';
-import type { FleetNow, SchemaError } from '@capstan/core/call/claim-search';
+import { type FleetNow, findResidency, type SchemaError } from '@capstan/core/call/claim-search';
 import type {
   Decision,
   DecisionDetail,
@@ -13,10 +13,11 @@ import type {
   RouteRequestBody,
 } from '@capstan/core/contracts/decision';
 import type { JsonObject } from '@capstan/core/contracts/primitives';
-import { AppError } from '@capstan/core/errors/app-error';
+import { AppError, refuseField } from '@capstan/core/errors/app-error';
 import { type JsonText, toJsonText, withMember } from '@capstan/core/json/text';
 import { createCostOfInput } from '@capstan/core/money/cost-expressions';
 import { fromNanoUsd } from '@capstan/core/money/nano-usd';
+import { createKeyOfInput, findAffinityFault, type KeyOfInput } from '@capstan/core/residency/affinity-key';
 import { boundsOf } from '@capstan/core/routing/call-bound';
 import { choose } from '@capstan/core/routing/choose';
 import { explainChoice } from '@capstan/core/routing/explain';
@@ -77,6 +78,11 @@ export async function findRefusals(
   return { ruledOut, errors };
 }
 
+interface PreviewFacts extends Headroom, Pick<RouteRequest, 'ruledOut' | 'bounds'> {
+  /** Null: the input is unknown. */
+  readonly keyOf: KeyOfInput | null;
+}
+
 export interface ChoicePreview {
   readonly request: RouteRequest;
   readonly choice: Choice;
@@ -86,16 +92,21 @@ export interface ChoicePreview {
 export function previewChoice(
   fleet: FleetNow,
   route: RouteConstraints,
-  { headroomUsd, hidesHeadroom, ruledOut, bounds }: Headroom & Pick<RouteRequest, 'ruledOut' | 'bounds'>,
+  { ruledOut, bounds, keyOf, ...budget }: PreviewFacts,
 ): ChoicePreview {
-  const { instances, priorMs } = fleet.of(route.capability);
-  const budget = { headroomUsd, hidesHeadroom, bounds };
-  const request = Object.assign(
-    { priorMs, nowMs: fleet.nowMs(), ruledOut, busy: new Set<string>() },
-    route,
-    budget,
-  );
-  const choice = choose(instances, request, Math.floor(Math.random() * 2 ** 31));
+  const known = fleet.of(route.capability);
+  const nowMs = fleet.nowMs();
+  const request: RouteRequest = {
+    ...route,
+    ...budget,
+    bounds,
+    ruledOut,
+    nowMs,
+    priorMs: known.priorMs,
+    busy: new Set<string>(),
+    residency: findResidency(known, { route, keyOf }, nowMs),
+  };
+  const choice = choose(known.instances, request, Math.floor(Math.random() * 2 ** 31));
   const decision = explainChoice(request, choice, {
     decision_id: newId('decision'),
     chosen: choice.best?.isFull === false,
@@ -108,18 +119,26 @@ interface DecisionPage {
   readonly next_cursor: string | null;
 }
 
-/** Reads what a request outside of a run asks of the instance. */
+/** @throws AppError `request_invalid` */
+function requireAffinity(text: string | undefined): void {
+  const fault = text === undefined ? null : findAffinityFault(text);
+  if (fault !== null) throw refuseField('/affinity', `affinity: ${fault}`, 'affinity_invalid');
+}
+
+/** Reads what a request outside of a run asks of the instance. @throws AppError `request_invalid` */
 export function toConstraints(
   capability: string,
   wish: Omit<ExecRequest, 'input'>,
   { onBudget, protocol }: Pick<RouteConstraints, 'onBudget' | 'protocol'>,
 ): RouteConstraints {
+  requireAffinity(wish.affinity);
   return {
     capability,
     tags: wish.tags,
     priority: wish.priority,
     timeoutMs: wish.timeout_ms,
     versionRange: wish.version ?? null,
+    affinity: wish.affinity,
     ceilingUsd: wish.budget_ceiling_usd ?? null,
     onBudget,
     protocol,
@@ -148,7 +167,8 @@ export async function previewDecision(
   const costOf = input === undefined ? null : createCostOfInput(input, { note: noteWork });
   const route = toConstraints(capability, wish, { onBudget });
   const bounds = boundsOf(known, costOf, { ...route, projectId, ruledOut, nowMs: fleet.nowMs() });
-  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds }).decision;
+  const keyOf = input === undefined ? null : createKeyOfInput(input, noteWork);
+  return previewChoice(fleet, route, { ...headroom, ruledOut, bounds, keyOf }).decision;
 }
 
 /** @throws AppError `not_found` */

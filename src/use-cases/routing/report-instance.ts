@@ -56,12 +56,23 @@ export function reportInstance(
     const units = (ok ? call.claimed.units({ costUsd, durationMs }) : null) ?? undefined;
     speed.recordCall(instance_id, { durationMs, costUsd, units, ok, weight });
   }
+  reportResidency(ctx, call, { outcome, durationMs });
   if (verdict.says) {
     const refusal =
       outcome.kind === 'overloaded' ? { caller: callerOf(call), retryAfterMs: outcome.retryAfterMs } : null;
     const isRefused = kind === 'not_sent';
     breakers.record(instance_id, { ok: !verdict.trips, isRefused, isTrial, weight, refusal });
   }
+}
+
+function reportResidency(
+  { residency: recorder }: Ctx,
+  { claimed: { instance, residency } }: MadeCall,
+  { outcome, durationMs }: Pick<Delivery, 'outcome' | 'durationMs'>,
+): void {
+  if (outcome.kind !== 'answered') return;
+  if (residency !== undefined) recorder.recordCall(instance, residency, durationMs);
+  if (outcome.resident !== undefined) recorder.noteReport(instance, outcome.resident);
 }
 
 /**

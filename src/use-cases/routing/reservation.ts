@@ -87,6 +87,7 @@ export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): 
     claim,
     instance,
     timeoutMs,
+    residency: best.residency,
     decision: claim.decision,
     isTrial,
     reserved,
@@ -101,7 +102,13 @@ export async function claimBest(ctx: Ctx, target: CallRequest, chosen: Chosen): 
         ? ctx.slotLeases.take(claim, instance)
         : null,
   };
-  return first.slot === null ? claimSlot(ctx, target, first) : first;
+  if (first.slot === null) return claimSlot(ctx, target, first);
+  noteServed(ctx, first);
+  return first;
+}
+
+function noteServed({ residency: recorder }: Ctx, { residency, instance }: Claimed): void {
+  if (residency !== undefined) recorder.noteServed(instance, residency.key);
 }
 
 function payerOf({ projectId, caller, route: { capability } }: CallRequest): Payer {
@@ -121,6 +128,7 @@ async function claimSlot(ctx: Ctx, target: CallRequest, first: Claimed): Promise
   });
   if (result.outcome === 'claimed') {
     const { number, counted } = result;
+    noteServed(ctx, first);
     return { ...first, number, counted };
   }
   takeBack();

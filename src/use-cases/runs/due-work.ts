@@ -6,9 +6,12 @@
  * A separate maintenance job wakes steps that wait for a capability when an instance could take a call.
  */
 
+import { callTurns } from '@capstan/core/residency/keyed-line';
+import type { KeyedFleet } from '@capstan/core/residency/residency';
 import { countCallable, routeOfLine } from '@capstan/core/routing/call-line';
 import { runWorkflowId } from '@capstan/core/workflow-names';
 import type { Ctx, ServerCtx } from '../../context.ts';
+import type { Db } from '../../db/connect.ts';
 import {
   admitRuns,
   type ConcurrencyKey,
@@ -23,7 +26,7 @@ import {
   readDueWork,
   type UntoldRow,
 } from '../../db/run/run-delivery.ts';
-import { callNext, readLines } from '../../db/step/call-line.ts';
+import { callMembers, callNext, readLines, readMembers } from '../../db/step/call-line.ts';
 import { clearWake, listWakes, type WakeRow, wakeForCapabilities } from '../../db/step/step-wait.ts';
 import {
   type DeliveryCount,
@@ -92,14 +95,38 @@ const works: Readonly<
   has_cancels: (ctx) => deliverDue(ctx, runCancels),
 };
 
+/** Calls of a line whose turn is looked for by their keys. */
+const mostMembers = 200;
+
+/** W4, W5. @returns how many */
+async function callByKeys(
+  db: Db,
+  line: string,
+  { known, nowMs }: { readonly known: KeyedFleet; readonly nowMs: number },
+): Promise<number> {
+  const members = await readMembers(db, line, mostMembers);
+  const turns = callTurns(routeOfLine(line), known, { members, nowMs });
+  let sum = 0;
+  for (const isPassing of [false, true]) {
+    const these = turns.filter((turn) => turn.isPassing === isPassing).map(({ member }) => member);
+    if (these.length > 0) sum += await callMembers(db, line, { members: these, isServed: !isPassing });
+  }
+  return sum;
+}
+
 /** N3: calls steps whose turn for a slot it is. @returns how many */
 async function callLines({ db, fleet }: Pick<ServerCtx, 'db' | 'fleet'>): Promise<number> {
   let sum = 0;
-  for (const { line, waiting, called } of await readLines(db)) {
+  for (const { line, waiting, called, has_keys } of await readLines(db)) {
     const route = routeOfLine(line);
-    const { instances } = fleet.seenBy(route.scope ?? null).of(route.capability);
+    const known = fleet.seenBy(route.scope ?? null).of(route.capability);
+    const { instances } = known;
     // The last instance for the line serves other projects now: its calls find out their position.
     const isLeft = instances.length === 0 && fleet.all(route.capability).length > 0;
+    if (has_keys && !isLeft) {
+      sum += await callByKeys(db, line, { known, nowMs: fleet.nowMs() });
+      continue;
+    }
     const room = isLeft ? waiting : countCallable(route, instances, { called, nowMs: fleet.nowMs() });
     const count = Math.min(room, waiting);
     if (count > 0) sum += await callNext(db, line, count);

@@ -187,6 +187,8 @@ export interface CallStop {
   readonly delayMs: number;
   /** Every instance that could take the call is full. */
   readonly isFull: boolean;
+  /** The key of what the call needs loaded. Default: it has none. */
+  readonly affinity?: string | null | undefined;
   /** A retry by the queue would come at once, or would count the time that the call has waited for a slot. */
   readonly needsTimer: boolean;
   /** What is left of the step's total timeout, ms. */
@@ -278,7 +280,7 @@ async function endFailed<Waited>(
   return (await recordFailure(db, work, error)) ? { kind, error } : readEnd(db, work.key);
 }
 
-interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull'> {
+interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull' | 'affinity'> {
   readonly waitedMs: number;
   readonly remainingMs: number;
   readonly totalTimeoutMs: number;
@@ -293,14 +295,15 @@ interface TimedRetry extends Pick<CallStop, 'error' | 'delayMs' | 'isFull'> {
 async function comeAgain<Waited>(
   db: Db,
   work: StepWork<Waited>,
-  { error, delayMs, isFull, waitedMs, ...time }: TimedRetry,
+  { error, delayMs, isFull, affinity, waitedMs, ...time }: TimedRetry,
 ): Promise<StepExecution | Waited> {
   const pause = time.isInBatch || isFull ? undefined : await work.pause?.();
   const leftMs = time.remainingMs + (pause?.passedMs ?? 0);
   const held = pause?.hold(time.remainingMs, delayMs) ?? null;
   if (held !== null && hasTimeFor(0, leftMs)) return held; // no time of the step passes while it waits
   const needsTimer = (time.isInBatch || waitedMs > 0) && delayMs > 0 && hasTimeFor(delayMs, leftMs);
-  const waited = await work.wait({ error, delayMs, isFull, needsTimer, leftMs, round: time.round });
+  const { round } = time;
+  const waited = await work.wait({ error, delayMs, isFull, affinity, needsTimer, leftMs, round });
   if (waited !== null) return waited;
   const later: StepExecution = { kind: 'retry', error, delayMs };
   if (time.isInBatch) return later;

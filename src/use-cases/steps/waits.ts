@@ -114,7 +114,7 @@ const asideMs = Array.from({ length: 10 }, (_, at) => standAsideMs(at + 1));
 export async function waitForSlot(
   { db, fleet }: LineCtx,
   { context, step, key }: Work,
-  { error, leftMs }: CallStop,
+  { error, leftMs, affinity = null }: CallStop,
 ): Promise<Waited> {
   const settings = resolveStepSettings(context.definition, step.definition);
   const { priority, ...route } = routeOfStep(step.definition, settings, {
@@ -133,7 +133,7 @@ export async function waitForSlot(
   } as const;
   const held = await db.transaction(async (trx) => {
     const kept = await keepWaiting(trx, key, wait);
-    if (kept !== undefined) await queueCall(trx, { ...key, line, priority: rank, asideMs });
+    if (kept !== undefined) await queueCall(trx, { ...key, line, priority: rank, loads: affinity, asideMs });
     return kept;
   });
   if (held === undefined) return readEnd(db, key);

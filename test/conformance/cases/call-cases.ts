@@ -430,6 +430,18 @@ export const callCases: readonly ConformanceCase[] = [
     step({ capability_version: 'newest' }),
     refused('semver_range_invalid', '/steps/0/capability_version'),
   ),
+  happy(
+    'step.affinity',
+    'the key of a call decides where it is made, and never whether',
+    step({ affinity: '{{ input.model | default("none") }}' }),
+    { script: versions, expected: succeeded },
+  ),
+  unhappy(
+    'step.affinity',
+    'a text that is no expression over the input is refused',
+    step({ affinity: '{{ job.model }}' }),
+    refused('affinity_invalid', '/steps/0/affinity'),
+  ),
   happy('step.tags', 'only an instance with all the tags is called', step({ tags: ['gpu'] }), {
     script: versions,
     expected: { ...succeeded, steps: { a: { output: { by: 1 } } } },

@@ -27,6 +27,7 @@ async function fillCalls({ db, media, mark }: World, project_id: string) {
     rate_usd: 1e-6,
     max_concurrency: 1_000,
   });
+  await db('load_time').insert({ owner_project: project_id, name: `cap-${mark}`, key: mark });
   const definition = { pipeline: `pipe-${mark}`, description: mark };
   const run = await aRun(db, { project_id, definition, job: { mark }, labels: { mark } });
   const child = await aRun(db, {

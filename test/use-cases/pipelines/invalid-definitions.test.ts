@@ -219,6 +219,7 @@ const rows: Readonly<Record<string, Row>> = {
     second('capability: open', 'input: {x: "{{ secrets.key }}{{ secrets.other-key }}"}'),
     '9:20 /steps/1/input/x',
   ],
+  affinity_invalid: [second('capability: open', 'affinity: "{{ job.model }}"'), '9:15 /steps/1/affinity'],
   semver_range_invalid: [
     second('capability: open', 'capability_version: newest'),
     '9:25 /steps/1/capability_version',

@@ -74,14 +74,14 @@ it.concurrent('behind a line, a call takes no slot before it was called; then it
   const barging = await world.newWorker().execute(second as never, 'a');
   expect(barging).toMatchObject({ kind: 'waiting', awaiting: 'slot' });
   expect(await callNext(db, 'full-two', 1)).toBe(1);
-  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 1 });
+  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 1, has_keys: false });
   const called = world
     .newWorker()
     .execute(first as never, { step_id: 'a', resumed: true, remainingMs: 5_000 });
   await waitFor('the call to arrive', () => open.length > 0);
   open.pop()?.();
   expect(await called).toMatchObject({ kind: 'succeeded' });
-  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 0 });
+  expect(await readLines(db)).toContainEqual({ line: 'full-two', waiting: 1, called: 0, has_keys: false });
 });
 
 it.concurrent('calls of one run that come to the line at once have places of their own, and a new run the next but one', async () => {
@@ -91,7 +91,7 @@ it.concurrent('calls of one run that come to the line at once have places of the
   const enter = async (run: { readonly run_id: string } | undefined, item: number): Promise<void> => {
     const key = { run_id: run?.run_id ?? '', step_id: 'a', item };
     await db('step').insert({ ...key, state: 'waiting', awaiting: 'slot' });
-    await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, asideMs: [0] }));
+    await db.transaction((trx) => queueCall(trx, { ...key, line, priority: 2, loads: null, asideMs: [0] }));
   };
   await Promise.all(items.map((item) => enter(large, item)));
   const places = await db('queued_call').where({ line }).orderBy('place').select('place');
@@ -185,7 +185,7 @@ it.concurrent('queue_timeout ends the wait: the error reports how long, behind h
       details: { ahead: 1 },
     },
   });
-  expect(await readLines(db)).toContainEqual({ line: 'impatient', waiting: 1, called: 0 });
+  expect(await readLines(db)).toContainEqual({ line: 'impatient', waiting: 1, called: 0, has_keys: false });
 });
 
 it.concurrent('a line is one of a capability, a version range and tags', async () => {

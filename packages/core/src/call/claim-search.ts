@@ -9,6 +9,8 @@ import type { JsonObject } from '../contracts/primitives.ts';
 import type { CostOfInput } from '../money/cost-expressions.ts';
 import { fromNanoUsd } from '../money/nano-usd.ts';
 import { headroomOf, type Shortage } from '../money/reservation.ts';
+import type { KeyOfInput } from '../residency/affinity-key.ts';
+import { type LoadBook, residencyOf } from '../residency/residency.ts';
 import { boundsOf, type NativeCost } from '../routing/call-bound.ts';
 import { choose } from '../routing/choose.ts';
 import { toInputs } from '../routing/replay.ts';
@@ -35,6 +37,10 @@ export interface Fleet {
   readonly priorMs: number;
   /** Instances with a cost that depends on the input; absent: none. */
   readonly declaring?: readonly InstanceSnapshot[] | undefined;
+  /** Some instance declares an affinity. Default: none does. */
+  readonly hasAffinity?: boolean;
+  /** What calls with keys have shown. Default: nothing. */
+  readonly loads?: LoadBook | undefined;
 }
 
 /** The source of fleet data for a choice. */
@@ -48,8 +54,10 @@ export interface FleetNow {
 interface ChoiceFacts {
   /** Finds half-open instances that are due for a trial call; absent: this call makes no trial. */
   readonly findDue?: (instances: readonly InstanceSnapshot[], nowMs: number) => ReadonlySet<string>;
-  /** Other queued calls of the capability. */
+  /** Other queued calls of the capability; of a call with a key, those with the same key. */
   readonly waiting: number;
+  /** How long the call itself may wait for a slot. Default: as long as it takes. */
+  readonly patienceMs?: number;
 }
 
 /** Instances that failed earlier attempts of a call, and the number of counted ones. */
@@ -72,6 +80,8 @@ interface Learnt extends Pick<RouteRequest, 'ruledOut' | 'busy' | 'failedBefore'
   readonly costOf: CostOfInput | null;
   readonly native: NativeCost | undefined;
   readonly projectId: string | null;
+  /** Null: the input is unknown. */
+  readonly keyOf: KeyOfInput | null;
 }
 
 /** Every field is written out, for one hidden class (bench/README.md, "Memory that a call keeps"). */
@@ -94,9 +104,26 @@ function boundsNow(
   });
 }
 
+/** What a call with a key finds loaded; undefined: it has no key. */
+export function findResidency(
+  known: Fleet,
+  { route, keyOf }: Pick<Learnt, 'keyOf'> & { readonly route: Pick<RouteConstraints, 'affinity'> },
+  nowMs: number,
+): RouteRequest['residency'] {
+  const { affinity = null } = route;
+  if (keyOf === null) return undefined;
+  if (affinity !== null) return residencyOf(known, () => keyOf(affinity), nowMs);
+  if (known.hasAffinity !== true) return undefined;
+  return residencyOf(
+    known,
+    (instance) => (instance.affinity == null ? null : keyOf(instance.affinity)),
+    nowMs,
+  );
+}
+
 function chooseNow(
   fleet: FleetNow,
-  { findDue, waiting }: ChoiceFacts,
+  { findDue, waiting, patienceMs }: ChoiceFacts,
   learnt: Learnt,
 ): { request: RouteRequest; choice: Choice } {
   const { seed, route, shortage, ruledOut, busy, failedBefore } = learnt;
@@ -126,6 +153,9 @@ function chooseNow(
     onBudget: route.onBudget,
     protocol: route.protocol,
     waiting,
+    affinity: route.affinity,
+    residency: findResidency(known, learnt, nowMs),
+    patienceMs,
   };
   return { request, choice: choose(instances, request, seed) };
 }
@@ -141,6 +171,8 @@ interface NewSearch {
   readonly native?: NativeCost | undefined;
   /** Default: a run outside of Capstan. */
   readonly projectId?: string;
+  /** Default: the input is unknown, so only the route can give a key. */
+  readonly keyOf?: KeyOfInput | null;
 }
 
 /** What one call has learnt about instances. A class: an object with an accessor has a hidden class of its own. */
@@ -156,18 +188,20 @@ export class ClaimSearch {
   readonly #costOf: CostOfInput | null;
   readonly #native: NativeCost | undefined;
   readonly #projectId: string | null;
+  readonly #keyOf: KeyOfInput | null;
   readonly #ruledOut: Map<string, RuledOut>;
   readonly #hasPaused: boolean;
   readonly #failedBefore = new Map<string, number>();
   readonly #busy = new Set<string>();
   readonly #vetted = new Set<string>();
 
-  constructor({ seed, route, tried, costOf = null, native, projectId }: NewSearch) {
+  constructor({ seed, route, tried, costOf = null, native, projectId, keyOf = null }: NewSearch) {
     this.seed = seed;
     this.#route = route;
     this.#costOf = costOf;
     this.#native = native;
     this.#projectId = projectId ?? null;
+    this.#keyOf = keyOf;
     this.#ruledOut = new Map([...tried].map((id) => [id, 'already_tried']));
     this.#hasPaused = this.#ruledOut.size === 0;
   }
@@ -184,7 +218,21 @@ export class ClaimSearch {
       costOf: this.#costOf,
       native: this.#native,
       projectId: this.#projectId,
+      keyOf: this.#keyOf,
     });
+  }
+
+  /** The first key that the call has on any of the instances; null: it has none. */
+  keyIn({ instances, hasAffinity }: Fleet): string | null {
+    const { affinity = null } = this.#route;
+    if (this.#keyOf === null) return null;
+    if (affinity !== null) return this.#keyOf(affinity);
+    if (hasAffinity !== true) return null;
+    for (const instance of instances) {
+      const key = instance.affinity == null ? null : this.#keyOf(instance.affinity);
+      if (key !== null) return key;
+    }
+    return null;
   }
 
   /** The best instance now, to be checked and claimed; none: there is no instance, or the best is full. */

@@ -17,6 +17,8 @@ export interface NoClaim {
   readonly isFinal: boolean;
   /** Every instance that could take the call has no free slot, so the call waits for one. */
   readonly isFull?: true;
+  /** The key of what it needs loaded. Default: it has none. */
+  readonly affinity?: string | null;
   /** Delay before an attempt may succeed, ms. */
   readonly retryAfterMs: number;
 }

@@ -24,7 +24,12 @@ export interface AnsweredError {
 
 export type CallOutcome =
   /** 2xx with a JSON object. */
-  | { readonly kind: 'answered'; readonly body: JsonObject }
+  | {
+      readonly kind: 'answered';
+      readonly body: JsonObject;
+      /** What the instance reports to have loaded, beside a wrapped output. */
+      readonly resident?: readonly string[] | undefined;
+    }
   /** 4xx other than 429, as JSON: the capability refused or failed on this input. */
   | ({ readonly kind: 'rejected' } & AnsweredError)
   /** 5xx other than 503. */
@@ -202,7 +207,7 @@ export function errorCodeOf({ status, details }: Failure): string | undefined {
 }
 
 type UnwrappedAnswer =
-  | { readonly ok: true; readonly output: Json }
+  | { readonly ok: true; readonly output: Json; readonly resident?: Json | undefined }
   /** The instance reports success and nothing else. */
   | { readonly ok: true; readonly output?: never }
   /** The instance reports failure, although the status does not. */
@@ -219,7 +224,8 @@ export function unwrapAnswer(spec: Pick<CapabilitySpec, 'output'>, body: JsonObj
   }
   if (isWrapper && body.ok === true && Object.keys(body).length === 1) return { ok: true };
   const isWrapped = isWrapper && body.ok === true && Object.hasOwn(body, 'output');
-  return { ok: true, output: isWrapped ? (body.output as Json) : body };
+  if (!isWrapped) return { ok: true, output: body };
+  return { ok: true, output: body.output as Json, resident: body.resident };
 }
 
 function declaresOk(output: JsonObject): boolean {

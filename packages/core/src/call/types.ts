@@ -4,7 +4,7 @@ import type { CancelSignal } from '../cancellation.ts';
 import type { Decision } from '../contracts/decision.ts';
 import type { ClientProtocol } from '../contracts/model-protocol.ts';
 import type { Failure, Json, JsonObject } from '../contracts/primitives.ts';
-import type { InstanceSnapshot, RouteConstraints } from '../routing/types.ts';
+import type { InstanceSnapshot, Residency, RouteConstraints } from '../routing/types.ts';
 import type { Verdict } from './judge.ts';
 import type { NoClaim } from './no-claim.ts';
 import type { CallOutcome } from './outcome.ts';
@@ -54,6 +54,8 @@ export interface ClaimedCall {
   /** Wrong answers of the key before this attempt. Default: those of this call. */
   readonly wrong?: WrongAnswers | undefined;
   readonly timeoutMs: number;
+  /** What the call finds loaded; undefined: it has no key. */
+  readonly residency?: Residency | undefined;
   /** Its worst case, or its first hold, which grows, nano-USD. */
   readonly reserved: bigint;
   /** What it may cost beyond that, nano-USD (B1). */
@@ -136,6 +138,8 @@ interface CallRetry {
   readonly delayMs: number;
   /** Every instance that could take the call is full: it waits for a slot, not for a time. */
   readonly isFull: boolean;
+  /** The key of what it needs loaded. Default: it has none. */
+  readonly affinity?: string | null | undefined;
   /** Time in ms for which the call has waited for slots. */
   readonly waitedMs: number;
 }

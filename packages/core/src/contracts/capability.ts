@@ -1,7 +1,17 @@
 /** The specification's resources: registration, cost model, spec, health, exec; and a listed instance. */
 import { z } from 'zod';
-import { heartbeatSeconds } from './limits.ts';
-import { CapabilityName, Instant, Json, JsonObject, listOf, Tag, Tags, VersionText } from './primitives.ts';
+import { heartbeatSeconds, longestAffinityKey, mostResident } from './limits.ts';
+import {
+  Affinity,
+  CapabilityName,
+  Instant,
+  Json,
+  JsonObject,
+  listOf,
+  Tag,
+  Tags,
+  VersionText,
+} from './primitives.ts';
 
 const rate = z.number().min(0).max(10_000);
 
@@ -74,6 +84,16 @@ export const SharedWith = z
   .meta({ id: 'SharedWith' });
 export type SharedWith = z.infer<typeof SharedWith>;
 
+/** Keys of what an instance has loaded: models, LoRAs, voices. */
+const ResidentKeys = z.array(z.string().min(1).max(longestAffinityKey)).max(mostResident).meta({
+  id: 'ResidentKeys',
+  description:
+    'What it has loaded, as keys of the `affinity` of its spec. A wrong report costs time: it never decides whether a call is allowed.',
+});
+
+/** Of a report that may be wrong: a list that is none counts as absent. */
+export const ReportedKeys = ResidentKeys.optional().catch(undefined);
+
 /** Body of `POST /v1/capabilities`. Unknown fields are ignored. */
 export const Registration = z
   .object({
@@ -91,6 +111,9 @@ export const Registration = z
     /** reported: a success costs the `cost_usd` of its output, at most its price by the rate. */
     settle: z.enum(['computed', 'reported']).default('computed'),
     warm_up: WarmUp.optional(),
+    /** How many keys it holds loaded at once. Default: as many as it reports, else 1. */
+    max_resident: z.number().int().min(1).max(mostResident).optional(),
+    resident: ResidentKeys.optional(),
     shared_with: SharedWith.optional().meta({
       description:
         'The other projects that it serves. Absent: as before; a new instance serves the project of its key alone.',
@@ -104,6 +127,7 @@ export const HeartbeatRequest = z
     name: CapabilityName.optional().meta({ description: 'That of the path, if given.' }),
     endpoint: HttpUrl,
     queue_depth: z.number().int().min(0).max(1_000_000).optional(),
+    resident: ReportedKeys,
   })
   .meta({ id: 'HeartbeatRequest' });
 export type HeartbeatRequest = z.infer<typeof HeartbeatRequest>;
@@ -185,6 +209,8 @@ export const CapabilitySpec = z
     stops: z.boolean().optional(),
     /** Calls may be answered later, at the address in `X-Callback-Url`. Our optional addition. */
     async: AnswersLater.optional(),
+    /** Decides what a call needs loaded. Our optional addition. */
+    affinity: Affinity.optional(),
   })
   .meta({ id: 'CapabilitySpec' });
 export type CapabilitySpec = z.infer<typeof CapabilitySpec>;
@@ -236,7 +262,7 @@ export const FailureReport = z
   .meta({ id: 'FailureReport' });
 export type FailureReport = z.infer<typeof FailureReport>;
 
-/** Answer of `GET /health`. `queue_depth` is our optional addition. */
+/** Answer of `GET /health`. `queue_depth` and `resident` are our optional additions. */
 export const Health = z
   .object({
     status: z.string(),
@@ -244,6 +270,7 @@ export const Health = z
     version: VersionText,
     uptime_ms: z.number().min(0),
     queue_depth: z.number().int().min(0).optional(),
+    resident: ReportedKeys,
   })
   .meta({ id: 'Health' });
 export type Health = z.infer<typeof Health>;
@@ -318,6 +345,11 @@ export const Instance = z
     stops: z.literal(true).optional(),
     /** It may answer calls later; absent: it does not. */
     async: z.strictObject({ slot: z.enum(['held', 'freed']) }).optional(),
+    /** The key of what a call needs loaded; absent: nothing. */
+    affinity: z.string().optional(),
+    /** Keys that it has loaded, the latest first. Only its own project sees them. */
+    resident: z.array(z.string()).optional(),
+    max_resident: z.number().int().optional(),
     /** Calls that cost more than the declared worst case; absent without any. */
     overruns: Overruns.optional(),
     spec_digest: z.string().nullable(),

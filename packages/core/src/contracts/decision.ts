@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { AnswerCache } from './cache.ts';
 import { CallOutcome } from './call.ts';
 import {
+  Affinity,
   CapabilityName,
   Instant,
   Json,
@@ -53,6 +54,10 @@ export const Candidate = z
     verdict: Verdict,
     /** The most that this call may cost there, if the instance declares it by the input. */
     worst_case_usd: z.number().optional(),
+    /** Whether what the call needs is loaded there; absent: it needs nothing, or the instance was ruled out. */
+    resident: z.boolean().optional(),
+    /** Expected time of a load, where it is not. */
+    load_ms: z.number().optional(),
     /** Where the prices are from that it declares. */
     price_source: z.string().optional(),
     /** Why the declared worst case does not count, so that the price by the rate holds. */
@@ -118,6 +123,8 @@ const routeFields = {
   version: VersionText.optional(),
   /** Tags that the instance must have, all of them. */
   tags: Tags.default([]),
+  /** The key of what it needs loaded, over `input`. Default: that of the capability. */
+  affinity: Affinity.optional(),
   /** Time limit of one attempt. */
   timeout_ms: z.number().int().min(1).max(86_400_000).default(300_000),
 };

@@ -37,6 +37,10 @@ export const evictedAfterMs = 900_000;
 /** Three calls of a project that cost more than their worst case within this time: it does not count for as long. */
 export const overrunSpanMs = 3_600_000;
 
+/** Keys of what an instance has loaded. */
+export const mostResident = 64;
+export const longestAffinityKey = 128;
+
 /** How long a browser stays signed in. */
 export const sessionHours = 12;
 

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { DispatchWish, StepOnBudget } from './decision.ts';
 import { mostItems, mostRounds, mostSteps, showCount } from './limits.ts';
 import {
+  Affinity,
   CapabilityName,
   Duration,
   EventName,
@@ -318,6 +319,10 @@ export const StepDefinition = z
       description: "Semver range that an instance's version must satisfy. Default: any.",
     }),
     tags: Tags.optional().meta({ description: 'Tags that an instance must all carry.' }),
+    affinity: Affinity.optional().meta({
+      description:
+        'A text with expressions over `input`, the input of the call: the key of what it needs loaded. Default: the key that the capability declares.',
+    }),
     wait_for_capability: Duration.optional().meta({
       description: 'The time to wait for a registered instance. Default 0s.',
     }),

@@ -109,3 +109,10 @@ export const ListQuery = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(256).optional().meta({ description: 'The `next_cursor` of the page before.' }),
 });
+
+/** What decides about what a call needs loaded. */
+export const Affinity = z.string().min(1).max(1_024).meta({
+  id: 'Affinity',
+  description:
+    'A text with expressions over `input`, such as `{{ input.model }}`: the key of what a call needs loaded. Calls with the same key go to an instance that has it, if that is sooner.',
+});

@@ -231,7 +231,7 @@ interface RouteOfRun {
 
 /** The routing constraints of a step's call. */
 export function routeOfStep(
-  { capability, capability_version, tags }: StepDefinition,
+  { capability, capability_version, tags, affinity }: StepDefinition,
   settings: StepSettings,
   run: RouteOfRun,
 ): RouteConstraints {
@@ -239,6 +239,7 @@ export function routeOfStep(
     capability: capabilityOf({ capability }),
     versionRange: capability_version ?? null,
     tags: tags ?? [],
+    affinity,
     priority: settings.priority ?? run.priority,
     ceilingUsd: settings.ceilingUsd,
     runCeilingUsd: run.ceilingUsd,

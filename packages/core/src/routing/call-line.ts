@@ -67,6 +67,15 @@ const mostAhead = 4;
 /** A call that frees its slot once it is accepted holds it about so long, whatever its work takes. */
 const acceptMs = 100;
 
+/** Calls that can be called before a slot is free for them. */
+export function aheadOf(instances: readonly InstanceSnapshot[]): number {
+  return instances.reduce((sum, { max_concurrency, answers_later, duration_ms }) => {
+    const heldMs = answers_later === 'freed' ? acceptMs : duration_ms;
+    if (heldMs === null || heldMs <= 0) return sum;
+    return sum + max_concurrency * Math.min(mostAhead, handoverMs / heldMs);
+  }, 0);
+}
+
 /** How many calls of a route can be called: for free slots, and for those that are free before a called one arrives. */
 export function countCallable(
   route: LineRoute,
@@ -74,19 +83,13 @@ export function countCallable(
   { called, nowMs }: { readonly called: number; readonly nowMs: number },
 ): number {
   const filter = createRouteFilter(route);
-  let free = 0;
-  let ahead = 0;
-  for (const instance of instances) {
-    const { max_concurrency, held, breaker_until_ms } = instance;
-    const duration_ms = instance.answers_later === 'freed' ? acceptMs : instance.duration_ms;
+  const able = instances.filter((instance) => {
+    const { breaker_until_ms } = instance;
     const isResting = breaker_until_ms !== null && breaker_until_ms > nowMs;
-    if (isResting || excludeByRoute(instance, filter) !== null) continue;
-    free += Math.max(0, max_concurrency - held);
-    if (duration_ms !== null && duration_ms > 0) {
-      ahead += max_concurrency * Math.min(mostAhead, handoverMs / duration_ms);
-    }
-  }
-  return Math.max(0, free + Math.floor(ahead) - called);
+    return !isResting && excludeByRoute(instance, filter) === null;
+  });
+  const free = able.reduce((sum, { max_concurrency, held }) => sum + Math.max(0, max_concurrency - held), 0);
+  return Math.max(0, free + Math.floor(aheadOf(able)) - called);
 }
 
 /** N3: how long a call that was called without a result lets others go first, ms. @param calls how often, from 1 */

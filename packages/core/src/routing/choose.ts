@@ -10,10 +10,12 @@
  * - R6: instances that failed this call come after all other candidates of any tier, by their number of failures.
  * - R7: where the client speaks a protocol, an instance that does not speak it counts a quarter more time, and loses
  *   ties: among equals, the request is not translated.
+ * - R8: an instance that has loaded what the call needs may be waited for while that is sooner than a load elsewhere. Among
+ *   equals it wins, and else the one that was idle for longest: what it has loaded is needed least (../residency/residency.ts).
  */
 import type { Verdict } from '../contracts/decision.ts';
 import type { Priority } from '../contracts/primitives.ts';
-import { expectedCost, expectedSuccess, expectedWait } from './estimate.ts';
+import { expectedCost, expectedSuccess, expectedWait, keyedWait, lineMs } from './estimate.ts';
 import { createFilter, excludeInstance, neededUsd } from './filter.ts';
 import {
   isBehind,
@@ -47,6 +49,27 @@ function countedMs(waitMs: number, isTranslated: boolean): number {
  */
 function fullFactor({ waiting = 0 }: RouteRequest): number {
   return 2 + waiting;
+}
+
+/** R8 */
+function isWorthWaiting(
+  instance: InstanceSnapshot,
+  { residency, waiting = 0, patienceMs = Number.POSITIVE_INFINITY }: RouteRequest,
+): boolean {
+  const found = residency?.get(instance.instance_id);
+  return found?.isResident === true && lineMs(instance, found, waiting) <= patienceMs;
+}
+
+/** Expected time until the call would end there. */
+function waitOn(
+  instance: InstanceSnapshot,
+  depth: number,
+  { residency, waiting = 0, priorMs }: RouteRequest,
+): number {
+  const found = residency?.get(instance.instance_id);
+  if (found === undefined) return expectedWait(instance, depth, priorMs);
+  const isFull = depth - instance.reported_extra >= instance.max_concurrency;
+  return keyedWait(instance, found, isFull ? waiting : null);
 }
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -106,12 +129,11 @@ function gatherShown(first: readonly RankedInstance[], { winner, soonest }: Tie)
  * @param seed any 32-bit integer; decides ties
  */
 export function choose(instances: readonly InstanceSnapshot[], request: RouteRequest, seed: number): Choice {
-  const { priorMs, priority } = request;
   const protocol = request.protocol?.name ?? null;
   const busy = request.busy.size === 0 ? null : request.busy;
   const failed = request.failedBefore?.size ? request.failedBefore : null;
   const filter = createFilter(request);
-  const usdPerSecond = waitingUsdPerSecond[priority];
+  const usdPerSecond = waitingUsdPerSecond[request.priority];
   const ifFull = fullFactor(request);
   const ranking: Ranking = { first: [], near: [] };
   const draft = beginDraft();
@@ -126,16 +148,17 @@ export function choose(instances: readonly InstanceSnapshot[], request: RouteReq
     const depth = held + instance.reported_extra;
     const tier = tierOf(instance, depth, request.trials);
     const place = placeOf(tier, failed?.get(instance.instance_id));
-    const waitMs = expectedWait(instance, depth, priorMs);
     const isFull = held >= instance.max_concurrency;
+    const waitMs = waitOn(instance, depth, request);
     const isTranslated = protocol !== null && !speaks(instance, protocol);
     const timeUsd = (usdPerSecond * countedMs(waitMs, isTranslated)) / 1_000;
     const priceUsd = (costUsd + timeUsd) / expectedSuccess(instance);
-    const score = isFull ? priceUsd * ifFull : priceUsd;
+    const score = isFull && !isWorthWaiting(instance, request) ? priceUsd * ifFull : priceUsd;
     draft.possible++;
     if (isFull) draft.full++;
     if (!isBehind(ranking, place, score)) {
-      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull, isTranslated });
+      const residency = request.residency?.get(instance.instance_id);
+      offer(ranking, { instance, tier, place, costUsd, waitMs, score, isFull, isTranslated, residency });
     }
   }
   const tie = settleTie(ranking, seed);

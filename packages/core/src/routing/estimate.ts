@@ -11,7 +11,8 @@ import {
 } from '../money/holds.ts';
 import { toNanoUsd } from '../money/nano-usd.ts';
 import { worstCase } from '../money/reservation.ts';
-import type { Growth, InstanceSnapshot, RouteRequest } from './types.ts';
+import { ownMs } from '../residency/residency.ts';
+import type { Growth, InstanceSnapshot, Residency, RouteRequest } from './types.ts';
 
 /** Assumed when neither the instance nor its capability has finished a call. */
 const priorDurationMs = 30_000;
@@ -29,6 +30,23 @@ export function expectedWait(instance: InstanceSnapshot, depth: number, priorMs:
   return durationMs * (1 + Math.floor(depth / max_concurrency));
 }
 
+/** Time until one of its slots is free for a call behind the waiting ones. */
+export function lineMs(
+  { max_concurrency, reported_extra }: InstanceSnapshot,
+  { leftMs, warmMs }: Residency,
+  waiting: number,
+): number {
+  return leftMs + (warmMs * (waiting + reported_extra)) / max_concurrency;
+}
+
+/** Time until a call with a key would end. @param waiting calls before it where all slots are held; null: one is free */
+export function keyedWait(instance: InstanceSnapshot, residency: Residency, waiting: number | null): number {
+  const own = ownMs(residency);
+  if (waiting !== null) return lineMs(instance, residency, waiting) + own;
+  const { held, reported_extra, max_concurrency } = instance;
+  return own + residency.warmMs * Math.floor((held + reported_extra) / max_concurrency);
+}
+
 /** The duration of a long call, about the 90th percentile. */
 export function longCallMs(durationMs: number, deviationMs: number | null): number {
   return durationMs + 1.6 * (deviationMs ?? 0);
@@ -37,9 +55,9 @@ export function longCallMs(durationMs: number, deviationMs: number | null): numb
 /** Expected cost, USD: by the input where the instance declares it, else by its rate. */
 export function expectedCost(
   instance: InstanceSnapshot,
-  { priorMs, bounds }: Pick<RouteRequest, 'priorMs' | 'bounds'>,
+  { priorMs, bounds, residency }: Pick<RouteRequest, 'priorMs' | 'bounds' | 'residency'>,
 ): number {
-  const usual = usualCost(instance, priorMs);
+  const usual = usualCost(instance, priorMs, residency?.get(instance.instance_id));
   const bound = bounds?.get(instance.instance_id);
   if (bound === undefined) return usual;
   const most = instance.cost_type === 'per_call' ? instance.rate_usd : Number.POSITIVE_INFINITY;
@@ -47,15 +65,25 @@ export function expectedCost(
 }
 
 /** A rate per second is charged for a long call, so that luck is not rewarded. */
-function usualCost(instance: InstanceSnapshot, priorMs: number): number {
+function usualCost(instance: InstanceSnapshot, priorMs: number, residency: Residency | undefined): number {
   switch (instance.cost_type) {
     case 'free':
       return 0;
     case 'per_call':
       return instance.rate_usd;
     case 'per_second':
-      return (instance.rate_usd * longCallMs(instance.duration_ms ?? priorMs, instance.deviation_ms)) / 1_000;
+      return (
+        (instance.rate_usd * longCallMs(usualMs(instance, priorMs, residency), instance.deviation_ms)) / 1_000
+      );
   }
+}
+
+function usualMs(
+  { duration_ms }: InstanceSnapshot,
+  priorMs: number,
+  residency: Residency | undefined,
+): number {
+  return residency === undefined ? (duration_ms ?? priorMs) : ownMs(residency);
 }
 
 /**

@@ -123,9 +123,10 @@ function explain(choice: Choice, request: RouteRequest, chosen: boolean): string
   const { best, shown, verdicts } = choice;
   if (best === null) return explainNone(choice, request);
   const ruledOut = verdicts.size === 0 ? '' : `; not possible: ${listVerdicts(verdicts)}`;
+  const loaded = describeResidency(best);
   return chosen
-    ? `${describeClaimed(best, shown[1])}${describeProtocol(best, request)}${describeBound(best, request)}${describeHold(best, request)}${ruledOut}`
-    : `${describeUnclaimed(best, choice, request.capability)}${ruledOut}${describeLine(request)}`;
+    ? `${describeClaimed(best, shown[1])}${loaded}${describeProtocol(best, request)}${describeBound(best, request)}${describeHold(best, request)}${ruledOut}`
+    : `${describeUnclaimed(best, choice, request.capability)}${loaded}${ruledOut}${describeLine(request)}`;
 }
 
 /** R7 */
@@ -133,6 +134,18 @@ function describeProtocol({ isTranslated }: RankedInstance, { protocol = null }:
   if (protocol === null) return '';
   return isTranslated ? `; ${protocol.name} is translated for it` : `; it speaks ${protocol.name} itself`;
 }
+
+/** R8. */
+function describeResidency({ residency, isFull }: RankedInstance): string {
+  if (residency === undefined) return '';
+  const { key, isResident, loadMs } = residency;
+  const what = key.length <= mostOfKey ? key : `${key.slice(0, mostOfKey)}…`;
+  if (isResident)
+    return isFull ? `; ${what} is loaded there, which is worth the wait` : `; ${what} is loaded there`;
+  return loadMs === 0 ? '' : `; ${what} is not loaded there, and takes about ${formatDuration(loadMs)}`;
+}
+
+const mostOfKey = 40;
 
 /** Where the reservation depends on the input. */
 function describeBound({ instance }: RankedInstance, request: RouteRequest): string {
@@ -186,6 +199,14 @@ function showBound(instance: InstanceSnapshot, request: RouteRequest): ShownBoun
   };
 }
 
+function showResidency({ residency }: RankedInstance): Pick<Candidate, 'resident' | 'load_ms'> {
+  if (residency === undefined) return {};
+  const { isResident, loadMs } = residency;
+  return isResident || loadMs === 0
+    ? { resident: isResident }
+    : { resident: false, load_ms: Math.round(loadMs) };
+}
+
 function listCandidates(
   { best, shown, excluded }: Choice,
   request: RouteRequest,
@@ -200,6 +221,7 @@ function listCandidates(
       wait_ms: Math.round(entry.waitMs),
       score: entry.score,
       verdict: verdictOf(entry, best, chosen),
+      ...showResidency(entry),
       ...showBound(entry.instance, request),
     });
   }

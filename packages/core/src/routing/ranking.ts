@@ -112,9 +112,15 @@ export interface Tie {
   readonly soonest: RankedInstance;
 }
 
+/** R8. The lower, the better: of a call with a key, among instances that are equal otherwise. */
+function lossOf({ residency }: RankedInstance): number {
+  if (residency === undefined || residency.isResident) return 0;
+  return residency.usedAtMs === null ? 1 : 2 + residency.usedAtMs;
+}
+
 /**
  * Keeps those within 1 % of the least score that need no translation, if there are any, then those within 1 % of the
- * least wait, and lets the seed decide. Null without candidates.
+ * least wait, then those of which the least is lost (R8), and lets the seed decide. Null without candidates.
  */
 export function settleTie({ first: [head], near }: Ranking, seed: number): Tie | null {
   if (head === undefined) return null;
@@ -122,12 +128,16 @@ export function settleTie({ first: [head], near }: Ranking, seed: number): Tie |
   const tied = equal.some(({ isTranslated }) => isTranslated) ? preferSpoken(equal) : equal;
   const soonest = findSoonest(tied) ?? head;
   let winner = soonest;
+  let loss = lossOf(soonest);
   let least = tieHash(seed, idOf(soonest));
   for (const one of tied) {
     if (!isTied(one.waitMs, soonest.waitMs)) continue;
+    const own = lossOf(one);
+    if (own > loss) continue;
     const hash = tieHash(seed, idOf(one));
-    if (hash < least || (hash === least && idOf(one) < idOf(winner))) {
+    if (own < loss || hash < least || (hash === least && idOf(one) < idOf(winner))) {
       winner = one;
+      loss = own;
       least = hash;
     }
   }

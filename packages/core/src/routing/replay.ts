@@ -4,7 +4,7 @@
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
 import { choose } from './choose.ts';
-import type { CallBound, Choice, InstanceSnapshot, RouteRequest, RuledOut } from './types.ts';
+import type { CallBound, Choice, InstanceSnapshot, Residency, RouteRequest, RuledOut } from './types.ts';
 
 /**
  * The fields of an instance that `choose` reads or shows, in the order of a stored row. Their names are shown with a decision and
@@ -40,6 +40,9 @@ interface Inputs {
     readonly on_budget?: RouteRequest['onBudget'];
     /** Of the shown instances. */
     readonly bounds?: readonly (readonly [instanceId: string, bound: CallBound])[] | undefined;
+    /** Of the shown instances. */
+    readonly residency?: readonly (readonly [instanceId: string, residency: Residency])[] | undefined;
+    readonly patience_ms?: number | undefined;
   };
   readonly seed: number;
   /** A row each: less than half the size of objects. */
@@ -69,7 +72,9 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
       protocol: request.protocol ?? undefined,
       failed_before: [...(request.failedBefore ?? [])],
       on_budget: request.onBudget,
-      bounds: request.bounds && listBounds(shown, request.bounds),
+      bounds: request.bounds && listShown(shown, request.bounds),
+      residency: request.residency && listShown(shown, request.residency),
+      patience_ms: request.patienceMs,
     },
     seed,
     instances: shown.map(({ instance }) => columns.map((column) => instance[column] ?? null)),
@@ -77,13 +82,13 @@ export function toInputs({ shown }: Choice, request: RouteRequest, seed: number)
   return inputs as unknown as JsonObject;
 }
 
-function listBounds(
+function listShown<Fact>(
   shown: Choice['shown'],
-  bounds: NonNullable<RouteRequest['bounds']>,
-): [instanceId: string, bound: CallBound][] {
-  return shown.flatMap(({ instance: { instance_id } }): [string, CallBound][] => {
-    const bound = bounds.get(instance_id);
-    return bound === undefined ? [] : [[instance_id, bound]];
+  facts: ReadonlyMap<string, Fact>,
+): [instanceId: string, fact: Fact][] {
+  return shown.flatMap(({ instance: { instance_id } }): [string, Fact][] => {
+    const fact = facts.get(instance_id);
+    return fact === undefined ? [] : [[instance_id, fact]];
   });
 }
 
@@ -124,6 +129,8 @@ function toRequest({ request }: Inputs): RouteRequest {
     failedBefore: new Map(request.failed_before),
     onBudget: request.on_budget,
     bounds: request.bounds === undefined ? undefined : new Map(request.bounds),
+    residency: request.residency === undefined ? undefined : new Map(request.residency),
+    patienceMs: request.patience_ms,
   };
 }
 

@@ -48,6 +48,18 @@ export interface InstanceSnapshot {
   readonly lengths?: Lengths | null;
   /** By project, overruns of its calls; absent = none. */
   readonly overran?: Overran;
+  /** An expression over the input: the key of what a call needs loaded (../residency/residency.ts); null or absent = none. */
+  readonly affinity?: string | null;
+  /** Keys that it has loaded, as far as it is known, the latest first, and how many it holds at once. */
+  readonly resident?: readonly string[];
+  readonly max_resident?: number | null;
+  /** Until when a listed key is not trusted, Unix ms. */
+  readonly distrusted?: Readonly<Record<string, number>>;
+  /** Its calls with a key take this multiple of the usual time; null = unknown. */
+  readonly pace?: number | null;
+  /** When its last call ended, and since when it has the oldest of those that it has now, Unix ms; null = none. */
+  readonly last_call_ms?: number | null;
+  readonly busy_since_ms?: number | null;
   /** When its breaker allows a trial call, by the database's clock; null = closed. */
   readonly breaker_until_ms: number | null;
   /** The project that registered it. */
@@ -97,6 +109,25 @@ export interface Growth {
   readonly expected?: { readonly meanUsd: number; readonly deviationUsd: number };
 }
 
+/** What a call with a key finds on an instance (../residency/residency.ts). */
+export interface Residency {
+  readonly key: string;
+  readonly isResident: boolean;
+  /** Its list has the key, which it has not served last (W2). */
+  readonly isListed: boolean;
+  /** Expected time of a call that finds its key, and of a load, there, ms. */
+  readonly warmMs: number;
+  readonly loadMs: number;
+  /** How much longer than others the instance takes, which they include. */
+  readonly pace: number;
+  /** Whether calls with the key have shown these times. */
+  readonly isLearnt: boolean;
+  /** Until a call that it has now ends; 0 where it has none. */
+  readonly leftMs: number;
+  /** When its last known call ended, Unix ms; null: nothing is loaded, as far as it is known. */
+  readonly usedAtMs: number | null;
+}
+
 export interface RouteRequest {
   readonly capability: string;
   /** Semver range; null = any version. */
@@ -140,8 +171,14 @@ export interface RouteRequest {
   readonly onBudget?: OnBudget | undefined;
   /** The protocol of the client; absent or null = the call is in the neutral form. */
   readonly protocol?: SpokenProtocol | null | undefined;
-  /** Other queued calls of the capability; default 0. */
+  /** Other queued calls of the capability; of a call with a key, those with the same key; default 0. */
   readonly waiting?: number;
+  /** The caller's text over the input, in place of that of the capability: the key of what must be loaded. */
+  readonly affinity?: string | null | undefined;
+  /** What the call finds loaded, by instance; absent = it has no key. */
+  readonly residency?: ReadonlyMap<string, Residency> | undefined;
+  /** How long the call itself may wait for a slot; absent = as long as it takes. */
+  readonly patienceMs?: number | undefined;
 }
 
 /** The protocol in which a client speaks to a model. */
@@ -165,6 +202,7 @@ export type RouteConstraints = Pick<
   | 'mayReceive'
   | 'onBudget'
   | 'protocol'
+  | 'affinity'
 >;
 
 /** An instance that could take the call. */
@@ -180,6 +218,8 @@ export interface RankedInstance {
   readonly isFull: boolean;
   /** R7: it does not speak the protocol of the client. */
   readonly isTranslated: boolean;
+  /** What the call finds loaded there; absent = it has no key. */
+  readonly residency?: Residency | undefined;
 }
 
 export interface Choice {

@@ -11,6 +11,7 @@ import type {
 } from '../../contracts/pipeline.ts';
 import { parseDuration } from '../../duration.ts';
 import { delimiters } from '../../expression/language.ts';
+import { findAffinityFault } from '../../residency/affinity-key.ts';
 import {
   dispatchWish,
   isModel,
@@ -55,7 +56,8 @@ export function checkSettings(definition: PipelineDefinition): DefinitionFinding
 }
 
 function checkStep(step: StepDefinition, pointer: string): DefinitionFinding[] {
-  const { total_timeout, wait, review, event, repeat, wait_for_capability, capability_version } = step;
+  const { total_timeout, wait, review, event, repeat, wait_for_capability } = step;
+  const { capability_version, affinity } = step;
   return [
     ...checkShared(step, pointer),
     ...checkDuration(total_timeout, durationRules.total_timeout, `${pointer}/total_timeout`),
@@ -66,7 +68,13 @@ function checkStep(step: StepDefinition, pointer: string): DefinitionFinding[] {
     ...checkDuration(repeat?.timeout, durationRules.repeat, `${pointer}/repeat/timeout`),
     ...checkDuration(wait_for_capability, durationRules.capability, `${pointer}/wait_for_capability`),
     ...checkRange(capability_version, `${pointer}/capability_version`),
+    ...checkAffinity(affinity, `${pointer}/affinity`),
   ];
+}
+
+function checkAffinity(text: string | undefined, pointer: string): DefinitionFinding[] {
+  const message = text === undefined ? null : findAffinityFault(text);
+  return message === null ? [] : [{ severity: 'error', code: 'affinity_invalid', pointer, message }];
 }
 
 function checkShared(
@@ -153,6 +161,7 @@ const kindsOfKey: Partial<Readonly<Record<StepField, readonly StepKind[]>>> = {
   cache: ['call'],
   capability_version: ['call'],
   tags: ['call'],
+  affinity: ['call'],
   dispatch: ['call'],
   wait_for_capability: ['call'],
   allow_output: ['call'],

@@ -61,6 +61,7 @@ export const findingCodes = [
   'secret_unknown',
   'secrets_too_large',
   'semver_range_invalid',
+  'affinity_invalid',
   'step_duplicate',
   'step_may_be_skipped',
   'step_never_runs',

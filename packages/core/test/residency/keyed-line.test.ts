@@ -1,0 +1,148 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import { callTurns, type KeyedMember } from '../../src/residency/keyed-line.ts';
+import type { InstanceSnapshot } from '../../src/routing/types.ts';
+import { anInstance, now } from '../routing/a-snapshot.ts';
+
+const route = { capability: 'upscale', versionRange: null, tags: [] };
+
+function aBox(id: string, key: string | null, box: Partial<InstanceSnapshot> = {}): InstanceSnapshot {
+  return anInstance(id, {
+    affinity: '{{ input.model }}',
+    duration_ms: 23_000,
+    resident: key === null ? [] : [key],
+    ...box,
+  });
+}
+
+interface Named extends KeyedMember {
+  readonly name: string;
+}
+
+function aCall(name: string, key: string | null, member: Partial<KeyedMember> = {}): Named {
+  return { name, key, rank: 2, waitedMs: 1_000, isCalled: false, ...member };
+}
+
+function turns(instances: readonly InstanceSnapshot[], members: readonly Named[]) {
+  const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldMs: 45_000 });
+  return callTurns(route, { instances, priorMs: 10_000, loads }, { members, nowMs: now }).map(
+    ({ member: { name }, isPassing }) => (isPassing ? `${name} passes` : name),
+  );
+}
+
+const busy = { held: 1, busy_since_ms: now - 13_000 };
+
+describe('W5: a free instance', () => {
+  it('is for the first call with its key, which passes others', () => {
+    expect(turns([aBox('a', 'x')], [aCall('1', 'y'), aCall('2', 'x'), aCall('3', 'x')])).toEqual([
+      '2 passes',
+    ]);
+  });
+
+  it('is for the first call where it has no key of the line', () => {
+    expect(turns([aBox('a', 'z')], [aCall('1', 'y'), aCall('2', 'x')])).toEqual(['1']);
+  });
+
+  it('is for the first call when that has waited for 25 loads', () => {
+    const members = [aCall('1', 'y', { waitedMs: 25 * 22_000 }), aCall('2', 'x')];
+    expect(turns([aBox('a', 'x')], members)).toEqual(['1']);
+    expect(
+      turns([aBox('a', 'x')], [{ ...(members[0] as Named), waitedMs: 500_000 }, aCall('2', 'x')]),
+    ).toEqual(['2 passes']);
+  });
+
+  it('is for the better rank, whatever is loaded', () => {
+    expect(turns([aBox('a', 'x')], [aCall('1', 'y', { rank: 1 }), aCall('2', 'x')])).toEqual(['1']);
+  });
+
+  it('is kept for a call that was called for it', () => {
+    expect(turns([aBox('a', 'x')], [aCall('1', 'x', { isCalled: true }), aCall('2', 'x')])).toEqual([]);
+    expect(
+      turns([aBox('a', 'x'), aBox('b', 'y')], [aCall('1', 'x', { isCalled: true }), aCall('2', 'y')]),
+    ).toEqual(['2']);
+  });
+});
+
+describe('W4: a call', () => {
+  it('is not called for a free slot while its key is free sooner', () => {
+    const boxes = [aBox('a', 'x', busy), aBox('b', 'y')];
+    expect(turns(boxes, [aCall('1', 'x')])).toEqual([]);
+    expect(turns(boxes, [aCall('1', 'x'), aCall('2', 'z')])).toEqual(['2 passes']);
+  });
+
+  it('is called for a load when others wait for its key before it', () => {
+    expect(turns([aBox('a', 'x', busy), aBox('b', 'y')], [aCall('1', 'x'), aCall('2', 'x')])).toEqual([
+      '2 passes',
+    ]);
+  });
+
+  it('is called for a load once it has waited for 25 loads', () => {
+    expect(turns([aBox('a', 'x', busy), aBox('b', 'y')], [aCall('1', 'x', { waitedMs: 600_000 })])).toEqual([
+      '1',
+    ]);
+  });
+
+  it('without a key takes what is free', () => {
+    expect(turns([aBox('a', 'x', busy), aBox('b', 'y')], [aCall('1', null), aCall('2', null)])).toEqual([
+      '1',
+    ]);
+  });
+});
+
+it('an instance that rests, is drained or has another version takes none', () => {
+  const others = [
+    aBox('a', 'x', { breaker_until_ms: now + 1 }),
+    aBox('b', 'x', { state: 'draining' }),
+    aBox('c', 'x', { state: 'down' }),
+  ];
+  expect(turns(others, [aCall('1', 'x')])).toEqual([]);
+});
+
+it('short calls are called before a slot is free', () => {
+  const quick = aBox('a', 'x', { duration_ms: 100, held: 1, busy_since_ms: now });
+  expect(turns([quick], [aCall('1', 'x'), aCall('2', 'x')])).toEqual(['1', '2']);
+});
+
+const anyMember = fc.record({
+  key: fc.constantFrom('x', 'y', 'z', null),
+  rank: fc.integer({ min: 1, max: 3 }),
+  waitedMs: fc.integer({ min: 0, max: 900_000 }),
+  isCalled: fc.boolean(),
+});
+const anyBox = fc.record({
+  key: fc.constantFrom('x', 'y', null),
+  held: fc.integer({ min: 0, max: 2 }),
+  max_concurrency: fc.integer({ min: 1, max: 3 }),
+});
+
+it('no more are called than slots are free, none twice, and none is left while a slot is free that it may load on', () => {
+  fc.assert(
+    fc.property(
+      fc.array(anyBox, { maxLength: 8 }),
+      fc.array(anyMember, { maxLength: 20 }),
+      (boxes, drawn) => {
+        const instances = boxes.map(({ key, ...box }, at) => aBox(`ins_${at}`, key, box));
+        const members = drawn
+          .toSorted((a, b) => a.rank - b.rank)
+          .map((member, at) => aCall(String(at), member.key, member));
+        const loads = (): { warmMs: number; coldMs: number } => ({ warmMs: 23_000, coldMs: 45_000 });
+        const called = callTurns(route, { instances, priorMs: 10_000, loads }, { members, nowMs: now });
+        const free = instances.reduce(
+          (sum, { held, max_concurrency }) => sum + Math.max(0, max_concurrency - held),
+          0,
+        );
+        const before = members.filter(({ isCalled }) => isCalled).length;
+        expect(new Set(called.map(({ member }) => member)).size).toBe(called.length);
+        expect(called.length).toBeLessThanOrEqual(Math.max(0, free - Math.min(free, before)));
+        const left = members.filter((one) => !one.isCalled && !called.some(({ member }) => member === one));
+        if (called.length + before < free) {
+          const isAwaited = ({ key }: Named): boolean =>
+            instances.some((box) => box.resident?.[0] === key && box.held >= box.max_concurrency);
+          expect(left.every(isAwaited)).toBe(true);
+        }
+      },
+    ),
+    { numRuns: runs(100) },
+  );
+});

@@ -1,0 +1,293 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
+import { createKeyOfInput, findAffinityFault } from '../../src/residency/affinity-key.ts';
+import {
+  applyFolded,
+  distrustMs,
+  foldValue,
+  type LoadTimes,
+  readTimes,
+  reportKeys,
+  residencyOf,
+  serveKey,
+  toKey,
+} from '../../src/residency/residency.ts';
+import { choose } from '../../src/routing/choose.ts';
+import { explainChoice } from '../../src/routing/explain.ts';
+import { replayChoice, toInputs } from '../../src/routing/replay.ts';
+import type { InstanceSnapshot, RouteRequest } from '../../src/routing/types.ts';
+import { anInstance, aRequest, now } from '../routing/a-snapshot.ts';
+
+/** A rented instance, so that no tier decides. */
+function aBox(id: string, box: Partial<InstanceSnapshot> = {}): InstanceSnapshot {
+  return anInstance(id, { is_local: false, affinity: '{{ input.model }}', duration_ms: 23_000, ...box });
+}
+
+const usual: Record<string, LoadTimes> = { '': { warmMs: 23_000, coldMs: 45_000 } };
+
+function ask(
+  instances: readonly InstanceSnapshot[],
+  key: string,
+  { times = usual, ...request }: Partial<RouteRequest> & { readonly times?: Record<string, LoadTimes> } = {},
+) {
+  const fleet = { instances, priorMs: 10_000, loads: (_: string, one: string) => times[one] };
+  const asked = aRequest({ residency: residencyOf(fleet, () => key, now), ...request });
+  const choice = choose(instances, asked, 7);
+  const reason = explainChoice(asked, choice, {
+    decision_id: 'dec_1',
+    chosen: choice.best?.isFull === false,
+  }).reason;
+  return { ...choice, request: asked, id: choice.best?.instance.instance_id, reason };
+}
+
+describe('the key of a call', () => {
+  it.each([
+    ['a text', '{{ input.model }}', { model: 'sdxl' }, 'sdxl'],
+    [
+      'several parts',
+      '{{ input.model }}+{{ input.lora | join("+") }}',
+      { model: 'sdxl', lora: ['a', 'b'] },
+      'sdxl+a+b',
+    ],
+    ['a number', '{{ input.seed }}', { seed: 7 }, '7'],
+    ['an object', '{{ input.voice }}', { voice: { b: 1, a: 2 } }, '{"a":2,"b":1}'],
+    ['a text without expressions', 'always', {}, 'always'],
+    ['an empty text', '{{ input.model }}', { model: '' }, null],
+    ['null', '{{ input.model }}', { model: null }, null],
+    ['a field that is missing', '{{ input.model }}', {}, null],
+    ['a field of the wrong type', '{{ input.lora | join("+") }}', { lora: 3 }, null],
+  ])('is that of %s', (_, text, input, expected) => {
+    expect(createKeyOfInput(input)(text)).toBe(expected);
+  });
+
+  it('is short for a long prefix, the same for the same one, and another for another', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ minLength: 129, maxLength: 400 }),
+        fc.string({ minLength: 129, maxLength: 400 }),
+        (one, other) => {
+          const key = toKey(one) as string;
+          expect(key.length).toBeLessThan(64);
+          expect(toKey(one)).toBe(key);
+          expect(toKey(other) === key).toBe(one === other);
+        },
+      ),
+      { numRuns: runs(100) },
+    );
+  });
+
+  it.each([
+    ['{{ input.model', 'at character'],
+    ['{{ job.model }}', 'at character'],
+    ['{{ input.model | jion }}', 'at character'],
+  ])('of %j is refused where it is declared', (text, part) => {
+    expect(findAffinityFault(text)).toContain(part);
+  });
+
+  it('is evaluated once for all instances', () => {
+    let units = 0;
+    const keyOf = createKeyOfInput({ model: 'sdxl' }, (spent) => {
+      units += spent;
+    });
+    keyOf('{{ input.model }}');
+    const once = units;
+    keyOf('{{ input.model }}');
+    expect(units).toBe(once);
+  });
+});
+
+describe('W1: a key is resident', () => {
+  it('where it was served last, and on an instance that holds more, where it was served before', () => {
+    expect(serveKey(['a', 'b'], 'c', 1)).toEqual(['c']);
+    expect(serveKey(['a', 'b'], 'c', 3)).toEqual(['c', 'a', 'b']);
+    expect(serveKey(['a', 'b'], 'b', 2)).toEqual(['b', 'a']);
+  });
+
+  it('where it was reported, in the order of its use', () => {
+    expect(reportKeys(['a', 'b'], ['c', 'b'], false)).toEqual(['b', 'c']);
+    expect(reportKeys(['a', 'b'], [], false)).toEqual([]);
+  });
+
+  it('where it is being loaded by a call, which no report has yet', () => {
+    expect(reportKeys(['a', 'b'], ['b'], true)).toEqual(['a', 'b']);
+  });
+
+  it('the list has the key first, each key once, and no more than the instance holds', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string()), fc.string(), fc.integer({ min: 1, max: 100 }), (list, key, most) => {
+        const keys = [...new Set(list)].slice(0, most);
+        const served = serveKey(keys, key, most);
+        expect(served[0]).toBe(key);
+        expect(new Set(served).size).toBe(served.length);
+        expect(served.length).toBeLessThanOrEqual(most);
+      }),
+      { numRuns: runs(100) },
+    );
+  });
+});
+
+describe('R8: among free instances', () => {
+  it('the one with the key is chosen', () => {
+    expect(ask([aBox('a', { resident: ['x'] }), aBox('b', { resident: ['sdxl'] })], 'sdxl').id).toBe('b');
+  });
+
+  it('the one that was idle for longest loads it, and an empty one before', () => {
+    const boxes = [
+      aBox('a', { resident: ['x'], last_call_ms: now - 9_000 }),
+      aBox('b', { resident: ['y'], last_call_ms: now - 90_000 }),
+    ];
+    expect(ask(boxes, 'sdxl').id).toBe('b');
+    expect(ask([...boxes, aBox('c')], 'sdxl').id).toBe('c');
+  });
+
+  it('a free, local, idle one without it comes before a rented one with it, and one with it before one without', () => {
+    const rented = aBox('a', { resident: ['sdxl'] });
+    const local = aBox('b', { is_local: true, resident: ['x'] });
+    expect(ask([rented, local], 'sdxl').id).toBe('b');
+    expect(ask([rented, local, aBox('c', { is_local: true, resident: ['sdxl'] })], 'sdxl').id).toBe('c');
+  });
+
+  it('one that is slower than others by more than the load is not chosen for its key', () => {
+    const slow = aBox('a', { resident: ['sdxl'], pace: 3 });
+    expect(ask([slow, aBox('b')], 'sdxl').id).toBe('b');
+    expect(ask([{ ...slow, pace: 1.2 }, aBox('b')], 'sdxl').id).toBe('a');
+  });
+
+  it('a rented one costs the load too', () => {
+    const priced = { cost_type: 'per_second', rate_usd: 0.001, deviation_ms: 0 } as const;
+    const { shown } = ask([aBox('a', { ...priced, resident: ['sdxl'] }), aBox('b', priced)], 'sdxl');
+    expect(shown.map(({ costUsd }) => Number(costUsd.toFixed(6)))).toEqual([0.023, 0.045]);
+  });
+});
+
+describe('W4: an instance with the key that is full', () => {
+  const busy = aBox('warm', { resident: ['sdxl'], held: 1, busy_since_ms: now - 13_000 });
+  const free = aBox('cold', { resident: ['x'] });
+
+  it('is waited for while that is sooner than a load', () => {
+    const { best, id, reason } = ask([busy, free], 'sdxl');
+    expect([id, best?.isFull, best?.waitMs]).toEqual(['warm', true, 33_000]);
+    expect(reason).toContain('sdxl is loaded there, which is worth the wait');
+  });
+
+  it.each([
+    ['the wait is longer than a load', { busy_since_ms: now - 100 }, {}],
+    ['its call takes much longer than expected', { busy_since_ms: now - 60_000 }, {}],
+    ['others wait for it', {}, { waiting: 1 }],
+    ['the call may not wait so long', {}, { patienceMs: 2_000 }],
+    ['it was called for a free slot', {}, { patienceMs: 0 }],
+  ])('is not waited for when %s', (_, box, request) => {
+    expect(ask([{ ...busy, ...box }, free], 'sdxl', request).id).toBe('cold');
+  });
+
+  it('is not waited for when no load was ever seen', () => {
+    expect(ask([busy, free], 'sdxl', { times: {} }).id).toBe('cold');
+  });
+});
+
+describe('W2: a listed key', () => {
+  const liar = aBox('liar', { resident: ['x', 'sdxl'] });
+  const found = (box: InstanceSnapshot) =>
+    residencyOf({ instances: [box], priorMs: 1, loads: (_, key) => usual[key] }, () => 'sdxl', now)?.get(
+      box.instance_id,
+    );
+
+  it('that took the time of a load is not believed for an hour', () => {
+    const listed = found(liar);
+    if (listed === undefined) throw new Error('it has a key');
+    expect(listed).toMatchObject({ isResident: true, isListed: true });
+    const seen = readTimes(listed, 46_000);
+    expect(seen).toMatchObject({ isCold: true, isDistrusted: true });
+    expect(found({ ...liar, distrusted: { sdxl: now + distrustMs } })?.isResident).toBe(false);
+    expect(found({ ...liar, distrusted: { sdxl: now } })?.isResident).toBe(true);
+  });
+
+  it('that was served last is believed, and its long time is that of a warm call', () => {
+    const last = found(aBox('a', { resident: ['sdxl'], distrusted: { sdxl: now + distrustMs } }));
+    if (last === undefined) throw new Error('it has a key');
+    expect(last).toMatchObject({ isResident: true, isListed: false });
+    expect(readTimes(last, 46_000)).toMatchObject({ isCold: false, isDistrusted: false });
+  });
+});
+
+describe('the times of a key', () => {
+  const expected = (times: Record<string, LoadTimes>) => {
+    const { shown } = ask([aBox('a')], 'sdxl', { times });
+    const { warmMs, loadMs } = shown[0]?.residency ?? { warmMs: null, loadMs: null };
+    return [warmMs, loadMs];
+  };
+
+  it.each([
+    ['its own', { sdxl: { warmMs: 4_000, coldMs: 9_000 }, ...usual }, [4_000, 5_000]],
+    [
+      'the load of all keys, before its own was seen',
+      { sdxl: { warmMs: 4_000, coldMs: null }, ...usual },
+      [4_000, 22_000],
+    ],
+    [
+      'its cold call without the usual load',
+      { sdxl: { warmMs: null, coldMs: 30_000 }, ...usual },
+      [8_000, 22_000],
+    ],
+    ['those of all keys', usual, [23_000, 22_000]],
+    ['those of the capability', {}, [10_000, 0]],
+    ['no load below 0', { sdxl: { warmMs: 9_000, coldMs: 4_000 } }, [9_000, 0]],
+  ])('are %s', (_, times, both) => {
+    expect(expected(times)).toEqual(both);
+  });
+
+  it('count a call that hung at most four times', () => {
+    const { shown } = ask([aBox('a', { resident: ['sdxl'] })], 'sdxl', {
+      times: { sdxl: { warmMs: 1_000, coldMs: 2_000 } },
+    });
+    const found = shown[0]?.residency;
+    if (found === undefined) throw new Error('it has a key');
+    expect(readTimes(found, 600_000)).toMatchObject({ durationMs: 4_000, ratio: 4 });
+  });
+
+  it('are the same, folded by one process or by several in turn', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ min: 1, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 20 }),
+        (values) => {
+          const folded = values.reduce<ReturnType<typeof foldValue> | undefined>(
+            (sum, value) => foldValue(sum, value, 0.1),
+            undefined,
+          );
+          const inTurn = values.reduce<number | null>(
+            (average, value) => applyFolded(average, foldValue(undefined, value, 0.1)),
+            null,
+          );
+          expect(applyFolded(null, folded as ReturnType<typeof foldValue>)).toBeCloseTo(inTurn as number, 3);
+        },
+      ),
+      { numRuns: runs(100) },
+    );
+  });
+});
+
+const anyBox = fc.record({
+  resident: fc.subarray(['sdxl', 'x', 'y']),
+  held: fc.integer({ min: 0, max: 1 }),
+  busy_since_ms: fc.integer({ min: now - 60_000, max: now }),
+  last_call_ms: fc.option(fc.integer({ min: now - 60_000, max: now })),
+  pace: fc.option(fc.double({ min: 0.2, max: 5, noNaN: true })),
+  is_local: fc.boolean(),
+});
+
+it('R1: a stored decision with keys is made again', () => {
+  fc.assert(
+    fc.property(
+      fc.array(anyBox, { minLength: 1, maxLength: 30 }),
+      fc.integer({ min: 0, max: 3 }),
+      (boxes, waiting) => {
+        const instances = boxes.map((box, at) => aBox(`ins_${String(at).padStart(8, '0')}`, box));
+        const { best, request, ...choice } = ask(instances, 'sdxl', { waiting });
+        const inputs = JSON.parse(JSON.stringify(toInputs({ ...choice, best }, request, 7)));
+        expect(replayChoice(inputs)).toBe(best?.instance.endpoint ?? null);
+      },
+    ),
+    { numRuns: runs(100) },
+  );
+});

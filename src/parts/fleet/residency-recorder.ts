@@ -1,0 +1,174 @@
+/**
+ * Reports to the database which keys instances have loaded, and what calls with keys have shown: keys that begin to be served within
+ * a tenth of a second, so that other routers know; times about every two seconds. All of it is an estimate: what cannot
+ * be written is dropped.
+ */
+import {
+  anyKey,
+  distrustMs,
+  foldValue,
+  paceWeight,
+  readTimes,
+  type SeenTimes,
+  timeWeight,
+} from '@capstan/core/residency/residency';
+import type { InstanceSnapshot, Residency } from '@capstan/core/routing/types';
+import {
+  foldLessons,
+  foldLoadTimes,
+  type InstanceLesson,
+  type LoadReport,
+  recordResident,
+  serveKeys,
+} from '../../db/instance/residency.ts';
+import type { PartBase } from '../part.ts';
+import type { FleetPoller } from './fleet-poller.ts';
+
+type Owned = Pick<InstanceSnapshot, 'instance_id' | 'name' | 'owner_project'>;
+
+export interface ResidencyRecorder {
+  /** A call with the key begins. */
+  noteServed(instance: Owned, key: string): void;
+  /** What the instance reports beside an answer. */
+  noteReport(instance: Owned, keys: readonly string[]): void;
+  /** A call that has succeeded. */
+  recordCall(instance: Owned, residency: Residency, durationMs: number): void;
+  /** Writes what is collected. @throws the database's errors */
+  flush(): Promise<void>;
+  /** Writes what is collected and ends. */
+  close(): Promise<void>;
+}
+
+interface ResidencyCtx extends PartBase {
+  readonly fleet: Pick<FleetPoller, 'noteServed' | 'nowMs'>;
+}
+
+const serveWithinMs = 100;
+const learnEveryMs = 2_000;
+
+type Keyed = Pick<SeenTimes, 'isCold' | 'durationMs'>;
+
+/** What this process has seen since its last report. */
+class Collected {
+  readonly served = new Map<string, readonly string[]>();
+  readonly reported = new Map<string, readonly string[]>();
+  readonly times = new Map<string, LoadReport>();
+  readonly lessons = new Map<string, InstanceLesson>();
+
+  addServed(instanceId: string, key: string): void {
+    const others = this.served.get(instanceId) ?? [];
+    this.served.set(instanceId, [key, ...others.filter((one) => one !== key)]);
+  }
+
+  addTime({ owner_project = '', name }: Owned, key: string, { isCold, durationMs }: Keyed): void {
+    const id = JSON.stringify([owner_project, name, key]);
+    const { warm, cold } = this.times.get(id) ?? {};
+    const folded = foldValue(isCold ? cold : warm, durationMs, timeWeight);
+    const sides = isCold ? { warm, cold: folded } : { warm: folded, cold };
+    this.times.set(id, { owner_project, name, key, ...sides });
+  }
+
+  addLesson(instance_id: string, ratio: number, distrusted: InstanceLesson['distrusted']): void {
+    const known = this.lessons.get(instance_id);
+    const pace = foldValue(known?.pace, ratio, paceWeight);
+    this.lessons.set(instance_id, { instance_id, pace, distrusted: { ...known?.distrusted, ...distrusted } });
+  }
+}
+
+/** Writes after a pause what was collected by then. */
+class LateWriter {
+  readonly #write: () => Promise<void>;
+  readonly #pauseMs: number;
+  readonly #logger: PartBase['logger'];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(write: () => Promise<void>, pauseMs: number, logger: PartBase['logger']) {
+    this.#write = write;
+    this.#pauseMs = pauseMs;
+    this.#logger = logger;
+  }
+
+  begin(): void {
+    this.#timer ??= setTimeout(() => this.quietly(), this.#pauseMs).unref();
+  }
+
+  now(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    return this.#write();
+  }
+
+  quietly(): Promise<void> {
+    return this.now().catch((error: unknown) =>
+      this.#logger.warn({ err: error }, 'what instances have loaded could not be written; dropped'),
+    );
+  }
+}
+
+class Recorder implements ResidencyRecorder {
+  readonly #ctx: ResidencyCtx;
+  readonly #served: LateWriter;
+  readonly #learnt: LateWriter;
+  readonly #seen = new Collected();
+
+  constructor(ctx: ResidencyCtx) {
+    this.#ctx = ctx;
+    this.#served = new LateWriter(() => this.#writeServed(), serveWithinMs, ctx.logger);
+    this.#learnt = new LateWriter(() => this.#writeLearnt(), learnEveryMs, ctx.logger);
+  }
+
+  noteServed({ instance_id }: Owned, key: string): void {
+    if (!this.#ctx.fleet.noteServed(instance_id, key)) return;
+    this.#seen.addServed(instance_id, key);
+    this.#served.begin();
+  }
+
+  noteReport({ instance_id }: Owned, keys: readonly string[]): void {
+    this.#seen.reported.set(instance_id, keys);
+    this.#served.begin();
+  }
+
+  recordCall(instance: Owned, residency: Residency, callMs: number): void {
+    const { key } = residency;
+    const times = readTimes(residency, callMs);
+    for (const one of [key, anyKey]) this.#seen.addTime(instance, one, times);
+    const distrusted = times.isDistrusted ? { [key]: this.#ctx.fleet.nowMs() + distrustMs } : {};
+    this.#seen.addLesson(instance.instance_id, times.ratio, distrusted);
+    this.#learnt.begin();
+  }
+
+  async flush(): Promise<void> {
+    await this.#served.now();
+    await this.#learnt.now();
+  }
+
+  async close(): Promise<void> {
+    await this.#served.quietly();
+    await this.#learnt.quietly();
+  }
+
+  async #writeServed(): Promise<void> {
+    const { db } = this.#ctx;
+    const { served, reported } = this.#seen;
+    const lists = [...served].map(([instance_id, keys]) => ({ instance_id, keys }));
+    const reports = [...reported];
+    served.clear();
+    reported.clear();
+    if (lists.length > 0) await serveKeys(db, lists);
+    for (const [instanceId, keys] of reports) await recordResident(db, instanceId, keys);
+  }
+
+  async #writeLearnt(): Promise<void> {
+    const { db } = this.#ctx;
+    const { times, lessons } = this.#seen;
+    const [reports, learnt] = [[...times.values()], [...lessons.values()]];
+    times.clear();
+    lessons.clear();
+    if (reports.length > 0) await foldLoadTimes(db, reports);
+    if (learnt.length > 0) await foldLessons(db, learnt);
+  }
+}
+
+export function createResidencyRecorder(ctx: ResidencyCtx): ResidencyRecorder {
+  return new Recorder(ctx);
+}

@@ -1,0 +1,225 @@
+import {
+  applyFolded,
+  distrustMs,
+  type FoldedAverage,
+  foldValue,
+  reportKeys,
+  serveKey,
+} from '@capstan/core/residency/residency';
+import type { Residency } from '@capstan/core/routing/types';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  foldLoadTimes,
+  purgeLoadTimes,
+  recordResident,
+  serveKeys,
+} from '../../../src/db/instance/residency.ts';
+import { createFleetPoller, type FleetPoller } from '../../../src/parts/fleet/fleet-poller.ts';
+import { createResidencyRecorder } from '../../../src/parts/fleet/residency-recorder.ts';
+import { useDatabase } from '../../support/database.ts';
+import { runs } from '../../support/runs.ts';
+import { project, silentLogger } from '../../use-cases/registry/registry-bench.ts';
+
+const { db } = useDatabase(10);
+beforeAll(async () => {
+  await db.raw(`insert into project (project_id, name) values (?, 'one')`, [project]);
+});
+
+let count = 0;
+async function anInstance(columns: Record<string, unknown> = {}) {
+  const number = ++count;
+  const endpoint = `http://10.0.0.1:${8_000 + number}`;
+  const row = { instance_id: `ins_${number}`, owner_project: project, name: `image-${number}` };
+  await db('instance').insert({
+    ...row,
+    endpoint,
+    version: '1.0.0',
+    spec_url: `${endpoint}/spec`,
+    health_url: `${endpoint}/health`,
+    cost_type: 'free',
+    rate_usd: 0,
+    tags: [],
+    max_concurrency: 2,
+    state: 'up',
+    affinity: '{{ input.model }}',
+    ...columns,
+  });
+  return row;
+}
+
+async function residentOf({ instance_id }: { readonly instance_id: string }): Promise<readonly string[]> {
+  return (await db('instance').where({ instance_id }).first('resident'))?.resident;
+}
+
+/** A router process, which polls on command. */
+function aRouter() {
+  const fleet = createFleetPoller({ db, intervalMs: 3_600_000, logger: silentLogger });
+  return { fleet, recorder: createResidencyRecorder({ db, fleet, logger: silentLogger }) };
+}
+
+function seenBy(fleet: FleetPoller, name: string) {
+  return fleet.seenBy(project).of(name).instances[0];
+}
+
+const expected: Residency = {
+  key: 'sdxl',
+  isResident: true,
+  isListed: true,
+  warmMs: 1_000,
+  loadMs: 2_000,
+  pace: 1,
+  isLearnt: true,
+  leftMs: 0,
+  usedAtMs: 1,
+};
+
+const key = fc.constantFrom('a', 'b', 'c', 'd', 'e f', '{g}', "h'");
+const list = fc.uniqueArray(key);
+
+describe('the list of an instance', () => {
+  it('is that of the rules, for keys that are served and for reports', async () => {
+    const { instance_id } = await anInstance();
+    const property = fc.asyncProperty(
+      list,
+      fc.array(key, { minLength: 1 }),
+      list,
+      fc.integer({ min: 1, max: 5 }),
+      async (known, served, reported, most) => {
+        await db('instance').where({ instance_id }).update({ resident: known, max_resident: most });
+        const newest = [...new Set(served.toReversed())];
+        await serveKeys(db, [{ instance_id, keys: newest }]);
+        const after = served
+          .reduce<readonly string[]>((keys, one) => serveKey(keys, one, 64), known)
+          .slice(0, most);
+        expect(await residentOf({ instance_id })).toEqual(after);
+        await recordResident(db, instance_id, reported);
+        expect(await residentOf({ instance_id })).toEqual(reportKeys(after, reported, false));
+      },
+    );
+    await fc.assert(property, { numRuns: runs(30) });
+  });
+
+  it('keeps a key that an open call loads, which the report does not have yet', async () => {
+    const { instance_id } = await anInstance({ resident: ['sdxl', 'x'] });
+    await db.raw(
+      `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
+         lease_until, cost_type, rate_usd, reserved_nano)
+       select gen_random_uuid(), ?, gen_random_uuid(), 1, name, instance_id, endpoint, 'dispatched', gen_random_uuid(),
+         now() + interval '1 minute', 'free', 0, 0 from instance where instance_id = ?`,
+      [project, instance_id],
+    );
+    await recordResident(db, instance_id, ['x', 'y']);
+    expect(await residentOf({ instance_id })).toEqual(['sdxl', 'x', 'y']);
+  });
+
+  it('holds as many keys as were reported at once, if its registration gives no number', async () => {
+    const row = await anInstance();
+    await serveKeys(db, [{ instance_id: row.instance_id, keys: ['a', 'b'] }]);
+    expect(await residentOf(row)).toEqual(['a']);
+    await recordResident(db, row.instance_id, ['a', 'b']);
+    await serveKeys(db, [{ instance_id: row.instance_id, keys: ['c'] }]);
+    expect(await residentOf(row)).toEqual(['c', 'a']);
+  });
+});
+
+it('a key that begins to be served is known to this router at once, and to another after its poll', async () => {
+  const row = await anInstance();
+  const [one, other] = [aRouter(), aRouter()];
+  await one.fleet.refresh();
+  one.recorder.noteServed(row, 'sdxl');
+  expect(seenBy(one.fleet, row.name)?.resident).toEqual(['sdxl']);
+  await one.recorder.flush();
+  await other.fleet.refresh();
+  expect(seenBy(other.fleet, row.name)).toMatchObject({ resident: ['sdxl'], max_resident: 1 });
+  one.recorder.noteServed(row, 'sdxl'); // writes nothing
+  const before = await db('instance').where({ instance_id: row.instance_id }).first('changed_xid');
+  await one.recorder.flush();
+  expect(await db('instance').where({ instance_id: row.instance_id }).first('changed_xid')).toEqual(before);
+});
+
+it('the age of the oldest open call is known, of instances with keys', async () => {
+  const [keyed, plain] = [await anInstance({ resident: ['a'] }), await anInstance()];
+  for (const [{ instance_id }, age] of [
+    [keyed, '20 seconds'],
+    [keyed, '5 seconds'],
+    [plain, '9 seconds'],
+  ] as const) {
+    await db.raw(
+      `insert into attempt (attempt_id, project_id, key, number, capability, instance_id, endpoint, state, token,
+         lease_until, cost_type, rate_usd, reserved_nano, started_at)
+       select gen_random_uuid(), ?, gen_random_uuid(), 1, name, instance_id, endpoint, 'dispatched', gen_random_uuid(),
+         now() + interval '1 minute', 'free', 0, 0, now() - ?::interval from instance where instance_id = ?`,
+      [project, age, instance_id],
+    );
+  }
+  const { fleet } = aRouter();
+  await fleet.refresh();
+  const ageOf = ({ name }: { readonly name: string }): number | null => {
+    const since = seenBy(fleet, name)?.busy_since_ms ?? null;
+    return since === null ? null : Math.round((fleet.nowMs() - since) / 5_000) * 5;
+  };
+  expect([ageOf(keyed), ageOf(plain)]).toEqual([20, null]);
+});
+
+describe('what calls have shown', () => {
+  it('merges from several routers into one average, by the rules', async () => {
+    const row = await anInstance();
+    const values = [1_000, 2_000, 4_000, 3_000];
+    const fold = (some: readonly number[]): FoldedAverage =>
+      some.reduce<FoldedAverage | undefined>(
+        (sum, value) => foldValue(sum, value, 0.1),
+        undefined,
+      ) as FoldedAverage;
+    const report = (warm: FoldedAverage) => ({
+      ...row,
+      owner_project: project,
+      key: 'a',
+      warm,
+      cold: undefined,
+    });
+    await foldLoadTimes(db, [report(fold(values.slice(0, 2)))]);
+    await foldLoadTimes(db, [report(fold(values.slice(2)))]);
+    const stored = await db('load_time').where({ name: row.name }).first('*');
+    expect(stored).toMatchObject({ key: 'a', cold_ms: null });
+    expect(stored?.warm_ms).toBeCloseTo(applyFolded(null, fold(values)), 6);
+  });
+
+  it('is known to routers: times of a key, the pace of an instance, and keys that are not believed', async () => {
+    const row = await anInstance({ resident: ['x', 'sdxl'] });
+    const [one, other] = [aRouter(), aRouter()];
+    await one.fleet.refresh();
+    one.recorder.recordCall(row, expected, 3_200); // the time of a load
+    await one.recorder.flush();
+    await other.fleet.refresh();
+    const { loads } = other.fleet.seenBy(project).of(row.name);
+    expect(loads?.(project, 'sdxl')).toEqual({ warmMs: null, coldMs: 3_200 });
+    const snapshot = seenBy(other.fleet, row.name);
+    expect(snapshot?.pace).toBeCloseTo(1 + 0.05 * (3_200 / 3_000 - 1), 6);
+    const until = snapshot?.distrusted?.sdxl ?? 0;
+    expect(Math.abs(until - other.fleet.nowMs() - distrustMs)).toBeLessThan(60_000);
+  });
+
+  it('has averages of its own for 200 keys, and goes a day after the last call', async () => {
+    const row = await anInstance();
+    const folded = foldValue(undefined, 1, 0.1);
+    const reports = ['', ...Array.from({ length: 200 }, (_, at) => `k${at}`)].map((one) => ({
+      ...row,
+      key: one,
+      warm: folded,
+      cold: undefined,
+    }));
+    await foldLoadTimes(db, reports.slice(0, 200));
+    await foldLoadTimes(db, [...reports.slice(200), { ...row, key: 'more', warm: folded, cold: undefined }]);
+    await foldLoadTimes(db, [{ ...row, key: 'late', warm: folded, cold: undefined }, ...reports.slice(0, 2)]);
+    const keys = async () =>
+      (await db('load_time').where({ name: row.name }).select('key')).map((one) => one.key);
+    expect((await keys()).length).toBeLessThanOrEqual(202);
+    expect(await keys()).not.toContain('late');
+    await db('load_time')
+      .where({ name: row.name })
+      .update({ seen_at: db.raw(`now() - interval '25 hours'`) });
+    await purgeLoadTimes(db);
+    expect(await keys()).toEqual(['']);
+  });
+});
