@@ -3,12 +3,13 @@
  * load. They are checked at its registration, and evaluated for each call.
  */
 import type { Json, JsonObject } from '../contracts/primitives.ts';
+import type { Segment } from '../expression/ast.ts';
 import { evaluateTemplate } from '../expression/evaluate.ts';
 import { inputDialect } from '../expression/filters.ts';
 import { ExpressionError, ExpressionSyntaxError } from '../expression/language.ts';
 import { Meter, workLimits } from '../expression/meter.ts';
 import { type CompiledTemplate, readTemplate, visitPaths } from '../expression/template.ts';
-import { isForbiddenName } from '../json/values.ts';
+import { isList, isPlainObject } from '../json/values.ts';
 
 /** expression: one `{{ }}` is the whole text. template: a text with any number of them. */
 type Form = 'expression' | 'template';
@@ -68,16 +69,28 @@ function measureWork(compiled: CompiledTemplate, input: JsonObject): number {
 
 /** An input with that value at each path of the expression. */
 function usualInput(compiled: CompiledTemplate, value: Json): JsonObject {
-  const input: Record<string, Json> = { messages: value };
+  let input: JsonObject = { messages: value };
   visitPaths(compiled, ({ segments }) => {
-    const [first, ...rest] = segments;
-    if (typeof first !== 'string' || isForbiddenName(first)) return;
-    input[first] = rest.reduceRight<Json>(
-      (below, segment) => (typeof segment === 'string' ? { [segment]: below } : [below]),
-      value,
-    );
+    const filled = withValueAt(input, segments, value);
+    if (isPlainObject(filled)) input = filled;
   });
   return input;
+}
+
+/** The longest list that is made for an index. */
+const longestList = 1_000;
+
+/** Keeps the values of other paths. The items of a list are all alike. */
+function withValueAt(container: Json, [segment, ...rest]: readonly Segment[], value: Json): Json {
+  if (segment === undefined) return value;
+  if (typeof segment === 'string') {
+    const members: JsonObject = isPlainObject(container) ? container : {};
+    return { ...members, [segment]: withValueAt(members[segment] ?? null, rest, value) };
+  }
+  const items: readonly Json[] = isList(container) ? container : [];
+  const last = typeof segment === 'number' ? Math.min(segment, longestList) : 0;
+  const below = withValueAt(items[0] ?? null, rest, value);
+  return Array.from({ length: Math.max(items.length, last + 1) }, () => below);
 }
 
 /** The value, or why there is none. */

@@ -2,10 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runs } from '../../../../test/support/runs.ts';
 import { ClaimSearch } from '../../src/call/claim-search.ts';
-import type { CostModel } from '../../src/contracts/capability.ts';
 import type { JsonObject } from '../../src/contracts/primitives.ts';
 import { workLimits } from '../../src/expression/meter.ts';
-import { createCostOfInput, findCostFaults } from '../../src/money/cost-expressions.ts';
+import { createCostOfInput } from '../../src/money/cost-expressions.ts';
 import { addLength } from '../../src/money/holds.ts';
 import { toNanoUsd } from '../../src/money/nano-usd.ts';
 import { boundsOf, isDeclaring } from '../../src/routing/call-bound.ts';
@@ -110,6 +109,7 @@ describe('the cost of an input', () => {
     const costOf = createCostOfInput(input, { note: (units) => notes.push(units) });
     const price = (at: number) => costOf(`{{ ${at} + (input.text | tokens) * 0 + 1 }}`);
     const prices = Array.from({ length: 20 }, (_, at) => price(at));
+    expect(notes).toHaveLength(prices.length);
     const counted = prices.filter((one) => typeof one === 'number').length;
     expect(counted).toBeGreaterThan(1);
     expect(prices.slice(counted)).toEqual(
@@ -132,6 +132,15 @@ describe('the cost of an input', () => {
     expect(createCostOfInput({})(`${Math.random()}`)).toEqual({
       fault: 'it is no number',
     });
+  });
+
+  it('of an input that is read late is found when it is asked for', () => {
+    let reads = 0;
+    const costOf = createCostOfInput(() => {
+      reads++;
+      return { n: 3 };
+    });
+    expect([reads, costOf('{{ input.n }}'), reads]).toEqual([0, 3, 1]);
   });
 
   it('fails with the errors that are not of the language', () => {
@@ -163,86 +172,6 @@ describe('the cost of an input', () => {
     });
     for (let n = 0; n < 3; n++) search.choose(fleet, { waiting: 0 });
     expect(reads).toBe(1);
-  });
-});
-
-describe('the faults of a price by the input', () => {
-  const none = '{{ input.n }}';
-
-  it.each<
-    [
-      name: string,
-      cost_model: Partial<CostModel>,
-      settle: 'computed' | 'reported',
-      faults: [string, string][],
-    ]
-  >([
-    ['none without expressions', { type: 'per_call' }, 'computed', []],
-    ['none with two', { type: 'per_call', worst_case: none, expected: none }, 'reported', []],
-    ['none with a price per second', { type: 'per_second', worst_case: none }, 'computed', []],
-    ['none with an expectation only', { type: 'per_call', expected: none }, 'computed', []],
-    [
-      'a text that is more than an expression',
-      { type: 'per_second', worst_case: '{{ input.n }} USD' },
-      'computed',
-      [
-        [
-          'worst_case',
-          'at character 1: one {{ }} is the whole text, such as {{ (input | tokens) * 0.000003 }}',
-        ],
-      ],
-    ],
-    [
-      'the place of an error, and a suggestion',
-      { type: 'per_second', expected: '{{ input.n -1 }}' },
-      'computed',
-      [['expected', 'at character 12: - between two values needs white space on both sides; write a - b']],
-    ],
-    [
-      'the place of an error without a suggestion',
-      { type: 'per_second', worst_case: '{{ input.n * }}' },
-      'computed',
-      [['worst_case', 'at character 14: expected a path, a value or (, found "}}"']],
-    ],
-    [
-      'a price per call without a report',
-      { type: 'per_call', worst_case: none },
-      'computed',
-      [['worst_case', 'needs settle: "reported", because each call costs the whole rate otherwise']],
-    ],
-  ])('are %s', (_, cost_model, settle, faults) => {
-    const found = findCostFaults({ cost_model: { type: 'free', rate_usd: 1, ...cost_model }, settle });
-    expect(found.map(({ field, message }) => [field, message])).toEqual(faults);
-  });
-});
-
-describe('an expression of a price, when it is registered', () => {
-  const big = `"${'x'.repeat(100)}" | replace("x", "${'x'.repeat(100)}")`;
-  const faultOf = (text: string) =>
-    findCostFaults({
-      cost_model: { type: 'per_second', rate_usd: 1, worst_case: text },
-      settle: 'computed',
-    })[0]?.message;
-
-  it.each([
-    ['builds a text', `{{ (${big} | replace("x", "${'y'.repeat(100)}") | length) * 0.1 }}`],
-    ['reads its input again and again', `{{ (input.prompt${' | lower'.repeat(100)} | length) * 0.1 }}`],
-    ['looks into lists', `{{ (input.messages${' | sort_by("role")'.repeat(200)} | length) * 0.1 }}`],
-    ['reads a built text', `{{ (${big}${' | basename'.repeat(200)} | length) * 0.1 }}`],
-  ])('is refused with the figure when it %s', (_, text) => {
-    expect(faultOf(text)).toMatch(
-      /^takes (more than )?\d+ units of work for an input of usual size; at most 30000 are allowed$/,
-    );
-  });
-
-  it.each([
-    worst_case,
-    '{{ (input | tokens) * 0.000003 }}',
-    '{{ (input.n ?? 1) * ((input.messages | tokens) * 0.000003 + input.max_output_tokens * 0.000015) }}',
-    '{{ (input.texts[*].body | join("") | length) * 0.000001 }}',
-    '{{ input.frames[0].width * input.frames[0].height * 1e-9 + 0.01 }}',
-  ])('is accepted when it is cheap: %s', (text) => {
-    expect(faultOf(text)).toBeUndefined();
   });
 });
 
