@@ -77,10 +77,10 @@ export function enoughSteps(joinId: string, { good, of }: RaceState): Failure {
   return failure('enough', `${good} of ${of.size} steps were enough for ${joinId}`);
 }
 
-/** @param first why the first of them did not succeed; null: all were skipped */
-export function tooFewSteps({ good, open, count, of }: RaceState, first: string | null): Failure {
+/** @param first why the first of them did not succeed */
+export function tooFewSteps({ good, open, count, of }: RaceState, first: string): Failure {
   const most = `${count} of ${of.size} steps are needed, at most ${good + open} can succeed`;
-  return failure('not_enough', first === null ? most : `${most}; first ${first}`);
+  return failure('not_enough', `${most}; first ${first}`);
 }
 
 /** @param joinId of a step that has ended without its race */

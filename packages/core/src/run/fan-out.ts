@@ -138,8 +138,7 @@ export function endItem(
   const wasStopping = fan.isStopping;
   judgeEnough(state, step, fan);
   if (fan.failed > toleratedOf(state, step)) fan.isStopping = true;
-  if (fan.isStopping) state.openFans.delete(step);
-  else reopenFanOut(state, step);
+  if (!fan.isStopping) reopenFanOut(state, step);
   return { stopped: fan.isStopping && !wasStopping, whole: endOfFan(state, step, fan) };
 }
 

@@ -30,7 +30,6 @@ import {
   type HistoryPressure,
   keyOf,
   type MachineState,
-  type MachineStepState,
   setUnitState,
   type UnitKey,
   type UnitState,
@@ -359,8 +358,7 @@ function decideRace(state: MachineState, step: number): RunCommand[] {
   const race = state.races.get(step) as RaceState;
   if (state.phase === 'cancelling') return [];
   if (state.steps[step] === 'pending' && isLost(race)) {
-    const first = findFirstFailure(state, step);
-    const error = tooFewSteps(race, first === null ? null : describeStep(state, first));
+    const error = tooFewSteps(race, describeStep(state, findFirstFailure(state, step) as number));
     return [...callOffSteps(state, step, error), ...endWhole(state, step, { state: 'failed', error })];
   }
   return callOffSteps(state, step, isWon(race) ? enoughSteps(id, race) : notNeeded(id));
@@ -375,26 +373,19 @@ function callOffSteps(state: MachineState, join: number, why: Failure): RunComma
   const changes: UnitChange[] = [];
   const commands: RunCommand[] = [];
   for (const step of regionOf(state, join)) {
-    const before = state.steps[step];
-    if (before === undefined || endedStates.has(before) || state.calledOff.has(step)) continue;
+    if (state.calledOff.has(step)) continue;
     state.calledOff.set(step, why);
+    const before = state.steps[step];
     const fan = state.fans.get(step);
     if (before === 'pending') {
       state.steps[step] = 'cancelled';
       changes.push({ step, item: 0, state: 'cancelled', error: why });
-    } else if (before !== 'deciding') {
-      commands.push(
-        ...(fan === undefined ? callOffUnits(state, [{ step, item: 0 }]) : callOffFan(state, step, fan)),
-      );
-    }
+    } else if (fan === undefined) commands.push(...callOffUnits(state, [{ step, item: 0 }]));
+    else if (before === 'running') commands.push(...callOffFan(state, step, fan));
   }
   forgetCancelled(state);
   return [...(changes.length === 0 ? [] : [{ type: 'record', changes } as const]), ...commands];
 }
-
-const endedStates: ReadonlySet<MachineStepState> = new Set([
-  ...(['succeeded', 'failed', 'unknown', 'skipped', 'cancelled', 'reused'] as const),
-]);
 
 /** Steps that were called off before they began. */
 function forgetCancelled(state: MachineState): void {
@@ -405,7 +396,7 @@ function forgetCancelled(state: MachineState): void {
 
 /** A step of which no item is open ends at once, unless a round of it is being judged. */
 function callOffFan(state: MachineState, step: number, fan: FanOut): RunCommand[] {
-  if (fan.isStopping) return [];
+  if (fan.calledOff !== null) return []; // its items are called off already
   fan.isStopping = true;
   const commands = stopItems(state, step);
   const whole = fan.judging === 0 ? endOfFan(state, step, fan) : null;
@@ -416,9 +407,9 @@ function callOffFan(state: MachineState, step: number, fan: FanOut): RunCommand[
 function stopItems(state: MachineState, step: number): RunCommand[] {
   state.openFans.delete(step);
   const fan = state.fans.get(step);
-  const isCalledOff = findCallOff(state, { step, item: 1 }) !== undefined;
-  const items = (isCalledOff ? (fan?.states ?? []) : []).map((_, at) => ({ step, item: at + 1 }));
-  return [...callOffUnits(state, items), ...giveUpWaits(state, (key) => key.step === step)];
+  if (findCallOff(state, { step, item: 1 }) === undefined)
+    return giveUpWaits(state, (key) => key.step === step);
+  return callOffUnits(state, fan?.states.map((_, at) => ({ step, item: at + 1 })) ?? []);
 }
 
 /** Calls off the units in flight among these, and gives up the others that have begun. */
@@ -430,8 +421,8 @@ function callOffUnits(state: MachineState, keys: readonly UnitKey[]): RunCommand
   const called = keys
     .filter(isInFlight)
     .map((key) => ({ type: 'call_off', ...key, why: findCallOff(state, key) as Failure }) as const);
-  const names = new Set(keys.filter(({ item }) => item === 0).map(keyOf));
-  return [...called, ...(names.size === 0 ? [] : giveUpWaits(state, (key) => names.has(keyOf(key))))];
+  const names = new Set(keys.map(keyOf));
+  return [...called, ...giveUpWaits(state, (key) => names.has(keyOf(key)))];
 }
 
 function recordSkipped(skipped: readonly number[]): RunCommand[] {

@@ -94,7 +94,7 @@ export function findFirstFailure(state: MachineState, step: number): number | nu
   return parts.find((one) => failedStates.has(state.steps[one] ?? 'pending')) ?? null;
 }
 
-const failedStates: ReadonlySet<MachineStepState> = new Set(['failed', 'unknown', 'cancelled']);
+const failedStates: ReadonlySet<MachineStepState> = new Set(['failed', 'unknown']);
 
 /** Whether a step is due, as far as its dependencies go. */
 export function judge(state: MachineState, step: number): Due {

@@ -568,8 +568,22 @@ export const stories: [string, RunPlan, script: string[], said: string[], states
   [
     'a judgement counts once',
     rounds,
-    ['a has 1', 'a/1 again', 'a/1 succeeded', 'a/1 again', 'a/1 again', 'a/1 done'],
-    ['(a)', '+a/1', '', '=a/1', '+a/2', '', ''],
+    ['a done', 'a has 1', 'a done', 'a/1 again', 'a/1 succeeded', 'a/1 again', 'a/1 again', 'a/1 done'],
+    ['(a)', '', '+a/1', '', '', '=a/1', '+a/2', '', ''],
+    'running pending',
+  ],
+  [
+    'a judgement after a cancel ends no step',
+    rounds,
+    ['a has 1', 'a/1 succeeded', 'cancel', 'a/1 done'],
+    ['(a)', '+a/1', '=a/1', 'stop', 'cancelled'],
+    'cancelled cancelled',
+  ],
+  [
+    'a step whose last kept round is judged is running',
+    rounds,
+    ['a has 3 o3'],
+    ['(a)', '=a/3'],
     'running pending',
   ],
   [

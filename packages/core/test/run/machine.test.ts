@@ -32,7 +32,10 @@ const told = {
   decided: { type: 'step_woken' },
 } as const;
 
-/** `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b goes`, `b has 3`, `b has 3 op2` (one is kept), `b left`, `b/1 again`, … */
+/**
+ * `b failed`, `b escalates`, `b/2 succeeded` (item 2), `b/2 short`, `b/2 unsure`, `b goes`, `b has 3`, `b has 3 op2` (one is
+ * kept), `b left`, `b/1 again`, …
+ */
 function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (text === 'cancel') return { type: 'cancel_requested' };
   if (text === 'timeout') return { type: 'timed_out', error: timeout };
@@ -56,6 +59,8 @@ function eventOf(plan: RunPlan, text: string): RunMachineEvent {
   if (what === 'exhausted') return judged({ type: 'fail', error: failure });
   if (what === 'left') return decided({ type: 'skip' });
   if (what === 'broken') return decided({ type: 'fail', error: failure });
+  if (what === 'unsure')
+    return { type: 'step_ended', ...key, state: 'succeeded', is_short: true, error: failure };
   if (what === 'short') return { type: 'step_ended', ...key, state: 'succeeded', is_short: true };
   if (what in told) return { ...key, ...told[what as keyof typeof told] };
   const state = what as StepEvent['state'];

@@ -6,7 +6,7 @@ import { applyEvent, type MachineState, type RunCommand, startRun } from '../../
 import { keyOf, type UnitKey } from '../../src/run/machine-state.ts';
 import type { PlannedStep, RunPlan } from '../../src/run/plan.ts';
 import { restoreRun, takeSnapshot } from '../../src/run/snapshot.ts';
-import { anyPlan } from './a-plan.ts';
+import { anyPlan, aPlan } from './a-plan.ts';
 
 interface RacePlan {
   readonly plan: RunPlan;
@@ -204,6 +204,48 @@ describe('a race', () => {
       }),
       { numRuns: runs(150) },
     );
+  });
+});
+
+describe('what is called off', () => {
+  const race = { count: 1, of: [0, 1] };
+  const planOfTwo = (steps: readonly string[], more: Partial<PlannedStep> = {}): RunPlan => {
+    const plan = aPlan(steps);
+    const continues = { continues: true, ...more } as const;
+    return {
+      ...plan,
+      steps: plan.steps.map((step) => (step.id === 'j' ? { ...step, race } : { ...step, ...continues })),
+    };
+  };
+  const end = (step: number, state: 'succeeded' | 'failed') =>
+    ({ type: 'step_ended', step, item: 0, state }) as const;
+
+  it('names the winners', () => {
+    const { state } = startRun(planOfTwo(['a', 'b', 'j a b']));
+    const why = { code: 'enough', message: '1 of 2 steps were enough for j' };
+    expect(applyEvent(state, end(1, 'succeeded'))).toEqual([
+      { type: 'call_off', step: 0, item: 0, why },
+      { type: 'execute', step: 2, item: 0 },
+    ]);
+  });
+
+  it('names the step that has ended without its race, also where its end is recorded or a wait given up', () => {
+    const { state } = startRun({ ...planOfTwo(['a', 'b', 'p', 'j a b p']), max_in_flight: 2 });
+    const why = { code: 'not_enough', message: 'j, which needed it, has ended' };
+    const wait = { awaiting: 'time', until: 1, ref: null } as const;
+    applyEvent(state, { type: 'step_waiting', step: 0, item: 0, wait });
+    expect(applyEvent(state, end(2, 'failed'))).toEqual(
+      [
+        { type: 'record', changes: [{ step: 3, item: 0, state: 'skipped' }] },
+        { type: 'call_off', step: 1, item: 0, why },
+        { type: 'give_up', step: 0, item: 0, wait, why },
+      ].toSorted((one, other) => Number('step' in one && one.step) - Number('step' in other && other.step)),
+    );
+    const begun = startRun({ ...planOfTwo(['a', 'b a', 'p', 'j a b p']), max_in_flight: 2 });
+    expect(applyEvent(begun.state, end(2, 'failed'))).toContainEqual({
+      type: 'record',
+      changes: [{ step: 1, item: 0, state: 'cancelled', error: why }],
+    });
   });
 });
 
