@@ -75,7 +75,7 @@ async function readFresh(
 
 /** 0 for the tests of the very file, 1 for those of its folder. */
 function distanceOf(test: string, source: string): number {
-  const [one, other] = [relative('test', test), relative('src', source)];
+  const [one, other] = [relative('packages/core/test', test), relative('packages/core/src', source)];
   const folderOf = (path: string): string => path.slice(0, path.lastIndexOf('/'));
   if (one === other.replace('.ts', '.test.ts')) return 0;
   return folderOf(one) === folderOf(other) ? 1 : 2;

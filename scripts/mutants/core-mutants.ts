@@ -34,7 +34,9 @@ function testsOf(folder: string): string {
 /** Beside the tests of the folder itself, the quick ones first; the rest of packages/core/test does not cover these folders. */
 const furtherTests = [
   ...coreFolders.map(testsOf),
+  'packages/core/test/definition/retry-settings.test.ts',
   'packages/core/test/fleet/instance-states.test.ts',
+  'packages/core/test/received/workflow-messages.test.ts',
   'packages/core/test/mock-run',
 ];
 const lastTests = ['test/conformance/local.test.ts', 'scripts/mutants/last.test.ts'];

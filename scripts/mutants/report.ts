@@ -14,8 +14,13 @@ export interface Score {
   readonly isEnough: boolean;
 }
 
+/** A folder below that of the sources, such as `core/money`. */
 function folderOf({ file }: Trial): string {
-  return file.split('/').slice(1, 3).join('/');
+  return file
+    .split('/')
+    .filter((part) => part !== 'packages' && part !== 'src')
+    .slice(0, 2)
+    .join('/');
 }
 
 export function scoresOf(trials: readonly Trial[]): Score[] {

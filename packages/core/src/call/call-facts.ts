@@ -73,7 +73,6 @@ function cutTexts(value: Json, most: number): Json {
     const left = value.length - most;
     return left > 0 ? `${shortenText(value, most)} (${left} more characters)` : value;
   }
-  if (value instanceof ExactNumber) return value as unknown as Json;
   if (isList(value)) return value.map((one) => cutTexts(one, most));
   if (!isPlainObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cutTexts(one as Json, most)]));

@@ -83,7 +83,7 @@ export function writeFault({ code, message, errors = [] }: PreviousFault): strin
   let most = longestText;
   let text = toAscii({ code, message: shortenText(message, most) });
   while (text.length > longestHeader) {
-    most = Math.floor(most / 2);
+    most /= 2;
     text = toAscii({ code, message: shortenText(message, most) });
   }
   return text;

@@ -43,7 +43,7 @@ export function forecastSpend(window: SpendWindow, now: number): SpendForecast |
   if (spent <= 0 || now >= end || passed < least) return null;
   const rate = spent / passed;
   const left = limit - spent - reserved;
-  const limitAt = limit === 0 || left <= 0 ? null : now + left / rate;
+  const limitAt = left <= 0 ? null : now + left / rate;
   return {
     spent: closes === null ? null : spent + rate * (closes - now),
     limitAt: limitAt === null || limitAt >= end ? null : Math.ceil(limitAt),

@@ -55,12 +55,12 @@ export function holdFor(
 
 /** G2: whether the hold must grow now. */
 export function mustGrow(terms: HoldTerms, units: number, heldNano: number): boolean {
-  return heldNano < terms.mostNano && heldNano < usedNano(terms, units + Math.ceil(1.5 * terms.ahead));
+  return heldNano < usedNano(terms, units + Math.ceil(1.5 * terms.ahead));
 }
 
 /** G2: whether the call must be stopped, if its hold cannot grow. */
 export function mustStop(terms: HoldTerms, units: number, heldNano: number): boolean {
-  return heldNano < terms.mostNano && heldNano < usedNano(terms, units + terms.ahead);
+  return heldNano < usedNano(terms, units + terms.ahead);
 }
 
 /** G2: the most that a call has cost that ends now, nano-USD: what was seen of it, and the units ahead. */
@@ -191,21 +191,22 @@ export interface AdmittedCall {
   readonly expected: CostOutlook | null;
 }
 
-/** G4: how many equal calls the room admits at once. */
+/** G4: how many equal calls the room admits at once. Without an expectation, what they hold decides alone. */
 export function countAdmitted({ firstNano, riskNano, expected }: AdmittedCall, roomNano: number): number {
-  const { mean, variance } = expected ?? { mean: firstNano + riskNano, variance: 0 };
+  const own = expected ?? { mean: 0, variance: 0 };
   const isNextAdmitted = (count: number): boolean =>
     isAdmitted(
       {
         limitNano: roomNano,
         spentNano: 0,
         heldNano: count * (firstNano + riskNano),
-        expected: { mean: count * mean, variance: count * variance },
+        expected: { mean: count * own.mean, variance: count * own.variance },
       },
       firstNano,
-      expected ?? { mean: firstNano, variance: 0 },
+      own,
     );
-  let [admitted, refused] = [0, Math.floor(Math.max(0, roomNano) / Math.max(1, firstNano)) + 1];
+  // Each holds a nano-USD at least; larger numbers are not exact.
+  let [admitted, refused] = [0, Math.min(roomNano + 1, Number.MAX_SAFE_INTEGER)];
   while (admitted < refused) {
     const count = Math.floor((admitted + refused) / 2);
     if (isNextAdmitted(count)) admitted = count + 1;

@@ -167,12 +167,11 @@ export function holdTerms(
   mostNano: bigint,
   { lengths, duration_ms }: Pick<InstanceSnapshot, 'lengths' | 'duration_ms'>,
 ): HoldTerms {
-  const pace = unit === 'token' ? unitsPerSecond(lengths ?? [], duration_ms) : 0;
   return {
     startNano: Math.ceil(startUsd * 1e9 - 1e-6),
     unitNano: unitUsd * 1e9,
     mostNano: Number(mostNano),
-    ahead: aheadAt(unitsAhead[unit], pace),
+    ahead: aheadAt(unitsAhead[unit], unitsPerSecond(lengths ?? [], duration_ms)),
   };
 }
 

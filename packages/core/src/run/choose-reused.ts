@@ -94,8 +94,7 @@ function findLosers(compiled: CompiledDefinition, choices: ReadonlyMap<number, S
   return [...findRaceRegions(compiled)].flatMap(([join, region]) => {
     const { count = 0, of = [] } = raceOf(compiled, (compiled.steps[join] as CompiledStep).definition) ?? {};
     const good = of.filter((step) => choices.get(step) === 'reused').length;
-    const isDecided = good >= count || typeof choices.get(join) === 'string';
-    return isDecided ? region.filter((step) => typeof choices.get(step) === 'object') : [];
+    return good >= count ? region.filter((step) => typeof choices.get(step) === 'object') : [];
   });
 }
 
@@ -223,7 +222,7 @@ const waysOfTrying: ReadonlySet<string> = new Set([
 function shapeOf({ for_each, repeat, ...step }: StepDefinition): string {
   const parts = Object.entries(step).filter(([name]) => !waysOfTrying.has(name));
   const { items = null, enough = null } = for_each ?? {};
-  const own = { items, rounds: roundsOf(repeat), ...(enough === null ? {} : { enough }) };
+  const own = { items, enough, rounds: roundsOf(repeat) };
   return canonicalJson({ ...Object.fromEntries(parts), ...own } as Json);
 }
 

@@ -183,7 +183,7 @@ type UnitCommand = Extract<RunCommand, { type: 'execute' | 'escalate' | 'resume'
 function workOn(command: UnitCommand, { plan, ports, send }: Driver): void {
   const { step, item } = command;
   const unit = unitOf(plan, command);
-  const isJudged = item > 0 && unit.step.each?.judges === true;
+  const isJudged = unit.step.each?.judges === true;
   void startWork(ports, unit, command).then((result) => {
     if (result.state === 'escalated') send({ type: 'step_escalated', step, item });
     else if (result.state === 'waiting') send({ type: 'step_waiting', step, item, wait: result.wait });

@@ -119,7 +119,6 @@ export function findRaceRegions(compiled: CompiledDefinition): ReadonlyMap<numbe
     const race = raceOf(compiled, definition);
     return race === null ? [] : [[index, race] as const];
   });
-  if (races.length === 0) return new Map();
   const edges = {
     successors: successorsOf(steps),
     dependenciesOf: (step: number) => steps[step]?.dependencies ?? [],

@@ -41,6 +41,12 @@ it.each([
   expect(findAnswerFault(JSON.parse(text))).toBe('holds the key __proto__, which is not allowed');
 });
 
+it('refuses a text that stands for a number elsewhere', () => {
+  expect(findAnswerFault({ a: ['\u0000number:1'] })).toBe(
+    'holds a text that begins with NUL and "number:", which is not allowed',
+  );
+});
+
 it.each([
   ['lists', asList],
   ['objects', asObject],

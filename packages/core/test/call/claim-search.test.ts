@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ClaimSearch, seedOf } from '../../src/call/claim-search.ts';
+import { createCostOfInput } from '../../src/money/cost-expressions.ts';
 import type { Shortage } from '../../src/money/reservation.ts';
 import type { InstanceSnapshot } from '../../src/routing/types.ts';
 import { anInstance, aPaid, aRequest, now } from '../routing/a-snapshot.ts';
@@ -160,6 +161,52 @@ describe('a shortage', () => {
     const search = aSearch();
     search.noteShortage({ ...shortage, scope: 'global' });
     expect(chooseFrom(search, one).request).toMatchObject({ headroomUsd: 1, hidesHeadroom: true });
+  });
+});
+
+describe('a choice that may be claimed', () => {
+  const priced = aPaid('priced', 1, {
+    worst_case: '{{ input.n }}',
+    protocols: ['openai.chat'],
+    overran: { prj_1: [now, now - 1, now - 2] },
+  });
+  const fleet = {
+    of: () => ({ instances: [priced], priorMs: 10_000, declaring: [priced] }),
+    nowMs: () => now,
+  };
+  const worstOf = (more: object) => {
+    const route = aRequest();
+    const search = new ClaimSearch({
+      seed: 1,
+      route,
+      tried: [],
+      costOf: createCostOfInput({ n: 0.1 }),
+      ...more,
+    });
+    return search.choose(fleet, { waiting: 0 }).request.bounds?.get('priced')?.worstUsd;
+  };
+
+  it('is priced for the project that pays, and for the form of the call', () => {
+    expect([worstOf({}), worstOf({ projectId: 'prj_2' }), worstOf({ projectId: 'prj_1' })]).toEqual([
+      0.1,
+      0.1,
+      null,
+    ]);
+    const native = { protocol: 'openai.chat', costOf: createCostOfInput({ n: 0.2 }) };
+    expect(worstOf({ native })).toBe(0.2);
+  });
+
+  it('names the instance, and learns the wrong answers of earlier attempts', () => {
+    const search = aSearch();
+    const chosen = search.next(
+      { of: () => ({ instances: [one], priorMs: 1 }), nowMs: () => now },
+      { waiting: 0 },
+    );
+    if (chosen.kind !== 'chosen') throw new RangeError(chosen.kind);
+    expect(chosen.instance).toEqual(one);
+    const wrong = { count: 2, fault: null };
+    search.learn(chosen, { kind: 'failed_before', failures: new Map([['one', 2]]), wrong });
+    expect(search.wrong).toBe(wrong);
   });
 });
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type CallPorts, driveCall } from '../../src/call/drive-call.ts';
+import { type CallPorts, driveCall, driveLongCall, judgeSent } from '../../src/call/drive-call.ts';
 import type { CallOutcome } from '../../src/call/outcome.ts';
 import type { RetrySettings } from '../../src/call/retry.ts';
 import { maxInstances, shortestWaitMs } from '../../src/call/retry.ts';
@@ -577,4 +577,95 @@ it('C8: goes to no other instance once a part of the result has been passed on',
   const after = aStage(turns);
   const end = await driveCall(after.ports, aCall({ hasPassedOn: () => true, resendsWithinMs: 60_000 }));
   expect([end.kind, after.sent, after.settled.length]).toEqual(['retry', ['0'], 1]);
+});
+
+const later = { kind: 'later', until: new Date(0) } as const;
+
+it('C11: neither settles nor renews a call whose instance answers later', async () => {
+  const stage = aStage([{ outcome: answered }, { outcome: answered }]);
+  const ports = { ...stage.ports, deliver: async () => later };
+  expect(await driveLongCall(ports as never, aCall(), null)).toBe(later);
+  expect([stage.settled, stage.heldNow()]).toEqual([[], 0]);
+  await expect(driveCall(ports as never, aCall())).rejects.toThrow(
+    'a call without an owner that continues it was left to its instance',
+  );
+});
+
+it('C11: continues with the claim that it has, and claims again only after it', async () => {
+  const first = aStage([{ outcome: broken }, { outcome: answered }]);
+  const adopted = await first.ports.claim(aCall(), new Set());
+  expect(await driveLongCall(first.ports, aCall(), adopted as ClaimedCall)).toMatchObject({
+    kind: 'succeeded',
+  });
+  expect(first.sent).toEqual(['0', '1']);
+  expect(first.asked.map(({ tried }) => tried)).toEqual([[], ['0']]);
+});
+
+it('C2: a wait for a slot counts against no deadline, and is reported', async () => {
+  let now = 0;
+  const stage = aStage([{ outcome: broken, durationMs: 3_000 }]);
+  const asked: number[] = [];
+  const ports: typeof stage.ports = {
+    ...stage.ports,
+    nowMs: () => now + stage.nowMs(),
+    claim: async (target, tried) => {
+      asked.push(target.route.timeoutMs);
+      now += 8_000;
+      return { ...(await stage.ports.claim(target, tried)), waitedMs: 8_000 };
+    },
+  };
+  expect(await driveCall(ports, aCall())).toMatchObject({ kind: 'retry', waitedMs: 16_000 });
+  expect(asked).toEqual([10_000, 7_000]);
+});
+
+it.each([
+  ['was stopped, because its budgets have no more room', { isStopped: true }, answered],
+  ['is exhausted', {}, { kind: 'exhausted' } as CallOutcome],
+])(
+  'a call that %s shows that in its decision, and is settled as one that broke off',
+  async (_, more, outcome) => {
+    const stage = aStage([{ outcome, rateUsd: 1, durationMs: 2_000 }]);
+    const settlements: unknown[] = [];
+    const ports: typeof stage.ports = {
+      ...stage.ports,
+      deliver: async () => ({ outcome, durationMs: 2_000, held: 500n, most: 400n, ...more }),
+      settle: async (_request, _claimed, { delivery }) => {
+        const { isStopped, reserved, amount } = delivery;
+        settlements.push({ isStopped, reserved, amount });
+        return true;
+      },
+    };
+    const end = await driveCall(ports, aCall());
+    const shown =
+      end.kind === 'succeeded' ? end.attempt?.decision : end.kind === 'retry' ? end.decision : null;
+    expect(shown).toMatchObject({ stopped: 'budget' });
+    expect(settlements).toEqual([{ isStopped: true, reserved: 500n, amount: 2_000_000_000n }]);
+  },
+);
+
+it('a call that was not stopped shows nothing of that', async () => {
+  const end = await driveCall(aStage([{ outcome: answered }]).ports, aCall());
+  expect(end.kind === 'succeeded' && end.attempt?.decision).not.toHaveProperty('stopped');
+});
+
+it('C9: a call that begins with known wrong answers counts on from them', async () => {
+  const stage = aStage([{ outcome: wrong }, { outcome: wrong }]);
+  const request = aCall({ retry: { ...retry, invalidOutput: 2 }, wrong: { count: 2, fault: null } });
+  expect(await driveCall(stage.ports, request)).toMatchObject({ kind: 'failed' });
+  expect(stage.sent).toEqual(['0']);
+});
+
+it('a call that was stopped costs what was seen of it, and never more than it reserved with its risk', () => {
+  const before = { countedBefore: 0, retryMax: 3 };
+  const perCall = anInstance('a', { cost_type: 'per_call', rate_usd: 1 });
+  const claimed = { instance: perCall, reserved: 1_000n, risk: 7n, counted: 0 };
+  const sent = { outcome: answered, durationMs: 1, held: 500n, most: 400n } as const;
+  const costOf = (more: object, instance = perCall) => {
+    const { amount, certainty } = judgeSent({ ...claimed, instance }, { ...sent, ...more }, before);
+    return [amount, certainty];
+  };
+  expect(costOf({ isStopped: true })).toEqual([400n, 'estimated']);
+  expect(costOf({})).toEqual([500n, 'exact']);
+  const perSecond = anInstance('a', { cost_type: 'per_second', rate_usd: 1 });
+  expect(costOf({ isStopped: true }, perSecond)).toEqual([1_007n, 'exact']);
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Arrival, beatMs, catchUpMs, FreezeLog, lateMs } from '../../src/call/freezes.ts';
+import { type Arrival, beatMs, catchUpMs, FreezeLog, lateMs, neverFrozen } from '../../src/call/freezes.ts';
 
 const wall0 = 1_700_000_000_000;
 
@@ -32,6 +32,30 @@ describe('a process', () => {
     expect(log.awakeMs(60_100)).toBe(100);
   });
 
+  it('is frozen from its beginning until its first beat', () => {
+    const log = new FreezeLog(5_000, wall0);
+    expect([log.isCatchingUp(5_000 + beatMs + lateMs), log.isCatchingUp(5_001 + beatMs + lateMs)]).toEqual([
+      false,
+      true,
+    ]);
+    expect(log.arrivedAt(9_000, {})).toBe(5_000);
+    expect(log.awakeMs(9_000)).toBe(0);
+    expect(log.beat(9_000, wall0 + 4_000)).toBe(4_000);
+  });
+
+  it('that never was asleep has been awake for ever', () => {
+    const log = aLog();
+    expect([log.awakeMs(10_050), log.isCatchingUp(10_050)]).toEqual([Number.POSITIVE_INFINITY, false]);
+  });
+
+  it('that is not watched was never frozen', () => {
+    expect([neverFrozen.arrivedAt(7, {}), neverFrozen.isCatchingUp(7), neverFrozen.awakeMs(7)]).toEqual([
+      7,
+      false,
+      Number.POSITIVE_INFINITY,
+    ]);
+  });
+
   it('that has caught up reads when it reads', () => {
     const log = aLog();
     log.beat(60_000, wall0 + 60_000);
@@ -41,6 +65,17 @@ describe('a process', () => {
       false,
       now,
     ]);
+  });
+
+  it.each([
+    ['a second is no sleep', 1_000, Number.POSITIVE_INFINITY],
+    ['more than a second is one', 1_001, 100],
+  ])('on a machine whose clock moves on beside its own: %s', (_, moreMs, awakeMs) => {
+    const log = new FreezeLog(5_000, wall0);
+    log.beat(5_100, wall0 + 100 + moreMs);
+    expect(log.awakeMs(5_200)).toBe(awakeMs);
+    log.beat(5_200, wall0 + 200 + moreMs);
+    expect(log.awakeMs(5_250)).toBe(awakeMs + (awakeMs === 100 ? 50 : 0));
   });
 
   it('on a machine that slept is awake since its next beat, and was not frozen', () => {
@@ -80,6 +115,32 @@ describe('what arrived in a freeze', () => {
     const at = (saidMs?: number) => log.arrivedAt(60_010, { connection: 'a', saidMs });
     expect([at(13_000), at(1), at(99_000), at()]).toEqual([13_000, 10_050, 59_990, 10_050]);
     expect(log.arrivedAt(60_010, { connection: 'b', saidMs: 13_000 })).toBe(59_990);
+  });
+
+  it('is remembered through the beats of the catch-up', () => {
+    const log = frozen();
+    look(log, 13_000, { connection: 'a', afterMs: 12_900, byMs: 13_000 });
+    look(log, 59_900);
+    for (const at of [60_000, 60_100, 60_200]) log.beat(at, wall0 + at);
+    expect(log.arrivedAt(60_210, { connection: 'a' })).toBe(13_000);
+  });
+
+  it.each([
+    ['looks half a second apart are as good as a mark', 12_500, 13_000],
+    ['beyond that the sender is better', 12_499, 12_700],
+  ])('%s', (_, afterMs, arrivedMs) => {
+    const log = frozen();
+    look(log, 13_000, { connection: 'a', afterMs, byMs: 13_000 });
+    log.beat(60_000, wall0 + 60_000);
+    expect(log.arrivedAt(60_010, { connection: 'a', saidMs: 12_700 })).toBe(arrivedMs);
+  });
+
+  it('has no mark of the last beat before the freeze', () => {
+    const log = frozen();
+    look(log, 10_000, { connection: 'a', afterMs: 9_950, byMs: 10_000 });
+    look(log, 12_000);
+    log.beat(60_000, wall0 + 60_000);
+    expect(log.arrivedAt(60_010, { connection: 'a' })).toBe(12_000);
   });
 
   it('is forgotten before the next one', () => {

@@ -13,6 +13,16 @@ it('has the status in the message, for people, and in a field, for code', () => 
   });
 });
 
+it('shows the refusal of the provider behind an instance', () => {
+  const provider = { status: 400, code: 'context_length_exceeded' };
+  expect(toHttpFailure('input_rejected', { status: 422, message: 'no', report: { provider } })).toEqual({
+    code: 'input_rejected',
+    message: 'HTTP 422: no',
+    status: 422,
+    details: { provider },
+  });
+});
+
 it('gives back the answer of the instance, of any form', () => {
   fc.assert(
     fc.property(fc.string(), fc.integer({ min: 200, max: 599 }), (message, status) => {

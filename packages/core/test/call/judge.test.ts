@@ -242,6 +242,29 @@ describe('judgeOutcome', () => {
     );
   });
 
+  it('a call that was stopped, because its budgets have no more room, is made again later', () => {
+    expect(judgeOutcome({ kind: 'exhausted' }, { countedBefore: 0, retryMax: 3 })).toEqual({
+      ...evidenceOf('exhausted'),
+      ...verdict({ ambiguity: 'answered', attemptState: 'settled', settlement: 'broken_off' }, [
+        'retry',
+        'budget_reserved',
+        'the call was stopped on its way, because its budgets have no more room for it',
+      ]),
+    });
+  });
+
+  it('a refusal for now has the words of the instance', () => {
+    const refused = {
+      kind: 'overloaded',
+      status: 429,
+      retryAfterMs: null,
+      message: 'the quota is used up',
+    } as const;
+    expect(judgeOutcome(refused, { countedBefore: 0, retryMax: 3 }).error?.message).toBe(
+      'the instance refuses work for now (HTTP 429: the quota is used up)',
+    );
+  });
+
   it('a refusal for now with a cost is a call that was sent', () => {
     const facts = { countedBefore: 0, retryMax: 3 };
     const refused: CallOutcome = { kind: 'overloaded', status: 429, retryAfterMs: 5 };

@@ -131,6 +131,17 @@ describe('a call that no instance took', () => {
     });
   });
 
+  it.each([
+    [40, { left_ms: 40 }],
+    [undefined, { left_ms: null }],
+  ])('has no time when %s ms are left', (leftMs, details) => {
+    expect(explainNoClaim(aLastChoice(['no_time'], { leftMs }))).toEqual({
+      error: { code: 'step_timeout', message: 'nobody can', details },
+      isFinal: true,
+      retryAfterMs: shortestWaitMs,
+    });
+  });
+
   it('has no budget when it would not even fit beside what is spent', () => {
     const choice = { ...aLastChoice(['over_budget']).choice, minimumUsd: 2.5 };
     const figures = { limit_usd: 5, spent_usd: 3, reserved_usd: 2, minimum_usd: 2.5, resets_at: null };
@@ -204,6 +215,7 @@ describe('whether to wait for a slot or an instance', () => {
     ['the input is refused', aLastChoice(['input_invalid']).choice, false],
     ['the ceiling is too low', aLastChoice(['over_ceiling']).choice, false],
     ['the budget is used up', aLastChoice(['over_budget']).choice, false],
+    ['the time is too short', aLastChoice(['no_time']).choice, false],
     [
       'the ceiling is too low for all but one that rests',
       choose(

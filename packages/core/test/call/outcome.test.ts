@@ -1,5 +1,5 @@
 import { expect, it, test } from 'vitest';
-import { kindOfStatus, outputInvalid } from '../../src/call/outcome.ts';
+import { kindOfStatus, outputInvalid, shortenText } from '../../src/call/outcome.ts';
 
 it.each([
   [400, 'rejected'],
@@ -26,4 +26,19 @@ test('an output that does not match names each place, the whole as /', () => {
     message: 'the answer does not match the output schema: / must be an object; /a must be a number',
     errors: faults,
   });
+});
+
+test('an output that does not match keeps ten places, with the beginnings of their texts', () => {
+  const [pointer, message] = [`/${'p'.repeat(300)}`, 'm'.repeat(400)];
+  const { errors = [] } = outputInvalid(Array.from({ length: 11 }, () => ({ pointer, message })));
+  expect(errors).toHaveLength(10);
+  expect(errors[0]).toEqual({ pointer: `${pointer.slice(0, 199)}…`, message: `${message.slice(0, 299)}…` });
+});
+
+it.each([
+  ['abc', 3, 'abc'],
+  ['abcd', 3, 'ab…'],
+  ['a\u{1f600}bc', 3, 'a…'],
+])('%j has %i characters at most: %j', (text, most, short) => {
+  expect(shortenText(text, most)).toBe(short);
 });

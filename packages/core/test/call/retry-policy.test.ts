@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { backoffMs, defaultRetry } from '../../src/call/retry.ts';
+import { backoffMs, defaultRetry, mostAttempts, uncountedDelay } from '../../src/call/retry.ts';
 
 const anySettings = fc.record({
   max: fc.integer({ min: 0, max: 100 }),
@@ -12,6 +12,20 @@ const unit = fc.double({ min: 0, max: 1, noNaN: true });
 
 it('three failures are retried by default', () => {
   expect(defaultRetry.max).toBe(3);
+});
+
+it.each([
+  [defaultRetry, 4],
+  [{ ...defaultRetry, max: 0 }, 1],
+  [{ ...defaultRetry, invalidOutput: 2 }, 6],
+])('%j makes so many attempts at most: %i', (settings, attempts) => {
+  expect(mostAttempts(settings)).toBe(attempts);
+});
+
+it('a wait that no count limits grows from half a second to ten', () => {
+  expect([1, 2, 3, 100].map((round) => backoffMs(uncountedDelay, round, 0.5))).toEqual([
+    500, 800, 1_280, 10_000,
+  ]);
 });
 
 describe('backoffMs', () => {

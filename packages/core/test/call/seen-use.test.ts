@@ -19,6 +19,9 @@ it.each([
   ['a part of openai.responses', event({ type: 'response.output_text.delta', delta: 'twelve bytes' }), 6],
   ['an event that repeats the text', event({ type: 'response.output_text.done', text: 'twelve bytes' }), 1],
   ['a comment', { events: ': ping\n\n' }, 1],
+  ['a line of an event that is no data', { events: 'event: "text":"twelve bytes"\n\n' }, 1],
+  ['a tool without arguments', { tool_calls: [{ index: 0, function: { name: 'x' } }] }, 1],
+  ['a tool without a function', { tool_calls: [{ index: 0, function: 'twelve bytes' }] }, 1],
 ])('%s counts at most so many tokens', (_, part, tokens) => {
   expect(tokensOfPart(part)).toBe(tokens);
 });

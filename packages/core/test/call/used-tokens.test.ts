@@ -33,6 +33,8 @@ describe('an answer', () => {
     [{ input_tokens: 50, output_tokens: 150 }, 200],
     [{ input_tokens: 50, output_tokens: null }, 50],
     [{ input_tokens: -50, output_tokens: 10 }, 10],
+    [{ input_tokens: 1, output_tokens: 1 }, 2],
+    [{ input_tokens: 1 }, 1],
   ])('counts what its model reports: %j', (usage, tokens) => {
     const input = { ...question, max_output_tokens: 1_000 };
     expect(count(answered(usage), { input })).toBe(tokens);
@@ -59,6 +61,9 @@ describe('an answer', () => {
       expect(count(answered(usage), { input: { ...question, max_output_tokens: 100, n: 3 } })).toBe(
         bytes + ',"n":3'.length + 300,
       );
+      expect(count(answered(usage), { input: { ...question, max_output_tokens: 100, n: 999 } })).toBe(
+        bytes + ',"n":999'.length + 12_800,
+      );
       expect(count(answered(usage), { capability: 'embed.x', input: { texts: ['x'] } })).toBe(15);
       expect(count(answered(usage))).toBeLessThan(200_000);
     },
@@ -75,7 +80,8 @@ describe('an answer', () => {
       count(answered(usage), { input: picture(url) }),
     );
     expect(counts[0]).toBe(counts[1]);
-    expect(counts[0]).toBeGreaterThan(10_000);
+    const rest = JSON.stringify({ messages: [{ role: 'user', content: [null] }], max_output_tokens: 1 });
+    expect(counts[0]).toBe(rest.length + 131_072 + 1);
   });
 
   test('never counts more than it reports or its text has, nor less than nothing', () => {

@@ -55,6 +55,10 @@ describe('a wrong answer', () => {
     },
   );
 
+  it('is the first one where none is known', () => {
+    expect(judgeOutcome(byModel, { countedBefore: 0, retryMax: 3, wrongMax: 1 }).next).toBe('again');
+  });
+
   it('is asked for again before its text makes it a temporary refusal', () => {
     const facts = { countedBefore: 3, retryMax: 3, transientTexts: ['no json'], wrongMax: 1 };
     expect(judgeOutcome(byModel, { ...facts, wrongBefore: 0 }).next).toBe('again');
@@ -67,7 +71,7 @@ describe('a wrong answer', () => {
   it.each<CallOutcome>([
     { kind: 'rejected', status: 422, message: 'n is odd' },
     { kind: 'rejected', status: 422, message: 'n is odd', errorCode: 'provider_refused' },
-    { kind: 'failed', status: 502, message: 'broken', errorCode: 'output_invalid' },
+    { kind: 'failed', status: 500, message: 'broken', errorCode: 'output_invalid' },
     { kind: 'malformed', message: 'a list' },
     { kind: 'too_large', limitBytes: 1 },
     { kind: 'lost', message: 'broken' },
@@ -122,6 +126,47 @@ describe('the header of a fault', () => {
   it('keeps the beginning of a long message', () => {
     const fault = { code: 'output_invalid', message: `n: ${'\u{1f600}'.repeat(3_000)}` };
     expect(readFault(writeFault(fault))?.message).toMatch(/^n: (?:\u{1f600})+…$/u);
+  });
+
+  it('has no findings where there are none', () => {
+    expect(writeFault({ code: 'c', message: 'm' })).toBe('{"code":"c","message":"m"}');
+    expect(readFault('{"code":"c","message":"m","errors":"none"}')).toEqual({ code: 'c', message: 'm' });
+  });
+
+  it('keeps as many findings as fit, from the first one on', () => {
+    const errors = ['/a', '/b', '/c'].map((pointer) => ({ pointer, message: 'x'.repeat(1_500) }));
+    const read = readFault(writeFault({ code: 'c', message: 'm', errors }));
+    expect(read?.errors).toEqual(errors.slice(0, 2));
+  });
+
+  it('fills its length exactly', () => {
+    const header = (message: string, errors?: { pointer: string; message: string }[]) =>
+      writeFault({ code: 'c', message, ...(errors === undefined ? {} : { errors }) });
+    const full = (written: (text: string) => string) => {
+      const wide = '\u00e9'.repeat(500);
+      const text = wide + 'x'.repeat(4_096 - written(wide).length);
+      expect(written(text)).toHaveLength(4_096);
+      return text;
+    };
+    const message = full((text) => header(text));
+    expect(readFault(header(message))?.message).toBe(message);
+    const finding = full((text) => header('m', [{ pointer: '', message: text }]));
+    expect(readFault(header('m', [{ pointer: '', message: finding }]))?.errors).toHaveLength(1);
+  });
+
+  it('halves a message until it fits', () => {
+    expect(readFault(writeFault({ code: 'c', message: 'x'.repeat(3_000) }))?.message).toHaveLength(2_000);
+    expect(readFault(writeFault({ code: 'c', message: '\u00e9'.repeat(3_000) }))?.message).toHaveLength(500);
+  });
+
+  it('is read as far as it has findings, ten of them at most', () => {
+    const errors = [1, null, { pointer: '/a' }, { message: 'x' }, { pointer: '/b', message: 'y', more: 1 }];
+    const read = (list: unknown) =>
+      readFault(JSON.stringify({ code: 'c', message: 'm', errors: list }))?.errors;
+    expect(read(errors)).toEqual([{ pointer: '/b', message: 'y' }]);
+    expect(read(Array.from({ length: 12 }, (_, at) => ({ pointer: `/${at}`, message: 'x' })))).toHaveLength(
+      10,
+    );
   });
 
   it.each(['', 'no JSON', '7', '[]', '{"code":1,"message":"m"}', '{"code":"c"}'])(

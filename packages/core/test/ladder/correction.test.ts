@@ -35,6 +35,16 @@ function setRate(id: string, rate: number): RankedSkill {
 
 const repaired = { input: { rate: 44_100 }, source: 'repair' };
 
+it('a rule is applied once where there is no spec, and its own errors are not caught', async () => {
+  expect(await withAnswers({ ...aTask(), spec: null }, ({ spec, capability }) => [spec, capability])).toEqual(
+    [null, 'transcode'],
+  );
+  const fail = () => {
+    throw new RangeError('of the rule');
+  };
+  await expect(withAnswers(aTask(), fail)).rejects.toThrow(RangeError);
+});
+
 it('a rule is applied again for each answer that takes longer, and finds the same', async () => {
   const asked: Json[] = [];
   const find = (input: Json) => {

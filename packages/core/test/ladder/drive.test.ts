@@ -409,8 +409,9 @@ describe.each([
 
   it('ends its step after queue_timeout: no model and no person is asked, and nothing is learnt', async () => {
     const ports = createFakePorts({ task, run: () => failedCorrection(late) });
-    const { next, outcome, execution } = await drive(ports, from());
+    const { next, outcome, execution, event } = await drive(ports, from());
     expect(outcome).toEqual({ kind: 'ended', state: 'failed', error: late });
+    expect(event).toEqual({ kind: 'executed', level: execution?.level, outcome: 'too_late' });
     expect([next.decided, next.history.length, next.advice.length]).toEqual([null, 1, 0]);
     expect(execution?.end.kind).toBe('too_late');
   });

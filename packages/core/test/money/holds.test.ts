@@ -239,6 +239,56 @@ describe('the edges of what is learnt', () => {
   const times = (count: number, units: number) =>
     Array.from({ length: count }, () => units).reduce<readonly number[]>(addLength, []);
 
+  it('grows while half as much again as what is ahead is left, and stops when that alone is', () => {
+    const call = { startNano: 0, unitNano: 10, mostNano: 10_000, ahead: 3 };
+    expect([149, 150].map((held) => mustGrow(call, 10, held))).toEqual([true, false]);
+    expect([129, 130].map((held) => mustStop(call, 10, held))).toEqual([true, false]);
+    expect([mustGrow(call, 5_000, 10_000), mustStop(call, 5_000, 10_000)]).toEqual([false, false]);
+  });
+
+  it('takes whole nano-USD of the room', () => {
+    const call = { startNano: 0, unitNano: 1, mostNano: 1_000_000, ahead: 1 };
+    expect(holdFor(call, { units: 0, heldNano: 0, roomNano: 20.5 * 512 })).toBe(20);
+  });
+
+  it('counts lengths in four steps an octave, and expects the middle of a step', () => {
+    expect([-5, 0, 1, 3, 7].map((units) => addLength([], units).length)).toEqual([1, 1, 5, 9, 13]);
+    const { mean } = expectUnits(times(64, 100), 0, 4_096);
+    expect(mean).toBeCloseTo(2 ** 6.625 - 1, 6);
+    expect(unitsPerSecond(times(64, 100), 2_000)).toBeCloseTo(mean / 2, 6);
+    expect(unitsPerSecond(times(64, 100), 0)).toBe(0);
+  });
+
+  it('expects eight more units, however short the calls were', () => {
+    expect(expectUnits(times(64, 0), 0, 4_096).mean).toBe(8);
+    expect(unitsPerSecond(times(64, 0), 1_000)).toBe(8);
+  });
+
+  it('leaves the terms of a call alone that is no quicker than its like', () => {
+    expect(termsAt(terms, 1, 1)).toBe(terms);
+  });
+
+  it('expects of a call without a price by units its start, and of any other the spread of its units', () => {
+    const flat = { startNano: 5, unitNano: 0, mostNano: 5, ahead: 1 };
+    expect(expectCost(flat, times(64, 100), 0)).toEqual({ mean: 5, variance: 0 });
+    const spread = [...Array(32).fill(100), ...Array(32).fill(300)].reduce(addLength, [] as Lengths);
+    const dear = { startNano: 0, unitNano: 15_000, mostNano: 10 ** 12, ahead: 1 };
+    const { variance } = expectUnits(spread, 0, 10 ** 12 / 15_000);
+    expect(expectCost(dear, spread, 0).variance).toBeCloseTo(variance * 15_000 ** 2, 0);
+    const long = [...Array(32).fill(250), ...Array(32).fill(5_000)].reduce(addLength, [] as Lengths);
+    expect(expectCost(terms, long, 0).variance).toBe(0);
+  });
+
+  it('counts equal calls one by one, also in a room beyond exact numbers', () => {
+    const least = { firstNano: 1, riskNano: 0, expected: null };
+    expect([0, 1, 3, 1e18].map((room) => countAdmitted(least, room))).toEqual([
+      0,
+      1,
+      3,
+      Number.MAX_SAFE_INTEGER,
+    ]);
+  });
+
   it('rounds what was used up, to its worst case at most', () => {
     expect([usedNano(terms, 1), usedNano(terms, 5), usedNano(terms, 1_000)]).toEqual([11, 12, 100]);
   });

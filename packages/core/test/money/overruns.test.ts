@@ -19,5 +19,6 @@ it.each<[name: string, minutesAgo: (number | null)[] | undefined, isOften: boole
 
 it('the last overrun is that of any project', () => {
   expect(lastOverrunMs({})).toBeNull();
-  expect(lastOverrunMs({ prj_1: [3, 1, null], prj_2: [5, null, null] })).toBe(5);
+  expect(lastOverrunMs({ prj_1: [3, 1, null], prj_2: [5, null, null], prj_3: [null] })).toBe(5);
+  expect(lastOverrunMs({ prj_1: [-5, null, null], prj_2: [null, null, null] })).toBe(-5);
 });

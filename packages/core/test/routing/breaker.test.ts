@@ -40,6 +40,13 @@ describe('recordOutcome', () => {
     ['after it tripped it begins again', times(9, 'fault'), 10, [4]],
   ];
 
+  it('keeps the callers that were refused, and no caller that is unknown', () => {
+    const refused = { ok: false, isRefused: false, atMs: 0 };
+    const once = recordOutcome(noFaults, { ...refused, refusedCaller: 'a' }).window;
+    expect(once.refused).toEqual(['a']);
+    expect(recordOutcome(once, refused).window.refused).toEqual(['a']);
+  });
+
   it.each(stories)('%s', (_, outcomes, stepMs, trips) => {
     expect(tripsOf(outcomes, stepMs)).toEqual(trips);
   });

@@ -58,6 +58,7 @@ describe('estimates', () => {
     expect(reserved(0.5)).toEqual([0.5, 500_000_000n]);
     expect(reserved(0.8)).toEqual([0.8, 800_000_000n]);
     expect(reserved(2, perCall(2))).toEqual([2, 2_000_000_000n]);
+    expect(reservationOf(instance, limits, 0.8).risk).toBe(0n);
     const short = { ...limits, timeoutMs: 1_000 };
     expect(reservedUsd(instance, short, 0.4)).toBe(0.1); // its time is short, not the money of its run
     expect(reservationOf(instance, short, 0.4)).toEqual({ reserved: 100_000_000n, risk: 0n });

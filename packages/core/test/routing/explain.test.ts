@@ -244,3 +244,30 @@ describe('explainChoice', () => {
     ]);
   });
 });
+
+describe('the time that is left', () => {
+  const slow = (part: Partial<InstanceSnapshot> = {}) =>
+    anInstance('slow', { duration_ms: 10_000, success_count: 2, ...part });
+
+  it('rules out an instance that takes longer, as soon as two of its calls are known', () => {
+    const decision = explain({ fleet: [slow()], request: aRequest({ leftMs: 9_000 }) });
+    expect(decision.chosen).toBeNull();
+    expect(decision.reason).toContain('1 whose calls take longer than the time left');
+    expect(decision.reason).toContain('; 9.0 s are left');
+  });
+
+  it.each<[string, Partial<InstanceSnapshot>, number | null]>([
+    ['as much time is left as it takes', {}, 10_000],
+    ['one call alone was seen', { success_count: 1 }, 1],
+    ['no limit is known', {}, null],
+  ])('rules out none where %s', (_, part, leftMs) => {
+    const decision = explain({ fleet: [slow(part)], request: aRequest({ leftMs }) });
+    expect(decision.chosen).not.toBeNull();
+    expect(decision.reason).not.toContain('left');
+  });
+
+  it('is not named where it rules out none', () => {
+    const decision = explain({ fleet: [gone], request: aRequest({ leftMs: 5_000 }) });
+    expect(decision.reason).not.toContain('are left');
+  });
+});

@@ -40,6 +40,13 @@ describe('among equals', () => {
     },
   );
 
+  it('that are all translated, the seed decides', () => {
+    const winners = [1, 2, 3, 4, 5, 6, 7, 8].map(
+      (seed) => decide([anInstance('one'), anInstance('other')], { protocol: messages }, seed).verdicts.other,
+    );
+    expect(new Set(winners).size).toBe(2);
+  });
+
   it.each(fleets.slice(0, 2))('%s: nothing changes for a call in the neutral form', (_, fleet) => {
     const winners = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => decide(fleet, {}, seed).verdicts.other);
     expect(new Set(winners)).toEqual(new Set(['chosen', 'worse']));

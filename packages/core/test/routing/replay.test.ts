@@ -55,6 +55,14 @@ describe('replayChoice', () => {
   });
 });
 
+it('the time that is left is repeated, and is missing where there is none', () => {
+  const slow = anInstance('slow', { duration_ms: 10_000, success_count: 9 });
+  const inputs = store([slow], aRequest({ leftMs: 9_000 }), 1);
+  expect((inputs.request as JsonObject).left_ms).toBe(9_000);
+  expect(replayChoice(inputs)).toBeNull();
+  expect(store([slow], aRequest({ leftMs: null }), 1).request).not.toHaveProperty('left_ms');
+});
+
 describe('what a decision was made from', () => {
   const full: RouteRequest = aRequest({
     versionRange: '^1',

@@ -17,6 +17,14 @@ test('a success counts with its duration, a failure without, and what was before
   expect(lighter.failures).toBe(0.98 + 0.25);
 });
 
+test('the units of a call that succeeded are counted, where they are known', () => {
+  const call = { durationMs: 1, costUsd: 1, ok: true };
+  const once = observeCall(noCalls, { ...call, units: 0 });
+  expect(once.lengths).toEqual([1]);
+  expect(observeCall(once, { ...call, units: 0, ok: false }).lengths).toEqual([1]);
+  expect(observeCall(once, call).lengths).toEqual([1]);
+});
+
 test('the last 50 durations and costs are kept, in order', () => {
   let seen = noCalls;
   for (let at = 1; at <= 52; at++) seen = observeCall(seen, { durationMs: at, costUsd: at, ok: true });

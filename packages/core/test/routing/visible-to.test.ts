@@ -46,6 +46,7 @@ describe('the index of a fleet', () => {
         (fleet, project) => {
           const index = new NamedFleet((instances: readonly Ownership[]) => instances);
           for (const instance of fleet) index.add(instance, instance);
+          expect(index.instances).toEqual(fleet);
           const expected = fleet.filter((instance) => serves(instance, project));
           expect(new Set(index.of(project))).toEqual(new Set(expected));
           expect(index.of(project).length).toBe(expected.length);

@@ -210,6 +210,73 @@ describe('a run that is repeated', () => {
     expect(Object.fromEntries(found.filter(([, why]) => why.startsWith('run')))).toEqual(expected);
   });
 
+  it.each<[string, Partial<StepDefinition>]>([
+    ['description', { description: 'cuts' }],
+    ['retry', { retry: { max: 9 } }],
+    ['timeout', { timeout: '9m' }],
+    ['total_timeout', { total_timeout: '9h' }],
+    ['priority', { priority: 'high' }],
+    ['budget_ceiling_usd', { budget_ceiling_usd: 9 }],
+    ['escalate', { escalate: false }],
+    ['dispatch', { dispatch: 'queued' }],
+    ['cache', { cache: false }],
+    ['on_error', { on_error: 'continue' }],
+    ['wait_for_capability', { wait_for_capability: '9m' }],
+    ['allow_output', { allow_output: true }],
+    ['optional', { optional: true }],
+  ] as [string, Partial<StepDefinition>][])('keeps a step that tries in another way: %s', (_, way) => {
+    expect(choose({ definition: definitionOf({ tone: way }) }).executed).toEqual([]);
+  });
+
+  it.each<[string, object, object, boolean]>([
+    [
+      'other items that are enough',
+      { for_each: { items: [1], enough: 1 } },
+      { for_each: { items: [1] } },
+      false,
+    ],
+    [
+      'other items in parallel',
+      { for_each: { items: [1], max_parallel: 1 } },
+      { for_each: { items: [1] } },
+      true,
+    ],
+    [
+      'another condition of its rounds',
+      { repeat: { until: 'true', max: 3 } },
+      { repeat: { until: 'false', max: 3 } },
+      false,
+    ],
+    ['rounds', { repeat: { until: 'true', max: 3 } }, {}, false],
+    [
+      'more rounds, of which the last must meet the condition',
+      { repeat: { until: 'true', max: 3 } },
+      { repeat: { until: 'true', max: 4 } },
+      true,
+    ],
+    [
+      'more rounds, of which the last gives the result',
+      { repeat: { until: 'true', max: 3, on_exhausted: 'continue' } },
+      { repeat: { until: 'true', max: 4, on_exhausted: 'continue' } },
+      false,
+    ],
+    [
+      'another timeout of rounds, of which the last gives the result',
+      { repeat: { until: 'true', max: 3, on_exhausted: 'continue' } },
+      { repeat: { until: 'true', max: 3, on_exhausted: 'continue', timeout: '1h' } },
+      false,
+    ],
+    [
+      'another pause between rounds',
+      { repeat: { until: 'true', max: 3, on_exhausted: 'continue' } },
+      { repeat: { until: 'true', max: 3, on_exhausted: 'continue', pause: '1m' } },
+      true,
+    ],
+  ])('and a step with %s: kept %4$s', (_, step, before, isKept) => {
+    const with_ = (send: object) => definitionOf({ send: send as Partial<StepDefinition> });
+    expect(choose({ definition: with_(step), before: with_(before) }).reused.includes('send')).toBe(isKept);
+  });
+
   it('does again a step whose result names a file that is gone', () => {
     expect(reasonsOf({ missing: new Map([['send', 'media://j/a.mp4']]) })).toEqual({
       send: 'media://j/a.mp4, which its result names, is gone',
@@ -305,6 +372,9 @@ describe('a step that happens again', () => {
       { id: 'join', keeps: 'none' },
       { id: 'send', keeps: 'none' },
     ]);
+    expect(reasonsOf({ failedItems: new Map([['each', 1]]) })).toEqual({
+      each: 'one of its items failed before',
+    });
     expect(choose({ failedItems }).executed).toEqual([
       { id: 'each', reason: '2 of its items failed before', keeps: 'all' },
     ]);
@@ -437,5 +507,83 @@ describe('a race that is repeated', () => {
     const definition = definitionOf({ each });
     const failedItems = new Map([['each', 2]]);
     expect(choose({ definition, before: definition, failedItems }).executed).toEqual([]);
+  });
+});
+
+describe('a race that is repeated', () => {
+  /** `a`, `b` and `x` before `b`, of which the first is enough for `j`; `send` follows. */
+  const race = (first = 1): PipelineDefinition => ({
+    pipeline: 'p',
+    version: '1',
+    steps: [
+      { id: 'x', capability: 'x' },
+      { id: 'a', capability: 'x' },
+      { id: 'b', capability: 'x', depends_on: ['x'] },
+      { id: 'j', capability: 'x', depends_on: ['a', 'b'], first },
+      { id: 'send', capability: 'x', depends_on: ['j'] },
+    ],
+  });
+  const repeatRace = (states: Partial<Record<string, StepState>>, first?: number) => {
+    const none = Object.fromEntries(all.map((id) => [id, undefined]));
+    const { reused, executed } = choose({
+      definition: race(first),
+      before: race(first),
+      states: { ...none, ...states },
+    });
+    return [reused, executed.map(({ id, reason }) => `${id}: ${reason}`)];
+  };
+
+  it('keeps the winner and the steps after it, and does not repeat the losers', () => {
+    const states = {
+      x: 'cancelled',
+      a: 'succeeded',
+      b: 'cancelled',
+      j: 'succeeded',
+      send: 'failed',
+    } as const;
+    expect(repeatRace(states)).toEqual([['a', 'j'], ['send: it did not succeed before: failed']]);
+  });
+
+  it('does not repeat the losers where it is won and its step happens again', () => {
+    const states = { x: 'cancelled', a: 'succeeded', b: 'cancelled', j: 'failed', send: 'skipped' } as const;
+    expect(repeatRace(states)).toEqual([
+      ['a'],
+      ['j: it did not succeed before: failed', 'send: it did not succeed before: skipped'],
+    ]);
+  });
+
+  it('repeats its step where the winner happens again', () => {
+    const none = Object.fromEntries(all.map((id) => [id, undefined]));
+    const { executed } = choose({
+      definition: race(),
+      before: race(),
+      from: ['a'],
+      states: { ...none, x: 'succeeded', a: 'succeeded', b: 'cancelled', j: 'succeeded', send: 'succeeded' },
+    });
+    expect(executed.map(({ id, reason }) => `${id}: ${reason}`)).toEqual([
+      'a: it was named in from',
+      'b: it did not succeed before: cancelled',
+      'j: it depends on a, which happens again',
+      'send: it depends on j, which happens again',
+    ]);
+  });
+
+  it('repeats all of them where none has won', () => {
+    const states = { x: 'succeeded', a: 'failed', b: 'failed', j: 'failed', send: 'skipped' } as const;
+    expect(repeatRace(states)).toEqual([
+      ['x'],
+      [
+        'a: it did not succeed before: failed',
+        'b: it did not succeed before: failed',
+        'j: it did not succeed before: failed',
+        'send: it did not succeed before: skipped',
+      ],
+    ]);
+  });
+
+  it('repeats those that are needed beside the winners', () => {
+    const states = { x: 'succeeded', a: 'succeeded', b: 'failed', j: 'failed', send: 'skipped' } as const;
+    expect(repeatRace(states, 2)[0]).toEqual(['x', 'a']);
+    expect(repeatRace(states, 2)[1]).toContain('b: it did not succeed before: failed');
   });
 });

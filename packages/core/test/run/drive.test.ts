@@ -100,6 +100,48 @@ describe('driveRun', () => {
 });
 
 describe('the ports of a driven run', () => {
+  it('judge the answer of each item that succeeded, and no other unit', async () => {
+    const judged: number[] = [];
+    const changes: unknown[] = [];
+    const plan = aPlan(['a']);
+    const each = { enough: 2, judges: true } as const;
+    const run = begun({ ...plan, steps: plan.steps.map((step) => ({ ...step, decides: true, each })) }, {
+      ...without,
+      decide: async () => [{ type: 'go', items: 3 }],
+      executeStep: async ({ item }) =>
+        item === 1 ? { state: 'failed', error: { code: 'broken', message: 'it broke' } } : done,
+      judgeAnswer: async ({ item }) => {
+        judged.push(item);
+        return item === 2
+          ? { counts: false, error: { code: 'no', message: 'it has no value' } }
+          : { counts: true };
+      },
+      record: (list) => changes.push(...list),
+      callOff: () => undefined,
+      cancelRunning: () => undefined,
+    } as RunPorts);
+    expect(await run.ended).toMatchObject({
+      outcome: 'failed',
+      error: { message: expect.stringContaining('at most 1 can count; first item 1: it broke') },
+    });
+    expect(judged).toEqual([2, 3]);
+    expect(run.state.fans.get(0)).toMatchObject({ good: 1, missed: 2 });
+  });
+
+  it('pass on why an answer does not count', async () => {
+    const plan = aPlan(['a']);
+    const each = { enough: 1, judges: true } as const;
+    const run = begun({ ...plan, steps: plan.steps.map((step) => ({ ...step, decides: true, each })) }, {
+      ...without,
+      decide: async () => [{ type: 'go', items: 1 }],
+      executeStep: async () => done,
+      judgeAnswer: async () => ({ counts: false, error: { code: 'no', message: 'it has no value' } }),
+      record: () => undefined,
+      cancelRunning: () => undefined,
+    } as RunPorts);
+    expect((await run.ended).error?.message).toMatch(/first item 1: it has no value$/);
+  });
+
   it('get each step once, after its dependencies', async () => {
     const seen: string[] = [];
     const run = begun(aPlan(['d b c', 'b a', 'a', 'c a']), {

@@ -55,6 +55,14 @@ describe('units that are executed together', () => {
     expect(inlineFollowers(state, [1], 8)).toEqual([{ step: 2, after: [1] }]);
   });
 
+  it('are followed by no step that may be called off', () => {
+    const plan = marked(allInline(['a', 'b a', 'c a']), ({ id }) =>
+      id === 'b' ? { is_callable_off: true } : {},
+    );
+    expect(followersOf(plan)).toBe('');
+    expect(followersOf(allInline(['a', 'b a', 'c a']))).toBe('b<a c<a');
+  });
+
   it('are followed by nothing while an item has no room', () => {
     const plan = marked({ ...allInline(['f', 'a', 'b a']), max_in_flight: 2 }, ({ id }) =>
       id === 'f' ? many : {},

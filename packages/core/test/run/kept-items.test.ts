@@ -21,6 +21,11 @@ const anyFormer = fc.array(
   { maxLength: 12 },
 );
 
+it('an item does not happen again if it succeeded, was reused or skipped', () => {
+  const states: StepState[] = ['succeeded', 'reused', 'skipped', 'failed', 'unknown', 'cancelled', 'pending'];
+  expect(states.filter((state) => isKeptItem({ state }))).toEqual(['succeeded', 'reused', 'skipped']);
+});
+
 describe('items of a repeated step', () => {
   it.each<[string, string, (string | undefined)[], (number | undefined)[]]>([
     ['the same list', 'a+ b- c+', ['a', 'b', 'c'], [1, 2, 3]],
@@ -28,6 +33,12 @@ describe('items of a repeated step', () => {
     ['fewer', 'a+ b- c+', ['c'], [3]],
     ['more', 'a+', ['x', 'a', 'y'], [undefined, 1, undefined]],
     ['of equal ones, that at the same place', 'a+ a+ a-', ['a', 'a', 'a'], [1, 2, 3]],
+    [
+      'of equal ones, that at the same place before any other',
+      'b+ a+ a+',
+      ['a', 'a', 'a'],
+      [undefined, 2, 3],
+    ],
     ['of equal ones, that with a result', 'a- a+', ['a'], [2]],
     ['an input that cannot be evaluated', 'a+ b+', [undefined, 'b'], [undefined, 2]],
   ])('pairs %s', (_, before, inputs, pairs) => {

@@ -1,6 +1,6 @@
 import { expect, it, test } from 'vitest';
 import type { PipelineDefinition, StepDefinition } from '../../src/contracts/pipeline.ts';
-import { planRun } from '../../src/run/plan.ts';
+import { planRun, raceOf } from '../../src/run/plan.ts';
 
 function aDefinition(steps: readonly Partial<StepDefinition>[], rest: Partial<PipelineDefinition> = {}) {
   return {
@@ -70,4 +70,45 @@ test('existing results are named by the places of their steps', () => {
   expect(planRun(definition, { skipped: ['s1'] }).skipped).toEqual([1]);
   const plan = planRun(definition, { reused: [], skipped: [] });
   expect([Object.hasOwn(plan, 'reused'), Object.hasOwn(plan, 'skipped')]).toEqual([false, false]);
+});
+
+test('steps that only a race needs may fail, and are called off', () => {
+  const { steps } = planRun(
+    aDefinition([
+      { id: 'a' },
+      { id: 'b', depends_on: ['a'] },
+      { id: 'c', on_error: 'fail', dispatch: 'inline' },
+      { id: 'j', depends_on: ['c', 'b'], first: 1 },
+    ] as never),
+  );
+  expect(
+    steps.map(({ is_callable_off, continues, inline, race }) => ({
+      is_callable_off,
+      continues,
+      inline,
+      race,
+    })),
+  ).toEqual([
+    { is_callable_off: true, continues: true },
+    { is_callable_off: true, continues: true },
+    { is_callable_off: true },
+    { race: { count: 1, of: [1, 2] } },
+  ]);
+});
+
+test('a step of which some items are enough may be called off', () => {
+  const each = { items: '{{ job.items }}', enough: 2 };
+  expect(planOne({ for_each: each, dispatch: 'inline' } as never)).toStrictEqual({
+    ...plain,
+    decides: true,
+    each: { enough: 2 },
+    is_callable_off: true,
+  });
+});
+
+test('the steps of a race are in their order, whatever the order of their names', () => {
+  const indexOf = new Map(['a', 'b', 'c', 'd'].map((id, index) => [id, index]));
+  const depends_on = ['d', 'b', 'a', 'c'];
+  expect(raceOf({ indexOf }, { id: 'j', first: 2, depends_on })).toEqual({ count: 2, of: [0, 1, 2, 3] });
+  expect(raceOf({ indexOf }, { id: 'j', depends_on })).toBeNull();
 });

@@ -42,6 +42,30 @@ describe('the judgement of a round', () => {
     });
   });
 
+  it.each([
+    [298, 'x'.repeat(298)],
+    [299, 'x'.repeat(299)],
+  ])('shows 300 characters of an output: a text of %i', (length, text) => {
+    const verdict = judgeRound({ ...round, round: 3, output: text });
+    const json = JSON.stringify(text);
+    expect(verdict).toMatchObject({
+      error: {
+        message: expect.stringMatching(length === 298 ? `is ${json}$` : `is ${json.slice(0, 300)}…$`),
+      },
+    });
+  });
+
+  it('counts the rounds before its timeout', () => {
+    const timed = { ...round, repeat: { ...repeat, timeout: '30s' }, spentMs: 30_001 };
+    const messageOf = (ended: EndedRound) => {
+      const verdict = judgeRound(ended);
+      return verdict.type === 'fail' ? verdict.error.message : '';
+    };
+    const rest = 'the next one would begin after the timeout of 30s; the last output is {"done":false}';
+    expect(messageOf(timed)).toBe(`repeat.until did not hold in 1 round; ${rest}`);
+    expect(messageOf({ ...timed, round: 2 })).toBe(`repeat.until did not hold in 2 rounds; ${rest}`);
+  });
+
   it('cuts a long output in its message', () => {
     const verdict = judgeRound({ ...round, round: 3, output: { text: 'x'.repeat(10_000) } });
     expect(verdict.type === 'fail' && verdict.error.message.length).toBeLessThan(400);

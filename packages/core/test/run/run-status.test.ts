@@ -32,13 +32,15 @@ test.each<[Step['state'], readonly string[], number, string]>([
   ['running', ['b'], 1, 'Paused'],
   ['running', ['b'], 200, 'Running'],
   ['retrying', [], 0, 'Paused'],
+  ['ready', [], 0, 'Paused'],
   ['succeeded', [], 0, 'Succeeded'],
   ['pending', [], 0, 'Queued'],
 ])(
   'a step that is %s in a paused run with open calls of %j, %i in all, is: %s',
   (state, calls, all, words) => {
     const pause = { ...aPause(calls), open_call_count: all };
-    expect(toSentence(conditionOfStep({ id: 'a', state }, { pause }))).toBe(words);
+    const found = conditionOfStep({ id: 'a', state }, { pause });
+    expect([toSentence(found), found.steps]).toEqual([words, ['a']]);
   },
 );
 
@@ -61,9 +63,8 @@ function sentenceOf({ state = 'running', ...rest }: Told): string {
 
 it.each(['enough', 'not_enough'])('a step was called off, and why: %s', (code) => {
   const error = { code, message: '1 of 3 steps were enough for first' };
-  expect(toSentence(conditionOfStep({ id: 'a', state: 'cancelled', error }))).toBe(
-    'Called off: 1 of 3 steps were enough for first',
-  );
+  const found = conditionOfStep({ id: 'a', state: 'cancelled', error });
+  expect([toSentence(found), found.steps]).toEqual(['Called off: 1 of 3 steps were enough for first', ['a']]);
 });
 
 test.each<[string, Told, string]>([
@@ -102,6 +103,11 @@ test.each<[string, Told, string]>([
   [
     'the list counts waiting items alone, of one open step',
     { awaiting: ['callback'], step_counts: { running: 1 }, item_counts: { waiting: 3 } },
+    'Waiting for a later answer',
+  ],
+  [
+    'the list counts a waiting item, of one open step',
+    { awaiting: ['callback'], step_counts: { running: 1 }, item_counts: { waiting: 1 } },
     'Waiting for a later answer',
   ],
   [
@@ -152,6 +158,22 @@ describe('a run that has ended', () => {
         },
       },
       'Cancelled by the key anna: wrong clip',
+    ],
+    [
+      'names a person, and a key without a name by its id',
+      {
+        state: 'cancelled',
+        cancel: { by: { id: 'usr_1', name: 'anna' }, mode: 'graceful', requested_at: '2026-01-01T00:00:00Z' },
+      },
+      'Cancelled by anna',
+    ],
+    [
+      'names a key by its id where it has no name',
+      {
+        state: 'cancelled',
+        cancel: { by: { id: 'key_1' }, mode: 'graceful', requested_at: '2026-01-01T00:00:00Z' },
+      } as never,
+      'Cancelled by key_1',
     ],
     ['succeeded', { state: 'succeeded', steps: [done] }, 'Succeeded'],
     [
@@ -378,6 +400,50 @@ describe('a run that has not ended', () => {
       { steps: ['a', 'b', 'c', 'd'].map((id) => ({ id, state: 'retrying', error })) },
       'Retrying: a, b, c and 1 more',
     ],
+    [
+      'waits for an event',
+      { awaiting: ['event', 'run'], steps: [{ id: 'paid', state: 'waiting', awaiting: 'event' }] },
+      'Waiting for an event: paid',
+    ],
+    [
+      'waits for a free slot rather than for the next attempt of another step',
+      {
+        awaiting: ['retry', 'callback', 'slot'],
+        steps: [
+          { id: 'a', state: 'waiting', awaiting: 'slot' },
+          { id: 'b', state: 'waiting', awaiting: 'retry' },
+        ],
+      },
+      'Waiting for a free slot: a',
+    ],
+    [
+      'waits for its next attempt rather than for a later answer',
+      {
+        awaiting: ['callback', 'retry'],
+        steps: [
+          { id: 'a', state: 'waiting', awaiting: 'callback' },
+          { id: 'b', state: 'waiting', awaiting: 'retry' },
+        ],
+      },
+      'Waiting for its next attempt: b',
+    ],
+    [
+      'runs while one item is about to begin and others wait, as the list of runs counts them',
+      { awaiting: ['callback'], step_counts: { running: 1 }, item_counts: { waiting: 3, ready: 1 } },
+      'Running: 0 of 1 step done',
+    ],
+    [
+      'is paused, with an open call, and with a step that tries again',
+      {
+        state: 'paused',
+        steps: [
+          { id: 'mix', state: 'running' },
+          { id: 'a', state: 'retrying' },
+        ],
+        pause: aPause(['mix']),
+      },
+      'Paused by the key ci: 1 open call of mix will finish; 1 step will retry after the resume',
+    ],
     ['tries again, as the list of runs knows', { step_counts: { retrying: 1 } }, 'Retrying'],
     [
       'names each of two steps that wait for budget',
@@ -519,6 +585,13 @@ describe('a step', () => {
       'Waiting for review: 2 of 2 items of a',
     ],
     [{ id: 'a', state: 'pending' }, ['budget'], 'Queued'],
+    [{ id: 'a', state: 'running', items: { succeeded: 1, pending: 1 } }, ['budget'], 'Running'],
+    [
+      { id: 'a', state: 'running', items: { waiting: 1 } },
+      ['budget'],
+      'Waiting for budget: 1 of 1 item of a',
+    ],
+    [{ id: 'a', state: 'running', error: none }, [], 'Running'],
     [{ id: 'a', state: 'unknown' }, [], 'Failed'],
     [{ id: 'a', state: 'cancelled' }, [], 'Cancelled'],
     [{ id: 'a', state: 'retrying' }, [], 'Retrying'],

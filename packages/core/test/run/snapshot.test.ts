@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { hasShape } from '../../src/received/shape.ts';
 import { applyEvent, type BegunRun, type RunMachineEvent, startRun } from '../../src/run/machine.ts';
 import type { MachineState, Wait } from '../../src/run/machine-state.ts';
 import type { PlannedStep, RunPlan } from '../../src/run/plan.ts';
-import { type RunSnapshot, restoreRun, takeSnapshot } from '../../src/run/snapshot.ts';
+import { type RunSnapshot, restoreRun, snapshotShape, takeSnapshot } from '../../src/run/snapshot.ts';
 import { aPlan } from './a-plan.ts';
 
 const review: Wait = { awaiting: 'review', until: null, ladder: true, ref: { review_id: 'rev_1' } };
@@ -281,7 +282,7 @@ describe('a run that continues from a snapshot', () => {
       { type: 'execute', step: 0, item: 3 },
       { type: 'execute', step: 0, item: 4 },
     ]);
-    expect(carried.state.fans.get(0)).toMatchObject({ open: 3, running: 2, next: 4, blocked: [] });
+    expect(carried.state.fans.get(0)).toMatchObject({ open: 3, running: 2, next: 4, blocked: [], inLine: 0 });
     const commands = applyEvent(carried.state, ended(0, 'failed', 3));
     expect(commands).toContainEqual({ type: 'give_up', step: 0, item: 2, wait: pause });
   });
@@ -323,5 +324,103 @@ describe('a run that continues from a snapshot', () => {
       waiting(0, subRun, 2),
     ]);
     expect(takeSnapshot(state)).toMatchObject({ woken: [{ step: 0, item: 1 }] });
+  });
+});
+
+describe('a step with rounds', () => {
+  const plan = planWith(['a', 'b a'], { a: { decides: true, repeats: true } });
+  const judged = (item: number, verdict: object) =>
+    ({ type: 'judged', step: 0, item, verdict }) as unknown as RunMachineEvent;
+  const going: RunMachineEvent = { type: 'decided', steps: [0], verdicts: [{ type: 'go', items: 1 }] };
+
+  it('continues with the wait for its next round, and takes no judgement twice', () => {
+    const state = play(startRun(plan), [
+      going,
+      soft,
+      ended(0, 'succeeded', 1),
+      judged(1, { type: 'again', until: 5_000 }),
+    ]);
+    expect(takeSnapshot(state)).toEqual({
+      steps: 'rp',
+      fans: [{ step: 0, items: 'sw', next: 2, failed: 0, firstFailure: null, isStopping: false }],
+      waits: [{ step: 0, item: 2, wait: pause }],
+      woken: [],
+      isPaused: false,
+    });
+    const carried = carry(plan, state);
+    expect(applyEvent(carried.state, judged(1, { type: 'done' }))).toEqual([]);
+    expect(applyEvent(carried.state, { type: 'step_woken', step: 0, item: 2 })).toEqual([
+      { type: 'resume', step: 0, item: 2, wait: pause },
+    ]);
+    expect(applyEvent(carried.state, ended(0, 'succeeded', 2))).toEqual([
+      { type: 'judge', step: 0, item: 2 },
+    ]);
+    expect(carried.state.fans.get(0)?.open).toBe(0);
+    expect(applyEvent(carried.state, judged(2, { type: 'done' }))).toEqual([
+      { type: 'execute', step: 1, item: 0 },
+    ]);
+  });
+
+  it('fails with the state of a round that gives no reason', () => {
+    const state = play(startRun(plan), [going, ended(0, 'failed', 1)]);
+    expect(state.error).toEqual({
+      code: 'step_failed',
+      message: 'step a: round 1: failed',
+      details: { step_id: 'a', code: 'internal' },
+    });
+  });
+});
+
+it('a race that is won in a pause continues with its step, though the losers have no end', () => {
+  const continues = { continues: true } as const;
+  const plan = planWith(['a', 'b', 'j a b'], {
+    a: continues,
+    b: continues,
+    j: { race: { count: 1, of: [0, 1] } },
+  });
+  const cancelled = { type: 'step_ended', step: 1, item: 0, state: 'cancelled' } as const;
+  const state = play(startRun(plan), [{ type: 'paused' }, ended(0, 'succeeded'), soft, cancelled]);
+  expect(takeSnapshot(state).steps).toBe('scp');
+  const carried = carry(plan, state);
+  expect(applyEvent(carried.state, { type: 'resumed' })).toEqual([{ type: 'execute', step: 2, item: 0 }]);
+});
+
+describe('the shape of a snapshot', () => {
+  const fan = { step: 1, items: 'sw', next: 2, failed: 0, firstFailure: null, isStopping: false };
+  const unit = { step: 1, item: 2 };
+  const snapshot = {
+    steps: 's2p',
+    fans: [fan],
+    waits: [{ ...unit, wait: pause }],
+    woken: [unit],
+    resting: [unit],
+    isPaused: false,
+  };
+  const faultOf = (part: object) => snapshotShape(3)({ ...snapshot, ...part }, 'machine');
+
+  it('takes what is one', () => {
+    expect([faultOf({}), faultOf({ resting: undefined, isAtRest: true })]).toEqual([null, null]);
+    expect(faultOf({ fans: [{ ...fan, items: 's10000', good: 1, missed: 2 }] })).toBeNull();
+  });
+
+  it.each<[string, object]>([
+    ['another number of steps', { steps: 's2' }],
+    ['no text of states', { steps: 'S3' }],
+    ['a count of seven digits', { steps: 's0000003' }],
+    ['more items than are allowed', { fans: [{ ...fan, items: 's10001' }] }],
+    ['a step that is none', { fans: [{ ...fan, step: 3 }] }],
+    ['a wait without a cause', { waits: [{ ...unit, wait: { ...pause, awaiting: 1 } }] }],
+    ['a wait that is none', { waits: [{ ...unit, wait: {} }] }],
+    ['a wake without an item', { woken: [{ step: 1 }] }],
+    ['a rest without an item', { resting: [{ step: 1 }] }],
+    ['a rest of a step that is none', { resting: [{ step: 3, item: 1 }] }],
+  ])('takes not: %s', (_, part) => {
+    expect(faultOf(part)).not.toBeNull();
+    expect(hasShape(snapshotShape(3), { ...snapshot, ...part })).toBe(false);
+  });
+
+  it('names the states that it takes', () => {
+    expect(faultOf({ steps: 's2' })).toContain('the states of 3 steps');
+    expect(faultOf({ fans: [{ ...fan, items: 7 }] })).toContain('the states of at most 10000 items');
   });
 });

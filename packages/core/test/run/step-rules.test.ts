@@ -5,11 +5,16 @@ import {
   evaluateSafely,
   judgeCondition,
   judgeItems,
+  judgeWhenOfItems,
   priorityOfRun,
   readList,
   reviewTimeoutOf,
   splitReference,
   termsOfSubRun,
+  toAnswerVerdict,
+  toInput,
+  toQueueTimeout,
+  toTitle,
   waitForCapabilityOf,
 } from '../../src/run/step-rules.ts';
 
@@ -93,4 +98,88 @@ test('a review takes a day, or as long as its definition allows', () => {
   expect(reviewTimeoutOf({})).toBe('24h');
   expect(reviewTimeoutOf({ review: { title: 'ok?' } })).toBe('24h');
   expect(reviewTimeoutOf({ review: { title: 'ok?', timeout: '2h' } })).toBe('2h');
+});
+
+const unresolved = { code: 'expression_unresolved', message: 'job.x does not exist' };
+
+test('the input of a step is an object', () => {
+  expect(toInput({ a: 1 })).toEqual({ value: { a: 1 } });
+  expect(toInput('a')).toEqual({
+    error: { code: 'expression_unresolved', message: 'input: an object is needed, not a string' },
+  });
+});
+
+test('work beyond a limit has its place in the message', () => {
+  const error = new ExpressionError({
+    message: 'too much work',
+    pointer: '/steps/0/input',
+    isTooLarge: true,
+  });
+  const evaluate = () => {
+    throw error;
+  };
+  expect(evaluateSafely(evaluate)).toEqual({
+    error: { code: 'expression_limit', message: 'too much work (at /steps/0/input)' },
+  });
+});
+
+it.each([
+  ['Is it loud?', 'Is it loud?'],
+  [7, '7'],
+  [true, 'true'],
+  ['a\0b\ud800c\u{1f600}', 'a\ufffdb\ufffdc\u{1f600}'],
+  ['x'.repeat(1_000), 'x'.repeat(1_000)],
+  ['x'.repeat(1_001), `${'x'.repeat(999)}…`],
+])('the title %j of a review is %j', (value, title) => {
+  expect(toTitle({ value })).toEqual({ value: title });
+});
+
+test('a title that is none fails its step, and names the place', () => {
+  expect(toTitle({ error: unresolved })).toEqual({
+    error: { ...unresolved, message: 'review.title: job.x does not exist' },
+  });
+  const message = 'review.title: a string, number or boolean is needed, not a list of 0';
+  expect(toTitle({ value: [] })).toEqual({ error: { code: 'expression_unresolved', message } });
+});
+
+test('the items whose condition is false are skipped', () => {
+  const isWanted = (index: number) => ({ value: index !== 1 });
+  expect(judgeWhenOfItems({ type: 'go', items: 3 }, isWanted)).toEqual({ type: 'go', items: 3, kept: 'pkp' });
+  expect(judgeWhenOfItems({ type: 'go', items: 1 }, isWanted)).toEqual({ type: 'go', items: 1 });
+  expect(judgeWhenOfItems({ type: 'go' }, isWanted)).toEqual({ type: 'go' });
+  expect(judgeWhenOfItems({ type: 'skip' }, isWanted)).toEqual({ type: 'skip' });
+  expect(
+    judgeWhenOfItems({ type: 'go', items: 2 }, (index) =>
+      index === 1 ? { error: unresolved } : { value: true },
+    ),
+  ).toEqual({
+    type: 'fail',
+    error: { code: 'expression_unresolved', message: 'when: item 2: job.x does not exist' },
+  });
+});
+
+test('an answer counts by its condition, and not where that has no value', () => {
+  expect(toAnswerVerdict({ value: true })).toEqual({ counts: true });
+  expect(toAnswerVerdict({ error: unresolved })).toEqual({
+    counts: false,
+    error: { code: 'expression_unresolved', message: 'enough.if: job.x does not exist' },
+  });
+});
+
+it.each([
+  [1, ['http://a'], 'behind 1 other call, on http://a'],
+  [0, [], 'behind 0 other calls, on no instance'],
+  [
+    2,
+    Array.from({ length: 11 }, (_, at) => `http://${at}`),
+    /behind 2 other calls, on http:\/\/0, .*http:\/\/9;/,
+  ],
+])('a call that found no slot names the line: %i before it, instances %j', (ahead, endpoints, words) => {
+  const { code, message, details } = toQueueTimeout(
+    { capability: 'echo', waitedMs: 1_500.4, ahead, endpoints },
+    '1s',
+  );
+  expect([code, details]).toEqual(['queue_timeout', { waited_ms: 1_500, ahead, instances: endpoints }]);
+  if (typeof words !== 'string') expect(message).toMatch(words);
+  else expect(message).toBe(`waited 1.5 s for a free slot of echo, ${words}; queue_timeout is 1s`);
 });

@@ -92,6 +92,47 @@ describe('an item that waits', () => {
     ]);
   });
 
+  it('M10: lets no more than 32 wait for a free slot, and the next as soon as one leaves the line', () => {
+    const slot: Wait = { awaiting: 'slot', until: null, ref: null };
+    const { state } = startRun({ ...fanPlan(200), max_in_flight: 1 });
+    applyEvent(state, beginItems(100));
+    for (let item = 1; item < 32; item++) {
+      expect(applyEvent(state, waiting(item, slot))).toEqual([
+        { type: 'listen', step: 0, item, wait: slot },
+        { type: 'execute', step: 0, item: item + 1 },
+      ]);
+    }
+    expect(applyEvent(state, waiting(32, slot))).toEqual([{ type: 'listen', step: 0, item: 32, wait: slot }]);
+    expect(state.fans.get(0)).toMatchObject({ inLine: 32, running: 32 });
+    expect(applyEvent(state, woken(1))).toEqual([{ type: 'resume', step: 0, item: 1, wait: slot }]);
+    expect(state.fans.get(0)?.inLine).toBe(31);
+    expect(applyEvent(state, waiting(1, pause))).toEqual([
+      { type: 'listen', step: 0, item: 1, wait: pause },
+      { type: 'execute', step: 0, item: 33 },
+    ]);
+  });
+
+  it('M10: begins the next in the moment in which one leaves the line, where there is room for both', () => {
+    const slot: Wait = { awaiting: 'slot', until: null, ref: null };
+    const { state } = startRun({ ...fanPlan(200), max_in_flight: 3 });
+    applyEvent(state, beginItems(100));
+    for (let item = 1; item <= 34; item++) applyEvent(state, waiting(item, slot));
+    expect([state.inFlight, state.fans.get(0)?.inLine]).toEqual([0, 34]);
+    const end = (item: number) => ({ type: 'step_ended', step: 0, item, state: 'succeeded' }) as const;
+    play({ state, commands: [] }, [woken(1), end(1), woken(2), end(2)]);
+    expect(applyEvent(state, woken(3))).toEqual([
+      { type: 'resume', step: 0, item: 3, wait: slot },
+      { type: 'execute', step: 0, item: 35 },
+      { type: 'execute', step: 0, item: 36 },
+    ]);
+  });
+
+  it.each(['retry', 'callback'] as const)('keeps its place while it waits for %s', (awaiting) => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(2), waiting(1, { awaiting, until: null, ref: null })]);
+    expect(state.fans.get(0)).toMatchObject({ running: 1, next: 1, inLine: 0 });
+  });
+
   it('waits for room among the items when it comes back, and comes before those that have not begun', () => {
     const { state } = startRun(fanPlan(1));
     play({ state, commands: [] }, [beginItems(3), waiting(1, pause)]);
@@ -139,6 +180,7 @@ describe('an item whose child run waits for people alone', () => {
 
   it.each([
     ['another child run of it has reported it', [rest(1, 'run_0', true)]],
+    ['another child run of it withdraws it', [rest(1, 'run_0', true), rest(1, 'run_1', false)]],
     ['an item that has not begun has reported it', [rest(2, 'run_1', true)]],
     ['the report is withdrawn before it waits', [rest(1, 'run_1', true), rest(1, 'run_1', false)]],
   ])('keeps it where %s', (_, news) => {
@@ -146,6 +188,46 @@ describe('an item whose child run waits for people alone', () => {
     play({ state, commands: [] }, [beginItems(2), ...news]);
     expect(applyEvent(state, waiting(1, child))).toMatchObject([{ type: 'listen' }]);
     expect(state.fans.get(0)?.running).toBe(1);
+  });
+
+  it('still rests when another child run of it works again, and when it would climb', () => {
+    const { state } = startRun(fanPlan(1));
+    play({ state, commands: [] }, [beginItems(2), rest(1, 'run_1', true), rest(1, 'run_0', false)]);
+    applyEvent(state, { type: 'step_escalated', step: 0, item: 1 });
+    expect(applyEvent(state, waiting(1, child))).toMatchObject([{ type: 'listen' }, begins(2)]);
+    const climbing = startRun(fanPlan(1)).state;
+    play({ state: climbing, commands: [] }, [beginItems(2), { type: 'step_escalated', step: 0, item: 1 }]);
+    applyEvent(climbing, rest(1, 'run_1', true));
+    expect(applyEvent(climbing, waiting(1, child))).toMatchObject([{ type: 'listen' }, begins(2)]);
+  });
+
+  it('does not rest for what it has waited for otherwise, or before it began', () => {
+    const { state } = startRun(fanPlan(1));
+    const slot: Wait = { awaiting: 'slot', until: null, ref: { run_id: 'run_1' } };
+    play({ state, commands: [] }, [
+      beginItems(2),
+      rest(1, 'run_1', true),
+      rest(2, 'run_2', true),
+      waiting(1, slot),
+    ]);
+    expect(state.fans.get(0)).toMatchObject({ running: 1, next: 1 });
+    expect([...state.resting.keys()]).toEqual(['0/1']);
+  });
+
+  it('counts among the resting waits until it continues', () => {
+    const { state } = startRun(fanPlan(2));
+    play({ state, commands: [] }, [
+      beginItems(2),
+      waiting(1, child),
+      rest(1, 'run_1', true),
+      waiting(2, other),
+    ]);
+    play({ state, commands: [] }, [rest(2, 'run_2', true)]);
+    expect(state.restingWaits).toBe(2);
+    applyEvent(state, woken(1));
+    expect([state.restingWaits, state.isAtRest]).toEqual([1, false]);
+    applyEvent(state, succeeds(1));
+    expect(state.isAtRest).toBe(true);
   });
 
   it('continues at once, and no further item begins before there are fewer than max_parallel', () => {
@@ -222,6 +304,32 @@ describe('a run', () => {
     const fan = startRun(fanPlan(1));
     play(fan, [beginItems(2), waiting(1, review), waiting(2, subRunOf('run_1'))]);
     expect(changes(fan.state, { ...rest(0, true), item: 2 } as RunMachineEvent)).toBe(true);
+  });
+
+  it('rests while as many units wait for people as may, whatever is to begin', () => {
+    const steps = Array.from({ length: mostWaits + 1 }, (_, at) => `s${at}`);
+    const { state } = startRun(aPlan(steps, 1));
+    for (let step = 0; step < mostWaits - 1; step++) applyEvent(state, waiting(0, review, step));
+    expect(state.isAtRest).toBe(false);
+    expect(changes(state, waiting(0, review, mostWaits - 1))).toBe(true);
+  });
+
+  it('does not rest while a step is decided beside one in flight', () => {
+    const { steps } = aPlan(['a', 'b', 'c']);
+    const planned = steps.map((step) => (step.id === 'c' ? ({ ...step, decides: true } as const) : step));
+    const { state } = startRun({ steps: planned, max_in_flight: 200 });
+    expect(changes(state, waiting(0, review))).toBe(false);
+  });
+
+  it('does not rest in a pause in which a step is to be decided, or an item to begin', () => {
+    const { steps } = aPlan(['a', 'b', 'c b']);
+    const planned = steps.map((step) => (step.id === 'c' ? ({ ...step, decides: true } as const) : step));
+    const decided = startRun({ steps: planned, max_in_flight: 200 }).state;
+    play({ state: decided, commands: [] }, [waiting(0, review), { type: 'paused' }]);
+    expect(changes(decided, { type: 'step_ended', step: 1, item: 0, state: 'succeeded' })).toBe(false);
+    const items = startRun(fanPlan(2)).state;
+    play({ state: items, commands: [] }, [beginItems(3), { type: 'paused' }, waiting(1, review)]);
+    expect(changes(items, { type: 'step_ended', step: 0, item: 2, state: 'succeeded' })).toBe(false);
   });
 
   it('does not rest in a pause in which something is to begin', () => {

@@ -1,0 +1,158 @@
+/** The lines of calls that wait for a slot. */
+import { describe, expect, it } from 'vitest';
+import {
+  compareInLine,
+  countCallable,
+  lineOf,
+  nextPlace,
+  routeOfLine,
+  standAsideMs,
+} from '../../src/routing/call-line.ts';
+import { type MemberOfLine, MemoryLines } from '../../src/routing/memory-lines.ts';
+import type { InstanceSnapshot } from '../../src/routing/types.ts';
+import { anInstance, now } from './a-snapshot.ts';
+
+const route = { capability: 'upscale', versionRange: null, tags: [] } as const;
+
+describe('a line', () => {
+  it('has the name of its capability where the route has no other condition', () => {
+    expect(lineOf(route)).toBe('upscale');
+    expect(routeOfLine('upscale')).toEqual(route);
+    expect(lineOf({ ...route, versionRange: '^1' })).toBe('["upscale","^1"]');
+    expect(lineOf({ ...route, tags: ['gpu'] })).toBe('["upscale",null,"gpu"]');
+  });
+
+  it('N1: is in order of priority, then place, then age', () => {
+    const places = [
+      [2, 1, 5],
+      [1, 9, 9],
+      [2, 1, 4],
+      [1, 8, 10],
+    ].map(([rank = 0, place = 0, queuedAtMs = 0]) => ({ rank, place, queuedAtMs }));
+    const order = places.toSorted(compareInLine).map(({ queuedAtMs }) => queuedAtMs);
+    expect(order).toEqual([10, 9, 4, 5]);
+  });
+
+  it('N2: has the next place behind the last of the run, and behind the highest that was called', () => {
+    expect([nextPlace(0, 0), nextPlace(3, 1), nextPlace(1, 3)]).toEqual([1, 4, 4]);
+  });
+
+  it('N3: lets others go first for half a second, then longer, up to ten', () => {
+    expect([1, 2, 3, 100].map((calls) => Math.round(standAsideMs(calls)))).toEqual([500, 800, 1_280, 10_000]);
+  });
+});
+
+describe('the calls that may be called', () => {
+  const count = (part: Partial<InstanceSnapshot>, called = 0, asked: object = {}) =>
+    countCallable({ ...route, ...asked }, [anInstance('a', { duration_ms: null, ...part })], {
+      called,
+      nowMs: now,
+    });
+
+  it.each<[string, number, number]>([
+    ['as many as there are free slots', count({ max_concurrency: 3, held: 1 }), 2],
+    ['fewer, where some are called', count({ max_concurrency: 3 }, 2), 1],
+    ['none on a full instance', count({ held: 2 }), 0],
+    ['none while its breaker is open', count({ breaker_until_ms: now + 1 }), 0],
+    ['some when the breaker is half-open', count({ breaker_until_ms: now }), 1],
+    ['none on one that the route leaves out', count({}, 0, { tags: ['gpu'] }), 0],
+    [
+      'those that are free soon, of short calls',
+      count({ held: 1, max_concurrency: 2, duration_ms: 1_000 }),
+      2,
+    ],
+    ['at most four ahead of a slot', count({ held: 1, duration_ms: 1 }), 4],
+    ['none ahead where no duration is known', count({ held: 1, duration_ms: 0 }), 0],
+  ])('are %s', (_, counted, expected) => {
+    expect(counted).toBe(expected);
+  });
+});
+
+describe('lines in memory', () => {
+  const begin = (slots: number) => {
+    let free = slots;
+    const called: string[] = [];
+    const lines = new MemoryLines(
+      () => [anInstance('a', { max_concurrency: slots, held: slots - free, duration_ms: 1 })],
+      () => now,
+    );
+    const enter = (
+      name: string,
+      runId: string,
+      more: Partial<Pick<MemberOfLine, 'queuedAtMs'>> & {
+        priority?: 'interactive' | 'standard' | 'batch';
+      } = {},
+    ) => {
+      const { priority = 'standard', queuedAtMs = 0 } = more;
+      return lines.enter({ runId, route: { ...route, priority }, queuedAtMs, call: () => called.push(name) });
+    };
+    return {
+      lines,
+      enter,
+      called,
+      release: (slotsNow: number) => {
+        free = slotsNow;
+      },
+    };
+  };
+
+  it('N2: let runs take turns, and higher priorities go first', () => {
+    const { lines, enter, called } = begin(9);
+    enter('a1', 'a');
+    enter('a2', 'a');
+    enter('a3', 'a');
+    const b1 = enter('b1', 'b', { queuedAtMs: 1 });
+    enter('c1', 'c', { priority: 'interactive', queuedAtMs: 2 });
+    expect(lines.before(b1)).toBe(2);
+    lines.serve('other');
+    expect(called).toEqual([]);
+    lines.serve('upscale');
+    expect(called).toEqual(['c1', 'a1', 'b1', 'a2', 'a3']);
+  });
+
+  it('N4: count the calls of the same priority or a higher one', () => {
+    const { lines, enter } = begin(1);
+    enter('a', 'a', { priority: 'interactive' });
+    enter('b', 'b');
+    enter('c', 'c', { priority: 'batch' });
+    const ahead = (['interactive', 'standard', 'batch'] as const).map((priority) =>
+      lines.ahead({ ...route, priority }),
+    );
+    expect(ahead).toEqual([1, 2, 3]);
+    expect(lines.ahead({ ...route, capability: 'other', priority: 'batch' })).toBe(0);
+  });
+
+  it('N3: call as many as there are slots, and the next one when a slot is free again', () => {
+    const { lines, enter, called, release } = begin(1);
+    const first = enter('a', 'a');
+    enter('b', 'b');
+    lines.serve('upscale');
+    lines.serve('upscale');
+    expect(called).toEqual(['a']);
+    lines.leave(first);
+    release(0);
+    lines.serve('upscale');
+    expect(called).toEqual(['a']);
+    release(1);
+    lines.serve('upscale');
+    expect(called).toEqual(['a', 'b']);
+  });
+
+  it('N2: let a run that comes later wait behind the places that were called', () => {
+    const { lines, enter, called } = begin(2);
+    const [a1] = [enter('a1', 'a'), enter('a2', 'a'), enter('a3', 'a')];
+    lines.serve('upscale');
+    expect(called).toEqual(['a1', 'a2']);
+    expect(enter('b1', 'b').place).toBe(3);
+    lines.leave(a1);
+    expect(enter('c1', 'c').place).toBe(3);
+  });
+
+  it('forget a line that is empty', () => {
+    const { lines, enter } = begin(2);
+    const a = enter('a', 'a');
+    lines.serve('upscale');
+    lines.leave(a);
+    expect(enter('b', 'b').place).toBe(1);
+  });
+});
