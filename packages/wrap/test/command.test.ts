@@ -8,8 +8,8 @@ import { waitFor } from '../../../test/support/wait.ts';
 import { aFolder } from '../../capability/test/support/folders.ts';
 import { call, callInLines, failedChecks, findingsOf, linesOf, startWrapped } from './support.ts';
 
-/** A file of kind `command`, whose program is JavaScript. */
-function aCommand(script: string, more = ''): string {
+/** A file of kind `command`, whose last argument is a text of the input. */
+function aProgram(argv: readonly string[], more = ''): string {
   return `kind: command
 name: script
 version: 1.0.0
@@ -17,8 +17,13 @@ description: Runs a script.
 input: {type: object, required: [text], properties: {text: {type: string}}}
 output: {type: object}
 command:
-  argv: [${JSON.stringify(process.execPath)}, -e, ${JSON.stringify(script)}, --, "{{ input.text }}"]
+  argv: [${argv.map((word) => JSON.stringify(word)).join(', ')}, --, "{{ input.text }}"]
 ${more}`;
+}
+
+/** The program is JavaScript. */
+function aCommand(script: string, more = ''): string {
+  return aProgram([process.execPath, '-e', script], more);
 }
 
 const printInput = 'process.stdout.write(process.argv[1])';
@@ -104,6 +109,37 @@ it.each([
   const answer = await call(instance, { text: code });
   expect(answer).toMatchObject({ status, code: errorCode });
   if (status !== 200) expect(answer.body.error).toMatch(/ended with exit code \d: why \*\*\*$/);
+});
+
+/** What a shell reports of a program: it was killed, is missing, or cannot be run. */
+const byShell = [
+  ['kill -9 $$', 137],
+  ['kill -15 $$', 143],
+  ['no-such-program', 127],
+  ['/etc/passwd', 126],
+] as const;
+
+it.each(byShell)('counts what a shell reports of %j as a fault of the instance: %i', async (script, code) => {
+  const text = aProgram(['sh', '-c', `sh -c '${script}'; exit $?`]);
+  const answer = await call(await startWrapped(text), { text: '' });
+  expect(answer).toMatchObject({ status: 502, code: 'command_failed' });
+  expect(answer.body.error).toContain(`sh ended with exit code ${code}`);
+});
+
+it.each([
+  [`exit_codes: {default: refused}`, '137', 422],
+  [`exit_codes: {default: busy}`, '127', 503],
+  [`exit_codes: {137: refused}`, '137', 422],
+  [`exit_codes: {137: refused}`, '139', 502],
+  [`exit_codes: {1: failed}`, '128', 422],
+  [`exit_codes: {1: failed}`, '129', 502],
+  [`exit_codes: {1: failed}`, '192', 502],
+  [`exit_codes: {1: failed}`, '193', 422],
+  [`exit_codes: {1: failed}`, '125', 422],
+])('with %s, exit code %s has status %i', async (written, code, status) => {
+  const script = 'process.exit(Number(process.argv[1]))';
+  const instance = await startWrapped(aCommand(script, `  ${written}\n`));
+  expect(await call(instance, { text: code })).toMatchObject({ status });
 });
 
 it('counts a program that a signal ends as a fault of the instance', async () => {

@@ -119,9 +119,15 @@ const failures = {
   busy: (message: string) => new CallFailure(503, message, { code: 'command_busy' }),
 } as const satisfies Record<Exclude<ExitOutcome, 'ok'>, (message: string) => Error>;
 
-function outcomeOf(end: CommandEnd, codes: CommandPart['exit_codes']): ExitOutcome {
-  if (end.code === null) return 'failed';
-  return codes[String(end.code)] ?? (end.code === 0 ? 'ok' : (codes.default ?? 'refused'));
+/** What shells exit with for a program that cannot run, is missing, or was ended by a signal: never by its input. */
+function isFaultOfShell(code: number): boolean {
+  return code === 126 || code === 127 || (code > 128 && code <= 128 + 64);
+}
+
+function outcomeOf({ code }: CommandEnd, codes: CommandPart['exit_codes']): ExitOutcome {
+  if (code === null) return 'failed';
+  const usual = isFaultOfShell(code) ? 'failed' : 'refused';
+  return codes[String(code)] ?? (code === 0 ? 'ok' : (codes.default ?? usual));
 }
 
 function readStdout({ stdout, cut }: CommandEnd, form: CommandPart['stdout']): Json {
